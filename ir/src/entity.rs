@@ -1,0 +1,68 @@
+//! The ids of the IR.
+//!
+//! Every id is a `u32` newtype. `Inst`, `Value` and `Block` ids are drawn from the allocator of a
+//! *family* (all versions of one source function, see [`crate::family`]) and are never used again for
+//! anything else, so the same id names the same thing in every version that has it. The other ids
+//! index the declarations of a [`crate::Module`]. What an entity displays as is what the text form
+//! prints when it has no name of its own.
+
+use cranelift_entity::entity_impl;
+
+/// An instruction, terminators included.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Inst(u32);
+entity_impl!(Inst, "inst");
+
+/// An SSA value: the result of an instruction or a block parameter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Value(u32);
+entity_impl!(Value, "v");
+
+/// A basic block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block(u32);
+entity_impl!(Block, "block");
+
+/// A function of a module, imported ones included.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Func(u32);
+entity_impl!(Func, "func");
+
+/// A function signature of a module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sig(u32);
+entity_impl!(Sig, "sig");
+
+/// A global variable of a module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Global(u32);
+entity_impl!(Global, "global");
+
+/// A linear memory of a module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Memory(u32);
+entity_impl!(Memory, "memory");
+
+/// A table of function references of a module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Table(u32);
+entity_impl!(Table, "table");
+
+/// A program point: control is about to execute the instruction (terminators included).
+///
+/// The start of a block is the point before its first instruction, its parameters bound. A point is
+/// meaningful in every version that has the instruction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Point(Inst);
+
+impl Point {
+    /// The point at which `inst` is about to execute.
+    pub fn before(inst: Inst) -> Point {
+        Point(inst)
+    }
+
+    /// The instruction about to execute.
+    pub fn inst(self) -> Inst {
+        self.0
+    }
+}

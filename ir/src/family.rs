@@ -1,0 +1,54 @@
+//! The id space of a family of versions.
+
+use crate::entity::{Block, Inst, Value};
+use cranelift_entity::EntityRef;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The allocator of `Inst`, `Value` and `Block` ids that all versions of one source function share.
+///
+/// Versions derived independently draw from the same counters, so they never share a new id: an id
+/// found in two versions names the same thing in both. An action records the ids it made, so replay
+/// does not draw from here and gives equal ids.
+#[derive(Clone, Debug, Default)]
+pub struct Family {
+    next: Arc<Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    inst: AtomicU32,
+    value: AtomicU32,
+    block: AtomicU32,
+}
+
+impl Family {
+    /// A family with no ids drawn.
+    pub fn new() -> Family {
+        Family::default()
+    }
+
+    /// Whether two handles draw from the same counters.
+    pub fn same_as(&self, other: &Family) -> bool {
+        Arc::ptr_eq(&self.next, &other.next)
+    }
+
+    pub(crate) fn new_inst(&self) -> Inst {
+        Inst::new(draw(&self.next.inst))
+    }
+
+    pub(crate) fn new_value(&self) -> Value {
+        Value::new(draw(&self.next.value))
+    }
+
+    pub(crate) fn new_block(&self) -> Block {
+        Block::new(draw(&self.next.block))
+    }
+}
+
+/// Draws the next id. Panics when a family runs out of its 2^32 - 2 ids.
+fn draw(counter: &AtomicU32) -> usize {
+    let id = counter.fetch_add(1, Ordering::Relaxed);
+    assert!(id < u32::MAX - 1, "a family ran out of ids");
+    id as usize
+}

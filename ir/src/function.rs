@@ -1,0 +1,412 @@
+//! One version of a function: SSA with block parameters.
+//!
+//! A `Function` is born in the builder ([`crate::builder`]; the parser and the WebAssembly importer use
+//! it too) and changed by the editor alone ([`crate::edit`]): every field is private and nothing here
+//! hands out a `&mut`. Reading is by accessors; iteration is in layout order, never in hash order.
+
+use crate::entity::{Block, Inst, Value};
+use crate::family::Family;
+use crate::inst::{Edge, InstData, Target};
+use crate::sparse::Sparse;
+use crate::types::{Signature, Type};
+use std::collections::BTreeMap;
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueDef {
+    /// The parameter of a block with this index.
+    Param(Block, u32),
+    /// The result of an instruction with this index.
+    Result(Inst, u32),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ValueData {
+    pub(crate) ty: Type,
+    pub(crate) def: ValueDef,
+    /// The instructions that use the value, once for every operand that is it, in no meaningful order.
+    pub(crate) users: Vec<Inst>,
+}
+
+/// An instruction and its place in the list of its block.
+#[derive(Clone, Debug)]
+pub(crate) struct InstNode {
+    pub(crate) data: InstData,
+    pub(crate) block: Block,
+    pub(crate) prev: Option<Inst>,
+    pub(crate) next: Option<Inst>,
+    /// Grows along the block, so that order within a block is one comparison.
+    pub(crate) order: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BlockData {
+    pub(crate) params: Vec<Value>,
+    pub(crate) first: Option<Inst>,
+    pub(crate) last: Option<Inst>,
+    /// The edges that lead here.
+    pub(crate) preds: Vec<Edge>,
+}
+
+/// One version of a function. See the module documentation.
+///
+/// Cloning copies the version; both copies stay in the same family.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub(crate) name: String,
+    pub(crate) signature: Signature,
+    pub(crate) family: Family,
+    pub(crate) stamp: u64,
+    pub(crate) layout: Vec<Block>,
+    pub(crate) blocks: Sparse<Block, BlockData>,
+    pub(crate) insts: Sparse<Inst, InstNode>,
+    pub(crate) values: Sparse<Value, ValueData>,
+    pub(crate) value_names: BTreeMap<Value, Box<str>>,
+    pub(crate) block_names: BTreeMap<Block, Box<str>>,
+}
+
+impl Function {
+    /// A function without blocks, for the builder.
+    pub(crate) fn empty(name: &str, signature: Signature, family: Family) -> Function {
+        Function {
+            name: name.to_owned(),
+            signature,
+            family,
+            stamp: 0,
+            layout: Vec::new(),
+            blocks: Sparse::new(),
+            insts: Sparse::new(),
+            values: Sparse::new(),
+            value_names: BTreeMap::new(),
+            block_names: BTreeMap::new(),
+        }
+    }
+
+    /// The name, unique in its module.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Parameter and result types.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The id space of all versions of this function.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// The number of actions between the base of the family and this version. Analyses carry the
+    /// stamp of the function they were computed on.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// The block where execution starts. Its parameters are the arguments; no edge leads to it.
+    ///
+    /// # Panics
+    /// When the function has no block, which only a function still in the builder can be.
+    pub fn entry(&self) -> Block {
+        *self.layout.first().expect("a built function has an entry block")
+    }
+
+    /// The blocks in layout order, the entry first.
+    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = Block> + ExactSizeIterator + '_ {
+        self.layout.iter().copied()
+    }
+
+    /// The number of blocks.
+    pub fn block_count(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// The number of instructions, terminators included. Cost: linear in the number of blocks and
+    /// instructions.
+    pub fn inst_count(&self) -> usize {
+        self.insts.keys().count()
+    }
+
+    /// Every instruction, block by block in layout order.
+    pub fn all_insts(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.blocks().flat_map(move |b| self.block_insts(b))
+    }
+
+    /// An exclusive upper bound of the indices of instruction ids in this version, for dense tables.
+    pub fn inst_bound(&self) -> usize {
+        self.insts.bound()
+    }
+
+    /// An exclusive upper bound of the indices of value ids in this version, for dense tables.
+    pub fn value_bound(&self) -> usize {
+        self.values.bound()
+    }
+
+    /// An exclusive upper bound of the indices of block ids in this version, for dense tables.
+    pub fn block_bound(&self) -> usize {
+        self.blocks.bound()
+    }
+
+    /// Whether this version has the instruction.
+    pub fn has_inst(&self, inst: Inst) -> bool {
+        self.insts.get(inst).is_some()
+    }
+
+    /// Whether this version has the value.
+    pub fn has_value(&self, value: Value) -> bool {
+        self.values.get(value).is_some()
+    }
+
+    /// Whether this version has the block.
+    pub fn has_block(&self, block: Block) -> bool {
+        self.blocks.get(block).is_some()
+    }
+
+    /// What an instruction is.
+    ///
+    /// # Panics
+    /// When this version does not have it.
+    pub fn inst(&self, inst: Inst) -> &InstData {
+        &self.node(inst).data
+    }
+
+    /// The block an instruction stands in.
+    ///
+    /// # Panics
+    /// When this version does not have the instruction.
+    pub fn inst_block(&self, inst: Inst) -> Block {
+        self.node(inst).block
+    }
+
+    /// The instruction after this one in its block; `None` for the terminator.
+    ///
+    /// # Panics
+    /// When this version does not have the instruction.
+    pub fn next_inst(&self, inst: Inst) -> Option<Inst> {
+        self.node(inst).next
+    }
+
+    /// The instruction before this one in its block.
+    ///
+    /// # Panics
+    /// When this version does not have the instruction.
+    pub fn prev_inst(&self, inst: Inst) -> Option<Inst> {
+        self.node(inst).prev
+    }
+
+    /// Whether `first` stands strictly before `second`, two instructions of one block. Cost: constant.
+    ///
+    /// # Panics
+    /// When this version has not both, or they stand in different blocks.
+    pub fn stands_before(&self, first: Inst, second: Inst) -> bool {
+        let (a, b) = (self.node(first), self.node(second));
+        assert!(a.block == b.block, "{first} and {second} stand in different blocks");
+        a.order < b.order
+    }
+
+    /// The instructions of a block, the terminator last.
+    ///
+    /// # Panics
+    /// When this version does not have the block.
+    pub fn block_insts(&self, block: Block) -> BlockInsts<'_> {
+        BlockInsts { function: self, next: self.block(block).first }
+    }
+
+    /// The first instruction of a block (its terminator if it has no other).
+    ///
+    /// # Panics
+    /// When this version does not have the block.
+    pub fn first_inst(&self, block: Block) -> Inst {
+        self.block(block).first.expect("a built block has a terminator")
+    }
+
+    /// The terminator of a block.
+    ///
+    /// # Panics
+    /// When this version does not have the block.
+    pub fn terminator(&self, block: Block) -> Inst {
+        self.block(block).last.expect("a built block has a terminator")
+    }
+
+    /// The parameters of a block.
+    ///
+    /// # Panics
+    /// When this version does not have the block.
+    pub fn block_params(&self, block: Block) -> &[Value] {
+        &self.block(block).params
+    }
+
+    /// The function's arguments: the parameters of the entry block.
+    pub fn arguments(&self) -> &[Value] {
+        self.block_params(self.entry())
+    }
+
+    /// The edges that lead to a block, in a fixed but meaningless order.
+    ///
+    /// # Panics
+    /// When this version does not have the block.
+    pub fn predecessors(&self, block: Block) -> &[Edge] {
+        &self.block(block).preds
+    }
+
+    /// The targets of a block's terminator.
+    ///
+    /// # Panics
+    /// When this version does not have the block.
+    pub fn successors(&self, block: Block) -> &[Target] {
+        &self.inst(self.terminator(block)).targets
+    }
+
+    /// The target of an edge.
+    ///
+    /// # Panics
+    /// When this version does not have the edge.
+    pub fn target(&self, edge: Edge) -> &Target {
+        &self.inst(edge.inst).targets[edge.index as usize]
+    }
+
+    /// The type of a value.
+    ///
+    /// # Panics
+    /// When this version does not have the value.
+    pub fn value_type(&self, value: Value) -> Type {
+        self.value(value).ty
+    }
+
+    /// Where a value comes from.
+    ///
+    /// # Panics
+    /// When this version does not have the value.
+    pub fn value_def(&self, value: Value) -> ValueDef {
+        self.value(value).def
+    }
+
+    /// The instruction a value is the result of, if it is not a block parameter.
+    ///
+    /// # Panics
+    /// When this version does not have the value.
+    pub fn defining_inst(&self, value: Value) -> Option<Inst> {
+        match self.value_def(value) {
+            ValueDef::Result(inst, _) => Some(inst),
+            ValueDef::Param(..) => None,
+        }
+    }
+
+    /// The block a value is defined in.
+    ///
+    /// # Panics
+    /// When this version does not have the value.
+    pub fn value_block(&self, value: Value) -> Block {
+        match self.value_def(value) {
+            ValueDef::Result(inst, _) => self.inst_block(inst),
+            ValueDef::Param(block, _) => block,
+        }
+    }
+
+    /// The bits of a value defined by a constant instruction.
+    ///
+    /// # Panics
+    /// When this version does not have the value.
+    pub fn constant(&self, value: Value) -> Option<u64> {
+        self.inst(self.defining_inst(value)?).constant()
+    }
+
+    /// The instructions that use a value, once for each operand that is it, in no meaningful order.
+    ///
+    /// # Panics
+    /// When this version does not have the value.
+    pub fn users(&self, value: Value) -> &[Inst] {
+        &self.value(value).users
+    }
+
+    /// The name of a value in the text form, if it was given one.
+    pub fn value_name(&self, value: Value) -> Option<&str> {
+        self.value_names.get(&value).map(|n| &**n)
+    }
+
+    /// The name of a block in the text form, if it was given one.
+    pub fn block_name(&self, block: Block) -> Option<&str> {
+        self.block_names.get(&block).map(|n| &**n)
+    }
+
+    /// Whether this instruction may trap with the operands it has: its opcode can, and no constant
+    /// operand excludes it (a division by a constant other than zero, and other than -1 for the signed
+    /// quotient).
+    ///
+    /// # Panics
+    /// When this version does not have the instruction.
+    pub fn may_trap(&self, inst: Inst) -> bool {
+        use crate::opcode::Opcode;
+        let data = self.inst(inst);
+        let divisor = || data.args.get(1).and_then(|v| self.constant(*v));
+        match data.opcode {
+            Opcode::Udiv | Opcode::Urem | Opcode::Srem => divisor().is_none_or(|d| d == 0),
+            Opcode::Sdiv => divisor().is_none_or(|d| d == 0 || d == data.ty.mask()),
+            op => op.can_trap(),
+        }
+    }
+
+    /// Whether two versions are the same: equal blocks in equal order with equal instructions and
+    /// equal ids. Names are printing data and do not count. On a difference, says the first one found.
+    ///
+    /// # Errors
+    /// A sentence naming the first entity that differs.
+    pub fn same_as(&self, other: &Function) -> Result<(), String> {
+        if self.signature != other.signature {
+            return Err("the signatures differ".to_owned());
+        }
+        if self.layout != other.layout {
+            return Err("the block layouts differ".to_owned());
+        }
+        for block in self.blocks() {
+            if self.block_params(block) != other.block_params(block) {
+                return Err(format!("the parameters of {block} differ"));
+            }
+            if !self.block_insts(block).eq(other.block_insts(block)) {
+                return Err(format!("the instruction lists of {block} differ"));
+            }
+            for inst in self.block_insts(block) {
+                if self.inst(inst) != other.inst(inst) {
+                    return Err(format!("{inst} differs"));
+                }
+            }
+            let values = self.block_params(block).iter().copied();
+            let values = values.chain(self.block_insts(block).flat_map(|i| self.inst(i).results.iter().copied()));
+            for value in values {
+                if self.value_type(value) != other.value_type(value) {
+                    return Err(format!("the type of {value} differs"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn node(&self, inst: Inst) -> &InstNode {
+        self.insts.get(inst).unwrap_or_else(|| panic!("{} has no {inst}", self.name))
+    }
+
+    fn block(&self, block: Block) -> &BlockData {
+        self.blocks.get(block).unwrap_or_else(|| panic!("{} has no {block}", self.name))
+    }
+
+    fn value(&self, value: Value) -> &ValueData {
+        self.values.get(value).unwrap_or_else(|| panic!("{} has no {value}", self.name))
+    }
+}
+
+/// The instructions of a block, in order.
+#[derive(Clone, Debug)]
+pub struct BlockInsts<'a> {
+    function: &'a Function,
+    next: Option<Inst>,
+}
+
+impl Iterator for BlockInsts<'_> {
+    type Item = Inst;
+
+    fn next(&mut self) -> Option<Inst> {
+        let inst = self.next?;
+        self.next = self.function.node(inst).next;
+        Some(inst)
+    }
+}

@@ -1,0 +1,162 @@
+//! Instructions as data.
+
+use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::opcode::Opcode;
+use crate::trap::TrapKind;
+use crate::types::Type;
+use smallvec::SmallVec;
+
+/// The part of an instruction that is neither opcode, type nor value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Imm {
+    /// Nothing.
+    None,
+    /// The bits of a constant, as [`Type::mask`] says.
+    Bits(u64),
+    /// A memory and a constant offset in bytes, added to the address without wrapping.
+    Address(Memory, u64),
+    /// A memory.
+    Memory(Memory),
+    /// A global.
+    Global(Global),
+    /// The function called.
+    Func(Func),
+    /// The expected signature and the table of an indirect call.
+    Indirect(Sig, Table),
+    /// The kind of a trap.
+    Trap(TrapKind),
+}
+
+/// A target of a terminator: a block and one argument for each of its parameters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Target {
+    /// The block control continues at.
+    pub block: Block,
+    /// Its arguments, in the order of its parameters.
+    pub args: SmallVec<[Value; 2]>,
+}
+
+impl Target {
+    /// A target with these arguments.
+    pub fn new(block: Block, args: &[Value]) -> Target {
+        Target { block, args: args.into() }
+    }
+}
+
+/// A control-flow edge: a terminator and the index of one of its targets. Two edges may join the same
+/// blocks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Edge {
+    /// The terminator the edge leaves from.
+    pub inst: Inst,
+    /// The index of the target among the terminator's targets.
+    pub index: u32,
+}
+
+/// What an instruction is, apart from where it stands.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct InstData {
+    /// The operation.
+    pub opcode: Opcode,
+    /// The controlling type; `i32` by convention where the opcode has none.
+    pub ty: Type,
+    /// The immediate.
+    pub imm: Imm,
+    /// The value operands, those of the targets not among them.
+    pub args: SmallVec<[Value; 3]>,
+    /// The results.
+    pub results: SmallVec<[Value; 1]>,
+    /// The targets, of a terminator.
+    pub targets: Vec<Target>,
+}
+
+impl InstData {
+    /// The only result of an instruction with exactly one.
+    pub fn result(&self) -> Option<Value> {
+        match self.results.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// Every operand: the value operands first, then the arguments of the targets in order.
+    pub fn operands(&self) -> impl Iterator<Item = Value> + '_ {
+        self.args.iter().copied().chain(self.targets.iter().flat_map(|t| t.args.iter().copied()))
+    }
+
+    /// The number of operands, arguments of targets included.
+    pub fn operand_count(&self) -> usize {
+        self.args.len() + self.targets.iter().map(|t| t.args.len()).sum::<usize>()
+    }
+
+    /// The operand with this index in the order of [`InstData::operands`].
+    pub fn operand(&self, index: usize) -> Option<Value> {
+        self.operands().nth(index)
+    }
+
+    /// A place to change the operand with this index.
+    pub(crate) fn operand_mut(&mut self, index: usize) -> Option<&mut Value> {
+        let InstData { args, targets, .. } = self;
+        args.iter_mut().chain(targets.iter_mut().flat_map(|t| t.args.iter_mut())).nth(index)
+    }
+
+    /// The bits of a constant instruction.
+    pub fn constant(&self) -> Option<u64> {
+        match (self.opcode, self.imm) {
+            (Opcode::Const, Imm::Bits(bits)) => Some(bits),
+            _ => None,
+        }
+    }
+}
+
+/// An instruction to be made: everything but its ids.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InstSpec {
+    /// The operation.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The immediate.
+    pub imm: Imm,
+    /// The value operands.
+    pub args: SmallVec<[Value; 3]>,
+    /// The types of the results.
+    pub result_types: SmallVec<[Type; 1]>,
+    /// The targets, of a terminator.
+    pub targets: Vec<Target>,
+}
+
+impl InstSpec {
+    /// An instruction whose opcode and controlling type decide its result type.
+    pub fn new(opcode: Opcode, ty: Type, imm: Imm, args: &[Value]) -> InstSpec {
+        InstSpec {
+            opcode,
+            ty,
+            imm,
+            args: args.into(),
+            result_types: opcode.result_type(ty).into_iter().collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    /// A constant. Bits outside the type are dropped.
+    pub fn constant(ty: Type, bits: u64) -> InstSpec {
+        InstSpec::new(Opcode::Const, ty, Imm::Bits(bits & ty.mask()), &[])
+    }
+
+    /// A call; the result types are those of the callee's signature.
+    pub fn call(callee: Func, args: &[Value], results: &[Type]) -> InstSpec {
+        InstSpec { result_types: results.into(), ..InstSpec::new(Opcode::Call, Type::I32, Imm::Func(callee), args) }
+    }
+
+    /// An indirect call; the last operand is the table index.
+    pub fn call_indirect(sig: Sig, table: Table, args: &[Value], results: &[Type]) -> InstSpec {
+        let spec = InstSpec::new(Opcode::CallIndirect, Type::I32, Imm::Indirect(sig, table), args);
+        InstSpec { result_types: results.into(), ..spec }
+    }
+
+    /// A terminator.
+    pub fn terminator(opcode: Opcode, args: &[Value], targets: Vec<Target>) -> InstSpec {
+        InstSpec { targets, ..InstSpec::new(opcode, Type::I32, Imm::None, args) }
+    }
+}

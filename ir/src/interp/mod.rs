@@ -1,0 +1,1 @@
+//! The interpreter: the reference meaning.

@@ -1,0 +1,1 @@
+//! OSR mappings as data.

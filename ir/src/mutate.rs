@@ -1,0 +1,277 @@
+//! The mutations that builder and editor are made of.
+//!
+//! Private to this crate. Each keeps the derived lists of a function exact: the instruction lists of
+//! blocks, the users of values, the predecessor edges of blocks. None checks legality; the editor does
+//! before it calls.
+
+use crate::entity::{Block, Inst, Value};
+use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
+use crate::inst::{Edge, InstData, Target};
+use crate::types::Type;
+use smallvec::SmallVec;
+
+/// Distance between the order numbers of neighbouring instructions after a renumbering.
+const ORDER_STRIDE: u32 = 16;
+
+/// Where an instruction is put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Before(Inst),
+    End(Block),
+}
+
+impl Function {
+    pub(crate) fn append_block(&mut self, block: Block) {
+        let data = BlockData { params: Vec::new(), first: None, last: None, preds: Vec::new() };
+        self.blocks.insert(block, data);
+        self.layout.push(block);
+    }
+
+    /// Puts a new block before another in layout order.
+    pub(crate) fn insert_block_before(&mut self, block: Block, next: Block) {
+        self.append_block(block);
+        self.layout.pop();
+        let at = self.layout.iter().position(|b| *b == next).expect("the next block is in the layout");
+        self.layout.insert(at, block);
+    }
+
+    pub(crate) fn append_param(&mut self, block: Block, value: Value, ty: Type) {
+        let params = &mut self.block_mut(block).params;
+        let index = params.len() as u32;
+        params.push(value);
+        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, index), users: Vec::new() });
+    }
+
+    /// Removes an unused parameter, without touching the arguments of the edges that lead here.
+    pub(crate) fn remove_param(&mut self, block: Block, index: usize) {
+        let params = &mut self.block_mut(block).params;
+        let removed = params.remove(index);
+        let shifted: Vec<Value> = params[index..].to_vec();
+        for (i, value) in shifted.into_iter().enumerate() {
+            self.value_mut(value).def = ValueDef::Param(block, (index + i) as u32);
+        }
+        self.values.remove(removed);
+        self.value_names.remove(&removed);
+    }
+
+    /// Adds an instruction with its results, users and edges.
+    pub(crate) fn insert_inst(&mut self, inst: Inst, data: InstData, result_types: &[Type], place: Place) {
+        for value in data.operands() {
+            self.add_user(value, inst);
+        }
+        for (index, target) in data.targets.iter().enumerate() {
+            self.block_mut(target.block).preds.push(Edge { inst, index: index as u32 });
+        }
+        for (index, (value, ty)) in data.results.iter().zip(result_types).enumerate() {
+            let def = ValueDef::Result(inst, index as u32);
+            self.values.insert(*value, ValueData { ty: *ty, def, users: Vec::new() });
+        }
+        let block = self.place_block(place);
+        self.insts.insert(inst, InstNode { data, block, prev: None, next: None, order: 0 });
+        self.link(inst, place);
+    }
+
+    /// Removes an instruction whose results have no users.
+    pub(crate) fn remove_inst(&mut self, inst: Inst) {
+        self.unlink(inst);
+        let node = self.insts.remove(inst).expect("the instruction exists");
+        for value in node.data.operands() {
+            self.remove_user(value, inst);
+        }
+        for (index, target) in node.data.targets.iter().enumerate() {
+            self.remove_pred(target.block, Edge { inst, index: index as u32 });
+        }
+        for value in &node.data.results {
+            self.values.remove(*value);
+            self.value_names.remove(value);
+        }
+    }
+
+    /// Moves an instruction.
+    pub(crate) fn move_inst(&mut self, inst: Inst, before: Inst) {
+        self.unlink(inst);
+        self.link(inst, Place::Before(before));
+    }
+
+    /// Makes one operand another value.
+    pub(crate) fn set_operand(&mut self, inst: Inst, index: usize, value: Value) {
+        let operand = self.inst_mut(inst).operand_mut(index).expect("the operand exists");
+        let before = std::mem::replace(operand, value);
+        self.remove_user(before, inst);
+        self.add_user(value, inst);
+    }
+
+    /// Makes every operand that is `before` be `after`.
+    pub(crate) fn replace_uses(&mut self, before: Value, after: Value) {
+        let users = std::mem::take(&mut self.value_mut(before).users);
+        for &inst in &users {
+            // An instruction that uses the value twice comes up twice; the second time there is
+            // nothing left to replace.
+            let data = self.inst_mut(inst);
+            for operand in data.args.iter_mut().chain(data.targets.iter_mut().flat_map(|t| t.args.iter_mut())) {
+                if *operand == before {
+                    *operand = after;
+                }
+            }
+        }
+        self.value_mut(after).users.extend(users);
+    }
+
+    /// Replaces the targets and value operands of a terminator, keeping its id.
+    pub(crate) fn rewrite_terminator(&mut self, inst: Inst, rewrite: impl FnOnce(&mut InstData)) {
+        let mut data = self.inst(inst).clone();
+        for value in data.operands() {
+            self.remove_user(value, inst);
+        }
+        for (index, target) in data.targets.iter().enumerate() {
+            self.remove_pred(target.block, Edge { inst, index: index as u32 });
+        }
+        rewrite(&mut data);
+        for value in data.operands() {
+            self.add_user(value, inst);
+        }
+        for (index, target) in data.targets.iter().enumerate() {
+            self.block_mut(target.block).preds.push(Edge { inst, index: index as u32 });
+        }
+        *self.inst_mut(inst) = data;
+    }
+
+    /// Sends an edge to another block, with other arguments.
+    pub(crate) fn redirect_edge(&mut self, edge: Edge, target: Target) {
+        let slot = &mut self.inst_mut(edge.inst).targets[edge.index as usize];
+        let before = std::mem::replace(slot, target.clone());
+        for value in before.args {
+            self.remove_user(value, edge.inst);
+        }
+        for value in target.args {
+            self.add_user(value, edge.inst);
+        }
+        self.remove_pred(before.block, edge);
+        self.block_mut(target.block).preds.push(edge);
+    }
+
+    /// Adds an argument at the end of an edge's arguments.
+    pub(crate) fn push_edge_arg(&mut self, edge: Edge, value: Value) {
+        self.inst_mut(edge.inst).targets[edge.index as usize].args.push(value);
+        self.add_user(value, edge.inst);
+    }
+
+    /// Removes one of an edge's arguments.
+    pub(crate) fn remove_edge_arg(&mut self, edge: Edge, index: usize) {
+        let value = self.inst_mut(edge.inst).targets[edge.index as usize].args.remove(index);
+        self.remove_user(value, edge.inst);
+    }
+
+    /// Moves every instruction of `from`, a block without parameters, to the end of `to`, a block whose
+    /// terminator was just removed, and drops `from`.
+    pub(crate) fn splice_block(&mut self, to: Block, from: Block) {
+        let insts: SmallVec<[Inst; 16]> = self.block_insts(from).collect();
+        for inst in insts {
+            self.unlink(inst);
+            self.link(inst, Place::End(to));
+        }
+        self.drop_empty_block(from);
+    }
+
+    /// Drops a block that has no instructions left and no edge that leads to it.
+    pub(crate) fn drop_empty_block(&mut self, block: Block) {
+        self.blocks.remove(block);
+        self.block_names.remove(&block);
+        self.layout.retain(|b| *b != block);
+    }
+
+    pub(crate) fn block_mut(&mut self, block: Block) -> &mut BlockData {
+        self.blocks.get_mut(block).unwrap_or_else(|| panic!("no {block}"))
+    }
+
+    pub(crate) fn inst_mut(&mut self, inst: Inst) -> &mut InstData {
+        &mut self.node_mut(inst).data
+    }
+
+    pub(crate) fn value_mut(&mut self, value: Value) -> &mut ValueData {
+        self.values.get_mut(value).unwrap_or_else(|| panic!("no {value}"))
+    }
+
+    fn node_mut(&mut self, inst: Inst) -> &mut InstNode {
+        self.insts.get_mut(inst).unwrap_or_else(|| panic!("no {inst}"))
+    }
+
+    fn add_user(&mut self, value: Value, inst: Inst) {
+        self.value_mut(value).users.push(inst);
+    }
+
+    fn remove_user(&mut self, value: Value, inst: Inst) {
+        // Scanned from the end: dead code is removed last user first.
+        if let Some(data) = self.values.get_mut(value) {
+            let at = data.users.iter().rposition(|u| *u == inst).expect("users are exact");
+            data.users.swap_remove(at);
+        }
+    }
+
+    fn remove_pred(&mut self, block: Block, edge: Edge) {
+        if let Some(data) = self.blocks.get_mut(block) {
+            let at = data.preds.iter().position(|e| *e == edge).expect("predecessors are exact");
+            data.preds.remove(at);
+        }
+    }
+
+    fn place_block(&self, place: Place) -> Block {
+        match place {
+            Place::Before(inst) => self.inst_block(inst),
+            Place::End(block) => block,
+        }
+    }
+
+    fn link(&mut self, inst: Inst, place: Place) {
+        let block = self.place_block(place);
+        let (prev, next) = match place {
+            Place::Before(next) => (self.prev_inst(next), Some(next)),
+            Place::End(block) => (self.block_mut(block).last, None),
+        };
+        let low = prev.map_or(0, |p| self.node(p).order);
+        let high = next.map(|n| self.node(n).order);
+        let order = match high {
+            None => low.saturating_add(ORDER_STRIDE),
+            Some(high) => low + (high - low) / 2,
+        };
+        let node = self.node_mut(inst);
+        (node.block, node.prev, node.next, node.order) = (block, prev, next, order);
+        match prev {
+            Some(prev) => self.node_mut(prev).next = Some(inst),
+            None => self.block_mut(block).first = Some(inst),
+        }
+        match next {
+            Some(next) => self.node_mut(next).prev = Some(inst),
+            None => self.block_mut(block).last = Some(inst),
+        }
+        if order == low || Some(order) == high || order > u32::MAX - ORDER_STRIDE {
+            self.renumber(block);
+        }
+    }
+
+    fn unlink(&mut self, inst: Inst) {
+        let node = self.node(inst);
+        let (block, prev, next) = (node.block, node.prev, node.next);
+        match prev {
+            Some(prev) => self.node_mut(prev).next = next,
+            None => self.block_mut(block).first = next,
+        }
+        match next {
+            Some(next) => self.node_mut(next).prev = prev,
+            None => self.block_mut(block).last = prev,
+        }
+    }
+
+    /// Spreads the order numbers of a block evenly. Amortized: happens once in about `log2(STRIDE)`
+    /// insertions at the worst place, and each costs the length of the block.
+    fn renumber(&mut self, block: Block) {
+        let mut next = self.block_mut(block).first;
+        let mut order = ORDER_STRIDE;
+        while let Some(inst) = next {
+            let node = self.node_mut(inst);
+            node.order = order;
+            order += ORDER_STRIDE;
+            next = node.next;
+        }
+    }
+}

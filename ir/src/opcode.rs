@@ -1,0 +1,430 @@
+//! The opcode table: the one place that lists operations.
+//!
+//! Arity, types, effects and the name in the text form all come from here; the parser, the printer,
+//! the verifier, the generator and the manual (`docs/oir.md`) read the table instead of repeating
+//! it. What an operation computes is written in [`crate::eval`] (operations on values alone) and in
+//! the interpreter (memory, calls, control flow).
+//!
+//! To add an opcode: a row here, its meaning in `eval` or the interpreter, a row in `docs/oir.md`
+//! (the tests list what is missing).
+
+use crate::types::Type;
+
+/// What an operation may do besides computing its results.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effects(u8);
+
+impl Effects {
+    /// Computes its results from its operands and nothing else.
+    pub const PURE: Effects = Effects(0);
+    /// May trap.
+    pub const TRAP: Effects = Effects(1);
+    /// Reads memory, sizes or globals.
+    pub const READS: Effects = Effects(2);
+    /// Writes memory, sizes or globals.
+    pub const WRITES: Effects = Effects(4);
+    /// Appears in the effect trace (calls, growth of a memory).
+    pub const TRACED: Effects = Effects(8);
+    /// Ends a block.
+    pub const TERMINATOR: Effects = Effects(16);
+
+    const fn or(self, other: Effects) -> Effects {
+        Effects(self.0 | other.0)
+    }
+
+    /// Whether every bit of `other` is set in `self`.
+    pub const fn has(self, other: Effects) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+const PURE: Effects = Effects::PURE;
+const TRAP: Effects = Effects::TRAP;
+const READ: Effects = Effects::READS;
+const LOAD: Effects = Effects::READS.or(Effects::TRAP);
+const WRITE: Effects = Effects::WRITES;
+const STORE: Effects = Effects::WRITES.or(Effects::TRAP);
+const GROW: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRACED);
+const CALL: Effects = GROW.or(Effects::TRAP);
+const TERM: Effects = Effects::TERMINATOR;
+const TERM_TRAP: Effects = Effects::TERMINATOR.or(Effects::TRAP);
+
+/// The type rule of an operation. `T` is the controlling type of the instruction, written as the
+/// suffix of the opcode (`add.i32`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// `() -> T`, any type; the immediate holds the bits.
+    Const,
+    /// `(T) -> T`, integer.
+    IntUnary,
+    /// `(T, T) -> T`, integer.
+    IntBinary,
+    /// `(T) -> i32`, integer.
+    IntTest,
+    /// `(T, T) -> i32`, integer.
+    IntCompare,
+    /// `(T) -> T`, float.
+    FloatUnary,
+    /// `(T, T) -> T`, float.
+    FloatBinary,
+    /// `(T, T) -> i32`, float.
+    FloatCompare,
+    /// `(S) -> T`, both integers, `S` narrower than `T`.
+    Extend,
+    /// `(S) -> T`, both integers, `S` wider than `T`.
+    Wrap,
+    /// `(S) -> T`, `S` an integer of 32 or 64 bits, `T` a float.
+    IntToFloat,
+    /// `(S) -> T`, `S` a float, `T` an integer of 32 or 64 bits.
+    FloatToInt,
+    /// `(f32) -> f64`.
+    Promote,
+    /// `(f64) -> f32`.
+    Demote,
+    /// `(S) -> T`, one an integer and one a float of the same width.
+    Bitcast,
+    /// `(C, T, T) -> T`, `C` any integer type.
+    Select,
+    /// `(i32) -> T`: a load of the given number of bytes, 0 meaning all of `T`.
+    Load(u8),
+    /// `(i32, T) -> ()`: a store of the given number of bytes, 0 meaning all of `T`.
+    Store(u8),
+    /// `() -> i32`, of the memory in the immediate.
+    MemorySize,
+    /// `(i32) -> i32`, of the memory in the immediate.
+    MemoryGrow,
+    /// `() -> T`, the type of the global in the immediate.
+    GlobalGet,
+    /// `(T) -> ()`, the type of the global in the immediate.
+    GlobalSet,
+    /// Operands and results as the signature of the function in the immediate says.
+    Call,
+    /// As [`Shape::Call`] by the signature in the immediate, with one more operand at the end: the
+    /// `i32` index into the table in the immediate.
+    CallIndirect,
+    /// No operands, one target.
+    Jump,
+    /// `(C)`, `C` any integer type; two targets: not zero, zero.
+    BrIf,
+    /// `(i32)`; at least one target, the last is the default.
+    Switch,
+    /// Operands as the function's result types say; no target.
+    Return,
+    /// No operands, no target; the immediate holds the trap kind.
+    Trap,
+}
+
+macro_rules! opcodes {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $shape:expr, $effects:expr;)+) => {
+        /// An operation.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Opcode { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Opcode {
+            /// Every opcode, in table order.
+            pub const ALL: &'static [Opcode] = &[$(Opcode::$variant,)+];
+
+            /// The name in the text form.
+            pub const fn name(self) -> &'static str {
+                match self { $(Opcode::$variant => $name,)+ }
+            }
+
+            /// The type rule.
+            pub const fn shape(self) -> Shape {
+                match self { $(Opcode::$variant => $shape,)+ }
+            }
+
+            /// What it may do besides computing its results, whatever its operands are.
+            pub const fn effects(self) -> Effects {
+                match self { $(Opcode::$variant => $effects,)+ }
+            }
+
+            /// One line of meaning for the manual.
+            pub const fn summary(self) -> &'static str {
+                match self { $(Opcode::$variant => concat!($($doc,)+),)+ }
+            }
+        }
+    };
+}
+
+opcodes! {
+    /// The constant in the immediate.
+    Const "const" Shape::Const, PURE;
+    /// Sum, modulo 2^bits.
+    Add "add" Shape::IntBinary, PURE;
+    /// Difference, modulo 2^bits.
+    Sub "sub" Shape::IntBinary, PURE;
+    /// Product, modulo 2^bits.
+    Mul "mul" Shape::IntBinary, PURE;
+    /// Signed quotient, rounded toward zero; traps when the divisor is zero or the quotient overflows.
+    Sdiv "sdiv" Shape::IntBinary, TRAP;
+    /// Unsigned quotient; traps when the divisor is zero.
+    Udiv "udiv" Shape::IntBinary, TRAP;
+    /// Signed remainder with the sign of the dividend; traps when the divisor is zero; the minimum by -1 is 0.
+    Srem "srem" Shape::IntBinary, TRAP;
+    /// Unsigned remainder; traps when the divisor is zero.
+    Urem "urem" Shape::IntBinary, TRAP;
+    /// Bitwise and.
+    And "and" Shape::IntBinary, PURE;
+    /// Bitwise or.
+    Or "or" Shape::IntBinary, PURE;
+    /// Bitwise exclusive or.
+    Xor "xor" Shape::IntBinary, PURE;
+    /// Shift left; the amount is taken modulo the width.
+    Shl "shl" Shape::IntBinary, PURE;
+    /// Arithmetic shift right; the amount is taken modulo the width.
+    Sshr "sshr" Shape::IntBinary, PURE;
+    /// Logical shift right; the amount is taken modulo the width.
+    Ushr "ushr" Shape::IntBinary, PURE;
+    /// Rotate left; the amount is taken modulo the width.
+    Rotl "rotl" Shape::IntBinary, PURE;
+    /// Rotate right; the amount is taken modulo the width.
+    Rotr "rotr" Shape::IntBinary, PURE;
+    /// Number of leading zero bits.
+    Clz "clz" Shape::IntUnary, PURE;
+    /// Number of trailing zero bits.
+    Ctz "ctz" Shape::IntUnary, PURE;
+    /// Number of one bits.
+    Popcnt "popcnt" Shape::IntUnary, PURE;
+    /// Sign extension of the low 8 bits to the whole width.
+    Sext8 "sext8" Shape::IntUnary, PURE;
+    /// Sign extension of the low 16 bits to the whole width.
+    Sext16 "sext16" Shape::IntUnary, PURE;
+    /// Sign extension of the low 32 bits to the whole width.
+    Sext32 "sext32" Shape::IntUnary, PURE;
+    /// 1 if the operand is zero, else 0.
+    Eqz "eqz" Shape::IntTest, PURE;
+    /// 1 if equal, else 0.
+    Eq "eq" Shape::IntCompare, PURE;
+    /// 1 if not equal, else 0.
+    Ne "ne" Shape::IntCompare, PURE;
+    /// 1 if less, signed, else 0.
+    Slt "slt" Shape::IntCompare, PURE;
+    /// 1 if less or equal, signed, else 0.
+    Sle "sle" Shape::IntCompare, PURE;
+    /// 1 if greater, signed, else 0.
+    Sgt "sgt" Shape::IntCompare, PURE;
+    /// 1 if greater or equal, signed, else 0.
+    Sge "sge" Shape::IntCompare, PURE;
+    /// 1 if less, unsigned, else 0.
+    Ult "ult" Shape::IntCompare, PURE;
+    /// 1 if less or equal, unsigned, else 0.
+    Ule "ule" Shape::IntCompare, PURE;
+    /// 1 if greater, unsigned, else 0.
+    Ugt "ugt" Shape::IntCompare, PURE;
+    /// 1 if greater or equal, unsigned, else 0.
+    Uge "uge" Shape::IntCompare, PURE;
+    /// IEEE 754 sum.
+    Fadd "fadd" Shape::FloatBinary, PURE;
+    /// IEEE 754 difference.
+    Fsub "fsub" Shape::FloatBinary, PURE;
+    /// IEEE 754 product.
+    Fmul "fmul" Shape::FloatBinary, PURE;
+    /// IEEE 754 quotient.
+    Fdiv "fdiv" Shape::FloatBinary, PURE;
+    /// Minimum; NaN if either operand is; -0 is less than +0.
+    Fmin "fmin" Shape::FloatBinary, PURE;
+    /// Maximum; NaN if either operand is; -0 is less than +0.
+    Fmax "fmax" Shape::FloatBinary, PURE;
+    /// The first operand with the sign of the second, bit by bit.
+    Fcopysign "fcopysign" Shape::FloatBinary, PURE;
+    /// The operand with its sign bit cleared.
+    Fabs "fabs" Shape::FloatUnary, PURE;
+    /// The operand with its sign bit flipped.
+    Fneg "fneg" Shape::FloatUnary, PURE;
+    /// Round toward plus infinity.
+    Fceil "fceil" Shape::FloatUnary, PURE;
+    /// Round toward minus infinity.
+    Ffloor "ffloor" Shape::FloatUnary, PURE;
+    /// Round toward zero.
+    Ftrunc "ftrunc" Shape::FloatUnary, PURE;
+    /// Round to nearest, ties to even.
+    Fnearest "fnearest" Shape::FloatUnary, PURE;
+    /// IEEE 754 square root.
+    Fsqrt "fsqrt" Shape::FloatUnary, PURE;
+    /// 1 if ordered and equal, else 0.
+    Feq "feq" Shape::FloatCompare, PURE;
+    /// 1 if unordered or not equal, else 0.
+    Fne "fne" Shape::FloatCompare, PURE;
+    /// 1 if ordered and less, else 0.
+    Flt "flt" Shape::FloatCompare, PURE;
+    /// 1 if ordered and less or equal, else 0.
+    Fle "fle" Shape::FloatCompare, PURE;
+    /// 1 if ordered and greater, else 0.
+    Fgt "fgt" Shape::FloatCompare, PURE;
+    /// 1 if ordered and greater or equal, else 0.
+    Fge "fge" Shape::FloatCompare, PURE;
+    /// Sign extension to a wider integer.
+    Sextend "sextend" Shape::Extend, PURE;
+    /// Zero extension to a wider integer.
+    Uextend "uextend" Shape::Extend, PURE;
+    /// The low bits, as a narrower integer.
+    Wrap "wrap" Shape::Wrap, PURE;
+    /// The nearest float of a signed integer, ties to even.
+    FloatFromSint "float_from_sint" Shape::IntToFloat, PURE;
+    /// The nearest float of an unsigned integer, ties to even.
+    FloatFromUint "float_from_uint" Shape::IntToFloat, PURE;
+    /// The signed integer, rounded toward zero; traps on NaN and when it does not fit.
+    SintFromFloat "sint_from_float" Shape::FloatToInt, TRAP;
+    /// The unsigned integer, rounded toward zero; traps on NaN and when it does not fit.
+    UintFromFloat "uint_from_float" Shape::FloatToInt, TRAP;
+    /// The signed integer, rounded toward zero; NaN gives 0, what does not fit the nearest bound.
+    SintFromFloatSat "sint_from_float_sat" Shape::FloatToInt, PURE;
+    /// The unsigned integer, rounded toward zero; NaN gives 0, what does not fit the nearest bound.
+    UintFromFloatSat "uint_from_float_sat" Shape::FloatToInt, PURE;
+    /// The f64 of an f32.
+    Fpromote "fpromote" Shape::Promote, PURE;
+    /// The nearest f32 of an f64, ties to even.
+    Fdemote "fdemote" Shape::Demote, PURE;
+    /// The same bits as another type.
+    Bitcast "bitcast" Shape::Bitcast, PURE;
+    /// The second operand if the first is not zero, else the third.
+    Select "select" Shape::Select, PURE;
+    /// The value at an address; traps when out of bounds.
+    Load "load" Shape::Load(0), LOAD;
+    /// One byte at an address, zero-extended; traps when out of bounds.
+    Uload8 "uload8" Shape::Load(1), LOAD;
+    /// One byte at an address, sign-extended; traps when out of bounds.
+    Sload8 "sload8" Shape::Load(1), LOAD;
+    /// Two bytes at an address, zero-extended; traps when out of bounds.
+    Uload16 "uload16" Shape::Load(2), LOAD;
+    /// Two bytes at an address, sign-extended; traps when out of bounds.
+    Sload16 "sload16" Shape::Load(2), LOAD;
+    /// Four bytes at an address, zero-extended; traps when out of bounds.
+    Uload32 "uload32" Shape::Load(4), LOAD;
+    /// Four bytes at an address, sign-extended; traps when out of bounds.
+    Sload32 "sload32" Shape::Load(4), LOAD;
+    /// Writes a value at an address; traps when out of bounds, nothing written.
+    Store "store" Shape::Store(0), STORE;
+    /// Writes the low byte at an address; traps when out of bounds, nothing written.
+    Store8 "store8" Shape::Store(1), STORE;
+    /// Writes the low two bytes at an address; traps when out of bounds, nothing written.
+    Store16 "store16" Shape::Store(2), STORE;
+    /// Writes the low four bytes at an address; traps when out of bounds, nothing written.
+    Store32 "store32" Shape::Store(4), STORE;
+    /// The size of a memory in pages of 64 KiB.
+    MemorySize "memory_size" Shape::MemorySize, READ;
+    /// Grows a memory by a number of pages; the size before, or -1 and nothing grown.
+    MemoryGrow "memory_grow" Shape::MemoryGrow, GROW;
+    /// The value of a global.
+    GlobalGet "global_get" Shape::GlobalGet, READ;
+    /// Sets a global.
+    GlobalSet "global_set" Shape::GlobalSet, WRITE;
+    /// Calls a function of the module or of the host.
+    Call "call" Shape::Call, CALL;
+    /// Calls the function at a table index; traps on an index out of bounds, a null entry and a wrong signature.
+    CallIndirect "call_indirect" Shape::CallIndirect, CALL;
+    /// Continues at the target.
+    Jump "jump" Shape::Jump, TERM;
+    /// Continues at the first target if the operand is not zero, else at the second.
+    BrIf "br_if" Shape::BrIf, TERM;
+    /// Continues at the target the unsigned operand selects, or at the last one when it is too large.
+    Switch "switch" Shape::Switch, TERM;
+    /// Returns from the function.
+    Return "return" Shape::Return, TERM;
+    /// Ends the program with a trap.
+    Trap "trap" Shape::Trap, TERM_TRAP;
+}
+
+impl Opcode {
+    /// The opcode with this name in the text form. Cost: linear in the table; the parser keeps a map.
+    pub fn from_name(name: &str) -> Option<Opcode> {
+        Opcode::ALL.iter().copied().find(|op| op.name() == name)
+    }
+
+    /// Whether it ends a block.
+    pub const fn is_terminator(self) -> bool {
+        self.effects().has(Effects::TERMINATOR)
+    }
+
+    /// Whether it computes its results from its operands alone and cannot trap.
+    pub const fn is_pure(self) -> bool {
+        self.effects().0 == 0
+    }
+
+    /// Whether it is *effect-free*: it changes nothing that another instruction could see. It may
+    /// still trap, and may read what others change.
+    pub const fn is_effect_free(self) -> bool {
+        self.effects().0 & (Effects::WRITES.0 | Effects::TRACED.0 | Effects::TERMINATOR.0) == 0
+    }
+
+    /// Whether its result depends on its operands alone (it may still trap).
+    pub const fn is_value_determined(self) -> bool {
+        self.is_effect_free() && !self.effects().has(Effects::READS)
+    }
+
+    /// Whether some operands may make it trap.
+    pub const fn can_trap(self) -> bool {
+        self.effects().has(Effects::TRAP)
+    }
+
+    /// Whether swapping its two operands leaves the result unchanged.
+    pub const fn is_commutative(self) -> bool {
+        matches!(
+            self,
+            Opcode::Add
+                | Opcode::Mul
+                | Opcode::And
+                | Opcode::Or
+                | Opcode::Xor
+                | Opcode::Eq
+                | Opcode::Ne
+                | Opcode::Feq
+                | Opcode::Fne
+        )
+    }
+
+    /// Whether the text form writes the controlling type after it.
+    pub const fn has_type_suffix(self) -> bool {
+        !matches!(
+            self.shape(),
+            Shape::MemorySize
+                | Shape::MemoryGrow
+                | Shape::Call
+                | Shape::CallIndirect
+                | Shape::Jump
+                | Shape::BrIf
+                | Shape::Switch
+                | Shape::Return
+                | Shape::Trap
+        )
+    }
+
+    /// Whether `ty` may be its controlling type. For operations without a suffix the controlling
+    /// type is `i32` by convention.
+    pub const fn allows_type(self, ty: Type) -> bool {
+        match self.shape() {
+            Shape::Const | Shape::Select | Shape::GlobalGet | Shape::GlobalSet => true,
+            Shape::IntUnary => match self {
+                Opcode::Sext8 => ty.is_int() && ty.bits() > 8,
+                Opcode::Sext16 => ty.is_int() && ty.bits() > 16,
+                Opcode::Sext32 => ty.is_int() && ty.bits() > 32,
+                _ => ty.is_int(),
+            },
+            Shape::IntBinary | Shape::IntTest | Shape::IntCompare => ty.is_int(),
+            Shape::FloatUnary | Shape::FloatBinary | Shape::FloatCompare | Shape::IntToFloat => ty.is_float(),
+            Shape::Extend => ty.is_int() && ty.bits() > 8,
+            Shape::Wrap => ty.is_int() && ty.bits() < 64,
+            Shape::FloatToInt => matches!(ty, Type::I32 | Type::I64),
+            Shape::Promote => matches!(ty, Type::F64),
+            Shape::Demote => matches!(ty, Type::F32),
+            Shape::Bitcast => ty.bits() >= 32,
+            Shape::Load(0) | Shape::Store(0) => true,
+            Shape::Load(n) | Shape::Store(n) => ty.is_int() && ty.bytes() > n as u32,
+            _ => matches!(ty, Type::I32),
+        }
+    }
+
+    /// The type of its one result, or `None` when it has none or its immediate decides (calls).
+    pub const fn result_type(self, ty: Type) -> Option<Type> {
+        match self.shape() {
+            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::MemorySize | Shape::MemoryGrow => {
+                Some(Type::I32)
+            }
+            Shape::Store(_) | Shape::GlobalSet | Shape::Call | Shape::CallIndirect => None,
+            Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap => None,
+            _ => Some(ty),
+        }
+    }
+}

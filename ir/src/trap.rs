@@ -1,0 +1,57 @@
+//! The kinds of traps.
+
+use std::fmt;
+
+/// Why a program ended abnormally. Traps are observable: two runs agree only if they trap alike.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum TrapKind {
+    /// Control reached code that says it cannot be reached.
+    Unreachable,
+    /// Integer division or remainder by zero.
+    DivisionByZero,
+    /// A signed quotient, or a converted float, does not fit.
+    IntegerOverflow,
+    /// NaN converted to an integer.
+    InvalidConversion,
+    /// A load or store outside its memory.
+    MemoryOutOfBounds,
+    /// A table index outside its table.
+    TableOutOfBounds,
+    /// An indirect call of an entry that holds no function.
+    NullFunction,
+    /// An indirect call of a function with another signature.
+    SignatureMismatch,
+    /// A trap of the embedder's own, by number.
+    User(u16),
+}
+
+impl TrapKind {
+    const NAMED: [(TrapKind, &'static str); 8] = [
+        (TrapKind::Unreachable, "unreachable"),
+        (TrapKind::DivisionByZero, "division_by_zero"),
+        (TrapKind::IntegerOverflow, "integer_overflow"),
+        (TrapKind::InvalidConversion, "invalid_conversion"),
+        (TrapKind::MemoryOutOfBounds, "memory_out_of_bounds"),
+        (TrapKind::TableOutOfBounds, "table_out_of_bounds"),
+        (TrapKind::NullFunction, "null_function"),
+        (TrapKind::SignatureMismatch, "signature_mismatch"),
+    ];
+
+    /// The kind with this name in the text form (`user7` for `User(7)`).
+    pub fn from_name(name: &str) -> Option<TrapKind> {
+        if let Some(number) = name.strip_prefix("user") {
+            return number.parse().ok().map(TrapKind::User);
+        }
+        TrapKind::NAMED.iter().find(|(_, n)| *n == name).map(|(k, _)| *k)
+    }
+}
+
+impl fmt::Display for TrapKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let TrapKind::User(number) = self {
+            return write!(f, "user{number}");
+        }
+        let name = TrapKind::NAMED.iter().find(|(k, _)| k == self).map_or("", |(_, n)| n);
+        f.write_str(name)
+    }
+}

@@ -1,0 +1,1 @@
+//! The verifier: every rule a well-formed module keeps.

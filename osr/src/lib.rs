@@ -1,0 +1,1 @@
+//! From action log to OSR mapping: point correspondence, reconstruction, live+ fixpoint.

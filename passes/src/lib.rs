@@ -1,0 +1,1 @@
+//! The optimization passes of Osier and the registry of pipelines.

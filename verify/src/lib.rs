@@ -1,0 +1,1 @@
+//! Judges of OSR mappings: state oracle, program generator.

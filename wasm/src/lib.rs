@@ -1,0 +1,1 @@
+//! WebAssembly in: modules to IR, and WASI for programs that read and print.
