@@ -57,6 +57,7 @@ pub struct Function {
     pub(crate) signature: Signature,
     pub(crate) family: Family,
     pub(crate) stamp: u64,
+    pub(crate) history: u64,
     pub(crate) layout: Vec<Block>,
     pub(crate) blocks: Sparse<Block, BlockData>,
     pub(crate) insts: Sparse<Inst, InstNode>,
@@ -73,6 +74,7 @@ impl Function {
             signature,
             family,
             stamp: 0,
+            history: 0,
             layout: Vec::new(),
             blocks: Sparse::new(),
             insts: Sparse::new(),
@@ -101,6 +103,12 @@ impl Function {
     /// stamp of the function they were computed on.
     pub fn stamp(&self) -> u64 {
         self.stamp
+    }
+
+    /// A digest of every action between the base of the family and this version, in order: two versions
+    /// of a family with equal digests are the same. Meaningful within one process.
+    pub fn history(&self) -> u64 {
+        self.history
     }
 
     /// The block where execution starts. Its parameters are the arguments; no edge leads to it.

@@ -1,0 +1,305 @@
+//! Checking and carrying out one action. Editor and replay both come here, so an action means the same
+//! to both; a fault is a bug of a pass to the one and a bad log to the other.
+
+use super::action::ActionKind;
+use crate::entity::{Block, Inst, Value};
+use crate::function::Function;
+use crate::inst::{Edge, InstData, Target};
+use crate::mutate::Place;
+use crate::opcode::Opcode;
+use crate::types::Type;
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Why an action cannot be carried out on a function. The function is unchanged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault(pub(super) String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+type Check = Result<(), Fault>;
+
+fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Check {
+    if holds { Ok(()) } else { Err(Fault(otherwise())) }
+}
+
+/// Checks one action against the function and carries it out. On an error nothing has changed.
+pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
+    match action {
+        ActionKind::Add { inst, data, result_types, before } => add(f, *inst, data, result_types, *before)?,
+        ActionKind::Delete { inst, next } => delete(f, *inst, *next)?,
+        ActionKind::Hoist { inst, from, to } | ActionKind::Sink { inst, from, to } => move_inst(f, *inst, *from, *to)?,
+        ActionKind::ReplaceOperand { inst, index, before, after } => {
+            replace_operand(f, *inst, *index as usize, *before, *after)?;
+        }
+        ActionKind::ReplaceAll { before, after } => replace_all(f, *before, *after)?,
+        ActionKind::FoldBranch { inst, keep } => fold_branch(f, *inst, *keep)?,
+        ActionKind::SplitEdge { edge, block, jump } => split_edge(f, *edge, *block, *jump)?,
+        ActionKind::JoinEdges { edges, block, params, jump } => join_edges(f, edges, *block, params, *jump)?,
+        ActionKind::MergeBlocks { into, from, jump } => merge_blocks(f, *into, *from, *jump)?,
+        ActionKind::RemoveUnreachable { blocks } => remove_unreachable(f, blocks)?,
+        ActionKind::AddBlockParam { block, param, ty, args } => add_block_param(f, *block, *param, *ty, args)?,
+        ActionKind::RemoveBlockParam { block, param, index } => {
+            remove_block_param(f, *block, *param, *index as usize)?;
+        }
+    }
+    f.stamp += 1;
+    f.history = history_after(f.history, action);
+    Ok(())
+}
+
+/// Chains one action into the digest of everything that led to a version. What an action claims may leave
+/// no trace in the function (a replaced value whose users are removed later); here it does.
+fn history_after(history: u64, action: &ActionKind) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (history, action).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn has_inst(f: &Function, inst: Inst) -> Check {
+    require(f.has_inst(inst), || format!("there is no {inst}"))
+}
+
+fn has_block(f: &Function, block: Block) -> Check {
+    require(f.has_block(block), || format!("there is no {block}"))
+}
+
+fn has_value(f: &Function, value: Value) -> Check {
+    require(f.has_value(value), || format!("there is no {value}"))
+}
+
+fn has_edge(f: &Function, edge: Edge) -> Check {
+    has_inst(f, edge.inst)?;
+    let targets = f.inst(edge.inst).targets.len();
+    require((edge.index as usize) < targets, || format!("{} has no target {}", edge.inst, edge.index))
+}
+
+fn no_inst(f: &Function, inst: Inst) -> Check {
+    require(!f.has_inst(inst), || format!("{inst} exists already"))
+}
+
+fn no_block(f: &Function, block: Block) -> Check {
+    require(!f.has_block(block), || format!("{block} exists already"))
+}
+
+fn no_value(f: &Function, value: Value) -> Check {
+    require(!f.has_value(value), || format!("{value} exists already"))
+}
+
+fn stands_before(f: &Function, inst: Inst, next: Inst) -> Check {
+    has_inst(f, inst)?;
+    require(f.next_inst(inst) == Some(next), || format!("{inst} does not stand before {next}"))
+}
+
+fn add(f: &mut Function, inst: Inst, data: &InstData, result_types: &[Type], before: Inst) -> Check {
+    no_inst(f, inst)?;
+    has_inst(f, before)?;
+    require(!data.opcode.is_terminator(), || format!("{inst} is a terminator; blocks have theirs already"))?;
+    require(data.targets.is_empty(), || format!("{inst} has targets and is no terminator"))?;
+    require(data.results.len() == result_types.len(), || format!("{inst} has results without types"))?;
+    for (i, value) in data.results.iter().enumerate() {
+        no_value(f, *value)?;
+        require(!data.results[..i].contains(value), || format!("{inst} has {value} as a result twice"))?;
+    }
+    data.args.iter().try_for_each(|v| has_value(f, *v))?;
+    f.insert_inst(inst, data.clone(), result_types, Place::Before(before));
+    Ok(())
+}
+
+fn delete(f: &mut Function, inst: Inst, next: Inst) -> Check {
+    stands_before(f, inst, next)?;
+    for value in &f.inst(inst).results {
+        require(f.users(*value).is_empty(), || format!("{value}, a result of {inst}, is still used"))?;
+    }
+    f.remove_inst(inst);
+    Ok(())
+}
+
+fn move_inst(f: &mut Function, inst: Inst, from: Inst, to: Inst) -> Check {
+    stands_before(f, inst, from)?;
+    has_inst(f, to)?;
+    require(to != inst && to != from, || format!("{inst} is moved to where it stands"))?;
+    f.move_inst(inst, to);
+    Ok(())
+}
+
+fn replace_operand(f: &mut Function, inst: Inst, index: usize, before: Value, after: Value) -> Check {
+    has_inst(f, inst)?;
+    has_value(f, after)?;
+    let is = f.inst(inst).operand(index);
+    require(is == Some(before), || format!("operand {index} of {inst} is not {before}"))?;
+    require(f.value_type(before) == f.value_type(after), || format!("{before} and {after} differ in type"))?;
+    f.set_operand(inst, index, after);
+    Ok(())
+}
+
+fn replace_all(f: &mut Function, before: Value, after: Value) -> Check {
+    has_value(f, before)?;
+    has_value(f, after)?;
+    require(before != after, || format!("{before} is replaced by itself"))?;
+    require(f.value_type(before) == f.value_type(after), || format!("{before} and {after} differ in type"))?;
+    f.replace_uses(before, after);
+    Ok(())
+}
+
+fn fold_branch(f: &mut Function, inst: Inst, keep: u32) -> Check {
+    has_edge(f, Edge { inst, index: keep })?;
+    let opcode = f.inst(inst).opcode;
+    require(matches!(opcode, Opcode::BrIf | Opcode::Switch), || format!("{inst} is no branch"))?;
+    f.rewrite_terminator(inst, |data| {
+        data.opcode = Opcode::Jump;
+        data.args.clear();
+        data.targets = vec![data.targets.swap_remove(keep as usize)];
+    });
+    Ok(())
+}
+
+fn split_edge(f: &mut Function, edge: Edge, block: Block, jump: Inst) -> Check {
+    has_edge(f, edge)?;
+    no_block(f, block)?;
+    no_inst(f, jump)?;
+    let target = f.target(edge).clone();
+    f.insert_block_before(block, target.block);
+    f.redirect_edge(edge, Target::new(block, &[]));
+    f.insert_inst(jump, jump_data(target), &[], Place::End(block));
+    Ok(())
+}
+
+fn jump_data(target: Target) -> InstData {
+    InstData {
+        opcode: Opcode::Jump,
+        ty: Type::I32,
+        imm: crate::inst::Imm::None,
+        args: SmallVec::new(),
+        results: SmallVec::new(),
+        targets: vec![target],
+    }
+}
+
+fn join_edges(f: &mut Function, edges: &[Edge], block: Block, params: &[Value], jump: Inst) -> Check {
+    no_block(f, block)?;
+    no_inst(f, jump)?;
+    edges.iter().try_for_each(|e| has_edge(f, *e))?;
+    let distinct: BTreeSet<Edge> = edges.iter().copied().collect();
+    require(distinct.len() == edges.len(), || "an edge is joined twice".to_owned())?;
+    let Some(first) = edges.first() else { return Err(Fault("no edges to join".to_owned())) };
+    let target = f.target(*first).block;
+    require(edges.iter().all(|e| f.target(*e).block == target), || "the edges lead to different blocks".to_owned())?;
+    let types: Vec<Type> = f.block_params(target).iter().map(|v| f.value_type(*v)).collect();
+    require(types.len() == params.len(), || format!("{block} needs {} parameters", types.len()))?;
+    for (i, param) in params.iter().enumerate() {
+        no_value(f, *param)?;
+        require(!params[..i].contains(param), || format!("{param} is a parameter of {block} twice"))?;
+    }
+    f.insert_block_before(block, target);
+    for (param, ty) in params.iter().zip(types) {
+        f.append_param(block, *param, ty);
+    }
+    for edge in edges {
+        let args = f.target(*edge).args.clone();
+        f.redirect_edge(*edge, Target { block, args });
+    }
+    f.insert_inst(jump, jump_data(Target::new(target, params)), &[], Place::End(block));
+    Ok(())
+}
+
+fn merge_blocks(f: &mut Function, into: Block, from: Block, jump: Inst) -> Check {
+    has_block(f, into)?;
+    has_block(f, from)?;
+    require(into != from && from != f.entry(), || format!("{from} cannot be merged into {into}"))?;
+    require(f.terminator(into) == jump, || format!("{jump} does not end {into}"))?;
+    let data = f.inst(jump);
+    let leads = data.opcode == Opcode::Jump && data.targets[0].block == from;
+    require(leads, || format!("{into} does not jump to {from}"))?;
+    require(f.predecessors(from).len() == 1, || format!("{from} has other predecessors"))?;
+    require(f.block_params(from).is_empty(), || format!("{from} has parameters"))?;
+    f.remove_inst(jump);
+    f.splice_block(into, from);
+    Ok(())
+}
+
+fn remove_unreachable(f: &mut Function, blocks: &[Block]) -> Check {
+    blocks.iter().try_for_each(|b| has_block(f, *b))?;
+    let region: BTreeSet<Block> = blocks.iter().copied().collect();
+    require(region.len() == blocks.len() && !region.is_empty(), || "no blocks, or one of them twice".to_owned())?;
+    require(!region.contains(&f.entry()), || "the entry is reachable".to_owned())?;
+    for &block in blocks {
+        let entered = f.predecessors(block).iter().find(|e| !region.contains(&f.inst_block(e.inst)));
+        require(entered.is_none(), || format!("an edge from outside leads to {block}"))?;
+        let results = f.block_insts(block).flat_map(|i| f.inst(i).results.iter().copied());
+        for value in f.block_params(block).iter().copied().chain(results) {
+            let escapes = f.users(value).iter().find(|u| !region.contains(&f.inst_block(**u)));
+            require(escapes.is_none(), || format!("{value} is used outside the removed blocks"))?;
+        }
+    }
+    drop_region(f, blocks);
+    Ok(())
+}
+
+/// Drops a region whose values are used nowhere else. Every instruction loses its operands first, so the
+/// order in which they are dropped does not matter.
+fn drop_region(f: &mut Function, blocks: &[Block]) {
+    let insts: Vec<Inst> = blocks.iter().flat_map(|b| f.block_insts(*b)).collect();
+    for &inst in &insts {
+        f.rewrite_terminator(inst, |data| {
+            data.args.clear();
+            data.targets.clear();
+        });
+    }
+    for inst in insts {
+        f.remove_inst(inst);
+    }
+    for &block in blocks {
+        for index in (0..f.block_params(block).len()).rev() {
+            f.remove_param(block, index);
+        }
+        f.drop_empty_block(block);
+    }
+}
+
+fn add_block_param(f: &mut Function, block: Block, param: Value, ty: Type, args: &[(Edge, Value)]) -> Check {
+    has_block(f, block)?;
+    no_value(f, param)?;
+    require(block != f.entry(), || "the entry's parameters are the function's arguments".to_owned())?;
+    let given: BTreeSet<Edge> = args.iter().map(|(e, _)| *e).collect();
+    let needed: BTreeSet<Edge> = f.predecessors(block).iter().copied().collect();
+    let covered = given == needed && given.len() == args.len();
+    require(covered, || format!("the edges to {block} do not have one argument each"))?;
+    for (_, value) in args {
+        // The parameter itself may go around a loop.
+        if *value != param {
+            has_value(f, *value)?;
+            require(f.value_type(*value) == ty, || format!("{value} is no {ty}"))?;
+        }
+    }
+    f.append_param(block, param, ty);
+    for (edge, value) in args {
+        f.push_edge_arg(*edge, *value);
+    }
+    Ok(())
+}
+
+fn remove_block_param(f: &mut Function, block: Block, param: Value, index: usize) -> Check {
+    has_block(f, block)?;
+    require(block != f.entry(), || "the entry's parameters are the function's arguments".to_owned())?;
+    require(f.block_params(block).get(index) == Some(&param), || {
+        format!("{param} is not parameter {index} of {block}")
+    })?;
+    let edges: SmallVec<[Edge; 4]> = f.predecessors(block).into();
+    // Uses as its own argument on these edges go with it.
+    let own = edges.iter().filter(|e| f.target(**e).args[index] == param).count();
+    require(f.users(param).len() == own, || format!("{param} is still used"))?;
+    for edge in edges {
+        f.remove_edge_arg(edge, index);
+    }
+    f.remove_param(block, index);
+    Ok(())
+}

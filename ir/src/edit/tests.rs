@@ -1,0 +1,247 @@
+//! The editor changes, records and refuses; replay notices what a log leaves out or makes up.
+
+use super::*;
+use crate::builder::FunctionBuilder;
+use crate::inst::{Edge, Imm, InstSpec, Target};
+use crate::{Block, Function, Opcode, Signature, Type, Value};
+
+/// `f(a, b)`: a loop that sums `a * b` and a constant product, with a dead instruction.
+fn sample() -> Function {
+    let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32, Type::I32], &[Type::I32]));
+    let entry = b.create_block();
+    let (x, y) = (b.append_param(entry, Type::I32), b.append_param(entry, Type::I32));
+    let header = b.create_block();
+    let (i, sum) = (b.append_param(header, Type::I32), b.append_param(header, Type::I32));
+    let (body, exit) = (b.create_block(), b.create_block());
+    b.switch_to(entry);
+    let zero = b.constant(Type::I32, 0);
+    b.jump(header, &[x, zero]);
+    b.switch_to(header);
+    b.br_if(i, Target::new(body, &[]), Target::new(exit, &[]));
+    b.switch_to(body);
+    let one = b.constant(Type::I32, 1);
+    let product = b.op(Opcode::Mul, Type::I32, &[x, y]);
+    let again = b.op(Opcode::Mul, Type::I32, &[x, y]);
+    let next_sum = b.op(Opcode::Add, Type::I32, &[sum, product]);
+    let both = b.op(Opcode::Add, Type::I32, &[next_sum, again]);
+    let next_i = b.op(Opcode::Sub, Type::I32, &[i, one]);
+    b.jump(header, &[next_i, both]);
+    b.switch_to(exit);
+    b.ret(&[sum]);
+    b.finish().expect("the sample is complete")
+}
+
+/// A pass that uses every primitive once.
+struct Everything;
+
+impl Pass for Everything {
+    fn name(&self) -> &'static str {
+        "everything"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        assert!(ed.plan("all"));
+        let blocks: Vec<Block> = ed.func().blocks().collect();
+        let (entry, header, body) = (blocks[0], blocks[1], blocks[2]);
+        let insts: Vec<_> = ed.func().block_insts(body).collect();
+        let result = |ed: &Editor<'_>, i: usize| ed.func().inst(insts[i]).result().expect("one result");
+        let (product, again) = (result(ed, 1), result(ed, 2));
+        ed.replace_all(again, product);
+        ed.delete(insts[2]);
+        let preheader = ed.join_edges(&[Edge { inst: ed.func().terminator(entry), index: 0 }]);
+        ed.hoist(insts[1], ed.func().terminator(preheader));
+        let latch = ed.split_edge(Edge { inst: ed.func().terminator(body), index: 0 });
+        ed.merge_blocks(body);
+        assert!(!ed.func().has_block(latch));
+        let six = ed.add_value(InstSpec::constant(Type::I32, 6), insts[5]);
+        let seven = ed.add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[six, product]), insts[5]);
+        let seven_inst = ed.func().defining_inst(seven).expect("an instruction");
+        let edges: Vec<Edge> = ed.func().predecessors(header).to_vec();
+        let args: Vec<(Edge, Value)> =
+            edges.iter().map(|e| (*e, if ed.func().inst_block(e.inst) == body { six } else { product })).collect();
+        let param = ed.add_block_param(header, Type::I32, &args);
+        ed.replace_operand(insts[5], 0, ed.func().inst(insts[5]).args[0]);
+        ed.remove_block_param(header, 2);
+        assert!(!ed.func().has_value(param));
+        let last = ed.func().terminator(body);
+        ed.sink(seven_inst, last);
+        let branch = ed.func().terminator(header);
+        ed.fold_branch(branch, 1);
+        ed.remove_unreachable(&[body]);
+    }
+}
+
+fn applied(pass: &dyn Pass) -> (Function, Applied) {
+    let before = sample();
+    let applied = apply(&before, pass, &mut Fuel::UNLIMITED.clone());
+    (before, applied)
+}
+
+#[test]
+fn replay_of_every_primitive_gives_an_equal_version() {
+    let (before, Applied { function, log }) = applied(&Everything);
+    assert_eq!(check_replay(&before, &log, &function), Ok(()));
+    let names: std::collections::BTreeSet<&str> = log.actions().iter().map(|a| a.kind().name()).collect();
+    assert_eq!(names.len(), 13, "every primitive is used: {names:?}");
+}
+
+#[test]
+fn replay_notices_a_dropped_action() {
+    let (before, Applied { function, log }) = applied(&Everything);
+    for index in 0..log.len() {
+        let mut damaged = log.clone();
+        damaged.actions_mut().remove(index);
+        assert!(check_replay(&before, &damaged, &function).is_err(), "without action {index}");
+    }
+}
+
+#[test]
+fn replay_notices_two_swapped_actions() {
+    let (before, Applied { function, log }) = applied(&Everything);
+    for index in 1..log.len() {
+        let mut damaged = log.clone();
+        damaged.actions_mut().swap(index - 1, index);
+        assert!(check_replay(&before, &damaged, &function).is_err(), "actions {} and {index} swapped", index - 1);
+    }
+}
+
+/// Every way to change one field of an action to something else of its kind.
+fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
+    let inst = function.first_inst(function.entry());
+    let value = function.arguments()[0];
+    let mut edits = Vec::new();
+    match kind.clone() {
+        ActionKind::Add { inst: id, data, result_types, before } => {
+            let mut other = data.clone();
+            other.imm = Imm::Bits(77);
+            edits.push(ActionKind::Add { inst: id, data: other, result_types: result_types.clone(), before });
+            edits.push(ActionKind::Add { inst: id, data, result_types, before: inst });
+        }
+        ActionKind::Delete { inst: id, .. } => edits.push(ActionKind::Delete { inst: id, next: inst }),
+        ActionKind::Hoist { inst: id, from, .. } => edits.push(ActionKind::Hoist { inst: id, from, to: inst }),
+        ActionKind::Sink { inst: id, from, .. } => edits.push(ActionKind::Sink { inst: id, from, to: inst }),
+        ActionKind::ReplaceOperand { inst: id, index, before, after } => {
+            edits.push(ActionKind::ReplaceOperand { inst: id, index, before: value, after });
+            edits.push(ActionKind::ReplaceOperand { inst: id, index: index + 1, before, after });
+        }
+        ActionKind::ReplaceAll { before, .. } => edits.push(ActionKind::ReplaceAll { before, after: value }),
+        ActionKind::FoldBranch { inst, keep } => edits.push(ActionKind::FoldBranch { inst, keep: keep ^ 1 }),
+        ActionKind::SplitEdge { edge, block, .. } => edits.push(ActionKind::SplitEdge { edge, block, jump: inst }),
+        ActionKind::JoinEdges { edges, block, jump, .. } => {
+            let params = Default::default();
+            edits.push(ActionKind::JoinEdges { edges, block, params, jump });
+        }
+        ActionKind::MergeBlocks { into, from, .. } => edits.push(ActionKind::MergeBlocks { into, from, jump: inst }),
+        ActionKind::RemoveUnreachable { .. } => edits.push(ActionKind::RemoveUnreachable { blocks: vec![] }),
+        ActionKind::AddBlockParam { block, param, args, .. } => {
+            edits.push(ActionKind::AddBlockParam { block, param, ty: Type::I64, args });
+        }
+        ActionKind::RemoveBlockParam { block, param, index } => {
+            edits.push(ActionKind::RemoveBlockParam { block, param, index: index + 1 });
+        }
+    }
+    edits
+}
+
+#[test]
+fn replay_notices_an_edited_action() {
+    let (before, Applied { function, log }) = applied(&Everything);
+    let mut tried = 0;
+    for (index, action) in log.actions().iter().enumerate() {
+        for kind in edits(action.kind(), &before) {
+            assert_ne!(&kind, action.kind());
+            let mut damaged = log.clone();
+            damaged.actions_mut()[index].kind = kind.clone();
+            assert!(check_replay(&before, &damaged, &function).is_err(), "{} became {kind}", action.kind());
+            tried += 1;
+        }
+    }
+    assert!(tried >= log.len());
+}
+
+/// Deletes the first instruction of the loop body, whose result is used.
+struct DeletesWhatIsUsed;
+
+impl Pass for DeletesWhatIsUsed {
+    fn name(&self) -> &'static str {
+        "deletes_what_is_used"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        assert!(ed.plan("wrong"));
+        let body = ed.func().blocks().nth(2).expect("a body");
+        ed.delete(ed.func().first_inst(body));
+    }
+}
+
+#[test]
+#[should_panic(
+    expected = "pass deletes_what_is_used, rule wrong, action 0 of f: delete inst3 before inst4: v5, a result of inst3, is still used"
+)]
+fn an_illegal_edit_names_pass_rule_action_and_entity() {
+    applied(&DeletesWhatIsUsed);
+}
+
+/// Replaces one duplicate at a time.
+struct OneAtATime;
+
+impl Pass for OneAtATime {
+    fn name(&self) -> &'static str {
+        "one_at_a_time"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        let body = ed.func().blocks().nth(2).expect("a body");
+        for _ in 0..3 {
+            if !ed.plan("add") {
+                return;
+            }
+            let first = ed.func().first_inst(body);
+            ed.add(InstSpec::constant(Type::I32, 1), first);
+        }
+    }
+}
+
+#[test]
+fn fuel_stops_a_pass_between_rewrites() {
+    let before = sample();
+    for rewrites in 0..5 {
+        let mut fuel = Fuel::rewrites(rewrites);
+        let applied = apply(&before, &OneAtATime, &mut fuel);
+        assert_eq!(applied.log.len() as u64, rewrites.min(3));
+    }
+}
+
+#[test]
+fn versions_derived_independently_share_no_new_id() {
+    let before = sample();
+    let first = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).function;
+    let second = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).function;
+    let shared: Vec<_> = first.all_insts().filter(|i| second.has_inst(*i) && !before.has_inst(*i)).collect();
+    assert!(shared.is_empty(), "{shared:?}");
+}
+
+#[test]
+fn logs_of_a_pipeline_compose() {
+    let base = sample();
+    let mut fuel = Fuel::UNLIMITED;
+    let middle = apply(&base, &OneAtATime, &mut fuel);
+    let last = apply(&middle.function, &SplitsAnEdge, &mut fuel);
+    let mut log = middle.log;
+    log.extend(last.log);
+    assert_eq!(check_replay(&base, &log, &last.function), Ok(()));
+}
+
+/// Splits an edge; enough to have a second log.
+struct SplitsAnEdge;
+
+impl Pass for SplitsAnEdge {
+    fn name(&self) -> &'static str {
+        "split"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        assert!(ed.plan("split"));
+        ed.split_edge(Edge { inst: ed.func().terminator(ed.func().entry()), index: 0 });
+    }
+}
