@@ -1,0 +1,79 @@
+//! The meaning of operations on values.
+//!
+//! [`eval`] gives every operation whose result depends on its operands alone one meaning, traps
+//! included. Constant folding and compensation code call it with an opcode known at run time; the
+//! interpreter's handlers call the functions per shape ([`int_binary`] and its siblings) with a
+//! constant opcode and type, so that the matches fold away and the meaning is still written once.
+//!
+//! Operands and results are bits as [`Type::mask`] says. Operands are masked before use: bits outside
+//! the type, which only a poisoned value has, never reach a result and never cause a panic.
+//!
+//! A floating-point result computed by arithmetic that is NaN is always the canonical quiet NaN
+//! ([`canonical_nan`]). `fneg`, `fabs`, `fcopysign`, `bitcast` and `select` move bits and keep payloads.
+
+mod float;
+mod int;
+
+pub use float::{
+    canonical_nan, demote, float_binary, float_compare, float_from_int, float_unary, int_from_float, promote,
+};
+pub use int::{int_binary, int_compare, int_test, int_unary, sign_extend};
+
+use crate::opcode::{Opcode, Shape};
+use crate::trap::TrapKind;
+use crate::types::Type;
+
+/// Whether [`eval`] gives the operation its meaning: the result depends on the operands and the types
+/// alone. Constants, whose bits are in the immediate, are not among them.
+pub const fn is_evaluated(opcode: Opcode) -> bool {
+    opcode.is_value_determined() && !matches!(opcode, Opcode::Const)
+}
+
+/// The result of an operation on values. `ty` is the controlling type and `source` the type of
+/// operand 0, which only conversions look at. Cost: constant.
+///
+/// # Errors
+/// The trap the operation ends in with these operands.
+///
+/// # Panics
+/// When [`is_evaluated`] denies the opcode, when an operand is missing, or when the opcode does not
+/// allow the types (the verifier excludes the last two).
+pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64, TrapKind> {
+    match opcode.shape() {
+        Shape::IntUnary => Ok(int_unary(opcode, ty, args[0])),
+        Shape::IntBinary => int_binary(opcode, ty, args[0], args[1]),
+        Shape::IntTest => Ok(int_test(opcode, ty, args[0])),
+        Shape::IntCompare => Ok(int_compare(opcode, ty, args[0], args[1])),
+        Shape::FloatUnary => Ok(float_unary(opcode, ty, args[0])),
+        Shape::FloatBinary => Ok(float_binary(opcode, ty, args[0], args[1])),
+        Shape::FloatCompare => Ok(float_compare(opcode, ty, args[0], args[1])),
+        Shape::Extend => Ok(extend(opcode, ty, source, args[0])),
+        Shape::Wrap => Ok(args[0] & ty.mask()),
+        Shape::IntToFloat => Ok(float_from_int(opcode, ty, source, args[0])),
+        Shape::FloatToInt => int_from_float(opcode, ty, source, args[0]),
+        Shape::Promote => Ok(promote(args[0])),
+        Shape::Demote => Ok(demote(args[0])),
+        Shape::Bitcast => Ok(args[0] & ty.mask()),
+        Shape::Select => Ok(select(args[0] & source.mask(), args[1], args[2]) & ty.mask()),
+        _ => panic!("eval: {} is not an operation on values", opcode.name()),
+    }
+}
+
+/// `sextend` and `uextend` from `source` to the wider `ty`.
+///
+/// # Panics
+/// When the opcode is neither.
+#[inline(always)]
+pub fn extend(opcode: Opcode, ty: Type, source: Type, x: u64) -> u64 {
+    match opcode {
+        Opcode::Sextend => sign_extend(x, source.bits()) as u64 & ty.mask(),
+        Opcode::Uextend => x & source.mask(),
+        _ => panic!("eval: {} is not an extension", opcode.name()),
+    }
+}
+
+/// The second operand if the condition is not zero, else the third.
+#[inline(always)]
+pub fn select(condition: u64, then: u64, otherwise: u64) -> u64 {
+    if condition != 0 { then } else { otherwise }
+}
