@@ -1,1 +1,371 @@
-//! The loop forest.
+//! Loops, nested, irreducible ones included.
+//!
+//! Havlak, "Nesting of Reducible and Irreducible Loops", TOPLAS 1997: over a depth-first tree, from the
+//! innermost header outward, each loop collapses to its header by union-find. In a reducible graph the
+//! result is the natural loops; a strongly connected region with several entries becomes one loop whose
+//! header is the entry the depth-first walk met first, told apart by [`LoopForest::is_reducible`].
+
+use crate::cfg::{Cfg, check_stamp};
+use crate::entity::Block;
+use crate::function::Function;
+use crate::inst::Edge;
+use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
+
+/// A loop of a [`LoopForest`]. Ids ascend with the reverse postorder of headers, so a loop comes before
+/// the loops within it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Loop(u32);
+entity_impl!(Loop, "loop");
+
+/// All loops of the reachable blocks.
+///
+/// Holds for one stamp of one function; queries that take the function panic on another.
+#[derive(Clone, Debug)]
+pub struct LoopForest {
+    stamp: u64,
+    loops: PrimaryMap<Loop, LoopData>,
+    /// By block index.
+    innermost: Vec<Option<Loop>>,
+    /// The blocks of all loops: those of one loop side by side, its inner loops within.
+    blocks: Vec<Block>,
+    /// By block index: the place in `blocks`, if in a loop.
+    place: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct LoopData {
+    header: Block,
+    parent: Option<Loop>,
+    depth: u32,
+    /// Its part of `LoopForest::blocks`.
+    start: u32,
+    end: u32,
+    entries: Vec<Block>,
+    latches: Vec<Block>,
+    exits: Vec<Edge>,
+}
+
+impl LoopData {
+    fn new(header: Block, parent: Option<Loop>, depth: u32) -> LoopData {
+        let (entries, latches, exits) = (Vec::new(), Vec::new(), Vec::new());
+        LoopData { header, parent, depth, start: 0, end: 0, entries, latches, exits }
+    }
+}
+
+impl LoopForest {
+    /// Finds the loops. Cost: near linear in blocks and edges of a reducible graph; an edge into the
+    /// middle of a loop is looked at once for each loop around it.
+    ///
+    /// # Panics
+    /// When `cfg` is stale.
+    pub fn new(function: &Function, cfg: &Cfg) -> LoopForest {
+        cfg.check(function);
+        let headers = header_of_each(cfg);
+        let mut forest = LoopForest {
+            stamp: function.stamp(),
+            loops: PrimaryMap::new(),
+            innermost: vec![None; function.block_bound()],
+            blocks: Vec::new(),
+            place: vec![u32::MAX; function.block_bound()],
+        };
+        forest.make_loops(cfg, &headers);
+        forest.place_blocks(cfg);
+        forest.list_borders(function, cfg);
+        forest
+    }
+
+    /// Makes the loops and `innermost`, outer loops first.
+    fn make_loops(&mut self, cfg: &Cfg, headers: &Headers) {
+        for (n, block) in cfg.rpo().iter().enumerate() {
+            // The header of an enclosing loop is an ancestor in the depth-first tree, so it was seen.
+            let outer = headers.around[n].and_then(|h| self.innermost[cfg.block(h).index()]);
+            self.innermost[block.index()] = if headers.is_header[n] {
+                let depth = outer.map_or(1, |o| self.loops[o].depth + 1);
+                Some(self.loops.push(LoopData::new(*block, outer, depth)))
+            } else {
+                outer
+            };
+        }
+    }
+
+    /// Lays the blocks of each loop side by side: own blocks in reverse postorder, the header first, then
+    /// the inner loops.
+    fn place_blocks(&mut self, cfg: &Cfg) {
+        // Sizes with the inner loops, inner loops first.
+        let mut own = vec![0u32; self.loops.len()];
+        cfg.rpo().iter().filter_map(|b| self.innermost[b.index()]).for_each(|l| own[l.index()] += 1);
+        let mut size = own.clone();
+        for (id, data) in self.loops.iter().rev() {
+            if let Some(parent) = data.parent {
+                size[parent.index()] += size[id.index()];
+            }
+        }
+        // Where the next inner loop of each loop starts; loops come before their inner loops.
+        let mut inner_start = vec![0u32; self.loops.len()];
+        let mut root_start = 0;
+        for id in self.loops.keys() {
+            let slot = match self.loops[id].parent {
+                Some(parent) => &mut inner_start[parent.index()],
+                None => &mut root_start,
+            };
+            let start = *slot;
+            *slot += size[id.index()];
+            inner_start[id.index()] = start + own[id.index()];
+            (self.loops[id].start, self.loops[id].end) = (start, start + size[id.index()]);
+        }
+        let mut fill: Vec<u32> = self.loops.values().map(|l| l.start).collect();
+        self.blocks = vec![cfg.block(0); root_start as usize];
+        for block in cfg.rpo() {
+            if let Some(id) = self.innermost[block.index()] {
+                let at = &mut fill[id.index()];
+                self.place[block.index()] = *at;
+                self.blocks[*at as usize] = *block;
+                *at += 1;
+            }
+        }
+    }
+
+    /// Fills `entries`, `latches` and `exits`, each in reverse postorder.
+    fn list_borders(&mut self, function: &Function, cfg: &Cfg) {
+        for (n, &block) in cfg.rpo().iter().enumerate() {
+            let mut around = self.innermost[block.index()];
+            while let Some(id) = around {
+                let entered = cfg.preds(n as u32).iter().any(|p| !self.contains(id, cfg.block(*p)));
+                if !entered {
+                    break; // Not from outside this loop, so not from outside the loops around it.
+                }
+                self.loops[id].entries.push(block);
+                around = self.loops[id].parent;
+            }
+            let inst = function.terminator(block);
+            for (index, target) in function.inst(inst).targets.iter().enumerate() {
+                self.list_edge(block, target.block, Edge { inst, index: index as u32 });
+            }
+        }
+    }
+
+    /// Lists an edge as an exit of the loops it leaves and its source as a latch of the loop it repeats.
+    fn list_edge(&mut self, from: Block, to: Block, edge: Edge) {
+        let mut around = self.innermost[from.index()];
+        while let Some(id) = around.filter(|id| !self.contains(*id, to)) {
+            self.loops[id].exits.push(edge);
+            around = self.loops[id].parent;
+        }
+        if let Some(id) = self.innermost[to.index()]
+            && self.loops[id].header == to
+            && self.contains(id, from)
+            && self.loops[id].latches.last() != Some(&from)
+        {
+            self.loops[id].latches.push(from);
+        }
+    }
+
+    /// The stamp of the function this was computed on.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Checks that the function has not changed since.
+    ///
+    /// # Panics
+    /// When it has.
+    pub fn check(&self, function: &Function) {
+        check_stamp("LoopForest", self.stamp, function);
+    }
+
+    /// Every loop, outer ones before those within them.
+    pub fn loops(&self) -> impl DoubleEndedIterator<Item = Loop> + ExactSizeIterator + use<> {
+        self.loops.keys()
+    }
+
+    /// The header: the one entry of a reducible loop; of another, the entry that comes first in reverse
+    /// postorder.
+    pub fn header(&self, id: Loop) -> Block {
+        self.loops[id].header
+    }
+
+    /// The loop directly around.
+    pub fn parent(&self, id: Loop) -> Option<Loop> {
+        self.loops[id].parent
+    }
+
+    /// The number of loops around, itself included.
+    pub fn depth(&self, id: Loop) -> u32 {
+        self.loops[id].depth
+    }
+
+    /// The blocks of a loop, those of inner loops included; the header first.
+    pub fn blocks(&self, id: Loop) -> &[Block] {
+        let LoopData { start, end, .. } = self.loops[id];
+        &self.blocks[start as usize..end as usize]
+    }
+
+    /// The blocks that an edge from outside leads to, in reverse postorder.
+    pub fn entries(&self, id: Loop) -> &[Block] {
+        &self.loops[id].entries
+    }
+
+    /// Whether the loop has one entry, its header, which then dominates every block of it.
+    pub fn is_reducible(&self, id: Loop) -> bool {
+        self.loops[id].entries.len() == 1
+    }
+
+    /// The blocks of the loop with an edge to its header, in reverse postorder.
+    pub fn latches(&self, id: Loop) -> &[Block] {
+        &self.loops[id].latches
+    }
+
+    /// The edges that leave the loop, in reverse postorder of their sources.
+    pub fn exits(&self, id: Loop) -> &[Edge] {
+        &self.loops[id].exits
+    }
+
+    /// The innermost loop around a block.
+    pub fn innermost(&self, block: Block) -> Option<Loop> {
+        self.innermost.get(block.index()).copied().flatten()
+    }
+
+    /// The number of loops around a block.
+    pub fn depth_of(&self, block: Block) -> u32 {
+        self.innermost(block).map_or(0, |id| self.depth(id))
+    }
+
+    /// Whether a block is in a loop or one within it. Cost: constant.
+    pub fn contains(&self, id: Loop, block: Block) -> bool {
+        let LoopData { start, end, .. } = self.loops[id];
+        self.place.get(block.index()).is_some_and(|p| (start..end).contains(p))
+    }
+}
+
+/// By rpo number.
+struct Headers {
+    is_header: Vec<bool>,
+    /// The header of the innermost loop around the block; for a header, of the loop around its own.
+    around: Vec<Option<u32>>,
+}
+
+/// Preorder numbers of a depth-first tree.
+struct DepthFirst {
+    /// By preorder number: the rpo number.
+    node: Vec<u32>,
+    /// By rpo number: the preorder number.
+    pre: Vec<u32>,
+    /// By preorder number: the largest preorder number in the subtree.
+    last: Vec<u32>,
+}
+
+impl DepthFirst {
+    /// Walks as [`Cfg::new`] does, so that a tree ancestor comes first in reverse postorder too.
+    fn new(cfg: &Cfg) -> DepthFirst {
+        let count = cfg.len();
+        let mut tree = DepthFirst { node: vec![0], pre: vec![u32::MAX; count], last: vec![0; count] };
+        tree.pre[0] = 0;
+        let mut path = vec![(0u32, 0usize)];
+        while let Some((n, next)) = path.last_mut() {
+            match cfg.succs(*n).get(*next) {
+                Some(&to) => {
+                    *next += 1;
+                    if tree.pre[to as usize] == u32::MAX {
+                        tree.pre[to as usize] = tree.node.len() as u32;
+                        tree.node.push(to);
+                        path.push((to, 0));
+                    }
+                }
+                None => {
+                    tree.last[tree.pre[*n as usize] as usize] = tree.node.len() as u32 - 1;
+                    path.pop();
+                }
+            }
+        }
+        tree
+    }
+
+    /// Whether `a` is `b` or above it; both preorder numbers.
+    fn is_ancestor(&self, a: u32, b: u32) -> bool {
+        a <= b && b <= self.last[a as usize]
+    }
+}
+
+/// Havlak's algorithm. Within it nodes are preorder numbers.
+fn header_of_each(cfg: &Cfg) -> Headers {
+    let tree = DepthFirst::new(cfg);
+    let count = cfg.len();
+    // Predecessors by forward and cross edges. An edge into the middle of a loop is moved to the header
+    // of that loop once it is found, so that the loops around see it as well.
+    let mut entering: Vec<Vec<u32>> = vec![Vec::new(); count];
+    let mut repeating: Vec<Vec<u32>> = vec![Vec::new(); count];
+    for to in 0..count as u32 {
+        for &pred in cfg.preds(tree.node[to as usize]) {
+            let from = tree.pre[pred as usize];
+            let list = if tree.is_ancestor(to, from) { &mut repeating } else { &mut entering };
+            list[to as usize].push(from);
+        }
+    }
+    let mut collapsed = UnionFind::new(count);
+    let mut header: Vec<Option<u32>> = vec![None; count];
+    let mut is_header = vec![false; count];
+    // The header in whose body a node was seen last; marks membership without clearing.
+    let mut seen_for = vec![u32::MAX; count];
+    for w in (0..count as u32).rev() {
+        is_header[w as usize] = !repeating[w as usize].is_empty();
+        let mut body: Vec<u32> = Vec::new();
+        seen_for[w as usize] = w;
+        for &from in &repeating[w as usize] {
+            let from = collapsed.find(from);
+            if std::mem::replace(&mut seen_for[from as usize], w) != w {
+                body.push(from);
+            }
+        }
+        let mut next = 0;
+        while let Some(&x) = body.get(next) {
+            next += 1;
+            for y in std::mem::take(&mut entering[x as usize]) {
+                let y = collapsed.find(y);
+                if !tree.is_ancestor(w, y) {
+                    entering[w as usize].push(y);
+                } else if std::mem::replace(&mut seen_for[y as usize], w) != w {
+                    body.push(y);
+                }
+            }
+        }
+        for x in body {
+            header[x as usize] = Some(w);
+            collapsed.join(x, w);
+        }
+    }
+    by_rpo_number(&tree, &header, &is_header)
+}
+
+fn by_rpo_number(tree: &DepthFirst, header: &[Option<u32>], is_header: &[bool]) -> Headers {
+    let pre = |n: usize| tree.pre[n] as usize;
+    Headers {
+        is_header: (0..tree.pre.len()).map(|n| is_header[pre(n)]).collect(),
+        around: (0..tree.pre.len()).map(|n| header[pre(n)].map(|h| tree.node[h as usize])).collect(),
+    }
+}
+
+/// Sets of nodes, each named by its header.
+struct UnionFind {
+    parent: Vec<u32>,
+}
+
+impl UnionFind {
+    fn new(count: usize) -> UnionFind {
+        UnionFind { parent: (0..count as u32).collect() }
+    }
+
+    /// The name of the set; halves the paths it follows.
+    fn find(&mut self, mut n: u32) -> u32 {
+        while self.parent[n as usize] != n {
+            let above = self.parent[self.parent[n as usize] as usize];
+            self.parent[n as usize] = above;
+            n = above;
+        }
+        n
+    }
+
+    /// Adds the set named `n` to the set named `into`.
+    fn join(&mut self, n: u32, into: u32) {
+        self.parent[n as usize] = into;
+    }
+}

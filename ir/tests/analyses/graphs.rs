@@ -1,15 +1,15 @@
 //! Functions made from bare graphs.
 
-use ir::{Block, Function, FunctionBuilder, InstSpec, Opcode, Signature, Target, Type};
+use ir::{Block, Function, FunctionBuilder, InstSpec, Opcode, Signature, Target, Type, Value};
 
 /// A graph: the successors of each node; node 0 is the entry.
-pub type Graph = Vec<Vec<usize>>;
+pub(crate) type Graph = Vec<Vec<usize>>;
 
 /// A deterministic source of random numbers (SplitMix64).
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,13 +17,13 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 }
 
 /// Every graph of `count` nodes in which no edge leads to the entry.
-pub fn all_graphs(count: usize) -> impl Iterator<Item = Graph> {
+pub(crate) fn all_graphs(count: usize) -> impl Iterator<Item = Graph> {
     let bits = count - 1;
     let codes = 1u64 << (bits * count);
     (0..codes).map(move |code| {
@@ -33,7 +33,7 @@ pub fn all_graphs(count: usize) -> impl Iterator<Item = Graph> {
 }
 
 /// A random graph: mostly forward edges, some back, some doubled.
-pub fn random_graph(rng: &mut Rng, count: usize) -> Graph {
+pub(crate) fn random_graph(rng: &mut Rng, count: usize) -> Graph {
     let node = |rng: &mut Rng, n: usize| match rng.below(4) {
         0 => 1 + rng.below(count - 1),
         _ => (n + 1 + rng.below(3)).min(count - 1).max(1),
@@ -42,7 +42,7 @@ pub fn random_graph(rng: &mut Rng, count: usize) -> Graph {
 }
 
 /// A function with this control flow, blocks in node order. The entry's one parameter decides branches.
-pub fn function(graph: &Graph) -> Function {
+pub(crate) fn function(graph: &Graph) -> Function {
     let signature = Signature::new(&[Type::I32], &[]);
     let mut builder = FunctionBuilder::new("graph", signature);
     let blocks: Vec<Block> = graph.iter().map(|_| builder.create_block()).collect();
@@ -61,8 +61,60 @@ pub fn function(graph: &Graph) -> Function {
     builder.finish().expect("every block is terminated")
 }
 
+/// A function with this control flow and random parameters, values and arguments, strict: every use is
+/// dominated by its definition.
+pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
+    let mut builder = FunctionBuilder::new("values", Signature::new(&[Type::I32, Type::I32], &[]));
+    let blocks: Vec<Block> = graph.iter().map(|_| builder.create_block()).collect();
+    let params: Vec<Vec<Value>> = (0..graph.len())
+        .map(|n| {
+            (0..if n == 0 { 2 } else { rng.below(3) }).map(|_| builder.append_param(blocks[n], Type::I32)).collect()
+        })
+        .collect();
+    let dominators: Vec<Vec<usize>> = (0..graph.len())
+        .map(|b| {
+            let reached = reachable(graph, None)[b];
+            (0..graph.len()).filter(|a| *a != b && reached && !reachable(graph, Some(*a))[b]).collect()
+        })
+        .collect();
+    // Dominators first, so that what they define can be used.
+    let mut order: Vec<usize> = (0..graph.len()).collect();
+    order.sort_by_key(|n| (dominators[*n].len(), *n));
+    let mut defined = params.clone();
+    for n in order {
+        builder.switch_to(blocks[n]);
+        let inherited = dominators[n].iter().flat_map(|d| defined[*d].clone());
+        let mut available: Vec<Value> = inherited.chain(params[n].iter().copied()).collect();
+        for _ in 0..rng.below(4) {
+            let pick = |rng: &mut Rng| available.get(rng.below(available.len().max(1))).copied();
+            let value = match (pick(rng), pick(rng)) {
+                (Some(a), Some(b)) => builder.op(Opcode::Add, Type::I32, &[a, b]),
+                _ => builder.constant(Type::I32, 1),
+            };
+            available.push(value);
+            defined[n].push(value);
+        }
+        if available.is_empty() {
+            available.push(builder.constant(Type::I32, 2));
+        }
+        let mut pick = || available[rng.below(available.len())];
+        let targets: Vec<Target> = graph[n]
+            .iter()
+            .map(|s| Target::new(blocks[*s], &params[*s].iter().map(|_| pick()).collect::<Vec<_>>()))
+            .collect();
+        let (opcode, args) = match targets.len() {
+            0 => (Opcode::Return, vec![pick()]),
+            1 => (Opcode::Jump, vec![]),
+            2 => (Opcode::BrIf, vec![pick()]),
+            _ => (Opcode::Switch, vec![pick()]),
+        };
+        builder.insert(InstSpec::terminator(opcode, &args, targets));
+    }
+    builder.finish().expect("every block is terminated")
+}
+
 /// The nodes reachable from node 0 without entering `without`.
-pub fn reachable(graph: &Graph, without: Option<usize>) -> Vec<bool> {
+pub(crate) fn reachable(graph: &Graph, without: Option<usize>) -> Vec<bool> {
     let mut seen = vec![false; graph.len()];
     let mut work = vec![0];
     while let Some(n) = work.pop() {
@@ -74,7 +126,7 @@ pub fn reachable(graph: &Graph, without: Option<usize>) -> Vec<bool> {
 }
 
 /// Runs a check on every graph of up to four nodes and on random ones of up to forty.
-pub fn on_many_graphs(mut check: impl FnMut(&Graph)) {
+pub(crate) fn on_many_graphs(mut check: impl FnMut(&Graph)) {
     for count in 1..=4 {
         all_graphs(count).for_each(|g| check(&g));
     }

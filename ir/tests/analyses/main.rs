@@ -5,3 +5,5 @@ extern crate osier_ir as ir;
 
 mod cfg_dom;
 mod graphs;
+mod liveness;
+mod loops;

@@ -1,0 +1,117 @@
+//! Liveness against the textbook fixpoint over points.
+
+use crate::graphs::{Rng, function_with_values, on_many_graphs};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::liveness::Liveness;
+use ir::{Function, Inst, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+type Sets = BTreeMap<Inst, BTreeSet<Value>>;
+
+/// By definition: a value is live at a point if its instruction uses it, or if it is live at a next
+/// point and not defined on the way there. Least solution, by iteration over all points.
+fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
+    let mut live = Sets::new();
+    loop {
+        let mut changed = false;
+        for inst in function.all_insts() {
+            let data = function.inst(inst);
+            let mut set: BTreeSet<Value> = BTreeSet::new();
+            if let Some(next) = function.next_inst(inst) {
+                set.extend(live.get(&next).into_iter().flatten());
+            }
+            for target in &data.targets {
+                let first = function.first_inst(target.block);
+                let params = function.block_params(target.block);
+                set.extend(live.get(&first).into_iter().flatten().filter(|v| !params.contains(v)));
+            }
+            data.results.iter().for_each(|r| _ = set.remove(r));
+            set.extend(data.operands());
+            set.extend(extra.get(&inst).into_iter().flatten());
+            changed |= live.insert(inst, set.clone()) != Some(set);
+        }
+        if !changed {
+            return live;
+        }
+    }
+}
+
+fn compare(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) {
+    let expected = naive(function, extra);
+    let liveness = Liveness::with_extra_uses(function, cfg, extra);
+    for &block in cfg.rpo() {
+        let mut visited = 0;
+        liveness.for_each_point(function, block, |point, live| {
+            let members: Vec<Value> = expected[&point.inst()].iter().copied().collect();
+            assert_eq!(live.as_slice(), members, "{:?}", point);
+            assert!(live.iter().all(|v| live.contains(v)));
+            visited += 1;
+        });
+        assert_eq!(visited, function.block_insts(block).count());
+        let params = function.block_params(block);
+        let first = &expected[&function.first_inst(block)];
+        let live_in: Vec<Value> = first.iter().copied().filter(|v| !params.contains(v)).collect();
+        assert_eq!(liveness.live_in(block).as_slice(), live_in);
+        let next = function.successors(block).iter().flat_map(|t| liveness.live_in(t.block).iter());
+        let live_out: BTreeSet<Value> = next.collect();
+        assert_eq!(liveness.live_out(block).as_slice(), live_out.into_iter().collect::<Vec<_>>());
+        let point = Point::before(function.first_inst(block));
+        assert_eq!(liveness.live_before(function, point).as_slice(), first.iter().copied().collect::<Vec<_>>());
+    }
+    assert!(liveness.live_in(function.entry()).is_empty(), "strict functions need nothing before the entry");
+}
+
+#[test]
+fn liveness_is_as_defined_over_points() {
+    let mut rng = Rng(3);
+    on_many_graphs(|graph| {
+        let function = function_with_values(graph, &mut rng);
+        compare(&function, &Cfg::new(&function), &BTreeMap::new());
+    });
+}
+
+#[test]
+fn extra_uses_count_like_uses_before_their_instruction() {
+    let mut rng = Rng(5);
+    let mut uses = 0;
+    on_many_graphs(|graph| {
+        let function = function_with_values(graph, &mut rng);
+        let cfg = Cfg::new(&function);
+        let dom = DomTree::new(&function, &cfg);
+        let mut extra: BTreeMap<Inst, Vec<Value>> = BTreeMap::new();
+        for inst in cfg.rpo().iter().flat_map(|b| function.block_insts(*b)) {
+            let value = Value::from_u32(rng.below(function.value_bound()) as u32);
+            if rng.below(3) == 0 && dom.available_at(&function, value, Point::before(inst)) {
+                extra.entry(inst).or_default().push(value);
+                uses += 1;
+            }
+        }
+        compare(&function, &cfg, &extra);
+    });
+    assert!(uses > 1000, "only {uses} extra uses were tried");
+}
+
+#[test]
+fn an_extra_use_that_is_not_dominated_is_live_into_the_entry() {
+    let mut rng = Rng(1);
+    let function = function_with_values(&vec![vec![1, 2], vec![2], vec![]], &mut rng);
+    let value = |block: usize| {
+        let block = function.blocks().nth(block).expect("three blocks");
+        function.block_insts(block).find_map(|i| function.inst(i).result())
+    };
+    let last = function.blocks().last().map(|b| function.terminator(b)).expect("three blocks");
+    let inner = value(1).expect("seed 1 defines a value in the middle block");
+    let extra = BTreeMap::from([(last, vec![inner])]);
+    let liveness = Liveness::with_extra_uses(&function, &Cfg::new(&function), &extra);
+    assert_eq!(liveness.live_in(function.entry()).as_slice(), &[inner]);
+}
+
+#[test]
+#[should_panic(expected = "names a value that values lacks")]
+fn an_extra_use_of_a_missing_value_is_refused() {
+    let function = function_with_values(&vec![vec![]], &mut Rng(1));
+    let ret = function.terminator(function.entry());
+    let extra = BTreeMap::from([(ret, vec![Value::from_u32(900)])]);
+    let _ = Liveness::with_extra_uses(&function, &Cfg::new(&function), &extra);
+}
