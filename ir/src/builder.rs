@@ -11,6 +11,7 @@ use crate::inst::{InstData, InstSpec, Target};
 use crate::mutate::Place;
 use crate::opcode::Opcode;
 use crate::types::{Signature, Type};
+use smallvec::SmallVec;
 use std::fmt;
 
 /// Why a function could not be finished.
@@ -145,6 +146,12 @@ impl FunctionBuilder {
     /// As [`FunctionBuilder::insert`].
     pub fn ret(&mut self, values: &[Value]) -> Inst {
         self.insert(InstSpec::terminator(Opcode::Return, values, Vec::new()))
+    }
+
+    /// Gives an instruction its operands and targets, which may be defined later in the layout. The
+    /// parser inserts every instruction without any, and comes back when all definitions are known.
+    pub(crate) fn set_operands(&mut self, inst: Inst, args: SmallVec<[Value; 3]>, targets: Vec<Target>) {
+        self.function.rewrite_terminator(inst, |data| (data.args, data.targets) = (args, targets));
     }
 
     /// Gives a value its name in the text form. A name that is already taken is printed with a suffix.

@@ -1,0 +1,397 @@
+//! From items to a module: names are resolved, bodies built.
+
+use super::SourceLines;
+use super::error::{Fault, Faults, Source};
+use super::items::{BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem};
+use crate::builder::{BuildError, FunctionBuilder};
+use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::inst::{Imm, InstSpec, Target};
+use crate::module::{
+    DataSegment, ElementSegment, Export, FuncDecl, GlobalDecl, ImportName, MemoryDecl, Module, TableDecl,
+};
+use crate::types::{Signature, Type};
+use cranelift_entity::EntityRef;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Makes the module that the items say. What refers to something that could not be read is left out
+/// without a fault of its own; the result is of use only if there was no fault.
+pub(super) fn build_module<'a>(file: File<'a>, source: &Source<'a>, faults: &mut Faults) -> (Module, SourceLines) {
+    let mut scope = ModuleScope::new(file.lost_items, source, faults);
+    let mut functions = Vec::new();
+    let mut uses = Vec::new();
+    for item in file.items {
+        match item {
+            Item::Memory { .. } | Item::Global { .. } | Item::Table { .. } | Item::Import { .. } => scope.declare(item),
+            Item::Func(item) => {
+                let signature =
+                    Signature { params: item.params.iter().map(|p| p.ty).collect(), results: item.results.clone() };
+                if let Some(func) = scope.declare_func(&item.name, &signature, None) {
+                    functions.push((func, signature, item));
+                }
+            }
+            Item::Data { .. } | Item::Elem { .. } | Item::Export { .. } | Item::Start { .. } => uses.push(item),
+        }
+    }
+    for item in uses {
+        scope.declare_use(item);
+    }
+    let mut lines = SourceLines { lines: vec![Vec::new(); scope.module.funcs.len()] };
+    for (func, signature, item) in functions {
+        if scope.faults.is_full() {
+            break;
+        }
+        if !item.lost_lines {
+            lines.lines[func.index()] = build_function(&mut scope, func, signature, item);
+        }
+    }
+    (scope.module, lines)
+}
+
+/// The names of one kind of entity. Only looked up, never iterated, so hash order cannot show.
+struct Names<'a, K> {
+    what: &'static str,
+    sigil: &'static str,
+    ids: HashMap<Cow<'a, str>, (K, usize)>,
+}
+
+impl<'a, K: Copy> Names<'a, K> {
+    fn new(what: &'static str, sigil: &'static str) -> Names<'a, K> {
+        Names { what, sigil, ids: HashMap::new() }
+    }
+
+    /// Whether the name is new; else a fault that says where it was defined.
+    fn check_new(&self, name: &Name<'a>, source: &Source<'_>, faults: &mut Faults) -> bool {
+        let Some((_, first)) = self.ids.get(&name.text) else {
+            return true;
+        };
+        let (what, sigil, text) = (self.what, self.sigil, short(&name.text));
+        let line = source.line_of(*first);
+        faults.push(Fault::new(name.at, format!("{what} `{sigil}{text}` is already defined on line {line}")));
+        false
+    }
+
+    fn insert(&mut self, name: &Name<'a>, id: K) {
+        self.ids.insert(name.text.clone(), (id, name.at));
+    }
+
+    fn find(&self, name: &Name<'a>) -> Result<K, Fault> {
+        let (what, sigil) = (self.what, self.sigil);
+        let undefined = || Fault::new(name.at, format!("{what} `{sigil}{}` is not defined", short(&name.text)));
+        self.ids.get(&name.text).map(|(id, _)| *id).ok_or_else(undefined)
+    }
+}
+
+/// A name for a message: cut when very long, escaped where it is not printable.
+fn short(name: &str) -> String {
+    name.chars().take(80).flat_map(char::escape_debug).collect()
+}
+
+struct ModuleScope<'a, 'b> {
+    module: Module,
+    sigs: HashMap<Signature, Sig>,
+    funcs: Names<'a, Func>,
+    globals: Names<'a, Global>,
+    memories: Names<'a, Memory>,
+    tables: Names<'a, Table>,
+    /// Declarations are missing: an undefined name may be theirs.
+    lost_items: bool,
+    source: &'b Source<'a>,
+    faults: &'b mut Faults,
+}
+
+impl<'a, 'b> ModuleScope<'a, 'b> {
+    fn new(lost_items: bool, source: &'b Source<'a>, faults: &'b mut Faults) -> ModuleScope<'a, 'b> {
+        ModuleScope {
+            module: Module::new(),
+            sigs: HashMap::new(),
+            funcs: Names::new("function", "@"),
+            globals: Names::new("global", "@"),
+            memories: Names::new("memory", "@"),
+            tables: Names::new("table", "@"),
+            lost_items,
+            source,
+            faults,
+        }
+    }
+
+    /// The id of a signature. `Module::sig` searches; this keeps a map.
+    fn sig(&mut self, signature: &Signature) -> Sig {
+        match self.sigs.get(signature) {
+            Some(sig) => *sig,
+            None => {
+                let sig = self.module.sigs.push(signature.clone());
+                self.sigs.insert(signature.clone(), sig);
+                sig
+            }
+        }
+    }
+
+    fn declare_func(&mut self, name: &Name<'a>, signature: &Signature, import: Option<ImportName>) -> Option<Func> {
+        if !self.funcs.check_new(name, self.source, self.faults) {
+            return None;
+        }
+        let sig = self.sig(signature);
+        let func = self.module.funcs.push(FuncDecl { name: name.text.to_string(), sig, import });
+        self.funcs.insert(name, func);
+        Some(func)
+    }
+
+    /// Makes an entity that others refer to by name.
+    fn declare(&mut self, item: Item<'a>) {
+        match item {
+            Item::Memory { name, min, max } if self.memories.check_new(&name, self.source, self.faults) => {
+                let decl = MemoryDecl { name: name.text.to_string(), min_pages: min, max_pages: max };
+                self.memories.insert(&name, self.module.memories.push(decl));
+            }
+            Item::Global { name, mutable, ty, init } if self.globals.check_new(&name, self.source, self.faults) => {
+                let decl = GlobalDecl { name: name.text.to_string(), ty, mutable, init };
+                self.globals.insert(&name, self.module.globals.push(decl));
+            }
+            Item::Table { name, size } if self.tables.check_new(&name, self.source, self.faults) => {
+                let decl = TableDecl { name: name.text.to_string(), size };
+                self.tables.insert(&name, self.module.tables.push(decl));
+            }
+            Item::Import { name, module, field, signature } => {
+                self.declare_func(&name, &signature, Some(ImportName { module, field }));
+            }
+            // Defined twice: the fault is noted.
+            _ => {}
+        }
+    }
+
+    /// Makes what refers to entities by name.
+    fn declare_use(&mut self, item: Item<'a>) {
+        if let Err(fault) = self.try_declare_use(item) {
+            self.undefined(fault);
+        }
+    }
+
+    /// Notes an undefined name of the module, unless the line that would have defined it is itself at fault.
+    fn undefined(&mut self, fault: Fault) {
+        if !self.lost_items {
+            self.faults.push(fault);
+        }
+    }
+
+    fn try_declare_use(&mut self, item: Item<'a>) -> Result<(), Fault> {
+        match item {
+            Item::Data { memory, offset, bytes } => {
+                let memory = self.memories.find(&memory)?;
+                self.module.data.push(DataSegment { memory, offset, bytes });
+            }
+            Item::Elem { table, offset, funcs } => {
+                let table = self.tables.find(&table)?;
+                let resolve = |name: Option<Name<'a>>| name.map(|n| self.funcs.find(&n)).transpose();
+                let funcs = funcs.into_iter().map(resolve).collect::<Result<_, _>>()?;
+                self.module.elements.push(ElementSegment { table, offset, funcs });
+            }
+            Item::Export { name, func } => {
+                let func = self.funcs.find(&func)?;
+                self.module.exports.push(Export { name, func });
+            }
+            Item::Start { func } => {
+                let id = self.funcs.find(&func)?;
+                if self.module.start.is_some() {
+                    return Err(Fault::new(func.at, "the module has a start function already"));
+                }
+                self.module.start = Some(id);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Resolves the names in an immediate.
+    fn imm(&mut self, imm: ImmItem<'a>) -> Result<Imm, Fault> {
+        Ok(match imm {
+            ImmItem::None => Imm::None,
+            ImmItem::Bits(bits) => Imm::Bits(bits),
+            ImmItem::Address(name, offset) => Imm::Address(self.memories.find(&name)?, offset),
+            ImmItem::Memory(name) => Imm::Memory(self.memories.find(&name)?),
+            ImmItem::Global(name) => Imm::Global(self.globals.find(&name)?),
+            ImmItem::Func(name) => Imm::Func(self.funcs.find(&name)?),
+            ImmItem::Indirect(signature, name) => Imm::Indirect(self.sig(&signature), self.tables.find(&name)?),
+            ImmItem::Trap(kind) => Imm::Trap(kind),
+        })
+    }
+
+    /// The types of the results of an instruction.
+    fn result_types(&self, inst: &InstItem<'a>, imm: Imm) -> SmallVec<[Type; 1]> {
+        match imm {
+            Imm::Func(func) => self.module.signature(func).results.iter().copied().collect(),
+            Imm::Indirect(sig, _) => self.module.sigs[sig].results.iter().copied().collect(),
+            _ => inst.opcode.result_type(inst.ty).into_iter().collect(),
+        }
+    }
+}
+
+/// Operands still to be resolved: they may name what stands below.
+struct Pending<'a> {
+    inst: Inst,
+    args: Vec<Name<'a>>,
+    targets: Vec<TargetItem<'a>>,
+}
+
+struct FunctionScope<'a> {
+    builder: FunctionBuilder,
+    values: Names<'a, Value>,
+    blocks: Names<'a, Block>,
+    pending: Vec<Pending<'a>>,
+    /// The line of every instruction.
+    lines: Vec<u32>,
+    /// Some value or block is missing because its own definition is at fault.
+    lost: bool,
+}
+
+/// Builds the body of a function; the lines of its instructions.
+fn build_function<'a>(
+    scope: &mut ModuleScope<'a, '_>,
+    func: Func,
+    signature: Signature,
+    item: FuncItem<'a>,
+) -> Vec<u32> {
+    let mut function = FunctionScope {
+        builder: FunctionBuilder::new(&item.name.text, signature),
+        values: Names::new("value", "%"),
+        blocks: Names::new("block", ""),
+        pending: Vec::new(),
+        lines: Vec::new(),
+        lost: false,
+    };
+    let ids = function.declare_blocks(scope, &item);
+    let places: Vec<usize> = item.blocks.iter().map(|b| b.name.at).collect();
+    for (block, item) in ids.iter().zip(item.blocks) {
+        function.builder.switch_to(*block);
+        for inst in item.insts {
+            function.insert(scope, inst);
+        }
+    }
+    function.resolve_operands(scope.faults);
+    let lines = function.lines;
+    match function.builder.finish() {
+        Ok(body) => scope.module.bodies[func] = Some(body),
+        Err(_) if function.lost => {}
+        Err(error) => {
+            let at = match error {
+                BuildError::NoBlock => item.name.at,
+                BuildError::Unterminated(block) => {
+                    let index = ids.iter().position(|b| *b == block).expect("the builder knows only these blocks");
+                    places[index]
+                }
+            };
+            let message = match error {
+                BuildError::NoBlock => "the function has no block",
+                BuildError::Unterminated(_) => "the block does not end in a terminator",
+            };
+            scope.faults.push(Fault::new(at, message));
+        }
+    }
+    lines
+}
+
+impl<'a> FunctionScope<'a> {
+    /// Makes the blocks and their parameters, which instructions may refer to from anywhere.
+    fn declare_blocks(&mut self, scope: &mut ModuleScope<'a, '_>, item: &FuncItem<'a>) -> Vec<Block> {
+        let mut ids = Vec::new();
+        for (index, block) in item.blocks.iter().enumerate() {
+            let id = self.builder.create_block();
+            ids.push(id);
+            self.name_block(scope, block, id);
+            let params = if index == 0 { &item.params } else { &block.params };
+            for param in params {
+                let value = self.builder.append_param(id, param.ty);
+                self.name_value(scope, &param.name, value);
+            }
+        }
+        ids
+    }
+
+    fn name_block(&mut self, scope: &mut ModuleScope<'a, '_>, item: &BlockItem<'a>, id: Block) {
+        if !self.blocks.check_new(&item.name, scope.source, scope.faults) {
+            return;
+        }
+        self.blocks.insert(&item.name, id);
+        // A name that the id would print as anyway is not a name: see `default_names_are_not_kept`.
+        if item.name.text != id.to_string() {
+            self.builder.name_block(id, &item.name.text);
+        }
+    }
+
+    fn name_value(&mut self, scope: &mut ModuleScope<'a, '_>, name: &Name<'a>, value: Value) {
+        if !self.values.check_new(name, scope.source, scope.faults) {
+            return;
+        }
+        self.values.insert(name, value);
+        if name.text != value.to_string() {
+            self.builder.name_value(value, &name.text);
+        }
+    }
+
+    /// Adds an instruction, its operands left for later.
+    fn insert(&mut self, scope: &mut ModuleScope<'a, '_>, mut item: InstItem<'a>) {
+        if self.builder.current().is_none() {
+            scope.faults.push(Fault::new(item.at, "this instruction stands after the terminator of its block"));
+            self.lost = true;
+            return;
+        }
+        let imm = match scope.imm(std::mem::replace(&mut item.imm, ImmItem::None)) {
+            Ok(imm) => imm,
+            Err(fault) => {
+                scope.undefined(fault);
+                self.lost = true;
+                return;
+            }
+        };
+        let result_types = scope.result_types(&item, imm);
+        if result_types.len() != item.results.len() {
+            scope.faults.push(wrong_result_count(&item, result_types.len()));
+            self.lost = true;
+            return;
+        }
+        let spec = InstSpec { result_types, ..InstSpec::new(item.opcode, item.ty, imm, &[]) };
+        let inst = self.builder.insert(spec);
+        self.lines.push(scope.source.line_of(item.at));
+        let results = self.builder.function().inst(inst).results.clone();
+        for (name, value) in item.results.iter().zip(results) {
+            self.name_value(scope, name, value);
+        }
+        self.pending.push(Pending { inst, args: item.args, targets: item.targets });
+    }
+
+    /// Gives every instruction its operands, all definitions being known.
+    fn resolve_operands(&mut self, faults: &mut Faults) {
+        let mut undefined = Vec::new();
+        for pending in std::mem::take(&mut self.pending) {
+            let mut args = SmallVec::new();
+            for name in &pending.args {
+                self.values.find(name).map_or_else(|fault| undefined.push(fault), |value| args.push(value));
+            }
+            let mut targets = Vec::new();
+            for item in &pending.targets {
+                match self.blocks.find(&item.block) {
+                    Ok(block) => targets.push(Target::new(block, &[])),
+                    Err(fault) => {
+                        undefined.push(fault);
+                        continue;
+                    }
+                }
+                let target = targets.last_mut().expect("a target was just added");
+                for name in &item.args {
+                    self.values.find(name).map_or_else(|fault| undefined.push(fault), |value| target.args.push(value));
+                }
+            }
+            self.builder.set_operands(pending.inst, args, targets);
+        }
+        if !self.lost {
+            undefined.into_iter().for_each(|fault| faults.push(fault));
+        }
+    }
+}
+
+fn wrong_result_count(item: &InstItem<'_>, expected: usize) -> Fault {
+    let (name, given) = (item.opcode.name(), item.results.len());
+    let plural = if expected == 1 { "" } else { "s" };
+    Fault::new(item.at, format!("this {name} has {expected} result{plural}, but {given} are named"))
+}

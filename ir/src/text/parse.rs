@@ -1,0 +1,504 @@
+//! From lines to items.
+
+use super::error::{Fault, Faults, Source};
+use super::items::{BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, Param, TargetItem};
+use super::lex::{Cursor, Token};
+use super::literal;
+use crate::opcode::{Opcode, Shape};
+use crate::trap::TrapKind;
+use crate::types::{Signature, Type, TypeList};
+use std::collections::HashMap;
+
+/// Reads every line of a text. Stops early when enough faults were found.
+pub(super) fn parse_file<'a>(source: &Source<'a>, faults: &mut Faults) -> File<'a> {
+    let mut parser = Parser::new();
+    if source.len() > u32::MAX as usize {
+        // Ids and line numbers are 32 bits.
+        faults.push(Fault::new(0, "the text is longer than 4 GiB"));
+        return parser.file;
+    }
+    for (start, line) in source.lines() {
+        if faults.is_full() {
+            break;
+        }
+        if let Err(fault) = parser.line(Cursor::new(line, start)) {
+            parser.lost_line(line);
+            faults.push(fault);
+        }
+    }
+    if let Err(fault) = parser.finish_open_function() {
+        faults.push(fault);
+    }
+    parser.file
+}
+
+struct Parser<'a> {
+    file: File<'a>,
+    /// The function whose body is being read.
+    open: Option<FuncItem<'a>>,
+    /// The first line of the open function could not be read.
+    headless: bool,
+    opcodes: HashMap<&'static str, Opcode>,
+}
+
+impl<'a> Parser<'a> {
+    fn new() -> Parser<'a> {
+        let opcodes = Opcode::ALL.iter().map(|op| (op.name(), *op)).collect();
+        Parser { file: File::default(), open: None, headless: false, opcodes }
+    }
+
+    /// Reads one line.
+    fn line(&mut self, mut cursor: Cursor<'a>) -> Result<(), Fault> {
+        if *cursor.peek()? == Token::End {
+            return Ok(());
+        }
+        if self.open.is_none() {
+            return self.item(&mut cursor);
+        }
+        if starts_function(&cursor) {
+            // The `}` is missing: say so at the function it is missing from, and read on.
+            let unclosed = self.finish_open_function();
+            self.item(&mut cursor)?;
+            return unclosed;
+        }
+        self.body_line(&mut cursor)
+    }
+
+    /// Notes that a line could not be read, so that the names it would have defined are not missed.
+    fn lost_line(&mut self, line: &'a str) {
+        if let Some(function) = &mut self.open {
+            function.lost_lines = true;
+            return;
+        }
+        self.file.lost_items = true;
+        if line.trim_start().starts_with("func") && line.trim_end().ends_with('{') {
+            // Only its first line is bad: still read the body, for the errors in it.
+            let (params, results, blocks) = (Vec::new(), TypeList::new(), Vec::new());
+            let name = Name { text: "".into(), at: 0 };
+            self.open = Some(FuncItem { name, params, results, blocks, lost_lines: true });
+            self.headless = true;
+        }
+    }
+
+    fn finish_open_function(&mut self) -> Result<(), Fault> {
+        match self.open.take() {
+            Some(function) if !std::mem::take(&mut self.headless) => {
+                self.file.lost_items = true;
+                Err(Fault::new(function.name.at, "this function is not closed by `}`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a line outside functions.
+    fn item(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        let keyword = match cursor.peek()? {
+            Token::Word(word) => *word,
+            _ => return expected_item(cursor),
+        };
+        let read = match keyword {
+            "memory" => read_memory,
+            "global" => read_global,
+            "table" => read_table,
+            "data" => read_data,
+            "elem" => read_elem,
+            "import" => read_import,
+            "export" => read_export,
+            "start" => read_start,
+            "func" => {
+                cursor.next()?;
+                self.open = Some(read_func(cursor)?);
+                return Ok(());
+            }
+            _ => return expected_item(cursor),
+        };
+        cursor.next()?;
+        let item = read(cursor)?;
+        cursor.end()?;
+        self.file.items.push(item);
+        Ok(())
+    }
+
+    /// Reads a line of a function's body.
+    fn body_line(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        let function = self.open.as_mut().expect("a function is open");
+        if cursor.eat('}')? {
+            cursor.end()?;
+            let done = self.open.take().expect("a function is open");
+            if !std::mem::take(&mut self.headless) {
+                self.file.items.push(Item::Func(done));
+            }
+            return Ok(());
+        }
+        if starts_label(cursor) {
+            function.blocks.push(read_label(cursor, function.blocks.is_empty())?);
+            return Ok(());
+        }
+        let Some(block) = function.blocks.last_mut() else {
+            return cursor.expected("the label of the first block (`name:`)");
+        };
+        block.insts.push(read_inst(cursor, &self.opcodes)?);
+        Ok(())
+    }
+}
+
+fn expected_item<T>(cursor: &mut Cursor<'_>) -> Result<T, Fault> {
+    cursor.expected("`memory`, `global`, `table`, `data`, `elem`, `import`, `export`, `start` or `func`")
+}
+
+/// Whether the line is `func @...`, which nothing in a body is.
+fn starts_function(cursor: &Cursor<'_>) -> bool {
+    let mut ahead = cursor.clone();
+    ahead.next().is_ok_and(|t| t == Token::Word("func")) && matches!(ahead.next(), Ok(Token::Entity(_)))
+}
+
+/// Whether the line is a label: no instruction has `(` or `:` after its first word.
+fn starts_label(cursor: &Cursor<'_>) -> bool {
+    let mut ahead = cursor.clone();
+    matches!(ahead.next(), Ok(Token::Word(_) | Token::Quoted(_))) && matches!(ahead.next(), Ok(Token::Punct('(' | ':')))
+}
+
+fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.entity("a memory")?;
+    let min = read_u32(cursor, "the number of pages at the start")?;
+    let bounded = matches!(cursor.peek()?, Token::Number(_));
+    let max = if bounded { Some(read_u32(cursor, "the largest number of pages")?) } else { None };
+    Ok(Item::Memory { name, min, max })
+}
+
+fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.entity("a global")?;
+    cursor.punct(':')?;
+    let mutable = cursor.eat_word("mut")?;
+    let ty = read_type(cursor)?;
+    cursor.punct('=')?;
+    let init = read_literal(cursor, ty)?;
+    Ok(Item::Global { name, mutable, ty, init })
+}
+
+fn read_table<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.entity("a table")?;
+    let size = read_u32(cursor, "the number of entries")?;
+    Ok(Item::Table { name, size })
+}
+
+fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let memory = cursor.entity("a memory")?;
+    let offset = read_unsigned(cursor, "the address of the first byte", u64::MAX)?;
+    let bytes = cursor.quoted("the bytes as a string")?;
+    Ok(Item::Data { memory, offset, bytes })
+}
+
+fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let table = cursor.entity("a table")?;
+    let offset = read_unsigned(cursor, "the index of the first entry", u64::MAX)?;
+    cursor.punct('[')?;
+    let funcs = read_list(cursor, ']', |cursor| match cursor.eat_word("null")? {
+        true => Ok(None),
+        false => cursor.entity("a function or `null`").map(Some),
+    })?;
+    Ok(Item::Elem { table, offset, funcs })
+}
+
+fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    if !cursor.eat_word("func")? {
+        return cursor.expected("`func`");
+    }
+    let name = cursor.entity("a function")?;
+    let module = cursor.quoted_text("the name of the providing module as a string")?;
+    let field = cursor.quoted_text("the name within that module as a string")?;
+    let signature = read_signature(cursor)?;
+    Ok(Item::Import { name, module, field, signature })
+}
+
+fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.quoted_text("the exported name as a string")?;
+    let func = cursor.entity("a function")?;
+    Ok(Item::Export { name, func })
+}
+
+fn read_start<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    cursor.entity("a function").map(|func| Item::Start { func })
+}
+
+fn read_func<'a>(cursor: &mut Cursor<'a>) -> Result<FuncItem<'a>, Fault> {
+    let name = cursor.entity("a function")?;
+    cursor.punct('(')?;
+    let params = read_list(cursor, ')', read_param)?;
+    let results = read_results(cursor)?;
+    cursor.punct('{')?;
+    cursor.end()?;
+    Ok(FuncItem { name, params, results, blocks: Vec::new(), lost_lines: false })
+}
+
+/// Reads `name:` or `name(%a: i32, %b: i64):`.
+fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'a>, Fault> {
+    let name = cursor.block()?;
+    let at = cursor.offset();
+    let params = if cursor.eat('(')? { read_list(cursor, ')', read_param)? } else { Vec::new() };
+    if is_entry && !params.is_empty() {
+        let message = "the parameters of the first block are those of the function: write them there only";
+        return Err(Fault::new(at, message));
+    }
+    cursor.punct(':')?;
+    cursor.end()?;
+    Ok(BlockItem { name, params, insts: Vec::new() })
+}
+
+fn read_inst<'a>(cursor: &mut Cursor<'a>, opcodes: &HashMap<&str, Opcode>) -> Result<InstItem<'a>, Fault> {
+    let at = cursor.offset();
+    let mut results = Vec::new();
+    if matches!(cursor.peek()?, Token::Value(_)) {
+        results.push(cursor.value()?);
+        while cursor.eat(',')? {
+            results.push(cursor.value()?);
+        }
+        cursor.punct('=')?;
+    }
+    let (opcode, ty) = read_mnemonic(cursor, opcodes)?;
+    let (imm, args, targets) = (ImmItem::None, Vec::new(), Vec::new());
+    let mut inst = InstItem { at, results, opcode, ty, imm, args, targets };
+    read_rest(cursor, &mut inst)?;
+    cursor.end()?;
+    Ok(inst)
+}
+
+/// Reads an opcode and its type suffix.
+fn read_mnemonic(cursor: &mut Cursor<'_>, opcodes: &HashMap<&str, Opcode>) -> Result<(Opcode, Type), Fault> {
+    let at = cursor.offset();
+    let word = match cursor.peek()? {
+        Token::Word(word) => *word,
+        _ => return cursor.expected("an instruction"),
+    };
+    let (name, suffix) = match word.split_once('.') {
+        Some((name, suffix)) => (name, Some(suffix)),
+        None => (word, None),
+    };
+    let Some(&opcode) = opcodes.get(name) else {
+        return cursor.expected("an instruction, a label or `}`");
+    };
+    let ty = match (suffix, opcode.has_type_suffix()) {
+        (None, false) => Type::I32,
+        (None, true) => return Err(Fault::new(at, format!("`{name}` needs a type, as in `{name}.i32`"))),
+        (Some(_), false) => return Err(Fault::new(at, format!("`{name}` takes no type"))),
+        (Some(suffix), true) => match Type::from_name(suffix) {
+            Some(ty) => ty,
+            None => return cursor.expected(&format!("`{name}.` and a type: i8, i16, i32, i64, f32 or f64")),
+        },
+    };
+    cursor.next()?;
+    Ok((opcode, ty))
+}
+
+/// Reads what stands after the mnemonic, as the shape of the opcode says.
+fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
+    match inst.opcode.shape() {
+        Shape::Const => inst.imm = ImmItem::Bits(read_literal(cursor, inst.ty)?),
+        Shape::Load(_) => inst.imm = read_address(cursor, &mut inst.args)?,
+        Shape::Store(_) => {
+            inst.imm = read_address(cursor, &mut inst.args)?;
+            cursor.punct(',')?;
+            inst.args.push(cursor.value()?);
+        }
+        Shape::MemorySize => inst.imm = ImmItem::Memory(cursor.entity("a memory")?),
+        Shape::MemoryGrow => {
+            inst.imm = ImmItem::Memory(cursor.entity("a memory")?);
+            cursor.punct(',')?;
+            inst.args.push(cursor.value()?);
+        }
+        Shape::GlobalGet => inst.imm = ImmItem::Global(cursor.entity("a global")?),
+        Shape::GlobalSet => {
+            inst.imm = ImmItem::Global(cursor.entity("a global")?);
+            cursor.punct(',')?;
+            inst.args.push(cursor.value()?);
+        }
+        Shape::Call => {
+            inst.imm = ImmItem::Func(cursor.entity("a function")?);
+            inst.args = read_arguments(cursor)?;
+        }
+        Shape::CallIndirect => read_call_indirect(cursor, inst)?,
+        Shape::Jump => inst.targets.push(read_target(cursor)?),
+        Shape::BrIf => {
+            inst.args.push(cursor.value()?);
+            for _ in 0..2 {
+                cursor.punct(',')?;
+                inst.targets.push(read_target(cursor)?);
+            }
+        }
+        Shape::Switch => read_switch(cursor, inst)?,
+        Shape::Trap => inst.imm = ImmItem::Trap(read_trap_kind(cursor)?),
+        _ => read_operands(cursor, &mut inst.args)?,
+    }
+    Ok(())
+}
+
+/// Reads values up to the end of the line; how many there must be is for the verifier to say.
+fn read_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<(), Fault> {
+    if *cursor.peek()? == Token::End {
+        return Ok(());
+    }
+    args.push(cursor.value()?);
+    while cursor.eat(',')? {
+        args.push(cursor.value()?);
+    }
+    Ok(())
+}
+
+/// Reads `@mem[%addr + 8]`.
+fn read_address<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<ImmItem<'a>, Fault> {
+    let memory = cursor.entity("a memory")?;
+    cursor.punct('[')?;
+    args.push(cursor.value()?);
+    let offset = if cursor.eat('+')? { read_unsigned(cursor, "an offset", u64::MAX)? } else { 0 };
+    cursor.punct(']')?;
+    Ok(ImmItem::Address(memory, offset))
+}
+
+/// Reads `@table (i32) -> i32 [%index](%a)`. The index becomes the last operand.
+fn read_call_indirect<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
+    let table = cursor.entity("a table")?;
+    inst.imm = ImmItem::Indirect(read_signature(cursor)?, table);
+    cursor.punct('[')?;
+    let index = cursor.value()?;
+    cursor.punct(']')?;
+    inst.args = read_arguments(cursor)?;
+    inst.args.push(index);
+    Ok(())
+}
+
+/// Reads `%i, [a, b(%x)], default c`. The default becomes the last target.
+fn read_switch<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
+    inst.args.push(cursor.value()?);
+    cursor.punct(',')?;
+    cursor.punct('[')?;
+    inst.targets = read_list(cursor, ']', read_target)?;
+    cursor.punct(',')?;
+    if !cursor.eat_word("default")? {
+        return cursor.expected("`default` and a target");
+    }
+    inst.targets.push(read_target(cursor)?);
+    Ok(())
+}
+
+fn read_trap_kind(cursor: &mut Cursor<'_>) -> Result<TrapKind, Fault> {
+    let kind = match cursor.peek()? {
+        Token::Word(word) => TrapKind::from_name(word),
+        _ => None,
+    };
+    let Some(kind) = kind else {
+        return cursor.expected("a kind of trap, as `unreachable` or `user7`");
+    };
+    cursor.next()?;
+    Ok(kind)
+}
+
+/// Reads `block` or `block(%a, %b)`.
+fn read_target<'a>(cursor: &mut Cursor<'a>) -> Result<TargetItem<'a>, Fault> {
+    let block = cursor.block()?;
+    let has_args = *cursor.peek()? == Token::Punct('(');
+    let args = if has_args { read_arguments(cursor)? } else { Vec::new() };
+    Ok(TargetItem { block, args })
+}
+
+/// Reads `(%a, %b)`.
+fn read_arguments<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Name<'a>>, Fault> {
+    cursor.punct('(')?;
+    read_list(cursor, ')', Cursor::value)
+}
+
+/// Reads what stands between the opening mark, already taken, and the closing one, with commas between.
+fn read_list<'a, T>(
+    cursor: &mut Cursor<'a>,
+    close: char,
+    mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    let mut list = Vec::new();
+    if cursor.eat(close)? {
+        return Ok(list);
+    }
+    loop {
+        list.push(read(cursor)?);
+        if cursor.eat(close)? {
+            return Ok(list);
+        }
+        if !cursor.eat(',')? {
+            return cursor.expected(&format!("`,` or `{close}`"));
+        }
+    }
+}
+
+fn read_param<'a>(cursor: &mut Cursor<'a>) -> Result<Param<'a>, Fault> {
+    let name = cursor.value()?;
+    cursor.punct(':')?;
+    Ok(Param { name, ty: read_type(cursor)? })
+}
+
+fn read_signature(cursor: &mut Cursor<'_>) -> Result<Signature, Fault> {
+    cursor.punct('(')?;
+    let params = read_list(cursor, ')', read_type)?.into();
+    Ok(Signature { params, results: read_results(cursor)? })
+}
+
+/// Reads `-> i32`, `-> (i32, i64)`, `-> ()` or nothing, which is `-> ()` too.
+fn read_results(cursor: &mut Cursor<'_>) -> Result<TypeList, Fault> {
+    if *cursor.peek()? != Token::Arrow {
+        return Ok(TypeList::new());
+    }
+    cursor.next()?;
+    if cursor.eat('(')? {
+        return read_list(cursor, ')', read_type).map(TypeList::from);
+    }
+    read_type(cursor).map(|ty| TypeList::from_slice(&[ty]))
+}
+
+fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, Fault> {
+    let ty = match cursor.peek()? {
+        Token::Word(word) => Type::from_name(word),
+        _ => None,
+    };
+    match ty {
+        Some(ty) => cursor.next().map(|_| ty),
+        None => cursor.expected("a type: i8, i16, i32, i64, f32 or f64"),
+    }
+}
+
+/// Reads the bits of a literal of a type.
+fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, Fault> {
+    let what = if ty.is_int() { "an integer" } else { "a number, `inf`, `-inf` or `nan:0x` bits" };
+    let at = cursor.offset();
+    match cursor.peek()? {
+        Token::Number(text) => {
+            let bits = if ty.is_int() { literal::int_bits(text, ty) } else { literal::float_bits(text, ty) };
+            match bits {
+                Some(bits) => cursor.next().map(|_| bits),
+                None => cursor.expected(&format!("{what} that fits {ty}")),
+            }
+        }
+        Token::Word("inf") if ty.is_float() => cursor.next().map(|_| literal::infinity_bits(false, ty)),
+        Token::Word("-inf") if ty.is_float() => cursor.next().map(|_| literal::infinity_bits(true, ty)),
+        Token::Word("nan") if ty.is_float() => {
+            cursor.next()?;
+            cursor.punct(':')?;
+            let bits = read_unsigned(cursor, "the bits of a NaN", ty.mask())?;
+            let message = || Fault::new(at, format!("{bits:#x} is not a NaN of {ty}"));
+            if literal::is_nan(bits, ty) { Ok(bits) } else { Err(message()) }
+        }
+        _ => cursor.expected(what),
+    }
+}
+
+fn read_u32(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
+    let number = read_unsigned(cursor, what, u64::from(u32::MAX))?;
+    Ok(u32::try_from(number).expect("the limit was given"))
+}
+
+fn read_unsigned(cursor: &mut Cursor<'_>, what: &str, max: u64) -> Result<u64, Fault> {
+    let number = match cursor.peek()? {
+        Token::Number(text) => literal::unsigned(text, max),
+        _ => return cursor.expected(&format!("{what} (a number)")),
+    };
+    match number {
+        Some(number) => cursor.next().map(|_| number),
+        None => cursor.expected(&format!("{what}, a number of at most {max}")),
+    }
+}

@@ -1,0 +1,447 @@
+//! The printer.
+
+use super::literal::write_literal;
+use super::names::{resolve_clashes, write_block_name, write_bytes, write_name, write_text};
+use crate::entity::{Block, Func, Global, Inst, Memory, Table, Value};
+use crate::function::Function;
+use crate::inst::{Imm, InstData, Target};
+use crate::module::Module;
+use crate::opcode::Shape;
+use crate::types::Signature;
+use cranelift_entity::EntityRef;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write;
+
+/// The text form of a module. Cost: near linear in its size.
+///
+/// What the verifier refuses is printed too, as far as it can be; the text may then not parse.
+pub fn print_module(module: &Module) -> String {
+    collect(|out| write_module(out, module))
+}
+
+/// The text form of a function of a module. Cost: near linear in its size.
+pub fn print_function(module: &Module, function: &Function) -> String {
+    collect(|out| FunctionText::new(module, function).write_function(out))
+}
+
+/// The text form of one instruction, without indentation or line end. Cost: the names of the whole
+/// function are looked at; to print many instructions of one function, keep a [`FunctionText`].
+///
+/// # Panics
+/// When the function does not have the instruction.
+pub fn print_inst(module: &Module, function: &Function, inst: Inst) -> String {
+    FunctionText::new(module, function).inst(inst)
+}
+
+fn collect(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
+    let mut out = String::new();
+    write(&mut out).expect("writing to a string cannot fail");
+    out
+}
+
+/// The names of one function's values and blocks, resolved once, to print many parts of it.
+#[derive(Clone, Debug)]
+pub struct FunctionText<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    /// Names printed otherwise than as given, because of a clash.
+    values: BTreeMap<Value, String>,
+    blocks: BTreeMap<Block, String>,
+}
+
+impl<'a> FunctionText<'a> {
+    /// Resolves the names of a function. Cost: near linear in the number of names it was given.
+    pub fn new(module: &'a Module, function: &'a Function) -> FunctionText<'a> {
+        let value_named = |name: &str| default_id(name, "v").map(Value::new).filter(|v| function.has_value(*v));
+        let block_named = |name: &str| default_id(name, "block").map(Block::new).filter(|b| function.has_block(*b));
+        FunctionText {
+            module,
+            function,
+            values: resolve_clashes(&function.value_names, value_named),
+            blocks: resolve_clashes(&function.block_names, block_named),
+        }
+    }
+
+    /// A value as the text form writes it: `%sum`, `%v7`.
+    pub fn value(&self, value: Value) -> String {
+        collect(|out| self.write_value(out, value))
+    }
+
+    /// A block as the text form writes it: `loop`, `block3`.
+    pub fn block(&self, block: Block) -> String {
+        collect(|out| self.write_block(out, block))
+    }
+
+    /// An instruction as the text form writes it, without indentation or line end.
+    ///
+    /// # Panics
+    /// When the function does not have the instruction.
+    pub fn inst(&self, inst: Inst) -> String {
+        collect(|out| self.write_inst(out, inst))
+    }
+
+    /// As [`FunctionText::inst`], cut with `...` after about `limit` bytes. Cost: linear in the limit,
+    /// however many operands the instruction has.
+    ///
+    /// # Panics
+    /// When the function does not have the instruction.
+    pub fn inst_up_to(&self, inst: Inst, limit: usize) -> String {
+        let mut out = Limited { text: String::new(), limit };
+        match self.write_inst(&mut out, inst) {
+            Ok(()) => out.text,
+            Err(fmt::Error) => out.text + "...",
+        }
+    }
+
+    fn write_value(&self, out: &mut dyn Write, value: Value) -> fmt::Result {
+        out.write_char('%')?;
+        match self.values.get(&value).map(String::as_str).or_else(|| self.function.value_name(value)) {
+            Some(name) => write_name(out, name),
+            None => write!(out, "{value}"),
+        }
+    }
+
+    fn write_block(&self, out: &mut dyn Write, block: Block) -> fmt::Result {
+        match self.blocks.get(&block).map(String::as_str).or_else(|| self.function.block_name(block)) {
+            Some(name) => write_block_name(out, name),
+            None => write!(out, "{block}"),
+        }
+    }
+
+    fn write_values(&self, out: &mut dyn Write, values: &[Value]) -> fmt::Result {
+        write_list(out, values, |out, v| self.write_value(out, *v))
+    }
+
+    fn write_function(&self, out: &mut dyn Write) -> fmt::Result {
+        let function = self.function;
+        out.write_str("func @")?;
+        write_name(out, function.name())?;
+        let arguments = function.blocks().next().map_or(&[][..], |b| function.block_params(b));
+        self.write_params(out, arguments)?;
+        write_results(out, function.signature())?;
+        out.write_str(" {\n")?;
+        for (index, block) in function.blocks().enumerate() {
+            self.write_block(out, block)?;
+            let params = function.block_params(block);
+            // The parameters of the entry are the function's arguments and stand in its first line.
+            if index > 0 && !params.is_empty() {
+                self.write_params(out, params)?;
+            }
+            out.write_str(":\n")?;
+            for inst in function.block_insts(block) {
+                out.write_str("  ")?;
+                self.write_inst(out, inst)?;
+                out.write_char('\n')?;
+            }
+        }
+        out.write_str("}\n")
+    }
+
+    fn write_params(&self, out: &mut dyn Write, params: &[Value]) -> fmt::Result {
+        out.write_char('(')?;
+        write_list(out, params, |out, value| {
+            self.write_value(out, *value)?;
+            write!(out, ": {}", self.function.value_type(*value))
+        })?;
+        out.write_char(')')
+    }
+
+    fn write_inst(&self, out: &mut dyn Write, inst: Inst) -> fmt::Result {
+        let data = self.function.inst(inst);
+        if !data.results.is_empty() {
+            self.write_values(out, &data.results)?;
+            out.write_str(" = ")?;
+        }
+        out.write_str(data.opcode.name())?;
+        if data.opcode.has_type_suffix() {
+            write!(out, ".{}", data.ty)?;
+        }
+        if self.try_write_rest(out, data)? { Ok(()) } else { self.write_malformed(out, data) }
+    }
+
+    /// Writes what stands after the mnemonic as the shape of the opcode says; `false`, and nothing is
+    /// written, when the instruction has not that shape.
+    fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
+        let module = self.module;
+        match (data.opcode.shape(), data.imm, data.args.as_slice(), data.targets.as_slice()) {
+            (Shape::Const, Imm::Bits(bits), [], []) => {
+                out.write_char(' ')?;
+                write_literal(out, data.ty, bits)?;
+            }
+            (Shape::Load(_), Imm::Address(memory, offset), [address], []) => {
+                self.write_address(out, memory, *address, offset)?;
+            }
+            (Shape::Store(_), Imm::Address(memory, offset), [address, value], []) => {
+                self.write_address(out, memory, *address, offset)?;
+                out.write_str(", ")?;
+                self.write_value(out, *value)?;
+            }
+            (Shape::MemorySize, Imm::Memory(memory), [], []) => write_memory(out, module, memory)?,
+            (Shape::MemoryGrow, Imm::Memory(memory), [pages], []) => {
+                write_memory(out, module, memory)?;
+                out.write_str(", ")?;
+                self.write_value(out, *pages)?;
+            }
+            (Shape::GlobalGet, Imm::Global(global), [], []) => write_global(out, module, global)?,
+            (Shape::GlobalSet, Imm::Global(global), [value], []) => {
+                write_global(out, module, global)?;
+                out.write_str(", ")?;
+                self.write_value(out, *value)?;
+            }
+            (Shape::Call, Imm::Func(func), args, []) => {
+                write_func(out, module, func)?;
+                self.write_arguments(out, args)?;
+            }
+            (Shape::CallIndirect, Imm::Indirect(sig, table), [args @ .., index], []) => {
+                write_table(out, module, table)?;
+                match module.sigs.get(sig) {
+                    Some(signature) => write!(out, " {signature} [")?,
+                    None => write!(out, " {sig} [")?,
+                }
+                self.write_value(out, *index)?;
+                out.write_char(']')?;
+                self.write_arguments(out, args)?;
+            }
+            (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
+            (_, Imm::None, args, targets) => return self.try_write_plain(out, data.opcode.shape(), args, targets),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// As [`Self::try_write_rest`], for shapes without an immediate.
+    fn try_write_plain(
+        &self,
+        out: &mut dyn Write,
+        shape: Shape,
+        args: &[Value],
+        targets: &[Target],
+    ) -> Result<bool, fmt::Error> {
+        match (shape, args, targets) {
+            (Shape::Jump, [], [target]) => {
+                out.write_char(' ')?;
+                self.write_target(out, target)?;
+            }
+            (Shape::BrIf, [condition], [_, _]) => {
+                out.write_char(' ')?;
+                self.write_value(out, *condition)?;
+                out.write_str(", ")?;
+                write_list(out, targets, |out, t| self.write_target(out, t))?;
+            }
+            (Shape::Switch, [index], [cases @ .., default]) => {
+                out.write_char(' ')?;
+                self.write_value(out, *index)?;
+                out.write_str(", [")?;
+                write_list(out, cases, |out, t| self.write_target(out, t))?;
+                out.write_str("], default ")?;
+                self.write_target(out, default)?;
+            }
+            (Shape::Jump | Shape::BrIf | Shape::Switch, ..) | (_, _, [_, ..]) | (Shape::Trap | Shape::Const, ..) => {
+                return Ok(false);
+            }
+            (_, [], []) => {}
+            (_, args, []) => {
+                out.write_char(' ')?;
+                self.write_values(out, args)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes an instruction that has not the shape of its opcode, for a finding to show.
+    fn write_malformed(&self, out: &mut dyn Write, data: &InstData) -> fmt::Result {
+        write!(out, " <malformed> {:?} (", data.imm)?;
+        self.write_values(out, &data.args)?;
+        out.write_str(") [")?;
+        write_list(out, &data.targets, |out, t| self.write_target(out, t))?;
+        out.write_char(']')
+    }
+
+    fn write_address(&self, out: &mut dyn Write, memory: Memory, address: Value, offset: u64) -> fmt::Result {
+        write_memory(out, self.module, memory)?;
+        out.write_char('[')?;
+        self.write_value(out, address)?;
+        if offset != 0 {
+            write!(out, " + {offset}")?;
+        }
+        out.write_char(']')
+    }
+
+    fn write_arguments(&self, out: &mut dyn Write, args: &[Value]) -> fmt::Result {
+        out.write_char('(')?;
+        self.write_values(out, args)?;
+        out.write_char(')')
+    }
+
+    /// Writes `block` or `block(%a)`: no parentheses without arguments.
+    fn write_target(&self, out: &mut dyn Write, target: &Target) -> fmt::Result {
+        self.write_block(out, target.block)?;
+        if target.args.is_empty() { Ok(()) } else { self.write_arguments(out, &target.args) }
+    }
+}
+
+/// The number in a default name: 12 in `v12`. Names with a leading zero are nobody's default.
+fn default_id(name: &str, prefix: &str) -> Option<usize> {
+    let digits = name.strip_prefix(prefix)?;
+    let number: u32 = digits.parse().ok()?;
+    // `u32::MAX` is the reserved index of `cranelift-entity`.
+    (number < u32::MAX && number.to_string() == digits).then_some(number as usize)
+}
+
+fn write_list<T>(
+    out: &mut dyn Write,
+    items: &[T],
+    mut write: impl FnMut(&mut dyn Write, &T) -> fmt::Result,
+) -> fmt::Result {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.write_str(", ")?;
+        }
+        write(out, item)?;
+    }
+    Ok(())
+}
+
+/// Writes ` @name`, or ` @memory7` when there is no such entity. The name of an entity of a module is
+/// unique among its kind, as the verifier checks, so no clash is resolved here.
+fn write_entity(out: &mut dyn Write, name: Option<&str>, id: &dyn fmt::Display) -> fmt::Result {
+    out.write_str(" @")?;
+    match name {
+        Some(name) => write_name(out, name),
+        None => write!(out, "{id}"),
+    }
+}
+
+fn write_memory(out: &mut dyn Write, module: &Module, memory: Memory) -> fmt::Result {
+    write_entity(out, module.memories.get(memory).map(|d| &*d.name), &memory)
+}
+
+fn write_global(out: &mut dyn Write, module: &Module, global: Global) -> fmt::Result {
+    write_entity(out, module.globals.get(global).map(|d| &*d.name), &global)
+}
+
+fn write_table(out: &mut dyn Write, module: &Module, table: Table) -> fmt::Result {
+    write_entity(out, module.tables.get(table).map(|d| &*d.name), &table)
+}
+
+fn write_func(out: &mut dyn Write, module: &Module, func: Func) -> fmt::Result {
+    write_entity(out, module.funcs.get(func).map(|d| &*d.name), &func)
+}
+
+/// Writes ` -> ...` as a signature ends.
+fn write_results(out: &mut dyn Write, signature: &Signature) -> fmt::Result {
+    let results = Signature { params: Default::default(), results: signature.results.clone() }.to_string();
+    out.write_str(results.strip_prefix("()").expect("a signature without parameters starts with ()"))
+}
+
+fn write_module(out: &mut dyn Write, module: &Module) -> fmt::Result {
+    write_declarations(out, module)?;
+    write_functions(out, module)?;
+    write_segments(out, module)
+}
+
+fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
+    for (id, decl) in &module.memories {
+        out.write_str("memory")?;
+        write_memory(out, module, id)?;
+        write!(out, " {}", decl.min_pages)?;
+        if let Some(max) = decl.max_pages {
+            write!(out, " {max}")?;
+        }
+        out.write_char('\n')?;
+    }
+    for (id, decl) in &module.tables {
+        out.write_str("table")?;
+        write_table(out, module, id)?;
+        writeln!(out, " {}", decl.size)?;
+    }
+    for (id, decl) in &module.globals {
+        out.write_str("global")?;
+        write_global(out, module, id)?;
+        write!(out, ": {}{} = ", if decl.mutable { "mut " } else { "" }, decl.ty)?;
+        write_literal(out, decl.ty, decl.init)?;
+        out.write_char('\n')?;
+    }
+    for export in &module.exports {
+        out.write_str("export ")?;
+        write_text(out, &export.name)?;
+        write_func(out, module, export.func)?;
+        out.write_char('\n')?;
+    }
+    if let Some(start) = module.start {
+        out.write_str("start")?;
+        write_func(out, module, start)?;
+        out.write_char('\n')?;
+    }
+    Ok(())
+}
+
+/// Writes imported and defined functions, in the order of their ids, which reading back keeps.
+fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
+    for (func, decl) in &module.funcs {
+        if let Some(import) = &decl.import {
+            out.write_str("import func")?;
+            write_func(out, module, func)?;
+            out.write_char(' ')?;
+            write_text(out, &import.module)?;
+            out.write_char(' ')?;
+            write_text(out, &import.field)?;
+            match module.sigs.get(decl.sig) {
+                Some(signature) => writeln!(out, " {signature}")?,
+                None => writeln!(out, " {}", decl.sig)?,
+            }
+        } else if let Some(body) = module.body(func) {
+            FunctionText::new(module, body).write_function(out)?;
+        } else {
+            out.write_str("; func")?;
+            write_func(out, module, func)?;
+            out.write_str(" has no body\n")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_segments(out: &mut dyn Write, module: &Module) -> fmt::Result {
+    for segment in &module.elements {
+        out.write_str("elem")?;
+        write_table(out, module, segment.table)?;
+        write!(out, " {} [", segment.offset)?;
+        write_list(out, &segment.funcs, |out, func| match func {
+            Some(func) => {
+                let name = module.funcs.get(*func).map(|d| d.name.clone()).unwrap_or_else(|| func.to_string());
+                out.write_char('@')?;
+                write_name(out, &name)
+            }
+            None => out.write_str("null"),
+        })?;
+        out.write_str("]\n")?;
+    }
+    for segment in &module.data {
+        out.write_str("data")?;
+        write_memory(out, module, segment.memory)?;
+        write!(out, " {} ", segment.offset)?;
+        write_bytes(out, &segment.bytes)?;
+        out.write_char('\n')?;
+    }
+    Ok(())
+}
+
+/// A string that refuses to grow beyond a limit.
+struct Limited {
+    text: String,
+    limit: usize,
+}
+
+impl Write for Limited {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        if self.text.len() + s.len() <= self.limit {
+            self.text.push_str(s);
+            return Ok(());
+        }
+        let room = self.limit - self.text.len();
+        let cut = (0..=room).rev().find(|i| s.is_char_boundary(*i)).unwrap_or(0);
+        self.text.push_str(&s[..cut]);
+        Err(fmt::Error)
+    }
+}
