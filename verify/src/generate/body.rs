@@ -1,0 +1,336 @@
+//! The state of a function body under construction, and the choices every part of it makes.
+
+use super::feature::{Feature, Weights};
+use super::scope::{Mark, Scope};
+use super::statistics::Planted;
+use crate::prng::Prng;
+use ir::{
+    Block, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Sig, Signature, Table, Type, Value,
+};
+
+/// A function that a body may call, and the most steps one call of it takes.
+#[derive(Clone, Debug)]
+pub(super) struct Callee {
+    pub(super) func: Func,
+    pub(super) sig: Sig,
+    pub(super) signature: Signature,
+    pub(super) steps: u64,
+}
+
+/// What a body may refer to outside itself.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    pub(super) memory: Memory,
+    pub(super) table: Table,
+    /// The callee in each entry of the table; `None` is a null entry.
+    pub(super) entries: Vec<Option<usize>>,
+    pub(super) globals: Vec<(Global, Type, bool)>,
+    /// Functions made before, so that no call recurses.
+    pub(super) callees: Vec<Callee>,
+    /// Whether the body may call through the table. What stands in the table may not: it could reach
+    /// itself.
+    pub(super) may_call_indirect: bool,
+}
+
+/// A loop around the place where code is being added.
+#[derive(Clone, Debug)]
+pub(super) struct LoopFrame {
+    pub(super) header: Block,
+    pub(super) exit: Block,
+    pub(super) exit_types: Vec<Type>,
+    pub(super) counter: Value,
+    pub(super) counter_ty: Type,
+    pub(super) limit: Value,
+    pub(super) counts_down: bool,
+    pub(super) compare: Opcode,
+    /// Whether the test for one more round is at the latches rather than in the header.
+    pub(super) tests_at_latch: bool,
+    /// The header's parameters after the counter.
+    pub(super) carried: Vec<Carried>,
+    /// Whether an edge other than that of the regular test leads to the exit: then only what the
+    /// header defines dominates it.
+    pub(super) left_early: bool,
+}
+
+/// A loop parameter besides the counter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    pub(super) param: Value,
+    pub(super) ty: Type,
+    pub(super) next: Next,
+}
+
+/// What a loop parameter receives on a back edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// Something in scope.
+    Any,
+    /// Itself.
+    Same,
+    /// Another parameter of the loop: a rotation, which only a parallel copy gets right.
+    Sibling,
+    /// A sum with itself, for a use after the loop.
+    Accumulated,
+    /// An operation on itself; nothing else sees the parameter.
+    DeadCycle,
+}
+
+/// A function body under construction.
+pub(super) struct Body<'a> {
+    pub(super) prng: Prng,
+    pub(super) weights: Weights,
+    pub(super) around: &'a Surroundings,
+    pub(super) builder: FunctionBuilder,
+    pub(super) scope: Scope,
+    pub(super) loops: Vec<LoopFrame>,
+    pub(super) results: Vec<Type>,
+    pub(super) planted: &'a mut Planted,
+    /// Effect-free instructions made so far, to be repeated.
+    history: Vec<Inst>,
+    /// The few addresses that memory accesses are gathered at.
+    addresses: [u64; 4],
+    /// How many more instructions the caller asked for; negative when more were made.
+    pub(super) left: i64,
+    /// The most rounds of the loops around the place where code is being added.
+    pub(super) rounds: u64,
+    /// The most steps that the code so far takes.
+    pub(super) steps: u64,
+}
+
+/// The most rounds that nested loops make together.
+pub(super) const MAX_ROUNDS: u64 = 150;
+/// A call is added when it keeps the steps of the caller below this.
+const MAX_STEPS_WITH_CALLS: u64 = 20_000;
+
+impl<'a> Body<'a> {
+    /// A body whose entry block is open and whose arguments are in scope.
+    pub(super) fn new(
+        (name, signature): (&str, &Signature),
+        (prng, weights): (Prng, Weights),
+        around: &'a Surroundings,
+        planted: &'a mut Planted,
+        size: u32,
+    ) -> Body<'a> {
+        let mut body = Body {
+            addresses: [0; 4],
+            prng,
+            weights,
+            around,
+            builder: FunctionBuilder::new(name, signature.clone()),
+            scope: Scope::default(),
+            loops: Vec::new(),
+            results: signature.results.to_vec(),
+            planted,
+            history: Vec::new(),
+            left: i64::from(size),
+            rounds: 1,
+            steps: 0,
+        };
+        body.addresses = std::array::from_fn(|_| u64::from(body.prng.pick(&[0u32, 1, 4, 6, 8, 12, 16, 65528])));
+        let entry = body.builder.create_block();
+        for ty in &signature.params {
+            let argument = body.builder.append_param(entry, *ty);
+            body.scope.push(argument, *ty);
+        }
+        body.builder.switch_to(entry);
+        body
+    }
+
+    pub(super) fn weight(&self, feature: Feature) -> u32 {
+        self.weights.of(feature)
+    }
+
+    /// Decides whether to plant a feature that comes along with something else, in `weight` of
+    /// `weight + 10` cases.
+    pub(super) fn wants(&mut self, feature: Feature) -> bool {
+        let weight = self.weight(feature);
+        self.prng.below(weight + 10) < weight
+    }
+
+    pub(super) fn plant(&mut self, feature: Feature) {
+        self.planted.count(feature);
+    }
+
+    /// Adds an instruction and nothing to the scope.
+    pub(super) fn insert(&mut self, spec: InstSpec) -> Inst {
+        self.left -= 1;
+        self.steps += self.rounds;
+        self.builder.insert(spec)
+    }
+
+    /// Adds an instruction with one result, out of the scope's sight.
+    pub(super) fn hidden(&mut self, spec: InstSpec) -> Value {
+        let inst = self.insert(spec);
+        self.builder.function().inst(inst).result().expect("the generator asked for one result")
+    }
+
+    /// Adds an effect-free instruction; its result comes into scope, and it may be repeated later.
+    pub(super) fn value(&mut self, spec: InstSpec) -> Value {
+        let ty = spec.result_types[0];
+        let inst = self.insert(spec);
+        self.history.push(inst);
+        let value = self.builder.function().inst(inst).result().expect("the generator asked for one result");
+        self.scope.push(value, ty);
+        value
+    }
+
+    pub(super) fn op(&mut self, opcode: Opcode, ty: Type, args: &[Value]) -> Value {
+        self.value(InstSpec::new(opcode, ty, Imm::None, args))
+    }
+
+    /// Repeats an instruction made before whose operands are in scope, operands swapped now and then.
+    pub(super) fn repeat(&mut self) -> bool {
+        if self.history.is_empty() {
+            return false;
+        }
+        let recent = self.history.len().min(24);
+        let inst = self.history[self.history.len() - 1 - self.prng.index(recent)];
+        let data = self.builder.function().inst(inst).clone();
+        if !data.args.iter().all(|v| self.scope.sees(*v)) {
+            return false;
+        }
+        let mut args = data.args.clone();
+        if data.opcode.is_commutative() && self.prng.chance(40) {
+            args.reverse();
+        }
+        let ty = self.builder.function().value_type(data.results[0]);
+        let spec = InstSpec { result_types: [ty].into(), ..InstSpec::new(data.opcode, data.ty, data.imm, &args) };
+        self.value(spec);
+        self.plant(Feature::Repeat);
+        true
+    }
+
+    /// A type, as often as the weights of the types say.
+    pub(super) fn any_type(&mut self) -> Type {
+        let (narrow, wide, float) =
+            (self.weight(Feature::Narrow), self.weight(Feature::Wide), self.weight(Feature::Float));
+        let weights = [narrow, narrow, 16, 2 * wide, float, float];
+        let ty = self.prng.weighted(&weights).map_or(Type::I32, |t| Type::ALL[t]);
+        match ty {
+            Type::I8 | Type::I16 => self.plant(Feature::Narrow),
+            Type::I64 => self.plant(Feature::Wide),
+            Type::F32 | Type::F64 => self.plant(Feature::Float),
+            Type::I32 => {}
+        }
+        ty
+    }
+
+    pub(super) fn int_type(&mut self) -> Type {
+        let ty = self.any_type();
+        if ty.is_int() { ty } else { Type::I32 }
+    }
+
+    /// A value of a type: mostly a recent one, sometimes any, sometimes a new constant.
+    pub(super) fn pick(&mut self, ty: Type) -> Value {
+        let edge = self.weight(Feature::EdgeConstant).min(20);
+        let count = self.scope.of(ty).len();
+        if count == 0 || self.prng.below(100) < edge {
+            return self.edge_constant(ty);
+        }
+        if self.prng.chance(30) {
+            return self.scope.of(ty)[self.prng.index(count)];
+        }
+        let mut back = 0;
+        while back + 1 < count && self.prng.chance(70) {
+            back += 1;
+        }
+        self.scope.of(ty)[count - 1 - back]
+    }
+
+    /// A value of a type that was in scope at the mark; a constant when there is none.
+    pub(super) fn pick_at(&mut self, ty: Type, mark: Mark) -> Value {
+        let count = self.scope.of_at(ty, mark).len();
+        if count == 0 {
+            return self.edge_constant(ty);
+        }
+        self.scope.of_at(ty, mark)[self.prng.index(count)]
+    }
+
+    /// A constant: often one that a recent instruction already made, as in code that people wrote.
+    pub(super) fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        let recent = self.scope.of(ty).iter().rev().take(24).copied();
+        let made = recent.into_iter().find(|v| self.builder.function().constant(*v) == Some(bits));
+        if let Some(value) = made.filter(|_| self.prng.chance(70)) {
+            return value;
+        }
+        self.value(InstSpec::constant(ty, bits))
+    }
+
+    /// A constant at the edge of its type, or a small one.
+    pub(super) fn edge_constant(&mut self, ty: Type) -> Value {
+        self.plant(Feature::EdgeConstant);
+        let bits = edge_bits(&mut self.prng, ty);
+        self.constant(ty, bits)
+    }
+
+    /// An `i32` address and a constant offset. Gathered at a few places, so that accesses overlap.
+    pub(super) fn address(&mut self) -> (Value, Imm) {
+        let (memory, near) = (self.around.memory, self.prng.pick(&self.addresses));
+        let offset = u64::from(self.prng.pick(&[0u32, 0, 0, 4, 8, 1]));
+        let imm = Imm::Address(memory, offset);
+        let hazard = self.weight(Feature::Hazard).min(10);
+        if self.prng.below(200) < hazard {
+            self.plant(Feature::Hazard);
+            return (self.pick(Type::I32), imm);
+        }
+        if self.prng.chance(30) {
+            // Unknown to every pass, yet in bounds: any of 16 words.
+            let raw = self.pick(Type::I32);
+            let mask = self.constant(Type::I32, 0x3c);
+            return (self.op(Opcode::And, Type::I32, &[raw, mask]), imm);
+        }
+        (self.constant(Type::I32, near), imm)
+    }
+
+    /// The callees that may be called here without making the program long.
+    pub(super) fn affordable(&self) -> Vec<usize> {
+        let affordable = |steps: u64| self.steps + self.rounds * steps < MAX_STEPS_WITH_CALLS;
+        (0..self.around.callees.len()).filter(|c| affordable(self.around.callees[*c].steps)).collect()
+    }
+}
+
+/// The bits of a constant that something is special about.
+pub(super) fn edge_bits(prng: &mut Prng, ty: Type) -> u64 {
+    if prng.chance(35) {
+        let small = prng.below(6);
+        return match ty {
+            Type::F32 => u64::from((small as f32).to_bits()),
+            Type::F64 => f64::from(small).to_bits(),
+            _ => u64::from(small),
+        };
+    }
+    let edges: &[u64] = match ty {
+        Type::I8 => &[0, 1, 7, 8, 9, 0x7f, 0x80, 0xff],
+        Type::I16 => &[0, 1, 15, 16, 17, 0xff, 0x7fff, 0x8000, 0xffff],
+        Type::I32 => &[0, 1, 2, 31, 32, 33, 0xff, 0xffff, 65535, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff],
+        Type::I64 => &[0, 1, 63, 64, 65, 1 << 32, u32::MAX as u64, i64::MAX as u64, 1 << 63, u64::MAX],
+        // Zeros, one, extremes, the bounds of integer conversions, infinities and NaNs.
+        Type::F32 => &[
+            0,
+            0x8000_0000,
+            0x3f80_0000,
+            0x0000_0001,
+            0x7f7f_ffff,
+            0x4f00_0000,
+            0x4f80_0000,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0x7fa0_0001,
+        ],
+        Type::F64 => &[
+            0,
+            1 << 63,
+            0x3ff0_0000_0000_0000,
+            1,
+            0x7fef_ffff_ffff_ffff,
+            0x41e0_0000_0000_0000,
+            0x43f0_0000_0000_0000,
+            0x7ff0_0000_0000_0000,
+            0xfff0_0000_0000_0000,
+            0x7ff8_0000_0000_0000,
+            0x7ff4_0000_0000_0001,
+        ],
+    };
+    prng.pick(edges)
+}

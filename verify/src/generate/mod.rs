@@ -1,0 +1,163 @@
+//! Random programs: valid by construction, always terminating, full of what passes look for.
+//!
+//! A program is a module of a few functions, none of which recurses. Bodies are built region by
+//! region ([`Feature`] lists the kinds), each with one way in and one way on, so that the values in
+//! scope are those whose definitions dominate; cross edges, early exits and cycles with two entries
+//! are made inside such regions. Every loop counts at most four rounds, nested loops at most 150
+//! together, and calls are added only where the caller stays short: [`Program::steps`] bounds a run.
+//!
+//! One seed, size and set of weights give one program, in every build of this version of the crate.
+
+mod body;
+mod control;
+mod feature;
+mod loops;
+mod scope;
+mod statistics;
+mod straight;
+
+pub use feature::{FEATURES, Feature, Weights};
+pub use statistics::{Planted, Statistics};
+
+use crate::prng::Prng;
+use body::{Body, Callee, Surroundings, edge_bits};
+use ir::module::{DataSegment, ElementSegment, Export, FuncDecl, GlobalDecl, MemoryDecl, TableDecl};
+use ir::{Func, Module, Signature, Type};
+
+/// The name of the function to run; it is exported.
+pub const MAIN: &str = "main";
+
+/// A generated program and what to run it with.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The functions, [`MAIN`] last.
+    pub module: Module,
+    /// The function to run.
+    pub main: Func,
+    /// Arguments to run it with, as bits; the later ones wilder.
+    pub arguments: Vec<Vec<u64>>,
+    /// A bound of the instructions that one run executes, whatever the arguments.
+    pub steps: u64,
+    /// What was planted.
+    pub planted: Planted,
+}
+
+/// How many argument vectors a program comes with.
+const ARGUMENT_VECTORS: usize = 6;
+/// Pages of the memory at the start, and at most.
+const PAGES: (u32, u32) = (1, 3);
+/// Entries of the table.
+const TABLE_SIZE: u32 = 4;
+
+/// Makes a program.
+///
+/// `size` is about the number of instructions of the main function; the others have a third of it
+/// each. Which features a program has, and how much of each, is drawn from the seed around `weights`
+/// ([`Weights::swarm`]). Cost: linear in `size`, near enough.
+pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
+    let prng = Prng::new(seed);
+    let weights = weights.swarm(&mut prng.fork(1));
+    let mut module = Module::new();
+    let mut planted = Planted::default();
+    let mut around = declare(&mut module, &mut prng.fork(2));
+    let mut shapes = prng.fork(3);
+    let helpers = shapes.between(0, 3);
+    for index in 0..=helpers {
+        let is_main = index == helpers;
+        let name = if is_main { MAIN.to_owned() } else { format!("helper{index}") };
+        around.may_call_indirect = is_main;
+        if is_main {
+            fill_table(&mut module, &mut around, &mut prng.fork(4));
+        }
+        let signature = random_signature(&mut shapes, is_main);
+        let wanted = if is_main { size } else { size / 3 };
+        let streams = (prng.fork(16 + u64::from(index)), weights.clone());
+        add_function(&mut module, &mut around, &mut planted, (&name, &signature), streams, wanted);
+    }
+    let main = around.callees.last().expect("the main function was added last").clone();
+    module.exports.push(Export { name: MAIN.to_owned(), func: main.func });
+    let arguments = argument_vectors(&mut prng.fork(5), &main.signature.params);
+    Program { module, main: main.func, arguments, steps: main.steps, planted }
+}
+
+impl Program {
+    /// What the program contains.
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(&self.module, &self.planted)
+    }
+}
+
+/// Memory, table, globals and data, and how bodies refer to them.
+fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
+    let memory =
+        module.memories.push(MemoryDecl { name: "memory".to_owned(), min_pages: PAGES.0, max_pages: Some(PAGES.1) });
+    let bytes = (0..64).map(|_| prng.below(256) as u8).collect();
+    module.data.push(DataSegment { memory, offset: 0, bytes });
+    let table = module.tables.push(TableDecl { name: "table".to_owned(), size: TABLE_SIZE });
+    let mut globals = Vec::new();
+    for (name, ty, mutable) in
+        [("count", Type::I32, true), ("sum", Type::I64, true), ("ratio", Type::F64, true), ("fixed", Type::I32, false)]
+    {
+        let init = edge_bits(prng, ty);
+        let global = module.globals.push(GlobalDecl { name: name.to_owned(), ty, mutable, init });
+        globals.push((global, ty, mutable));
+    }
+    Surroundings { memory, table, entries: Vec::new(), globals, callees: Vec::new(), may_call_indirect: false }
+}
+
+/// Puts the functions made so far, and null entries, into the table.
+fn fill_table(module: &mut Module, around: &mut Surroundings, prng: &mut Prng) {
+    let callees = around.callees.len();
+    around.entries = (0..TABLE_SIZE).map(|_| (callees > 0 && prng.chance(80)).then(|| prng.index(callees))).collect();
+    let funcs = around.entries.iter().map(|e| e.map(|c| around.callees[c].func)).collect();
+    module.elements.push(ElementSegment { table: around.table, offset: 0, funcs });
+}
+
+fn random_signature(prng: &mut Prng, is_main: bool) -> Signature {
+    let types = [Type::I32, Type::I32, Type::I32, Type::I64, Type::I64, Type::F64, Type::I8, Type::F32];
+    let mut list = |low, high| -> Vec<Type> { (0..prng.between(low, high)).map(|_| prng.pick(&types)).collect() };
+    let params = if is_main { list(2, 4) } else { list(0, 3) };
+    let results = if is_main { list(1, 2) } else { list(0, 2) };
+    Signature::new(&params, &results)
+}
+
+fn add_function(
+    module: &mut Module,
+    around: &mut Surroundings,
+    planted: &mut Planted,
+    shape: (&str, &Signature),
+    streams: (Prng, Weights),
+    size: u32,
+) {
+    let mut body = Body::new(shape, streams, around, planted, size);
+    body.generate();
+    let steps = body.steps;
+    let function = body.builder.finish().expect("every block of a generated function ends");
+    let sig = module.sig(shape.1);
+    let func = module.funcs.push(FuncDecl { name: shape.0.to_owned(), sig, import: None });
+    module.bodies[func] = Some(function);
+    around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
+}
+
+/// Small arguments first, then edges of their types, then anything.
+fn argument_vectors(prng: &mut Prng, params: &[Type]) -> Vec<Vec<u64>> {
+    let mut vectors = Vec::new();
+    for index in 0..ARGUMENT_VECTORS {
+        let mut argument = |ty: &Type| match index {
+            0 | 1 => small_bits(prng, *ty),
+            5 => prng.next_u64() & ty.mask(),
+            _ => edge_bits(prng, *ty),
+        };
+        vectors.push(params.iter().map(&mut argument).collect());
+    }
+    vectors
+}
+
+fn small_bits(prng: &mut Prng, ty: Type) -> u64 {
+    let small = prng.between(1, 9);
+    match ty {
+        Type::F32 => u64::from((small as f32).to_bits()),
+        Type::F64 => f64::from(small).to_bits(),
+        _ => u64::from(small),
+    }
+}

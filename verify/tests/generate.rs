@@ -1,0 +1,127 @@
+//! The generator: what it makes is valid, and contains what it promises.
+
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::{Function, Opcode, Point, Type};
+use osier_verify::generate::{Feature, MAIN, Statistics, Weights, generate};
+
+const SEEDS: u64 = 3000;
+
+/// Sizes from tiny to large, in a fixed rotation.
+fn size_of(seed: u64) -> u32 {
+    [4, 12, 25, 40, 80][(seed % 5) as usize]
+}
+
+fn assert_uses_are_dominated(function: &Function, seed: u64) {
+    let dom = DomTree::new(function, &Cfg::new(function));
+    for inst in function.all_insts() {
+        for value in function.inst(inst).operands() {
+            let available = dom.available_at(function, value, Point::before(inst));
+            assert!(available, "seed {seed}: {value} is not available at {inst} of {}", function.name());
+        }
+    }
+}
+
+#[test]
+fn definitions_dominate_uses() {
+    for seed in 0..SEEDS {
+        let program = generate(seed, size_of(seed), &Weights::default());
+        for (_, function) in program.module.defined() {
+            assert_uses_are_dominated(function, seed);
+        }
+    }
+}
+
+#[test]
+fn a_seed_makes_one_program() {
+    for seed in 0..50 {
+        let first = generate(seed, 40, &Weights::default());
+        let again = generate(seed, 40, &Weights::default());
+        assert_eq!(first.arguments, again.arguments);
+        assert_eq!((first.steps, &first.planted), (again.steps, &again.planted));
+        for (func, function) in first.module.defined() {
+            let other = again.module.body(func).expect("equal programs have equal functions");
+            assert_eq!(function.same_as(other), Ok(()), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn the_main_function_is_exported_and_its_arguments_fit() {
+    for seed in 0..200 {
+        let program = generate(seed, size_of(seed), &Weights::default());
+        assert_eq!(program.module.lookup(MAIN), Some(program.main));
+        let params = &program.module.signature(program.main).params;
+        assert!(!program.arguments.is_empty());
+        for arguments in &program.arguments {
+            assert_eq!(arguments.len(), params.len());
+            assert!(arguments.iter().zip(params).all(|(bits, ty)| bits & !ty.mask() == 0), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_weight_of_zero_leaves_the_feature_out() {
+    for feature in Feature::ALL {
+        // Types also come from signatures and globals; what is counted is what bodies choose.
+        let weights = Weights::default().with(*feature, 0);
+        for seed in 0..40 {
+            let count = generate(seed, 60, &weights).planted.of(*feature);
+            let unavoidable = matches!(feature, Feature::EdgeConstant | Feature::Load | Feature::Division);
+            assert!(count == 0 || unavoidable, "seed {seed} plants {feature} {count} times");
+        }
+    }
+}
+
+#[test]
+fn without_weights_a_program_is_a_straight_line() {
+    let weights = Feature::ALL.iter().fold(Weights::default(), |w, f| w.with(*f, 0));
+    let statistics = generate(3, 50, &weights).statistics();
+    assert_eq!(statistics.blocks, statistics.functions);
+    assert_eq!(statistics.loops, 0);
+}
+
+/// The floors that experiments built on the generator count on.
+#[test]
+fn programs_contain_what_passes_look_for() {
+    let mut total = Statistics::default();
+    for seed in 0..SEEDS {
+        total.add(&generate(seed, size_of(seed), &Weights::default()).statistics());
+    }
+    assert_eq!(total.programs, SEEDS);
+    assert_program_shares(&total);
+    assert_loop_shares(&total);
+    for opcode in Opcode::ALL {
+        let count = total.opcodes.get(opcode).copied().unwrap_or(0);
+        assert!(count >= 20, "{} occurs {count} times", opcode.name());
+    }
+    for ty in Type::ALL {
+        let share = 100 * total.types[&ty] / total.types.values().sum::<u64>();
+        assert!(share >= 3, "{ty}: {share} %");
+    }
+    let mean_size = total.instructions / total.programs;
+    assert!((60..=200).contains(&mean_size), "{mean_size} instructions a program");
+    assert!(total.critical_edges > total.programs, "{} critical edges", total.critical_edges);
+}
+
+fn assert_program_shares(total: &Statistics) {
+    let least = |feature: Feature| match feature {
+        Feature::Loop | Feature::Load | Feature::Store | Feature::EdgeConstant => 50,
+        Feature::Irreducible | Feature::DeadCycle | Feature::IndirectCall => 10,
+        _ => 20,
+    };
+    for feature in Feature::ALL {
+        let share = 100 * total.programs_with[feature] / total.programs;
+        assert!(share >= least(*feature), "{feature}: in {share} % of programs");
+        assert!(total.planted.of(*feature) >= total.programs_with[feature]);
+    }
+}
+
+fn assert_loop_shares(total: &Statistics) {
+    let share = |count: u64| 100 * count / total.loops;
+    assert!(total.loops > total.programs, "{} loops", total.loops);
+    assert!(share(total.nested_loops) >= 10, "nested: {} %", share(total.nested_loops));
+    assert!(share(total.multi_entry_loops) >= 5, "with several entries: {} %", share(total.multi_entry_loops));
+    assert!(share(total.multi_exit_loops) >= 10, "with several exits: {} %", share(total.multi_exit_loops));
+    assert!(share(total.multi_latch_loops) >= 10, "with several latches: {} %", share(total.multi_latch_loops));
+}
