@@ -132,6 +132,14 @@ pub enum ActionKind {
         /// Its index.
         index: u32,
     },
+    /// Parameters and instructions that nothing but each other uses are removed together: a dead value
+    /// carried around a loop, which no order of single removals gets rid of.
+    RemoveDead {
+        /// The parameters, each with its block.
+        params: Vec<(Block, Value)>,
+        /// The instructions.
+        insts: Vec<Inst>,
+    },
 }
 
 impl ActionKind {
@@ -151,6 +159,7 @@ impl ActionKind {
             ActionKind::RemoveUnreachable { .. } => "remove_unreachable",
             ActionKind::AddBlockParam { .. } => "add_block_param",
             ActionKind::RemoveBlockParam { .. } => "remove_block_param",
+            ActionKind::RemoveDead { .. } => "remove_dead",
         }
     }
 }
@@ -199,6 +208,10 @@ impl fmt::Display for ActionKind {
                 args.iter().try_for_each(|(e, v)| write!(f, ", {v} on {} target {}", e.inst, e.index))
             }
             ActionKind::RemoveBlockParam { block, param, index } => write!(f, " {block} {param} at {index}"),
+            ActionKind::RemoveDead { params, insts } => {
+                params.iter().try_for_each(|(block, param)| write!(f, " {block} {param}"))?;
+                insts.iter().try_for_each(|inst| write!(f, " {inst}"))
+            }
         }
     }
 }

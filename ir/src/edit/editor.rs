@@ -254,6 +254,16 @@ impl Editor<'_> {
         self.act(ActionKind::RemoveBlockParam { block, param, index: index as u32 });
     }
 
+    /// Removes parameters and instructions that nothing but each other uses, where single removals would
+    /// wait for one another. What can be removed singly should be.
+    ///
+    /// # Panics
+    /// When one of them is used elsewhere, is a terminator, or is a parameter of the entry.
+    #[track_caller]
+    pub fn remove_dead(&mut self, params: &[(Block, Value)], insts: &[Inst]) {
+        self.act(ActionKind::RemoveDead { params: params.to_vec(), insts: insts.to_vec() });
+    }
+
     #[track_caller]
     fn follower(&self, inst: Inst) -> Inst {
         self.function.next_inst(inst).unwrap_or_else(|| panic!("{inst} is a terminator: it stays where it is"))

@@ -50,6 +50,7 @@ pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
         ActionKind::RemoveBlockParam { block, param, index } => {
             remove_block_param(f, *block, *param, *index as usize)?;
         }
+        ActionKind::RemoveDead { params, insts } => remove_dead(f, params, insts)?,
     }
     f.stamp += 1;
     f.history = history_after(f.history, action);
@@ -302,4 +303,55 @@ fn remove_block_param(f: &mut Function, block: Block, param: Value, index: usize
     }
     f.remove_param(block, index);
     Ok(())
+}
+
+fn remove_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) -> Check {
+    let dead_params: BTreeSet<(Block, Value)> = params.iter().copied().collect();
+    let dead_insts: BTreeSet<Inst> = insts.iter().copied().collect();
+    let distinct = dead_params.len() == params.len() && dead_insts.len() == insts.len();
+    require(distinct && !(params.is_empty() && insts.is_empty()), || "nothing to remove, or it twice".to_owned())?;
+    for (block, param) in params {
+        has_block(f, *block)?;
+        require(*block != f.entry(), || "the entry's parameters are the function's arguments".to_owned())?;
+        require(f.block_params(*block).contains(param), || format!("{param} is no parameter of {block}"))?;
+    }
+    for inst in insts {
+        has_inst(f, *inst)?;
+        require(!f.inst(*inst).opcode.is_terminator(), || format!("{inst} is a terminator"))?;
+    }
+    let results = insts.iter().flat_map(|i| f.inst(*i).results.iter().copied());
+    for value in params.iter().map(|(_, param)| *param).chain(results) {
+        let alive = f.users(value).iter().find(|u| !dead_insts.contains(u) && needs(f, **u, value, &dead_params));
+        require(alive.is_none(), || format!("{value} is still used"))?;
+    }
+    drop_dead(f, params, insts);
+    Ok(())
+}
+
+/// Whether an instruction uses a value otherwise than as an argument for one of these parameters.
+fn needs(f: &Function, inst: Inst, value: Value, params: &BTreeSet<(Block, Value)>) -> bool {
+    let data = f.inst(inst);
+    let passes_on = |t: &Target| {
+        let received = t.args.iter().zip(f.block_params(t.block));
+        received.filter(|(arg, _)| **arg == value).all(|(_, param)| params.contains(&(t.block, *param)))
+    };
+    data.args.contains(&value) || !data.targets.iter().all(passes_on)
+}
+
+/// Every use goes first, so the order in which the rest is dropped does not matter.
+fn drop_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) {
+    for inst in insts {
+        f.rewrite_terminator(*inst, |data| data.args.clear());
+    }
+    for (block, param) in params {
+        let index = f.block_params(*block).iter().position(|p| p == param).expect("checked");
+        let edges: SmallVec<[Edge; 4]> = f.predecessors(*block).into();
+        for edge in edges {
+            f.remove_edge_arg(edge, index);
+        }
+        f.remove_param(*block, index);
+    }
+    for inst in insts {
+        f.remove_inst(*inst);
+    }
 }

@@ -66,9 +66,25 @@ impl Pass for Everything {
         let last = ed.func().terminator(body);
         ed.sink(seven_inst, last);
         let branch = ed.func().terminator(header);
+        remove_a_dead_cycle(ed, header);
         ed.fold_branch(branch, 1);
         ed.remove_unreachable(&[body]);
     }
+}
+
+/// Gives the loop a counter that only counts, and removes it.
+fn remove_a_dead_cycle(ed: &mut Editor<'_>, header: Block) {
+    let entry = ed.func().terminator(ed.func().entry());
+    let one = ed.add_value(InstSpec::constant(Type::I32, 1), entry);
+    let edges: Vec<Edge> = ed.func().predecessors(header).to_vec();
+    let args: Vec<(Edge, Value)> = edges.iter().map(|e| (*e, one)).collect();
+    let counter = ed.add_block_param(header, Type::I32, &args);
+    let back = edges.iter().map(|e| e.inst).max().expect("a loop");
+    let count = ed.add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[counter, one]), back);
+    let at = ed.func().inst(back).operand_count() - 1;
+    ed.replace_operand(back, at, count);
+    let count = ed.func().defining_inst(count).expect("an instruction");
+    ed.remove_dead(&[(header, counter)], &[count]);
 }
 
 fn applied(pass: &dyn Pass) -> (Function, Applied) {
@@ -82,7 +98,7 @@ fn replay_of_every_primitive_gives_an_equal_version() {
     let (before, Applied { function, log }) = applied(&Everything);
     assert_eq!(check_replay(&before, &log, &function), Ok(()));
     let names: std::collections::BTreeSet<&str> = log.actions().iter().map(|a| a.kind().name()).collect();
-    assert_eq!(names.len(), 13, "every primitive is used: {names:?}");
+    assert_eq!(names.len(), 14, "every primitive is used: {names:?}");
 }
 
 #[test]
@@ -138,6 +154,10 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
         }
         ActionKind::RemoveBlockParam { block, param, index } => {
             edits.push(ActionKind::RemoveBlockParam { block, param, index: index + 1 });
+        }
+        ActionKind::RemoveDead { params, insts } => {
+            edits.push(ActionKind::RemoveDead { params, insts: vec![] });
+            edits.push(ActionKind::RemoveDead { params: vec![], insts });
         }
     }
     edits
@@ -244,4 +264,28 @@ impl Pass for SplitsAnEdge {
         assert!(ed.plan("split"));
         ed.split_edge(Edge { inst: ed.func().terminator(ed.func().entry()), index: 0 });
     }
+}
+
+/// Claims that the sum of the loop is dead.
+struct RemovesWhatIsUsed;
+
+impl Pass for RemovesWhatIsUsed {
+    fn name(&self) -> &'static str {
+        "removes_what_is_used"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        assert!(ed.plan("wrong"));
+        let header = ed.func().blocks().nth(1).expect("a header");
+        let sum = ed.func().block_params(header)[1];
+        let adds: Vec<_> = ed.func().users(sum).to_vec();
+        let adds: Vec<_> = adds.into_iter().filter(|i| !ed.func().inst(*i).opcode.is_terminator()).collect();
+        ed.remove_dead(&[(header, sum)], &adds);
+    }
+}
+
+#[test]
+#[should_panic(expected = "v3 is still used")]
+fn a_value_used_outside_the_set_is_not_dead() {
+    applied(&RemovesWhatIsUsed);
 }
