@@ -28,6 +28,12 @@ impl Family {
         Family::default()
     }
 
+    /// A family in which the ids below these bounds are drawn.
+    pub(crate) fn drawn(insts: u32, values: u32, blocks: u32) -> Family {
+        let (inst, value, block) = (AtomicU32::new(insts), AtomicU32::new(values), AtomicU32::new(blocks));
+        Family { next: Arc::new(Counters { inst, value, block }) }
+    }
+
     /// Whether two handles draw from the same counters.
     pub fn same_as(&self, other: &Family) -> bool {
         Arc::ptr_eq(&self.next, &other.next)

@@ -26,7 +26,7 @@ pub mod trap;
 pub mod types;
 pub mod verifier;
 
-pub use builder::{BuildError, FunctionBuilder};
+pub use builder::{BuildError, FunctionBuilder, Variable};
 pub use entity::{Block, Func, Global, Inst, Memory, Point, Sig, Table, Value};
 pub use family::Family;
 pub use function::{Function, ValueDef};

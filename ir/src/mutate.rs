@@ -11,7 +11,7 @@ use crate::types::Type;
 use smallvec::SmallVec;
 
 /// Distance between the order numbers of neighbouring instructions after a renumbering.
-const ORDER_STRIDE: u32 = 16;
+pub(crate) const ORDER_STRIDE: u32 = 16;
 
 /// Where an instruction is put.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,19 @@ pub(crate) enum Place {
 
 impl Function {
     pub(crate) fn append_block(&mut self, block: Block) {
+        self.reserve_block(block);
+        self.layout.push(block);
+    }
+
+    /// Adds a block that has no place in the layout yet. For the builder.
+    pub(crate) fn reserve_block(&mut self, block: Block) {
         let data = BlockData { params: Vec::new(), first: None, last: None, preds: Vec::new() };
         self.blocks.insert(block, data);
-        self.layout.push(block);
+    }
+
+    /// Adds a value that stands for one not known yet. For the builder, which replaces it in the end.
+    pub(crate) fn add_open_read(&mut self, block: Block, value: Value, ty: Type) {
+        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, u32::MAX), users: Vec::new() });
     }
 
     /// Puts a new block before another in layout order.

@@ -17,6 +17,11 @@ impl<K: EntityRef, V> Sparse<K, V> {
         Sparse { entries: Vec::new(), key: PhantomData }
     }
 
+    /// A table without holes: the entries of the keys from 0 on, in order.
+    pub(crate) fn dense(entries: Vec<Option<V>>) -> Self {
+        Sparse { entries, key: PhantomData }
+    }
+
     pub(crate) fn get(&self, key: K) -> Option<&V> {
         self.entries.get(key.index())?.as_ref()
     }

@@ -274,16 +274,15 @@ fn build_function<'a>(
         Ok(body) => scope.module.bodies[func] = Some(body),
         Err(_) if function.lost => {}
         Err(error) => {
-            let at = match error {
-                BuildError::NoBlock => item.name.at,
+            let (at, message) = match error {
+                BuildError::NoBlock => (item.name.at, "the function has no block"),
                 BuildError::Unterminated(block) => {
                     let index = ids.iter().position(|b| *b == block).expect("the builder knows only these blocks");
-                    places[index]
+                    (places[index], "the block does not end in a terminator")
                 }
-            };
-            let message = match error {
-                BuildError::NoBlock => "the function has no block",
-                BuildError::Unterminated(_) => "the block does not end in a terminator",
+                BuildError::Unplaced(_) | BuildError::EdgeToEntry | BuildError::TooLarge => {
+                    unreachable!("the parser reserves no block and uses no variable: {error}")
+                }
             };
             scope.faults.push(Fault::new(at, message));
         }

@@ -1,0 +1,198 @@
+//! Where definitions of a variable meet: dominator tree and iterated dominance frontiers.
+//!
+//! A frontier is asked for once per variable, and a function may have thousands of variables and
+//! blocks, so neither walking the blocks per variable nor storing the frontier of every block will do
+//! (the latter is quadratic in nested loops). An edge `p -> j` puts `j` in the frontier of every block
+//! that dominates `p` but lies below the immediate dominator of `j`. So the edges are kept in the
+//! order of a preorder walk of the tree, in which a subtree is a range, under a segment tree that
+//! finds the edge of a range whose target has the shallowest immediate dominator. Each edge is taken
+//! at most once per variable.
+
+use super::dominators::{Dominators, Graph, NONE};
+use crate::entity::Block;
+use crate::function::Function;
+use cranelift_entity::EntityRef;
+
+/// The dominator tree of the reachable blocks. A *place* is a block's place in a preorder walk; the
+/// entry's is 0.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// By block index; [`NONE`] for unreachable blocks.
+    place: Vec<u32>,
+    /// By place.
+    pub(super) block: Vec<Block>,
+    /// By place: the place after the last one of its subtree.
+    pub(super) end: Vec<u32>,
+    /// By place: the place of the immediate dominator; the entry is its own.
+    pub(super) idom: Vec<u32>,
+    /// By place: the length of the path to the entry.
+    depth: Vec<u32>,
+}
+
+impl Tree {
+    /// The tree of a function whose blocks are all terminated. Cost: near-linear in blocks and edges.
+    pub(super) fn new(function: &Function) -> Tree {
+        let blocks: Vec<Block> = function.blocks().collect();
+        let mut node = vec![NONE; function.block_bound()];
+        for (n, block) in blocks.iter().enumerate() {
+            node[block.index()] = n as u32;
+        }
+        let node = &node;
+        let edges = blocks
+            .iter()
+            .enumerate()
+            .flat_map(|(n, block)| function.successors(*block).iter().map(move |t| (n as u32, node[t.block.index()])));
+        let dominators = Dominators::new(&Graph::new(blocks.len(), edges));
+        Tree::numbered(&dominators, &blocks, function.block_bound())
+    }
+
+    /// Turns depth-first numbers into places.
+    fn numbered(dominators: &Dominators, blocks: &[Block], bound: usize) -> Tree {
+        let (order, idom) = (&dominators.order, &dominators.idom);
+        let count = order.len();
+        let mut size = vec![1u32; count];
+        for n in (1..count).rev() {
+            size[idom[n] as usize] += size[n];
+        }
+        // A dominator's number is smaller than its children's, so parents come first.
+        let mut place_of = vec![0u32; count];
+        let mut next_place = vec![1u32; count];
+        let mut tree = Tree {
+            place: vec![NONE; bound],
+            block: vec![Block::new(0); count],
+            end: vec![0; count],
+            idom: vec![0; count],
+            depth: vec![0; count],
+        };
+        for n in 0..count {
+            let above = idom[n] as usize;
+            if n > 0 {
+                place_of[n] = next_place[above];
+                next_place[above] += size[n];
+                next_place[n] = place_of[n] + 1;
+            }
+            let (place, block) = (place_of[n] as usize, blocks[order[n] as usize]);
+            tree.place[block.index()] = place as u32;
+            tree.block[place] = block;
+            tree.end[place] = place as u32 + size[n];
+            tree.idom[place] = place_of[above];
+            tree.depth[place] = if n > 0 { tree.depth[place_of[above] as usize] + 1 } else { 0 };
+        }
+        tree
+    }
+
+    /// The place of a block; `None` when no path leads to it.
+    pub(super) fn place(&self, block: Block) -> Option<u32> {
+        Some(self.place[block.index()]).filter(|p| *p != NONE)
+    }
+}
+
+/// The edges that may carry a definition to where another may come from too. See the module documentation.
+#[derive(Debug)]
+pub(super) struct JoinEdges {
+    /// By place: the first edge that leaves from there or from a later place.
+    first: Vec<u32>,
+    /// The places of the targets.
+    target: Vec<u32>,
+    /// How deep the immediate dominators of the targets lie.
+    depth: Vec<u32>,
+    /// A segment tree of (depth of the target's immediate dominator, edge), the leaves at
+    /// `target.len()..`; `GONE` for an edge already taken for this variable.
+    minimum: Vec<u64>,
+    taken: Vec<u32>,
+    /// Edges taken since the start: the cost so far.
+    pub(super) work: u64,
+}
+
+const GONE: u64 = u64::MAX;
+
+impl JoinEdges {
+    /// The join edges of a function. Cost: near-linear in edges.
+    pub(super) fn new(function: &Function, tree: &Tree) -> JoinEdges {
+        let (mut first, mut target, mut targets) = (vec![0], Vec::new(), Vec::new());
+        for (place, block) in tree.block.iter().enumerate() {
+            targets.clear();
+            targets.extend(function.successors(*block).iter().filter_map(|t| tree.place(t.block)));
+            targets.sort_unstable();
+            targets.dedup();
+            // The entry is its own immediate dominator and never joins anything.
+            target.extend(targets.iter().filter(|t| **t != 0 && tree.idom[**t as usize] != place as u32));
+            first.push(target.len() as u32);
+        }
+        let depth: Vec<u32> = target.iter().map(|to| tree.depth[tree.idom[*to as usize] as usize]).collect();
+        let mut minimum = vec![GONE; target.len()];
+        minimum.extend(depth.iter().enumerate().map(|(edge, depth)| u64::from(*depth) << 32 | edge as u64));
+        for node in (1..target.len()).rev() {
+            minimum[node] = minimum[2 * node].min(minimum[2 * node + 1]);
+        }
+        JoinEdges { first, target, depth, minimum, taken: Vec::new(), work: 0 }
+    }
+
+    /// The iterated dominance frontier of the blocks at `sites`: appended to `joins`, each place once,
+    /// in no meaningful order. Cost: sites, and edges into the joins found, times a logarithm.
+    pub(super) fn iterated_frontier(
+        &mut self,
+        tree: &Tree,
+        sites: &[u32],
+        joins: &mut Vec<u32>,
+        is_join: &mut impl FnMut(u32) -> bool,
+    ) {
+        let mut work = sites.to_vec();
+        while let Some(site) = work.pop() {
+            let range = (self.first[site as usize], self.first[tree.end[site as usize] as usize]);
+            while let Some(edge) = self.take_escaping(range, tree.depth[site as usize]) {
+                let join = self.target[edge as usize];
+                if !is_join(join) {
+                    joins.push(join);
+                    work.push(join);
+                }
+            }
+        }
+        self.put_back();
+    }
+
+    /// Takes an edge in `range` whose target's immediate dominator is less than `depth` deep.
+    fn take_escaping(&mut self, range: (u32, u32), depth: u32) -> Option<u32> {
+        let least = self.least(range);
+        if least == GONE || (least >> 32) as u32 >= depth {
+            return None;
+        }
+        let edge = least as u32;
+        self.taken.push(edge);
+        self.work += 1;
+        self.set(edge, GONE);
+        Some(edge)
+    }
+
+    fn least(&self, (from, to): (u32, u32)) -> u64 {
+        let count = self.target.len();
+        let (mut from, mut to, mut least) = (from as usize + count, to as usize + count, GONE);
+        while from < to {
+            if from % 2 == 1 {
+                least = least.min(self.minimum[from]);
+                from += 1;
+            }
+            if to % 2 == 1 {
+                to -= 1;
+                least = least.min(self.minimum[to]);
+            }
+            (from, to) = (from / 2, to / 2);
+        }
+        least
+    }
+
+    fn set(&mut self, edge: u32, key: u64) {
+        let mut node = edge as usize + self.target.len();
+        self.minimum[node] = key;
+        while node > 1 {
+            node /= 2;
+            self.minimum[node] = self.minimum[2 * node].min(self.minimum[2 * node + 1]);
+        }
+    }
+
+    fn put_back(&mut self) {
+        while let Some(edge) = self.taken.pop() {
+            self.set(edge, u64::from(self.depth[edge as usize]) << 32 | u64::from(edge));
+        }
+    }
+}

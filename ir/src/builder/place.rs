@@ -1,0 +1,277 @@
+//! Which parameters the variables need, and what every read of a variable is.
+//!
+//! One variable at a time: where its definitions meet (iterated dominance frontier), which of these
+//! places some read reaches (found from the reads backward, so a parameter nobody could read is never
+//! made), and what reaches along every edge. What is made here is correct but not minimal;
+//! [`super::prune`] does the rest.
+
+use super::joins::{JoinEdges, Tree};
+use super::variables::{Access, Variable, Variables};
+use crate::builder::BuildError;
+use crate::entity::{Block, Value};
+use crate::function::Function;
+use crate::types::Type;
+use cranelift_entity::SecondaryMap;
+
+/// What a read of a variable, or an argument of a made parameter, is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Source {
+    /// A value the client made.
+    Value(Value),
+    /// The parameter made with this index in [`Placement::params`].
+    Param(u32),
+    /// The zero of a type, made in the entry block.
+    Zero(Type),
+    /// The zero of a type, made in the unreachable block that uses it.
+    LocalZero(Type),
+}
+
+/// A parameter made for a variable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MadeParam {
+    pub(super) block: Block,
+    pub(super) ty: Type,
+    /// Its arguments, one for each predecessor edge of the block, are `Placement::args[first_arg..]`.
+    pub(super) first_arg: u32,
+}
+
+/// The parameters needed and what stands for each read.
+#[derive(Debug)]
+pub(super) struct Placement {
+    pub(super) params: Vec<MadeParam>,
+    pub(super) args: Vec<Source>,
+    /// By the value that stands for a read.
+    pub(super) reads: SecondaryMap<Value, Option<Source>>,
+}
+
+impl Placement {
+    /// The arguments of a made parameter, in the order of the block's predecessor edges.
+    pub(super) fn args_of(&self, function: &Function, param: u32) -> &[Source] {
+        let MadeParam { block, first_arg, .. } = self.params[param as usize];
+        &self.args[first_arg as usize..][..function.predecessors(block).len()]
+    }
+
+    /// Follows reads that hold what other reads hold.
+    pub(super) fn settle(&self, source: Source) -> Source {
+        let mut source = source;
+        while let Source::Value(value) = source {
+            match self.reads[value] {
+                Some(next) => source = next,
+                None => break,
+            }
+        }
+        source
+    }
+}
+
+/// What the variable at hand does at one place.
+#[derive(Clone, Copy, Default, Debug)]
+struct Mark {
+    /// The round this mark is from; one from an earlier round says nothing.
+    round: u32,
+    set_to: Option<Value>,
+    joins: bool,
+    param: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Placer<'a> {
+    function: &'a Function,
+    tree: Tree,
+    joins: JoinEdges,
+    /// By place.
+    marks: Vec<Mark>,
+    round: u32,
+    ty: Type,
+    /// The preorder walk cut where the nearest dominating site changes: (first place, site).
+    segments: Vec<(u32, u32)>,
+    placement: Placement,
+    limit: usize,
+}
+
+/// How many join edges may be looked at for each argument the limit allows. Bounds the time spent on
+/// joins that turn out not to be needed.
+const WORK_PER_ARG: u64 = 16;
+
+/// Places the parameters of all variables. Cost: near-linear in blocks, edges, accesses and joins.
+///
+/// # Errors
+/// [`BuildError::TooLarge`] when more than `limit` arguments would be needed.
+pub(super) fn place_params(function: &Function, variables: &Variables, limit: usize) -> Result<Placement, BuildError> {
+    let tree = Tree::new(function);
+    let mut placer = Placer {
+        function,
+        joins: JoinEdges::new(function, &tree),
+        marks: vec![Mark::default(); tree.block.len()],
+        tree,
+        round: 0,
+        ty: Type::I32,
+        segments: Vec::new(),
+        placement: Placement { params: Vec::new(), args: Vec::new(), reads: SecondaryMap::new() },
+        limit,
+    };
+    let accesses = variables.by_variable();
+    for group in accesses.chunk_by(|a, b| a.variable == b.variable) {
+        placer.place_variable(group[0].variable, variables, group)?;
+    }
+    placer.settle_reads(&accesses);
+    Ok(placer.placement)
+}
+
+impl Placer<'_> {
+    fn place_variable(
+        &mut self,
+        variable: Variable,
+        variables: &Variables,
+        accesses: &[Access],
+    ) -> Result<(), BuildError> {
+        self.round += 1;
+        self.ty = variables.types[variable];
+        if accesses.iter().any(|a| a.read.is_some()) {
+            let sites = self.sites(accesses);
+            self.cut_segments(&sites);
+        }
+        for access in accesses {
+            if let Some(read) = access.read {
+                let source = match self.tree.place(access.block) {
+                    Some(place) => self.at_start(place),
+                    None => Source::LocalZero(self.ty),
+                };
+                self.placement.reads[read] = Some(source);
+            }
+        }
+        self.fill_args()
+    }
+
+    /// The places where the variable gets a value, ascending: the entry, where it is set, and where
+    /// these meet.
+    fn sites(&mut self, accesses: &[Access]) -> Vec<u32> {
+        let mut sites = vec![0];
+        for access in accesses.iter().filter(|a| a.set) {
+            if let Some(place) = self.tree.place(access.block) {
+                self.mark(place).set_to = Some(access.current);
+                sites.push(place);
+            }
+        }
+        let Placer { marks, round, joins, tree, .. } = self;
+        let mut is_join = |place: u32| {
+            let mark = fresh(&mut marks[place as usize], *round);
+            std::mem::replace(&mut mark.joins, true)
+        };
+        let definitions = sites.clone();
+        joins.iterated_frontier(tree, &definitions, &mut sites, &mut is_join);
+        sites.sort_unstable();
+        sites.dedup();
+        sites
+    }
+
+    fn cut_segments(&mut self, sites: &[u32]) {
+        self.segments.clear();
+        let segments = &mut self.segments;
+        let mut add = |first: u32, site: u32| match segments.last_mut() {
+            Some(last) if last.0 == first => last.1 = site,
+            _ => segments.push((first, site)),
+        };
+        let mut open: Vec<u32> = Vec::new();
+        for &site in sites {
+            while let Some(top) = open.pop_if(|top| self.tree.end[*top as usize] <= site) {
+                add(self.tree.end[top as usize], open.last().copied().unwrap_or(0));
+            }
+            add(site, site);
+            open.push(site);
+        }
+        while let Some(top) = open.pop() {
+            add(self.tree.end[top as usize], open.last().copied().unwrap_or(0));
+        }
+    }
+
+    /// What the variable holds at the start of a place.
+    fn at_start(&mut self, place: u32) -> Source {
+        if self.mark(place).joins {
+            Source::Param(self.param_at(place))
+        } else if place == 0 {
+            Source::Zero(self.ty)
+        } else {
+            self.at_end(self.tree.idom[place as usize])
+        }
+    }
+
+    /// What the variable holds at the end of a place.
+    fn at_end(&mut self, place: u32) -> Source {
+        let segment = self.segments.partition_point(|s| s.0 <= place) - 1;
+        let site = self.segments[segment].1;
+        match self.mark(site).set_to {
+            Some(value) => Source::Value(value),
+            None => self.at_start(site),
+        }
+    }
+
+    /// The parameter made for the variable at a place where its definitions meet.
+    fn param_at(&mut self, place: u32) -> u32 {
+        let next = self.placement.params.len() as u32;
+        match self.mark(place).param {
+            Some(param) => param,
+            None => {
+                self.mark(place).param = Some(next);
+                let block = self.tree.block[place as usize];
+                self.placement.params.push(MadeParam { block, ty: self.ty, first_arg: u32::MAX });
+                next
+            }
+        }
+    }
+
+    /// Finds the arguments of the parameters that have none yet; that may make more parameters.
+    fn fill_args(&mut self) -> Result<(), BuildError> {
+        let first_open = self.placement.params.partition_point(|p| p.first_arg != u32::MAX);
+        let mut param = first_open;
+        while let Some(MadeParam { block, .. }) = self.placement.params.get(param).copied() {
+            let preds = self.function.predecessors(block);
+            let needed = self.placement.args.len() + preds.len();
+            if needed > self.limit || self.joins.work > (self.limit as u64).saturating_mul(WORK_PER_ARG) {
+                return Err(BuildError::TooLarge);
+            }
+            self.placement.params[param].first_arg = self.placement.args.len() as u32;
+            for edge in preds {
+                let source = match self.tree.place(self.function.inst_block(edge.inst)) {
+                    Some(place) => self.at_end(place),
+                    None => Source::LocalZero(self.ty),
+                };
+                self.placement.args.push(source);
+            }
+            param += 1;
+        }
+        Ok(())
+    }
+
+    /// Makes every read and argument name what it finally is, not another read. A read is defined by
+    /// what dominates it, so the chains end; each is walked twice and is short afterwards.
+    fn settle_reads(&mut self, accesses: &[Access]) {
+        let mut chain = Vec::new();
+        for access in accesses.iter().filter(|a| a.read.is_some()) {
+            let mut source = Source::Value(access.read.expect("filtered"));
+            while let Source::Value(value) = source {
+                let Some(next) = self.placement.reads[value] else { break };
+                chain.push(value);
+                source = next;
+            }
+            for value in chain.drain(..) {
+                self.placement.reads[value] = Some(source);
+            }
+        }
+        for i in 0..self.placement.args.len() {
+            self.placement.args[i] = self.placement.settle(self.placement.args[i]);
+        }
+    }
+
+    fn mark(&mut self, place: u32) -> &mut Mark {
+        fresh(&mut self.marks[place as usize], self.round)
+    }
+}
+
+/// The mark, emptied if it is from an earlier round.
+fn fresh(mark: &mut Mark, round: u32) -> &mut Mark {
+    if mark.round != round {
+        *mark = Mark { round, ..Mark::default() };
+    }
+    mark
+}
