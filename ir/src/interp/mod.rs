@@ -1,1 +1,58 @@
 //! The interpreter: the reference meaning.
+//!
+//! A [`Program`] is a module pre-decoded ([`code`]); a [`Machine`] is an instance of it with memories,
+//! any number of versions per function, and at most one run under way. [`Machine::start`] and
+//! [`Machine::run`] step through a run, pausing wherever an [`Observer`] asks; a paused run can go on in
+//! another version ([`Machine::transfer`]), which is what a transition is here. Calls do not recurse
+//! natively, and everything a program may use up has a limit ([`Limits`]).
+//!
+//! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in the
+//! loop (`exec`).
+
+mod calls;
+mod code;
+mod exec;
+mod host;
+mod instantiate;
+mod limits;
+mod machine;
+mod memory;
+mod moves;
+mod op;
+mod outcome;
+mod program;
+mod trace;
+mod view;
+
+pub use code::Code;
+pub use host::{Host, HostError, NoHost};
+pub use instantiate::InstantiateError;
+pub use limits::{Limits, Options, TraceLevel, is_poison, poison};
+pub use machine::{Machine, Run, TransferError, VersionId};
+pub use memory::{Memories, OutOfBounds};
+pub use outcome::{Outcome, Site};
+pub use program::Program;
+pub use trace::{Effect, Trace};
+pub use view::{Control, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, View};
+
+use crate::module::Module;
+
+/// Runs a function of a module, found as [`Module::lookup`] does, in a new machine with default limits
+/// and no host, after the start function. When that does not return, its outcome is the result.
+///
+/// # Errors
+/// When the module cannot be instantiated.
+///
+/// # Panics
+/// When there is no such function, or it takes another number of arguments.
+pub fn run(module: &Module, name: &str, args: &[u64]) -> Result<Outcome, InstantiateError> {
+    let func = module.lookup(name).unwrap_or_else(|| panic!("interp: no function {name}"));
+    let mut machine = Machine::new(module, Limits::default())?;
+    if let Some(start) = machine.start_function() {
+        let outcome = machine.invoke(start, &[], &mut NoHost, &mut NoObserver);
+        if outcome.returned().is_none() {
+            return Ok(outcome);
+        }
+    }
+    Ok(machine.invoke(func, args, &mut NoHost, &mut NoObserver))
+}

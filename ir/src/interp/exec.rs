@@ -1,0 +1,395 @@
+//! The loop that executes pre-decoded operations.
+//!
+//! One function, because everything hot lives in its locals: the operations and the slots of the top
+//! activation, the bytes of memory 0, the pc and the fuel. What is rare or long is in functions beside
+//! it ([`super::calls`]). Locals that borrow from the machine are made again after whatever may move
+//! what they point to.
+
+use super::calls::{self, Values};
+use super::code::FarAccess;
+use super::host::{Host, HostError};
+use super::machine::{Machine, Run, Version};
+use super::memory::{Globals, Memories};
+use super::op::{Code, with_value_ops};
+use super::outcome::Outcome;
+use super::view::{Control, Observer, Scope, View};
+use crate::entity::{Func, Memory, Sig, Table};
+use crate::eval;
+use crate::opcode::Opcode;
+use crate::trap::TrapKind;
+use crate::types::Type;
+
+/// Why the loop stopped.
+enum Stop {
+    Paused,
+    Returned(Vec<u64>),
+    Trap(TrapKind),
+    Host(HostError),
+    OutOfFuel,
+    StackOverflow,
+}
+
+/// Goes on with the run of a machine until it ends or pauses.
+pub(super) fn execute<O: Observer>(machine: &mut Machine, host: &mut dyn Host, observer: &mut O) -> Run {
+    match run_loop(machine, host, observer) {
+        Stop::Paused => Run::Paused,
+        Stop::Returned(values) => Run::Done(Outcome::Returned(values)),
+        stop => Run::Done(conclude(machine, stop)),
+    }
+}
+
+/// The outcome of a run that ended before it returned; forgets its activations.
+fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
+    let top = machine.activations.top();
+    let version = &machine.versions[top.version as usize];
+    let site = machine.site(version.func, version.code.inst_near(top.pc));
+    machine.activations.clear();
+    let digest = observed_digest(&machine.memories, &machine.globals);
+    match stop {
+        Stop::Trap(kind) | Stop::Host(HostError::Trap(kind)) => {
+            machine.trace.trap(kind, digest);
+            Outcome::Trapped { kind, site }
+        }
+        Stop::Host(HostError::Exit(status)) => {
+            machine.trace.exit(status, digest);
+            Outcome::Exited(status)
+        }
+        Stop::Host(HostError::Failed(message)) => Outcome::HostFailed { message, site },
+        Stop::StackOverflow => Outcome::StackOverflow(site),
+        Stop::OutOfFuel => Outcome::OutOfFuel(site),
+        Stop::Paused | Stop::Returned(_) => unreachable!("interp: the run did not end early"),
+    }
+}
+
+/// The digest of memory that effects carry: 0 where memory is not tracked.
+#[inline]
+fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
+    if memories.tracked() { memories.tracked_digest().wrapping_add(globals.digest()) } else { 0 }
+}
+
+/// The `N` bytes at an address plus an offset.
+#[inline(always)]
+fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; N]> {
+    // A clean i32 plus 32 bits cannot wrap; of a poisoned address any outcome but a panic will do.
+    let at = address.wrapping_add(offset.into()) as usize;
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Writes `N` bytes at an address plus an offset; `None` when they do not lie within.
+#[inline(always)]
+fn store<const N: usize>(bytes: &mut [u8], address: u64, offset: u32, value: [u8; N]) -> Option<()> {
+    let at = address.wrapping_add(offset.into()) as usize;
+    *bytes.get_mut(at..)?.first_chunk_mut()? = value;
+    Some(())
+}
+
+fn load_far(memories: &Memories, access: FarAccess, address: u64) -> Option<u64> {
+    let bytes = memories.read(access.memory, address.checked_add(access.offset)?, access.bytes.into())?;
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let word = u64::from_le_bytes(word);
+    let signed = || eval::sign_extend(word, access.bytes * 8) as u64 & access.ty.mask();
+    Some(if access.signed { signed() } else { word })
+}
+
+fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u64) -> Option<()> {
+    let at = address.checked_add(access.offset)?;
+    memories.write(access.memory, at, &value.to_le_bytes()[..access.bytes as usize]).ok()
+}
+
+fn run_loop<O: Observer>(machine: &mut Machine, host: &mut dyn Host, observer: &mut O) -> Stop {
+    let Machine { program, versions, current, activations, memories, globals, tables, trace, .. } = machine;
+    let versions: &[Version] = versions;
+    // Whether the observer was asked about the first instruction already, when the run paused at it.
+    let mut asked = std::mem::take(&mut machine.asked);
+    let mut fuel = machine.fuel;
+    let frame = activations.top();
+    let (mut pc, mut base) = (frame.pc as usize, frame.base);
+    let mut code = &*versions[frame.version as usize].code;
+    let mut ops = code.ops.as_slice();
+    let mut slots = &mut activations.stack[base..][..code.frame_size as usize];
+    let mut bytes = memories.first_mut();
+
+    let stop = 'run: loop {
+        let op = ops[pc];
+        if fuel == 0 {
+            break Stop::OutOfFuel;
+        }
+        let watched = match O::SCOPE {
+            Scope::Nothing => false,
+            Scope::Marked => op.marked,
+            Scope::Everything => true,
+        };
+        if watched
+            && !asked
+            && let Some(inst) = code.inst_at(pc as u32)
+        {
+            activations.top_mut().pc = pc as u32;
+            let control = observer.before(&View { versions, activations, memories, globals, trace, fuel }, inst);
+            if control == Control::Pause {
+                asked = true;
+                break Stop::Paused;
+            }
+            slots = &mut activations.stack[base..][..code.frame_size as usize];
+            bytes = memories.first_mut();
+        }
+        asked = false;
+        fuel -= 1;
+
+        macro_rules! get {
+            ($slot:expr) => {
+                slots[$slot as usize]
+            };
+        }
+        macro_rules! set {
+            ($slot:expr, $bits:expr) => {
+                slots[$slot as usize] = $bits
+            };
+        }
+        // The value of an `Option`, or the trap.
+        macro_rules! in_bounds {
+            ($option:expr) => {
+                match $option {
+                    Some(value) => value,
+                    None => break 'run Stop::Trap(TrapKind::MemoryOutOfBounds),
+                }
+            };
+        }
+        macro_rules! load {
+            ($uint:ty, $bits:expr, $ty:expr) => {{
+                let raw = <$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c)));
+                set!(op.a, eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
+            }};
+            ($uint:ty) => {
+                set!(op.a, <$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c))).into())
+            };
+        }
+        macro_rules! store {
+            ($uint:ty) => {{
+                let (address, value) = (get!(op.a), (get!(op.b) as $uint).to_le_bytes());
+                if memories.tracked() {
+                    let at = address.wrapping_add(op.c.into());
+                    in_bounds!(memories.write(Memory::from_u32(0), at, &value).ok());
+                    bytes = memories.first_mut();
+                } else {
+                    bytes = memories.first_mut();
+                    in_bounds!(store(bytes, address, op.c, value));
+                }
+            }};
+        }
+        // One arm per shape of the table of operations on values.
+        macro_rules! handle {
+            (int_unary, $op:expr, $ty:expr) => {
+                set!(op.a, eval::int_unary($op, $ty, get!(op.b)))
+            };
+            (int_binary, $op:expr, $ty:expr) => {
+                match eval::int_binary($op, $ty, get!(op.b), get!(op.c)) {
+                    Ok(bits) => set!(op.a, bits),
+                    Err(kind) => break 'run Stop::Trap(kind),
+                }
+            };
+            (int_test, $op:expr, $ty:expr) => {
+                set!(op.a, eval::int_test($op, $ty, get!(op.b)))
+            };
+            (int_compare, $op:expr, $ty:expr) => {
+                set!(op.a, eval::int_compare($op, $ty, get!(op.b), get!(op.c)))
+            };
+            (float_unary, $op:expr, $ty:expr) => {
+                set!(op.a, eval::float_unary($op, $ty, get!(op.b)))
+            };
+            (float_binary, $op:expr, $ty:expr) => {
+                set!(op.a, eval::float_binary($op, $ty, get!(op.b), get!(op.c)))
+            };
+            (float_compare, $op:expr, $ty:expr) => {
+                set!(op.a, eval::float_compare($op, $ty, get!(op.b), get!(op.c)))
+            };
+            (extend, $op:expr, $ty:expr, $source:expr) => {
+                set!(op.a, eval::extend($op, $ty, $source, get!(op.b)))
+            };
+            (wrap, $op:expr, $ty:expr) => {
+                set!(op.a, get!(op.b) & $ty.mask())
+            };
+            (float_from_int, $op:expr, $ty:expr, $source:expr) => {
+                set!(op.a, eval::float_from_int($op, $ty, $source, get!(op.b)))
+            };
+            (int_from_float, $op:expr, $ty:expr, $source:expr) => {
+                match eval::int_from_float($op, $ty, $source, get!(op.b)) {
+                    Ok(bits) => set!(op.a, bits),
+                    Err(kind) => break 'run Stop::Trap(kind),
+                }
+            };
+            (promote, $op:expr, $ty:expr) => {
+                set!(op.a, eval::promote(get!(op.b)))
+            };
+            (demote, $op:expr, $ty:expr) => {
+                set!(op.a, eval::demote(get!(op.b)))
+            };
+        }
+        macro_rules! jump {
+            ($pc:expr) => {{
+                pc = $pc as usize;
+                continue;
+            }};
+        }
+        macro_rules! moves {
+            () => {
+                for pair in code.pool[op.a as usize..][..2 * op.b as usize].as_chunks::<2>().0 {
+                    set!(pair[0], get!(pair[1]));
+                }
+            };
+        }
+        // Goes on at the start of an activation of a function whose arguments are at this place of the pool.
+        macro_rules! call {
+            ($func:expr, $args_at:expr) => {{
+                let func: Func = $func;
+                let (at, count) = ($args_at as usize, op.c as usize);
+                activations.top_mut().pc = pc as u32;
+                let version = current[func.as_u32() as usize];
+                let callee = &*versions[version as usize].code;
+                let args = &code.pool[at..][..count];
+                let Some(start) = calls::enter(activations, version, callee, args, (at + count) as u32) else {
+                    break 'run Stop::StackOverflow;
+                };
+                (code, base, ops) = (callee, start, &callee.ops);
+                slots = &mut activations.stack[base..][..code.frame_size as usize];
+                if !trace.is_off() {
+                    trace.call(func, &slots[..count], observed_digest(memories, globals));
+                    bytes = memories.first_mut();
+                }
+                jump!(0)
+            }};
+        }
+        // Calls the host; arguments and results as for `call`.
+        macro_rules! call_host {
+            ($func:expr, $args_at:expr) => {{
+                let func: Func = $func;
+                let (args, results) = code.pool[$args_at as usize..].split_at(op.c as usize);
+                let args: Values = args.iter().map(|slot| get!(*slot)).collect();
+                trace.call(func, &args, observed_digest(memories, globals));
+                let returned = match calls::call_host(program, func, &args, host, memories) {
+                    Ok(returned) => returned,
+                    Err(error) => break 'run Stop::Host(error),
+                };
+                for (slot, value) in results.iter().zip(&returned) {
+                    set!(*slot, *value);
+                }
+                trace.ret(&returned, observed_digest(memories, globals));
+                bytes = memories.first_mut();
+            }};
+        }
+        macro_rules! dispatch {
+            ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
+                match op.code {
+                    $($($(Code::$name => handle!($shape, Opcode::$opcode, Type::$ty $(, Type::$source)?),)+)+)+
+                    Code::Const => set!(op.a, u64::from(op.b) | u64::from(op.c) << 32),
+                    Code::Copy => set!(op.a, get!(op.b)),
+                    Code::Select => {
+                        let &[condition, then, otherwise] =
+                            code.pool[op.b as usize..].first_chunk().expect("interp: a select has three operands");
+                        set!(op.a, eval::select(get!(condition), get!(then), get!(otherwise)));
+                    }
+                    Code::Load1 => load!(u8),
+                    Code::Load2 => load!(u16),
+                    Code::Load4 => load!(u32),
+                    Code::Load8 => load!(u64),
+                    Code::Load1I16 => load!(u8, 8, Type::I16),
+                    Code::Load1I32 => load!(u8, 8, Type::I32),
+                    Code::Load1I64 => load!(u8, 8, Type::I64),
+                    Code::Load2I32 => load!(u16, 16, Type::I32),
+                    Code::Load2I64 => load!(u16, 16, Type::I64),
+                    Code::Load4I64 => load!(u32, 32, Type::I64),
+                    Code::Store1 => store!(u8),
+                    Code::Store2 => store!(u16),
+                    Code::Store4 => store!(u32),
+                    Code::Store8 => store!(u64),
+                    Code::LoadFar => {
+                        let value = in_bounds!(load_far(memories, code.far[op.c as usize], get!(op.b)));
+                        bytes = memories.first_mut();
+                        set!(op.a, value);
+                    }
+                    Code::StoreFar => {
+                        let access = code.far[op.c as usize];
+                        in_bounds!(store_far(memories, access, get!(op.a), get!(op.b)));
+                        bytes = memories.first_mut();
+                    }
+                    Code::MemorySize => {
+                        set!(op.a, memories.pages(Memory::from_u32(op.b)).into());
+                        bytes = memories.first_mut();
+                    }
+                    Code::MemoryGrow => {
+                        let (memory, pages) = (Memory::from_u32(op.b), get!(op.c) as u32);
+                        let result = memories.grow(memory, pages).unwrap_or(u32::MAX);
+                        trace.grow(memory, pages, result, observed_digest(memories, globals));
+                        bytes = memories.first_mut();
+                        set!(op.a, result.into());
+                    }
+                    Code::GlobalGet => set!(op.a, globals.get(op.b as usize)),
+                    Code::GlobalSet => globals.set(op.b as usize, get!(op.a)),
+                    Code::Call => call!(Func::from_u32(op.a), op.b),
+                    Code::CallHost => call_host!(Func::from_u32(op.a), op.b),
+                    Code::CallIndirect => {
+                        let (table, index) = (code.pool[op.b as usize], get!(code.pool[op.b as usize + 1]));
+                        let (sig, table) = (Sig::from_u32(op.a), Table::from_u32(table));
+                        match calls::indirect_callee(program, tables, sig, table, index) {
+                            Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
+                            Ok(func) => call_host!(func, op.b + 2),
+                            Err(kind) => break 'run Stop::Trap(kind),
+                        }
+                    }
+                    Code::Return => {
+                        let from = &code.pool[op.a as usize..][..op.b as usize];
+                        if !trace.is_off() {
+                            let values: Values = from.iter().map(|slot| get!(*slot)).collect();
+                            trace.ret(&values, observed_digest(memories, globals));
+                            bytes = memories.first_mut();
+                        }
+                        if !calls::leave(activations, versions, from) {
+                            let values = from.iter().map(|slot| activations.stack[base + *slot as usize]);
+                            break 'run Stop::Returned(values.collect());
+                        }
+                        let caller = activations.top();
+                        (pc, base) = (caller.pc as usize, caller.base);
+                        code = &versions[caller.version as usize].code;
+                        ops = &code.ops;
+                        slots = &mut activations.stack[base..][..code.frame_size as usize];
+                    }
+                    Code::Jump => jump!(op.c),
+                    Code::Jump1 => {
+                        set!(op.a, get!(op.b));
+                        jump!(op.c)
+                    }
+                    Code::JumpN => {
+                        moves!();
+                        jump!(op.c)
+                    }
+                    // Moves on an edge belong to the branch, which has paid for them. Stopping at one for want of
+                    // fuel is stopping before the instruction it leads to (`Code::inst_near`).
+                    Code::Edge1 => {
+                        set!(op.a, get!(op.b));
+                        fuel += 1;
+                        jump!(op.c)
+                    }
+                    Code::EdgeN => {
+                        moves!();
+                        fuel += 1;
+                        jump!(op.c)
+                    }
+                    Code::BrIf => jump!(if get!(op.a) != 0 { op.b } else { op.c }),
+                    Code::Switch => {
+                        let choice = get!(op.a).min(op.c.into()) as usize;
+                        jump!(code.pool[op.b as usize + choice])
+                    }
+                    Code::Trap => break 'run Stop::Trap(code.traps[op.a as usize]),
+                }
+            };
+        }
+        with_value_ops!(dispatch);
+        pc += 1;
+    };
+    machine.fuel = fuel;
+    machine.asked = asked;
+    if let Some(frame) = machine.activations.frames.last_mut() {
+        frame.pc = pc as u32;
+    }
+    stop
+}

@@ -1,0 +1,482 @@
+//! An instance of a module: its memories, its versions, and the activations of a run.
+
+use super::code::Code;
+use super::exec::execute;
+use super::host::{Host, HostError};
+use super::instantiate::{InstantiateError, fill_memories, fill_tables};
+use super::limits::{Limits, Options, poison};
+use super::memory::{Globals, Memories};
+use super::outcome::{Outcome, Site};
+use super::program::Program;
+use super::trace::Trace;
+use super::view::{Observer, View};
+use crate::entity::{Func, Inst, Point, Value};
+use crate::function::Function;
+use crate::module::Module;
+use cranelift_entity::entity_impl;
+use cranelift_entity::packed_option::PackedOption;
+use std::fmt;
+use std::sync::Arc;
+
+/// A version of a function, in one machine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VersionId(u32);
+entity_impl!(VersionId, "version");
+
+/// What `Machine::current` holds for functions without a body.
+const NO_VERSION: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+pub(super) struct Version {
+    pub(super) func: Func,
+    pub(super) code: Arc<Code>,
+}
+
+/// One activation. Its slots start at `base` and end where the next activation's start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) version: u32,
+    /// The operation to execute next; in an activation that is calling, the call.
+    pub(super) pc: u32,
+    /// Where the pool of the caller's code lists the slots of the results.
+    pub(super) results_at: u32,
+    pub(super) base: usize,
+    pub(super) activation: u64,
+}
+
+/// The activations of a run: frames, and one stack for the values of all.
+#[derive(Clone, Debug)]
+pub(super) struct Activations {
+    pub(super) frames: Vec<Frame>,
+    /// Never shrinks during a run: what is above the top activation is garbage.
+    pub(super) stack: Vec<u64>,
+    /// The end of the slots of the top activation.
+    end: usize,
+    /// Activations begun over the life of the machine.
+    count: u64,
+    depth_limit: usize,
+    value_limit: usize,
+    poison: bool,
+}
+
+impl Activations {
+    fn new(limits: &Limits, poison: bool) -> Activations {
+        Activations {
+            frames: Vec::new(),
+            stack: Vec::new(),
+            end: 0,
+            count: 0,
+            depth_limit: limits.call_depth as usize,
+            value_limit: usize::try_from(limits.stack_values).unwrap_or(usize::MAX),
+            poison,
+        }
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The innermost activation.
+    #[inline]
+    pub(super) fn top(&self) -> &Frame {
+        self.frames.last().expect("interp: a run has an activation")
+    }
+
+    #[inline]
+    pub(super) fn top_mut(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("interp: a run has an activation")
+    }
+
+    /// Begins an activation at the start of a version and returns the base of its slots, or `None` when a
+    /// limit is reached.
+    #[inline]
+    pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
+        let base = self.end;
+        if self.frames.len() >= self.depth_limit || !self.reserve(base + code.frame_size as usize) {
+            return None;
+        }
+        if self.poison {
+            fill_poison(&mut self.stack[base..self.end]);
+        }
+        self.frames.push(Frame { version, pc: 0, results_at, base, activation: self.count });
+        self.count += 1;
+        Some(base)
+    }
+
+    /// Makes `end` the end of the top activation's slots; false, and nothing changed, beyond the limit.
+    #[inline]
+    fn reserve(&mut self, end: usize) -> bool {
+        if end > self.value_limit {
+            return false;
+        }
+        if end > self.stack.len() {
+            self.stack.resize(end, 0);
+        }
+        self.end = end;
+        true
+    }
+
+    /// Ends the top activation and returns what it was.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Frame {
+        let frame = self.frames.pop().expect("interp: a run has an activation");
+        self.end = frame.base;
+        frame
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.frames.clear();
+        self.end = 0;
+    }
+}
+
+fn fill_poison(slots: &mut [u64]) {
+    for (value, slot) in slots.iter_mut().zip(0..) {
+        *value = poison(slot);
+    }
+}
+
+/// Whether a run goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Run {
+    /// The observer paused it before an instruction; [`Machine::run`] goes on.
+    Paused,
+    /// It ended.
+    Done(Outcome),
+}
+
+/// Why a transfer is refused. The machine is unchanged then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransferError {
+    /// No run is paused.
+    NotPaused,
+    /// The version is one of another function.
+    OtherFunction,
+    /// The version does not have the instruction of the point.
+    NoSuchPoint(Point),
+    /// The version does not have the value.
+    NoSuchValue(Value),
+    /// The frame of the version is larger than the limits allow.
+    StackOverflow,
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransferError::NotPaused => f.write_str("no run is paused"),
+            TransferError::OtherFunction => f.write_str("the version is one of another function"),
+            TransferError::NoSuchPoint(point) => write!(f, "the version does not have {}", point.inst()),
+            TransferError::NoSuchValue(value) => write!(f, "the version does not have {value}"),
+            TransferError::StackOverflow => f.write_str("the frame is larger than the limits allow"),
+        }
+    }
+}
+
+impl std::error::Error for TransferError {}
+
+/// An instance of a module. See the documentation of [`crate::interp`].
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub(super) program: Program,
+    pub(super) versions: Vec<Version>,
+    /// The version that new activations of each function run.
+    pub(super) current: Vec<u32>,
+    pub(super) activations: Activations,
+    pub(super) memories: Memories,
+    pub(super) globals: Globals,
+    pub(super) tables: Vec<Vec<PackedOption<Func>>>,
+    pub(super) trace: Trace,
+    pub(super) fuel: u64,
+    /// Whether the observer was already asked about the instruction at which the run goes on.
+    pub(super) asked: bool,
+    /// The function that could not be started for want of stack.
+    refused: Option<Func>,
+}
+
+impl Machine {
+    /// An instance of a verified module with default options. Does not run the start function.
+    ///
+    /// # Errors
+    /// When a limit has no room for a memory or table, a segment does not lie within its memory or table,
+    /// or a function has no body.
+    ///
+    /// # Panics
+    /// As [`Code::new`].
+    pub fn new(module: &Module, limits: Limits) -> Result<Machine, InstantiateError> {
+        Machine::with_options(&Program::new(module), limits, Options::default())
+    }
+
+    /// An instance of a pre-decoded module. Does not run the start function.
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn with_options(program: &Program, limits: Limits, options: Options) -> Result<Machine, InstantiateError> {
+        let declared = program.declarations();
+        let memories = fill_memories(declared, &limits, options.track_memory)?;
+        let tables = fill_tables(declared, &limits)?;
+        let mut machine = Machine {
+            program: program.clone(),
+            versions: Vec::new(),
+            current: vec![NO_VERSION; declared.funcs.len()],
+            activations: Activations::new(&limits, options.poison),
+            memories,
+            globals: Globals::new(&declared.globals),
+            tables,
+            trace: Trace::new(options.trace),
+            fuel: limits.fuel,
+            asked: false,
+            refused: None,
+        };
+        for (func, decl) in &declared.funcs {
+            match program.code(func) {
+                Some(code) => {
+                    let version = machine.add_code(func, Arc::clone(code));
+                    machine.set_current(func, version);
+                }
+                None if decl.import.is_some() => {}
+                None => return Err(InstantiateError::NoBody { function: decl.name.clone() }),
+            }
+        }
+        Ok(machine)
+    }
+
+    /// The module, without bodies.
+    pub fn declarations(&self) -> &Module {
+        self.program.declarations()
+    }
+
+    /// The function run when the module is instantiated, if there is one: invoke it first.
+    pub fn start_function(&self) -> Option<Func> {
+        self.declarations().start
+    }
+
+    /// Adds a version of a function. `module` is the one the machine was made of. Cost: that of
+    /// [`Code::new`].
+    ///
+    /// # Panics
+    /// As [`Code::new`] and [`Machine::add_code`].
+    pub fn add_version(&mut self, module: &Module, func: Func, function: &Function) -> VersionId {
+        self.add_code(func, Arc::new(Code::new(module, function)))
+    }
+
+    /// Adds a pre-decoded version of a function. Cost: constant.
+    ///
+    /// # Panics
+    /// When the version takes another number of arguments than the function.
+    pub fn add_code(&mut self, func: Func, code: Arc<Code>) -> VersionId {
+        let params = self.declarations().signature(func).params.len();
+        assert_eq!(code.params as usize, params, "interp: arguments of a version of {func}");
+        self.versions.push(Version { func, code });
+        VersionId::from_u32(self.versions.len() as u32 - 1)
+    }
+
+    /// Makes new activations of a function run this version.
+    ///
+    /// # Panics
+    /// When the version is one of another function.
+    pub fn set_current(&mut self, func: Func, version: VersionId) {
+        assert_eq!(self.versions[version.0 as usize].func, func, "interp: the function of {version}");
+        self.current[func.as_u32() as usize] = version.0;
+    }
+
+    /// The version that new activations of a function run; `None` for an imported function.
+    pub fn current(&self, func: Func) -> Option<VersionId> {
+        Some(self.current[func.as_u32() as usize]).filter(|v| *v != NO_VERSION).map(VersionId)
+    }
+
+    /// The pre-decoded form of a version.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn code(&self, version: VersionId) -> &Code {
+        &self.versions[version.0 as usize].code
+    }
+
+    /// Marks instructions of a version for observers of scope `Marked`; instructions that the version
+    /// does not have are passed over. Cost: the number of instructions; the first mark copies the code
+    /// if other machines share it.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn mark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
+        Arc::make_mut(&mut self.versions[version.0 as usize].code).set_marks(insts, true);
+    }
+
+    /// Takes marks away.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn unmark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
+        Arc::make_mut(&mut self.versions[version.0 as usize].code).set_marks(insts, false);
+    }
+
+    /// Begins a run of a function. Bits of arguments outside their types are dropped. A run that is
+    /// paused is given up.
+    ///
+    /// # Panics
+    /// When the function is imported, or the number of arguments is not that of its parameters.
+    pub fn start(&mut self, func: Func, args: &[u64]) {
+        let version = self.current[func.as_u32() as usize];
+        assert!(version != NO_VERSION, "interp: {func} is imported and cannot be started");
+        self.activations.clear();
+        self.asked = false;
+        self.refused = None;
+        let params = &self.program.declarations().signature(func).params;
+        assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
+        match self.activations.push(version, &self.versions[version as usize].code, 0) {
+            Some(base) => {
+                for ((slot, arg), ty) in self.activations.stack[base..].iter_mut().zip(args).zip(params) {
+                    *slot = arg & ty.mask();
+                }
+            }
+            None => self.refused = Some(func),
+        }
+    }
+
+    /// Goes on with the run that was started, until it ends or the observer pauses it.
+    ///
+    /// # Panics
+    /// When no run is under way.
+    pub fn run<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Run {
+        if let Some(func) = self.refused.take() {
+            return Run::Done(Outcome::StackOverflow(self.site(func, None)));
+        }
+        assert!(self.activations.depth() > 0, "interp: no run is under way");
+        execute(self, host, observer)
+    }
+
+    /// Runs a function to its end: whenever the observer pauses, the run goes on. An imported function is
+    /// called directly.
+    ///
+    /// # Panics
+    /// When the number of arguments is not that of the function's parameters.
+    pub fn invoke<O: Observer>(&mut self, func: Func, args: &[u64], host: &mut dyn Host, observer: &mut O) -> Outcome {
+        if self.current(func).is_none() {
+            return self.invoke_import(func, args, host);
+        }
+        self.start(func, args);
+        loop {
+            if let Run::Done(outcome) = self.run(host, observer) {
+                return outcome;
+            }
+        }
+    }
+
+    fn invoke_import(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Outcome {
+        let signature = self.program.declarations().signature(func);
+        assert_eq!(signature.params.len(), args.len(), "interp: arguments of {func}");
+        match super::calls::call_host(&self.program, func, args, host, &mut self.memories) {
+            Ok(results) => Outcome::Returned(results.to_vec()),
+            Err(error) => self.host_outcome(error, self.site(func, None)),
+        }
+    }
+
+    pub(super) fn host_outcome(&self, error: HostError, site: Site) -> Outcome {
+        match error {
+            HostError::Exit(status) => Outcome::Exited(status),
+            HostError::Trap(kind) => Outcome::Trapped { kind, site },
+            HostError::Failed(message) => Outcome::HostFailed { message, site },
+        }
+    }
+
+    /// Lets the innermost activation of a paused run go on in another version of its function, at a
+    /// point, with exactly the assigned values; all others are [`poison`]. The values are given, so all
+    /// assignments happen at once. Cost: the frame and the assignments.
+    ///
+    /// # Errors
+    /// See [`TransferError`]; the machine is unchanged then.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn transfer(&mut self, to: VersionId, point: Point, assign: &[(Value, u64)]) -> Result<(), TransferError> {
+        let from = self.activations.frames.last().filter(|_| self.asked).ok_or(TransferError::NotPaused)?;
+        let target = &self.versions[to.0 as usize];
+        if self.versions[from.version as usize].func != target.func {
+            return Err(TransferError::OtherFunction);
+        }
+        let code = &target.code;
+        let pc = code.pc_of(point).ok_or(TransferError::NoSuchPoint(point))?;
+        if let Some((value, _)) = assign.iter().find(|(value, _)| code.slot_of(*value).is_none()) {
+            return Err(TransferError::NoSuchValue(*value));
+        }
+        let base = from.base;
+        if !self.activations.reserve(base + code.frame_size as usize) {
+            return Err(TransferError::StackOverflow);
+        }
+        let frame = &mut self.activations.stack[base..base + code.frame_size as usize];
+        fill_poison(frame);
+        for (value, bits) in assign {
+            let slot = code.slot_of(*value).expect("checked above");
+            frame[slot as usize] = *bits;
+        }
+        let top = self.activations.top_mut();
+        top.version = to.0;
+        top.pc = pc;
+        Ok(())
+    }
+
+    /// The state of a paused run; `None` when no run is under way.
+    pub fn view(&self) -> Option<View<'_>> {
+        if self.activations.depth() == 0 {
+            return None;
+        }
+        Some(View {
+            versions: &self.versions,
+            activations: &self.activations,
+            memories: &self.memories,
+            globals: &self.globals,
+            trace: &self.trace,
+            fuel: self.fuel,
+        })
+    }
+
+    /// The memories.
+    pub fn memories(&self) -> &Memories {
+        &self.memories
+    }
+
+    /// The memories, to be changed by the embedder between runs.
+    pub fn memories_mut(&mut self) -> &mut Memories {
+        &mut self.memories
+    }
+
+    /// The bits of the globals, in order.
+    pub fn globals(&self) -> &[u64] {
+        self.globals.values()
+    }
+
+    /// The effects so far, of all runs.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// The fuel left.
+    pub fn fuel(&self) -> u64 {
+        self.fuel
+    }
+
+    /// Sets the fuel left.
+    pub fn set_fuel(&mut self, fuel: u64) {
+        self.fuel = fuel;
+    }
+
+    /// A digest of memories, their sizes and globals. Cost: constant when tracked
+    /// ([`Options::track_memory`]), else the size of the memories.
+    pub fn memory_digest(&self) -> u64 {
+        self.memories.digest().wrapping_add(self.globals.digest())
+    }
+
+    /// The digest computed anew, to test the one that is kept. Cost: the size of the memories.
+    pub fn computed_memory_digest(&self) -> u64 {
+        self.memories.computed_digest().wrapping_add(self.globals.computed_digest())
+    }
+
+    /// Whether memories, their sizes and globals are equal. Cost: the size of the memories.
+    pub fn same_memory(&self, other: &Machine) -> bool {
+        self.memories == other.memories && self.globals.values() == other.globals.values()
+    }
+
+    pub(super) fn site(&self, func: Func, inst: Option<Inst>) -> Site {
+        Site { func, function: self.declarations().funcs[func].name.clone(), inst }
+    }
+}

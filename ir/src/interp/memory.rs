@@ -1,0 +1,277 @@
+//! Linear memories and globals, with a digest that is kept up to date word by word.
+//!
+//! The digest is a sum over the words of 8 bytes (and the globals, and the sizes) of a mix of place and
+//! contents; zero words add nothing. So fresh memory costs nothing, and a store changes the digest in
+//! constant time: subtract what the words it touches added, write, add again. Two memories are equal
+//! exactly when their digests are, but for chance (2^-64).
+
+use super::limits::Limits;
+use crate::entity::{Global, Memory};
+use crate::module::{GlobalDecl, MemoryDecl, PAGE_BYTES};
+use cranelift_entity::{EntityRef, PrimaryMap};
+use std::fmt;
+
+// Addresses are computed in 64 bits and then used as `usize`.
+const _: () = assert!(usize::BITS >= 64, "the interpreter needs 64-bit addresses");
+
+/// Pages a memory without a declared maximum may grow to.
+const MAX_PAGES: u32 = 65_536;
+
+/// A well-mixed function of a place and a word; 0 for the word 0.
+#[inline]
+pub(super) fn mix(place: u64, word: u64) -> u64 {
+    if word == 0 {
+        return 0;
+    }
+    let mut x = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x = (x ^ (x >> 29)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x ^ (x >> 32)
+}
+
+/// The place of a global in the digest. Words of memories have places below 2^61.
+fn global_place(index: usize) -> u64 {
+    (1 << 63) | index as u64
+}
+
+/// The place of the size of a memory in the digest.
+fn size_place(index: usize) -> u64 {
+    (1 << 62) | index as u64
+}
+
+/// A range that does not lie within its memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfBounds;
+
+impl fmt::Display for OutOfBounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the range does not lie within the memory")
+    }
+}
+
+impl std::error::Error for OutOfBounds {}
+
+#[derive(Clone, Debug)]
+struct LinearMemory {
+    bytes: Vec<u8>,
+    max_pages: u32,
+}
+
+/// The linear memories of one machine.
+#[derive(Clone, Debug)]
+pub struct Memories {
+    list: Vec<LinearMemory>,
+    /// Pages all memories together may still grow by.
+    pages_left: u32,
+    /// Whether `digest` is kept up to date.
+    tracked: bool,
+    digest: u64,
+}
+
+impl Memories {
+    /// Zeroed memories as declared; or the first one that the limit has no room for.
+    pub(super) fn new(
+        declared: &PrimaryMap<Memory, MemoryDecl>,
+        limits: &Limits,
+        tracked: bool,
+    ) -> Result<Memories, Memory> {
+        let mut memories = Memories { list: Vec::new(), pages_left: limits.memory_pages, tracked, digest: 0 };
+        for (id, decl) in declared {
+            let max_pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
+            if decl.min_pages > memories.pages_left || decl.min_pages > max_pages {
+                return Err(id);
+            }
+            memories.list.push(LinearMemory { bytes: Vec::new(), max_pages });
+            memories.grow(id, decl.min_pages);
+        }
+        Ok(memories)
+    }
+
+    /// The number of memories.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The contents of a memory.
+    ///
+    /// # Panics
+    /// When the module declares no such memory.
+    pub fn bytes(&self, memory: Memory) -> &[u8] {
+        &self.list[memory.index()].bytes
+    }
+
+    /// The size of a memory in pages of 64 KiB.
+    ///
+    /// # Panics
+    /// When the module declares no such memory.
+    pub fn pages(&self, memory: Memory) -> u32 {
+        // At most MAX_PAGES.
+        (self.bytes(memory).len() as u64 / PAGE_BYTES) as u32
+    }
+
+    /// A range of a memory, or `None` when it does not lie within.
+    ///
+    /// # Panics
+    /// When the module declares no such memory.
+    pub fn read(&self, memory: Memory, address: u64, length: u64) -> Option<&[u8]> {
+        self.bytes(memory).get(range(address, length)?)
+    }
+
+    /// Writes bytes. Cost: their number.
+    ///
+    /// # Errors
+    /// When the range does not lie within the memory; nothing is written then.
+    ///
+    /// # Panics
+    /// When the module declares no such memory.
+    pub fn write(&mut self, memory: Memory, address: u64, bytes: &[u8]) -> Result<(), OutOfBounds> {
+        let at = range(address, bytes.len() as u64).ok_or(OutOfBounds)?;
+        let length = self.list[memory.index()].bytes.len();
+        if at.end > length {
+            return Err(OutOfBounds);
+        }
+        if self.tracked {
+            self.digest = self.digest.wrapping_sub(self.sum(memory, at.clone()));
+        }
+        self.list[memory.index()].bytes[at.clone()].copy_from_slice(bytes);
+        if self.tracked {
+            self.digest = self.digest.wrapping_add(self.sum(memory, at));
+        }
+        Ok(())
+    }
+
+    /// Whether the digest is kept up to date.
+    #[inline]
+    pub(super) fn tracked(&self) -> bool {
+        self.tracked
+    }
+
+    /// The contents of memory 0, empty when there is none. Who writes through this while the memories
+    /// are tracked breaks the digest: stores then go through [`Memories::write`].
+    #[inline]
+    pub(super) fn first_mut(&mut self) -> &mut [u8] {
+        self.list.first_mut().map_or(&mut [], |m| &mut m.bytes)
+    }
+
+    /// Grows a memory by a number of pages: its size before, or `None` and nothing changed when that is
+    /// more than its maximum or the machine's limit.
+    pub(super) fn grow(&mut self, memory: Memory, pages: u32) -> Option<u32> {
+        let before = self.pages(memory);
+        let after = before.checked_add(pages)?;
+        let target = &mut self.list[memory.index()];
+        if after > target.max_pages || pages > self.pages_left {
+            return None;
+        }
+        self.pages_left -= pages;
+        extend_zeroed(&mut target.bytes, after as usize * PAGE_BYTES as usize);
+        if self.tracked {
+            let place = size_place(memory.index());
+            self.digest = self.digest.wrapping_sub(mix(place, before.into())).wrapping_add(mix(place, after.into()));
+        }
+        Some(before)
+    }
+
+    /// The digest. Cost: constant when tracked, else the size of the memories.
+    pub fn digest(&self) -> u64 {
+        if self.tracked { self.digest } else { self.computed_digest() }
+    }
+
+    /// The digest when it is tracked, else 0.
+    #[inline]
+    pub(super) fn tracked_digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The digest computed from the contents. Cost: the size of the memories.
+    pub fn computed_digest(&self) -> u64 {
+        let memories = (0..self.list.len()).map(Memory::new);
+        memories.fold(0u64, |digest, memory| {
+            let size = mix(size_place(memory.index()), self.pages(memory).into());
+            digest.wrapping_add(size).wrapping_add(self.sum(memory, 0..self.bytes(memory).len()))
+        })
+    }
+
+    /// What the words that overlap a range within the memory add to the digest.
+    fn sum(&self, memory: Memory, range: std::ops::Range<usize>) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
+        // Sizes are multiples of 8, so the words lie within the memory.
+        let (first, end) = (range.start / 8, range.end.div_ceil(8));
+        let (words, _) = self.bytes(memory)[first * 8..end * 8].as_chunks::<8>();
+        let base = (memory.index() as u64) << 32;
+        words
+            .iter()
+            .zip(first..end)
+            .fold(0u64, |sum, (word, index)| sum.wrapping_add(mix(base | index as u64, u64::from_le_bytes(*word))))
+    }
+}
+
+/// Two sets of memories are equal when their sizes and contents are. Cost: the size of the memories.
+impl PartialEq for Memories {
+    fn eq(&self, other: &Memories) -> bool {
+        self.list.len() == other.list.len() && self.list.iter().zip(&other.list).all(|(a, b)| a.bytes == b.bytes)
+    }
+}
+
+impl Eq for Memories {}
+
+fn range(address: u64, length: u64) -> Option<std::ops::Range<usize>> {
+    Some(address as usize..address.checked_add(length)? as usize)
+}
+
+/// Makes a vector longer with zeros. A vector that at least doubles is allocated anew: zeroed
+/// allocations are committed by the system page by page as they are touched, so that a program that
+/// claims much and uses little costs little.
+fn extend_zeroed(bytes: &mut Vec<u8>, length: usize) {
+    if length > bytes.capacity() && length / 2 >= bytes.len() {
+        let mut fresh = vec![0; length];
+        fresh[..bytes.len()].copy_from_slice(bytes);
+        *bytes = fresh;
+    } else {
+        bytes.resize(length, 0);
+    }
+}
+
+/// The globals of one machine.
+#[derive(Clone, Debug)]
+pub(super) struct Globals {
+    values: Vec<u64>,
+    digest: u64,
+}
+
+impl Globals {
+    pub(super) fn new(declared: &PrimaryMap<Global, GlobalDecl>) -> Globals {
+        let mut globals = Globals { values: vec![0; declared.len()], digest: 0 };
+        for (id, decl) in declared {
+            globals.set(id.index(), decl.init & decl.ty.mask());
+        }
+        globals
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> u64 {
+        self.values[index]
+    }
+
+    pub(super) fn set(&mut self, index: usize, bits: u64) {
+        let place = global_place(index);
+        let value = &mut self.values[index];
+        self.digest = self.digest.wrapping_sub(mix(place, *value)).wrapping_add(mix(place, bits));
+        *value = bits;
+    }
+
+    pub(super) fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    #[inline]
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub(super) fn computed_digest(&self) -> u64 {
+        let values = self.values.iter().enumerate();
+        values.fold(0u64, |digest, (index, value)| digest.wrapping_add(mix(global_place(index), *value)))
+    }
+}
