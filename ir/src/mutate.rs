@@ -202,7 +202,7 @@ impl Function {
         self.values.get_mut(value).unwrap_or_else(|| panic!("no {value}"))
     }
 
-    fn node_mut(&mut self, inst: Inst) -> &mut InstNode {
+    pub(crate) fn node_mut(&mut self, inst: Inst) -> &mut InstNode {
         self.insts.get_mut(inst).unwrap_or_else(|| panic!("no {inst}"))
     }
 

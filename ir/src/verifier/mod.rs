@@ -1,1 +1,262 @@
 //! The verifier: every rule a well-formed module keeps.
+//!
+//! *Proves* that what the interpreter, the analyses, the passes and the JIT rely on holds: they may then
+//! index, unwrap and dispatch without looking again. *Does not* look at meaning: that two versions
+//! compute the same is for the checker of mappings. *Trusts* [`crate::cfg`] and [`crate::dom`] for
+//! dominance, and the opcode table for the type rules; the derived lists of a function (users,
+//! predecessors, the order of instructions) are recomputed and compared.
+//!
+//! All findings are reported at once, sorted. Two are withheld because they would mean nothing:
+//! dominance when the graph itself is broken (a `CFG-LAYOUT`, `CFG-LIST`, `CFG-TERM` or
+//! `CFG-TARGET-1` finding), and what depends on an entity that is missing, whose absence is its own finding. Code
+//! that no path from the entry reaches keeps every rule but dominance.
+//!
+//! *Cost*: near linear in the size of the module (lists are compared sorted).
+//!
+//! | rule | what it demands |
+//! |---|---|
+//! | MOD-NAME-1 | the names of functions are unique, and those of globals, memories and tables |
+//! | MOD-NAME-2 | a body has the name of its declaration |
+//! | MOD-SIG-1 | the signature of a function is declared |
+//! | MOD-SIG-2 | a body has the signature of its declaration |
+//! | MOD-SIG-3 | each signature is declared once |
+//! | MOD-BODY-1 | a function that is not imported has a body |
+//! | MOD-BODY-2 | an imported function has no body |
+//! | MOD-BODY-3 | a body belongs to a declared function |
+//! | MOD-GLOBAL-1 | the initial bits of a global fit its type |
+//! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |
+//! | MOD-TABLE-1 | a table has at most 10000000 entries |
+//! | MOD-DATA-1 | a data segment writes a declared memory |
+//! | MOD-DATA-2 | a data segment lies in the initial size of its memory |
+//! | MOD-ELEM-1 | an element segment writes a declared table |
+//! | MOD-ELEM-2 | an element segment lies in its table |
+//! | MOD-ELEM-3 | an element segment holds declared functions |
+//! | MOD-EXPORT-1 | an export is of a declared function |
+//! | MOD-EXPORT-2 | the names of exports are unique |
+//! | MOD-START-1 | the start function is declared |
+//! | MOD-START-2 | the start function takes and returns nothing |
+//! | CFG-LAYOUT-1 | the layout has the entry block, and every block once |
+//! | CFG-LIST-1 | every instruction stands in the list of one block, linked both ways and numbered upward |
+//! | CFG-TERM-1 | a block ends in a terminator |
+//! | CFG-TERM-2 | a terminator stands at the end of its block only |
+//! | CFG-TARGET-1 | a target is a block of the function |
+//! | CFG-TARGET-2 | an instruction has as many targets as its opcode says |
+//! | CFG-ARGS-1 | a target has one argument for each parameter of its block |
+//! | CFG-ARGS-2 | an argument of a target has the type of the parameter |
+//! | CFG-EDGE-1 | the list of predecessors of a block holds exactly the edges that lead to it |
+//! | CFG-ENTRY-1 | no edge leads to the entry block |
+//! | CFG-ENTRY-2 | the parameters of the entry block have the types the signature says |
+//! | SSA-ONE-1 | a value is defined once, where its record says |
+//! | SSA-ONE-2 | a value on record is defined |
+//! | SSA-DEF-1 | an operand is a value of the function |
+//! | SSA-DOM-1 | in reachable code a use is dominated by its definition |
+//! | USE-LIST-1 | the users of a value are exactly the instructions that use it, once for each operand |
+//! | TYPE-CTRL-1 | the opcode allows the controlling type |
+//! | TYPE-OPERAND-1 | an instruction has as many operands as its type rule says |
+//! | TYPE-OPERAND-2 | an operand has the type the type rule says |
+//! | TYPE-RESULT-1 | an instruction has as many results as its type rule says |
+//! | TYPE-RESULT-2 | a result has the type the type rule says |
+//! | IMM-1 | an immediate is of the kind the opcode says |
+//! | IMM-2 | the bits of a constant fit its type |
+//! | IMM-3 | what an immediate names is declared |
+//! | IMM-4 | a global that is set is mutable |
+//! | IMM-5 | the controlling type is that of the global |
+//! | NAME-1 | a name is given to a value or block of the function |
+
+mod insts;
+mod module;
+mod rules;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use module::MAX_TABLE_ENTRIES;
+pub use rules::Rule;
+
+use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::function::Function;
+use crate::module::Module;
+use crate::text::FunctionText;
+use std::cell::OnceCell;
+use std::fmt;
+
+/// How many bytes of an instruction a finding shows: one instruction may have 10^5 targets and a
+/// finding for each.
+const SHOWN_BYTES: usize = 200;
+
+/// What a finding is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Entity {
+    /// The module, or the function as a whole.
+    Whole,
+    /// A signature.
+    Sig(Sig),
+    /// A memory.
+    Memory(Memory),
+    /// A table.
+    Table(Table),
+    /// A global.
+    Global(Global),
+    /// A function, as its module declares it.
+    Func(Func),
+    /// An export, by its index.
+    Export(usize),
+    /// An element segment, by its index.
+    Elem(usize),
+    /// A data segment, by its index.
+    Data(usize),
+    /// A block.
+    Block(Block),
+    /// An instruction.
+    Inst(Inst),
+    /// A value.
+    Value(Value),
+}
+
+impl fmt::Display for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entity::Whole => f.write_str("whole"),
+            Entity::Sig(id) => id.fmt(f),
+            Entity::Memory(id) => id.fmt(f),
+            Entity::Table(id) => id.fmt(f),
+            Entity::Global(id) => id.fmt(f),
+            Entity::Func(id) => id.fmt(f),
+            Entity::Export(index) => write!(f, "export {index}"),
+            Entity::Elem(index) => write!(f, "elem {index}"),
+            Entity::Data(index) => write!(f, "data {index}"),
+            Entity::Block(id) => id.fmt(f),
+            Entity::Inst(id) => id.fmt(f),
+            Entity::Value(id) => id.fmt(f),
+        }
+    }
+}
+
+/// A rule that does not hold, and where. Findings of a module sort before those of its functions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    function: Option<String>,
+    entity: Entity,
+    rule: Rule,
+    message: String,
+    shown: Option<String>,
+}
+
+impl Finding {
+    /// The rule.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// What it is about.
+    pub fn entity(&self) -> Entity {
+        self.entity
+    }
+
+    /// The name of the function it is in; `None` for what the module declares.
+    pub fn function(&self) -> Option<&str> {
+        self.function.as_deref()
+    }
+
+    /// The instruction it is about, printed, cut when it is very long.
+    pub fn printed_inst(&self) -> Option<&str> {
+        self.shown.as_deref()
+    }
+
+    /// What is wrong, in one sentence.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rule)?;
+        if let Some(function) = &self.function {
+            write!(f, " in @{}", function.escape_debug())?;
+        }
+        if self.entity != Entity::Whole {
+            write!(f, " at {}", self.entity)?;
+        }
+        write!(f, ": {}", self.message)?;
+        match &self.shown {
+            Some(shown) => write!(f, "\n    {shown}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks a module and every body in it. No finding means well-formed.
+pub fn verify_module(module: &Module) -> Vec<Finding> {
+    let mut findings = module::check(module);
+    for (_, body) in module.defined() {
+        findings.extend(verify_function(module, body));
+    }
+    findings
+}
+
+/// Checks one function against the declarations of its module, which are themselves taken as they are.
+/// No finding means well-formed.
+pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
+    let mut report = Report::new(module, function);
+    let layout = structure::check(&mut report);
+    let definitions = values::check_definitions(&mut report, &layout);
+    values::check_uses(&mut report, &layout);
+    insts::check(&mut report, &layout);
+    if layout.is_sound() {
+        values::check_dominance(&mut report, &layout, &definitions);
+    }
+    report.into_findings()
+}
+
+/// The findings about one function so far.
+struct Report<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    /// Made when there is something to print.
+    text: OnceCell<FunctionText<'a>>,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Report<'a> {
+    fn new(module: &'a Module, function: &'a Function) -> Report<'a> {
+        Report { module, function, text: OnceCell::new(), findings: Vec::new() }
+    }
+
+    fn text(&self) -> &FunctionText<'a> {
+        self.text.get_or_init(|| FunctionText::new(self.module, self.function))
+    }
+
+    fn add(&mut self, rule: Rule, entity: Entity, message: impl Into<String>) {
+        let shown = match entity {
+            Entity::Inst(inst) if self.function.has_inst(inst) => Some(self.text().inst_up_to(inst, SHOWN_BYTES)),
+            _ => None,
+        };
+        let function = Some(self.function.name().to_owned());
+        self.findings.push(Finding { function, entity, rule, message: message.into(), shown });
+    }
+
+    fn inst(&mut self, rule: Rule, inst: Inst, message: impl Into<String>) {
+        self.add(rule, Entity::Inst(inst), message);
+    }
+
+    /// A value as the text form writes it.
+    fn value_name(&self, value: Value) -> String {
+        self.text().value(value)
+    }
+
+    /// A block as the text form writes it.
+    fn block_name(&self, block: Block) -> String {
+        self.text().block(block)
+    }
+
+    fn into_findings(self) -> Vec<Finding> {
+        sorted(self.findings)
+    }
+}
+
+fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by(|a, b| (a.entity, a.rule, &a.message).cmp(&(b.entity, b.rule, &b.message)));
+    findings
+}

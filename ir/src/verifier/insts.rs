@@ -1,0 +1,237 @@
+//! Rules about single instructions, as the opcode table says: immediates, operands, results, targets.
+
+use super::Report;
+use super::rules::Rule;
+use super::structure::Layout;
+use crate::entity::{Inst, Value};
+use crate::inst::{Imm, InstData, Target};
+use crate::opcode::{Opcode, Shape};
+use crate::types::{Signature, Type};
+use std::fmt;
+
+/// Checks every instruction by itself.
+pub(super) fn check(report: &mut Report<'_>, layout: &Layout) {
+    for &(inst, _) in &layout.insts {
+        let data = report.function.inst(inst);
+        if !data.opcode.allows_type(data.ty) {
+            let message = format!("{} does not work on {}", data.opcode.name(), data.ty);
+            report.inst(Rule::TypeControl1, inst, message);
+        }
+        let immediate_holds = check_immediate(report, inst, data);
+        // Without its immediate the types of a call are not known.
+        if immediate_holds || !matches!(data.opcode.shape(), Shape::Call | Shape::CallIndirect) {
+            check_operands(report, inst, data);
+            check_results(report, inst, data);
+        }
+        check_target_count(report, inst, data);
+        for target in data.targets.iter().filter(|t| layout.has_block(t.block)) {
+            check_target(report, inst, target);
+        }
+    }
+}
+
+/// Checks the immediate; whether it is of the right kind and what it names is declared.
+fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool {
+    let kind_fits = match data.opcode.shape() {
+        Shape::Const => matches!(data.imm, Imm::Bits(_)),
+        Shape::Load(_) | Shape::Store(_) => matches!(data.imm, Imm::Address(..)),
+        Shape::MemorySize | Shape::MemoryGrow => matches!(data.imm, Imm::Memory(_)),
+        Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
+        Shape::Call => matches!(data.imm, Imm::Func(_)),
+        Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
+        Shape::Trap => matches!(data.imm, Imm::Trap(_)),
+        _ => matches!(data.imm, Imm::None),
+    };
+    if !kind_fits {
+        let message = format!("{:?} is no immediate of {}", data.imm, data.opcode.name());
+        report.inst(Rule::Imm1, inst, message);
+        return false;
+    }
+    let module = report.module;
+    let declared = match data.imm {
+        Imm::None | Imm::Trap(_) => true,
+        Imm::Bits(bits) => {
+            if bits & !data.ty.mask() != 0 {
+                report.inst(Rule::Imm2, inst, format!("{bits:#x} has bits that {} has not", data.ty));
+            }
+            true
+        }
+        Imm::Address(memory, _) | Imm::Memory(memory) => module.memories.is_valid(memory),
+        Imm::Global(global) => module.globals.is_valid(global),
+        Imm::Func(func) => module.funcs.get(func).is_some_and(|d| module.sigs.is_valid(d.sig)),
+        Imm::Indirect(sig, table) => module.sigs.is_valid(sig) && module.tables.is_valid(table),
+    };
+    if !declared {
+        report.inst(Rule::Imm3, inst, format!("{:?} is not declared by the module", data.imm));
+        return false;
+    }
+    check_global(report, inst, data);
+    true
+}
+
+fn check_global(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+    let Imm::Global(global) = data.imm else {
+        return;
+    };
+    let decl = &report.module.globals[global];
+    if data.opcode == Opcode::GlobalSet && !decl.mutable {
+        report.inst(Rule::Imm4, inst, "the global is not mutable");
+    }
+    if data.ty != decl.ty {
+        report.inst(Rule::Imm5, inst, format!("the global is {}", decl.ty));
+    }
+}
+
+/// What the type of an operand must be.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Exactly(Type),
+    Int,
+    IntNarrowerThan(Type),
+    IntWiderThan(Type),
+    Int32Or64,
+    Float,
+    /// An integer if the type is a float, a float if it is an integer, as wide as it.
+    TwinOf(Type),
+}
+
+impl Wanted {
+    fn accepts(self, ty: Type) -> bool {
+        match self {
+            Wanted::Exactly(wanted) => ty == wanted,
+            Wanted::Int => ty.is_int(),
+            Wanted::IntNarrowerThan(wide) => ty.is_int() && ty.bits() < wide.bits(),
+            Wanted::IntWiderThan(narrow) => ty.is_int() && ty.bits() > narrow.bits(),
+            Wanted::Int32Or64 => matches!(ty, Type::I32 | Type::I64),
+            Wanted::Float => ty.is_float(),
+            Wanted::TwinOf(other) => ty.is_int() != other.is_int() && ty.bits() == other.bits(),
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wanted::Exactly(ty) => write!(f, "{ty}"),
+            Wanted::Int => f.write_str("an integer"),
+            Wanted::IntNarrowerThan(ty) => write!(f, "an integer narrower than {ty}"),
+            Wanted::IntWiderThan(ty) => write!(f, "an integer wider than {ty}"),
+            Wanted::Int32Or64 => f.write_str("i32 or i64"),
+            Wanted::Float => f.write_str("a float"),
+            Wanted::TwinOf(ty) if ty.is_int() => write!(f, "a float of {} bits", ty.bits()),
+            Wanted::TwinOf(ty) => write!(f, "an integer of {} bits", ty.bits()),
+        }
+    }
+}
+
+/// The type rule of the value operands.
+fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
+    let ty = data.ty;
+    let own = Wanted::Exactly(ty);
+    let address = Wanted::Exactly(Type::I32);
+    match data.opcode.shape() {
+        Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => vec![],
+        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::GlobalSet => vec![own],
+        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => vec![own, own],
+        Shape::Extend => vec![Wanted::IntNarrowerThan(ty)],
+        Shape::Wrap => vec![Wanted::IntWiderThan(ty)],
+        Shape::IntToFloat => vec![Wanted::Int32Or64],
+        Shape::FloatToInt => vec![Wanted::Float],
+        Shape::Promote => vec![Wanted::Exactly(Type::F32)],
+        Shape::Demote => vec![Wanted::Exactly(Type::F64)],
+        Shape::Bitcast => vec![Wanted::TwinOf(ty)],
+        Shape::Select => vec![Wanted::Int, own, own],
+        Shape::Load(_) | Shape::MemoryGrow | Shape::Switch => vec![address],
+        Shape::Store(_) => vec![address, own],
+        Shape::BrIf => vec![Wanted::Int],
+        Shape::Return => exactly(&report.function.signature().results),
+        Shape::Call | Shape::CallIndirect => {
+            let mut wanted = called_signature(report, data).map_or(Vec::new(), |s| exactly(&s.params));
+            if data.opcode.shape() == Shape::CallIndirect {
+                wanted.push(Wanted::Exactly(Type::I32));
+            }
+            wanted
+        }
+    }
+}
+
+fn exactly(types: &[Type]) -> Vec<Wanted> {
+    types.iter().map(|ty| Wanted::Exactly(*ty)).collect()
+}
+
+/// The signature that the immediate of a call says.
+fn called_signature<'a>(report: &Report<'a>, data: &InstData) -> Option<&'a Signature> {
+    match data.imm {
+        Imm::Func(func) => report.module.sigs.get(report.module.funcs.get(func)?.sig),
+        Imm::Indirect(sig, _) => report.module.sigs.get(sig),
+        _ => None,
+    }
+}
+
+fn check_operands(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+    let wanted = wanted_operands(report, data);
+    if wanted.len() != data.args.len() {
+        let message = format!("{} operands where {} belong", data.args.len(), wanted.len());
+        return report.inst(Rule::TypeOperand1, inst, message);
+    }
+    for (&value, wanted) in data.args.iter().zip(wanted) {
+        if let Some(ty) = type_of(report, value).filter(|ty| !wanted.accepts(*ty)) {
+            let name = report.value_name(value);
+            report.inst(Rule::TypeOperand2, inst, format!("{name} is {ty} where {wanted} belongs"));
+        }
+    }
+}
+
+fn check_results(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+    let by_opcode = data.opcode.result_type(data.ty);
+    let wanted = match called_signature(report, data) {
+        Some(signature) => signature.results.as_slice(),
+        None => by_opcode.as_slice(),
+    };
+    if wanted.len() != data.results.len() {
+        let message = format!("{} results where {} belong", data.results.len(), wanted.len());
+        return report.inst(Rule::TypeResult1, inst, message);
+    }
+    for (&value, wanted) in data.results.iter().zip(wanted) {
+        if let Some(ty) = type_of(report, value).filter(|ty| ty != wanted) {
+            let name = report.value_name(value);
+            report.inst(Rule::TypeResult2, inst, format!("{name} is {ty} where {wanted} belongs"));
+        }
+    }
+}
+
+fn check_target_count(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+    let count = data.targets.len();
+    let fits = match data.opcode.shape() {
+        Shape::Jump => count == 1,
+        Shape::BrIf => count == 2,
+        Shape::Switch => count >= 1,
+        _ => count == 0,
+    };
+    if !fits {
+        report.inst(Rule::CfgTarget2, inst, format!("{} does not have {count} targets", data.opcode.name()));
+    }
+}
+
+fn check_target(report: &mut Report<'_>, inst: Inst, target: &Target) {
+    let params = report.function.block_params(target.block);
+    if params.len() != target.args.len() {
+        let name = report.block_name(target.block);
+        let message = format!("{} arguments for the {} parameters of {name}", target.args.len(), params.len());
+        return report.inst(Rule::CfgArgs1, inst, message);
+    }
+    for (&arg, &param) in target.args.iter().zip(params) {
+        let (Some(given), Some(wanted)) = (type_of(report, arg), type_of(report, param)) else {
+            // A value that does not exist is its own finding.
+            continue;
+        };
+        if given != wanted {
+            let (arg, param) = (report.value_name(arg), report.value_name(param));
+            report.inst(Rule::CfgArgs2, inst, format!("{arg} is {given}, the parameter {param} is {wanted}"));
+        }
+    }
+}
+
+fn type_of(report: &Report<'_>, value: Value) -> Option<Type> {
+    report.function.values.get(value).map(|d| d.ty)
+}

@@ -1,0 +1,182 @@
+//! Rules about what a module declares.
+
+use super::rules::Rule;
+use super::{Entity, Finding, sorted};
+use crate::entity::Func;
+use crate::module::{Module, PAGE_BYTES};
+use std::collections::BTreeMap;
+
+/// The largest size of a table in entries.
+pub const MAX_TABLE_ENTRIES: u32 = 10_000_000;
+
+/// The largest size of a memory in pages: 4 GiB, what an `i32` addresses.
+const MAX_PAGES: u32 = 65536;
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, rule: Rule, entity: Entity, message: impl Into<String>) {
+        self.0.push(Finding { function: None, entity, rule, message: message.into(), shown: None });
+    }
+
+    /// Finds what occurs a second time.
+    fn check_unique<K: Ord>(
+        &mut self,
+        rule: Rule,
+        keys: impl Iterator<Item = (K, Entity)>,
+        describe: impl Fn(&K) -> String,
+    ) {
+        let mut first: BTreeMap<K, Entity> = BTreeMap::new();
+        for (key, entity) in keys {
+            match first.get(&key) {
+                Some(other) => {
+                    let message = format!("{} is that of {other} already", describe(&key));
+                    self.add(rule, entity, message);
+                }
+                None => {
+                    first.insert(key, entity);
+                }
+            }
+        }
+    }
+}
+
+/// Checks the declarations of a module, its bodies only against them.
+pub(super) fn check(module: &Module) -> Vec<Finding> {
+    let mut findings = Findings(Vec::new());
+    check_names(module, &mut findings);
+    check_functions(module, &mut findings);
+    check_storage(module, &mut findings);
+    check_data(module, &mut findings);
+    check_elements(module, &mut findings);
+    check_exports(module, &mut findings);
+    sorted(findings.0)
+}
+
+fn check_names(module: &Module, findings: &mut Findings) {
+    let name = |name: &&str| format!("the name `{}`", name.escape_debug());
+    let funcs = module.funcs.iter().map(|(id, d)| (d.name.as_str(), Entity::Func(id)));
+    findings.check_unique(Rule::ModName1, funcs, name);
+    let globals = module.globals.iter().map(|(id, d)| (d.name.as_str(), Entity::Global(id)));
+    findings.check_unique(Rule::ModName1, globals, name);
+    let memories = module.memories.iter().map(|(id, d)| (d.name.as_str(), Entity::Memory(id)));
+    findings.check_unique(Rule::ModName1, memories, name);
+    let tables = module.tables.iter().map(|(id, d)| (d.name.as_str(), Entity::Table(id)));
+    findings.check_unique(Rule::ModName1, tables, name);
+    let sigs = module.sigs.iter().map(|(id, s)| (s, Entity::Sig(id)));
+    findings.check_unique(Rule::ModSig3, sigs, |s| format!("the signature {s}"));
+}
+
+fn check_functions(module: &Module, findings: &mut Findings) {
+    for (func, decl) in &module.funcs {
+        let entity = Entity::Func(func);
+        let signature = module.sigs.get(decl.sig);
+        if signature.is_none() {
+            findings.add(Rule::ModSig1, entity, format!("{} is not declared", decl.sig));
+        }
+        match (module.body(func), &decl.import) {
+            (None, None) => findings.add(Rule::ModBody1, entity, "there is neither a body nor an import"),
+            (Some(_), Some(_)) => findings.add(Rule::ModBody2, entity, "there are both a body and an import"),
+            _ => {}
+        }
+        let Some(body) = module.body(func) else {
+            continue;
+        };
+        if body.name() != decl.name {
+            let (body, decl) = (body.name().escape_debug(), decl.name.escape_debug());
+            findings.add(Rule::ModName2, entity, format!("the body is named `{body}`, the declaration `{decl}`"));
+        }
+        if let Some(signature) = signature.filter(|s| *s != body.signature()) {
+            let message = format!("the body is {}, the declaration {signature}", body.signature());
+            findings.add(Rule::ModSig2, entity, message);
+        }
+    }
+    for func in module.bodies.keys() {
+        if module.bodies[func].is_some() && !module.funcs.is_valid(func) {
+            findings.add(Rule::ModBody3, Entity::Func(func), "there is a body, but no declaration");
+        }
+    }
+}
+
+fn check_storage(module: &Module, findings: &mut Findings) {
+    for (global, decl) in &module.globals {
+        if decl.init & !decl.ty.mask() != 0 {
+            let message = format!("{:#x} has bits that {} has not", decl.init, decl.ty);
+            findings.add(Rule::ModGlobal1, Entity::Global(global), message);
+        }
+    }
+    for (memory, decl) in &module.memories {
+        let max = decl.max_pages.unwrap_or(MAX_PAGES);
+        if decl.min_pages > max || max > MAX_PAGES {
+            let message = format!("{} pages at the start, at most {max}, of {MAX_PAGES} possible", decl.min_pages);
+            findings.add(Rule::ModMemory1, Entity::Memory(memory), message);
+        }
+    }
+    for (table, decl) in &module.tables {
+        if decl.size > MAX_TABLE_ENTRIES {
+            findings.add(Rule::ModTable1, Entity::Table(table), format!("{} entries", decl.size));
+        }
+    }
+}
+
+/// Whether `length` things from `offset` on lie below `size`.
+fn lies_below(offset: u64, length: usize, size: u64) -> bool {
+    offset.checked_add(length as u64).is_some_and(|end| end <= size)
+}
+
+fn check_data(module: &Module, findings: &mut Findings) {
+    for (index, segment) in module.data.iter().enumerate() {
+        let entity = Entity::Data(index);
+        let Some(decl) = module.memories.get(segment.memory) else {
+            findings.add(Rule::ModData1, entity, format!("{} is not declared", segment.memory));
+            continue;
+        };
+        let size = u64::from(decl.min_pages) * PAGE_BYTES;
+        if !lies_below(segment.offset, segment.bytes.len(), size) {
+            let message = format!("{} bytes at {} in a memory of {size}", segment.bytes.len(), segment.offset);
+            findings.add(Rule::ModData2, entity, message);
+        }
+    }
+}
+
+fn check_elements(module: &Module, findings: &mut Findings) {
+    for (index, segment) in module.elements.iter().enumerate() {
+        let entity = Entity::Elem(index);
+        for func in segment.funcs.iter().flatten().filter(|f| !module.funcs.is_valid(**f)) {
+            findings.add(Rule::ModElem3, entity, format!("{func} is not declared"));
+        }
+        let Some(decl) = module.tables.get(segment.table) else {
+            findings.add(Rule::ModElem1, entity, format!("{} is not declared", segment.table));
+            continue;
+        };
+        if !lies_below(segment.offset, segment.funcs.len(), u64::from(decl.size)) {
+            let count = segment.funcs.len();
+            let message = format!("{count} entries at {} in a table of {}", segment.offset, decl.size);
+            findings.add(Rule::ModElem2, entity, message);
+        }
+    }
+}
+
+fn check_exports(module: &Module, findings: &mut Findings) {
+    let names = module.exports.iter().enumerate().map(|(i, e)| (e.name.as_str(), Entity::Export(i)));
+    findings.check_unique(Rule::ModExport2, names, |name| format!("the name `{}`", name.escape_debug()));
+    for (index, export) in module.exports.iter().enumerate() {
+        if !module.funcs.is_valid(export.func) {
+            findings.add(Rule::ModExport1, Entity::Export(index), format!("{} is not declared", export.func));
+        }
+    }
+    if let Some(start) = module.start {
+        check_start(module, start, findings);
+    }
+}
+
+fn check_start(module: &Module, start: Func, findings: &mut Findings) {
+    let Some(decl) = module.funcs.get(start) else {
+        findings.add(Rule::ModStart1, Entity::Func(start), "the start function is not declared");
+        return;
+    };
+    let signature = module.sigs.get(decl.sig);
+    if let Some(signature) = signature.filter(|s| !s.params.is_empty() || !s.results.is_empty()) {
+        findings.add(Rule::ModStart2, Entity::Func(start), format!("the start function is {signature}"));
+    }
+}

@@ -1,0 +1,82 @@
+//! The rules, each with the id that findings, tests and manuals call it by.
+
+use std::fmt;
+
+macro_rules! rules {
+    ($($variant:ident $id:literal $meaning:literal;)+) => {
+        /// A rule of well-formedness. Ids are stable: a rule may be retired, never renamed.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Rule { $(#[doc = $meaning] $variant,)+ }
+
+        impl Rule {
+            /// Every rule, in the order of the manual.
+            pub const ALL: &'static [Rule] = &[$(Rule::$variant,)+];
+
+            /// The id, as `SSA-DOM-1`.
+            pub const fn id(self) -> &'static str {
+                match self { $(Rule::$variant => $id,)+ }
+            }
+
+            /// What the rule demands, in one line.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Rule::$variant => $meaning,)+ }
+            }
+        }
+    };
+}
+
+rules! {
+    ModName1 "MOD-NAME-1" "the names of functions are unique, and those of globals, memories and tables";
+    ModName2 "MOD-NAME-2" "a body has the name of its declaration";
+    ModSig1 "MOD-SIG-1" "the signature of a function is declared";
+    ModSig2 "MOD-SIG-2" "a body has the signature of its declaration";
+    ModSig3 "MOD-SIG-3" "each signature is declared once";
+    ModBody1 "MOD-BODY-1" "a function that is not imported has a body";
+    ModBody2 "MOD-BODY-2" "an imported function has no body";
+    ModBody3 "MOD-BODY-3" "a body belongs to a declared function";
+    ModGlobal1 "MOD-GLOBAL-1" "the initial bits of a global fit its type";
+    ModMemory1 "MOD-MEM-1" "a memory has at most 65536 pages, at the start at most its maximum";
+    ModTable1 "MOD-TABLE-1" "a table has at most 10000000 entries";
+    ModData1 "MOD-DATA-1" "a data segment writes a declared memory";
+    ModData2 "MOD-DATA-2" "a data segment lies in the initial size of its memory";
+    ModElem1 "MOD-ELEM-1" "an element segment writes a declared table";
+    ModElem2 "MOD-ELEM-2" "an element segment lies in its table";
+    ModElem3 "MOD-ELEM-3" "an element segment holds declared functions";
+    ModExport1 "MOD-EXPORT-1" "an export is of a declared function";
+    ModExport2 "MOD-EXPORT-2" "the names of exports are unique";
+    ModStart1 "MOD-START-1" "the start function is declared";
+    ModStart2 "MOD-START-2" "the start function takes and returns nothing";
+    CfgLayout1 "CFG-LAYOUT-1" "the layout has the entry block, and every block once";
+    CfgList1 "CFG-LIST-1" "every instruction stands in the list of one block, linked both ways and numbered upward";
+    CfgTerm1 "CFG-TERM-1" "a block ends in a terminator";
+    CfgTerm2 "CFG-TERM-2" "a terminator stands at the end of its block only";
+    CfgTarget1 "CFG-TARGET-1" "a target is a block of the function";
+    CfgTarget2 "CFG-TARGET-2" "an instruction has as many targets as its opcode says";
+    CfgArgs1 "CFG-ARGS-1" "a target has one argument for each parameter of its block";
+    CfgArgs2 "CFG-ARGS-2" "an argument of a target has the type of the parameter";
+    CfgEdge1 "CFG-EDGE-1" "the list of predecessors of a block holds exactly the edges that lead to it";
+    CfgEntry1 "CFG-ENTRY-1" "no edge leads to the entry block";
+    CfgEntry2 "CFG-ENTRY-2" "the parameters of the entry block have the types the signature says";
+    SsaOne1 "SSA-ONE-1" "a value is defined once, where its record says";
+    SsaOne2 "SSA-ONE-2" "a value on record is defined";
+    SsaDef1 "SSA-DEF-1" "an operand is a value of the function";
+    SsaDom1 "SSA-DOM-1" "in reachable code a use is dominated by its definition";
+    UseList1 "USE-LIST-1" "the users of a value are exactly the instructions that use it, once for each operand";
+    TypeControl1 "TYPE-CTRL-1" "the opcode allows the controlling type";
+    TypeOperand1 "TYPE-OPERAND-1" "an instruction has as many operands as its type rule says";
+    TypeOperand2 "TYPE-OPERAND-2" "an operand has the type the type rule says";
+    TypeResult1 "TYPE-RESULT-1" "an instruction has as many results as its type rule says";
+    TypeResult2 "TYPE-RESULT-2" "a result has the type the type rule says";
+    Imm1 "IMM-1" "an immediate is of the kind the opcode says";
+    Imm2 "IMM-2" "the bits of a constant fit its type";
+    Imm3 "IMM-3" "what an immediate names is declared";
+    Imm4 "IMM-4" "a global that is set is mutable";
+    Imm5 "IMM-5" "the controlling type is that of the global";
+    Name1 "NAME-1" "a name is given to a value or block of the function";
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}

@@ -1,0 +1,185 @@
+//! Rules about blocks, instruction lists and edges.
+
+use super::rules::Rule;
+use super::{Entity, Report};
+use crate::entity::{Block, Inst};
+use crate::inst::Edge;
+use cranelift_entity::EntityRef;
+use fixedbitset::FixedBitSet;
+
+/// The instructions as they stand, found by walking the lists with suspicion: everything the later
+/// steps look at is taken from here.
+pub(super) struct Layout {
+    /// The blocks of the layout that exist, each once.
+    pub(super) blocks: Vec<Block>,
+    /// Every instruction that a list leads to, with its block, in layout order.
+    pub(super) insts: Vec<(Inst, Block)>,
+    /// The index in `insts` of an instruction, by id.
+    positions: Vec<Option<u32>>,
+    /// Blocks of the layout, by id.
+    known: FixedBitSet,
+    /// No rule is broken that the notion of a path rests on.
+    sound: bool,
+}
+
+impl Layout {
+    /// Whether there is a graph to speak of.
+    pub(super) fn is_sound(&self) -> bool {
+        self.sound
+    }
+
+    /// Where an instruction stands among all.
+    pub(super) fn position(&self, inst: Inst) -> Option<u32> {
+        self.positions.get(inst.index()).copied().flatten()
+    }
+
+    /// Whether a block is in the layout.
+    pub(super) fn has_block(&self, block: Block) -> bool {
+        self.known.contains(block.index())
+    }
+}
+
+/// Walks a function and checks its structure.
+pub(super) fn check(report: &mut Report<'_>) -> Layout {
+    let function = report.function;
+    let mut layout = Layout {
+        blocks: Vec::new(),
+        insts: Vec::new(),
+        positions: vec![None; function.inst_bound()],
+        known: FixedBitSet::with_capacity(function.block_bound()),
+        sound: true,
+    };
+    check_layout(report, &mut layout);
+    for index in 0..layout.blocks.len() {
+        check_list(report, &mut layout, index);
+    }
+    check_stray_insts(report, &layout);
+    check_edges(report, &mut layout);
+    check_entry(report, &layout);
+    check_names(report);
+    let graph = Rule::CfgLayout1..=Rule::CfgTarget1;
+    layout.sound = report.findings.iter().all(|f| !graph.contains(&f.rule));
+    layout
+}
+
+fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
+    let function = report.function;
+    if function.layout.is_empty() {
+        report.add(Rule::CfgLayout1, Entity::Whole, "there is no block");
+    }
+    for &block in &function.layout {
+        if !function.has_block(block) {
+            report.add(Rule::CfgLayout1, Entity::Block(block), "the block is in the layout but does not exist");
+        } else if layout.known.put(block.index()) {
+            report.add(Rule::CfgLayout1, Entity::Block(block), "the block is in the layout twice");
+        } else {
+            layout.blocks.push(block);
+        }
+    }
+    for block in function.blocks.keys().filter(|b| !layout.known.contains(b.index())) {
+        report.add(Rule::CfgLayout1, Entity::Block(block), "the block is not in the layout");
+    }
+}
+
+/// Walks the list of a block. Ends at the first bad link: an instruction is never visited twice.
+fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
+    let (function, block) = (report.function, layout.blocks[index]);
+    let data = function.blocks.get(block).expect("the layout has blocks that exist");
+    let (mut prev, mut next, mut order) = (None, data.first, None);
+    while let Some(inst) = next {
+        let Some(node) = function.insts.get(inst) else {
+            let message = format!("{inst} is in the list of {block} but does not exist");
+            return report.add(Rule::CfgList1, Entity::Block(block), message);
+        };
+        if layout.positions[inst.index()].is_some() {
+            return report.inst(Rule::CfgList1, inst, "the instruction stands in two places");
+        }
+        if node.block != block || node.prev != prev || order.is_some_and(|o| node.order <= o) {
+            report.inst(Rule::CfgList1, inst, format!("its links or its order do not fit its place in {block}"));
+        }
+        layout.positions[inst.index()] = Some(layout.insts.len() as u32);
+        layout.insts.push((inst, block));
+        if node.data.opcode.is_terminator() && node.next.is_some() {
+            report.inst(Rule::CfgTerm2, inst, "another instruction stands after it");
+        }
+        (prev, next, order) = (Some(inst), node.next, Some(node.order));
+    }
+    if data.last != prev {
+        report.add(Rule::CfgList1, Entity::Block(block), "the list does not end where the block says");
+    }
+    let terminated = prev.is_some_and(|i| function.inst(i).opcode.is_terminator());
+    if !terminated {
+        let name = report.block_name(block);
+        report.add(Rule::CfgTerm1, Entity::Block(block), format!("{name} does not end in a terminator"));
+    }
+}
+
+fn check_stray_insts(report: &mut Report<'_>, layout: &Layout) {
+    let function = report.function;
+    for inst in function.insts.keys().filter(|i| layout.position(*i).is_none()) {
+        report.inst(Rule::CfgList1, inst, "the instruction stands in no block");
+    }
+}
+
+/// Checks targets, and compares the lists of predecessors with the edges there are, both sorted.
+fn check_edges(report: &mut Report<'_>, layout: &mut Layout) {
+    let function = report.function;
+    let mut edges = Vec::new();
+    for &(inst, _) in &layout.insts {
+        for (index, target) in function.inst(inst).targets.iter().enumerate() {
+            if layout.has_block(target.block) {
+                edges.push((target.block, Edge { inst, index: index as u32 }));
+            } else {
+                report.inst(Rule::CfgTarget1, inst, format!("its target {} does not exist", target.block));
+            }
+        }
+    }
+    edges.sort_unstable();
+    let mut rest = edges.as_slice();
+    let mut blocks = layout.blocks.clone();
+    blocks.sort_unstable();
+    for block in blocks {
+        let count = rest.partition_point(|(b, _)| *b <= block);
+        let (expected, after) = rest.split_at(count);
+        rest = after;
+        let mut listed = function.predecessors(block).to_vec();
+        listed.sort_unstable();
+        if !listed.iter().eq(expected.iter().map(|(_, e)| e)) {
+            let name = report.block_name(block);
+            let (listed, expected) = (listed.len(), expected.len());
+            let message = format!("{name} lists {listed} edges that differ from the {expected} that lead to it");
+            report.add(Rule::CfgEdge1, Entity::Block(block), message);
+        }
+    }
+    if let Some(&entry) = layout.blocks.first() {
+        let leads_to_entry = |edge: &&(Block, Edge)| edge.0 == entry;
+        let mut insts: Vec<Inst> = edges.iter().filter(leads_to_entry).map(|(_, e)| e.inst).collect();
+        insts.dedup();
+        for inst in insts {
+            report.inst(Rule::CfgEntry1, inst, "an edge leads to the entry block");
+        }
+    }
+}
+
+fn check_entry(report: &mut Report<'_>, layout: &Layout) {
+    let function = report.function;
+    let Some(&entry) = layout.blocks.first() else {
+        return;
+    };
+    let params = function.block_params(entry);
+    let types = params.iter().filter_map(|v| function.values.get(*v)).map(|d| d.ty);
+    if !types.eq(function.signature().params.iter().copied()) {
+        let message = format!("the parameters are not those of {}", function.signature());
+        report.add(Rule::CfgEntry2, Entity::Block(entry), message);
+    }
+}
+
+fn check_names(report: &mut Report<'_>) {
+    let function = report.function;
+    for value in function.value_names.keys().filter(|v| !function.has_value(**v)) {
+        report.add(Rule::Name1, Entity::Value(*value), "a value that does not exist has a name");
+    }
+    for block in function.block_names.keys().filter(|b| !function.has_block(**b)) {
+        report.add(Rule::Name1, Entity::Block(*block), "a block that does not exist has a name");
+    }
+}

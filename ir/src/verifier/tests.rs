@@ -1,0 +1,399 @@
+//! Every rule finds what breaks it. Inside the crate, because most bad functions cannot be made from
+//! outside.
+
+use super::{Entity, Finding, Rule, verify_function, verify_module};
+use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::function::{Function, ValueData, ValueDef};
+use crate::inst::{Edge, Imm, Target};
+use crate::module::{DataSegment, ElementSegment, Export, FuncDecl, ImportName, Module};
+use crate::opcode::Opcode;
+use crate::text::parse_module;
+use crate::types::{Signature, Type};
+use cranelift_entity::EntityRef;
+use std::collections::BTreeSet;
+
+/// A well-formed module for the cases to damage. In `f` the ids are those of the comments.
+const GOOD: &str = r#"
+memory @m 1 2
+table @t 4
+global @g: i32 = 5
+global @h: mut i64 = 5
+export "f" @f
+start @init
+import func @host "env" "host" (i32) -> i32
+func @init() -> () {
+only:
+  return
+}
+func @f(%a: i32, %b: i64) -> i32 {   ; v0 v1
+entry:                               ; block0
+  %c = const.i32 1                   ; inst0 v4
+  %s = add.i32 %a, %c                ; inst1 v5
+  br_if %s, left(%s), right          ; inst2
+left(%x: i32):                       ; block1, v2
+  %y = call @host(%x)                ; inst3 v6
+  jump join(%y)                      ; inst4
+right:                               ; block2
+  %l = load.i32 @m[%a + 4]           ; inst5 v7
+  %i = call_indirect @t (i32) -> i32 [%c](%l)  ; inst6 v8
+  global_set.i64 @h, %b              ; inst7
+  jump join(%i)                      ; inst8
+join(%r: i32):                       ; block3, v3
+  return %r                          ; inst9
+}
+elem @t 0 [@f, null]
+data @m 0 "abc"
+"#;
+
+const ENTRY: u32 = 0;
+const LEFT: u32 = 1;
+const RIGHT: u32 = 2;
+
+fn block(index: u32) -> Block {
+    Block::from_u32(index)
+}
+
+fn inst(index: u32) -> Inst {
+    Inst::from_u32(index)
+}
+
+fn value(index: u32) -> Value {
+    Value::from_u32(index)
+}
+
+fn parse(text: &str) -> Module {
+    parse_module(text).unwrap_or_else(|errors| panic!("{}", errors[0]))
+}
+
+fn f(module: &mut Module) -> &mut Function {
+    let id = module.func_named("f").expect("the module has f");
+    module.bodies[id].as_mut().expect("f has a body")
+}
+
+/// The rules that have findings in a module.
+fn rules(module: &Module) -> Vec<Rule> {
+    let found: BTreeSet<Rule> = verify_module(module).iter().map(Finding::rule).collect();
+    found.into_iter().collect()
+}
+
+/// A damaged module and the rules it breaks.
+type Case = (&'static [Rule], Module);
+
+/// The good module, damaged.
+fn damaged(rules: &'static [Rule], damage: impl FnOnce(&mut Module)) -> Case {
+    let mut module = parse(GOOD);
+    damage(&mut module);
+    (rules, module)
+}
+
+/// The body `f` of the good module, damaged.
+fn broken(rules: &'static [Rule], damage: impl FnOnce(&mut Function)) -> Case {
+    damaged(rules, |module| damage(f(module)))
+}
+
+/// The operands or targets of an instruction of `f` changed, derived lists kept exact.
+fn changed(rules: &'static [Rule], id: u32, change: impl FnOnce(&mut crate::inst::InstData)) -> Case {
+    broken(rules, |f| f.rewrite_terminator(inst(id), change))
+}
+
+/// A function of its own.
+fn written(rules: &'static [Rule], text: &str) -> Case {
+    (rules, parse(text))
+}
+
+fn module_cases() -> Vec<Case> {
+    let other_sig = |m: &mut Module| m.sig(&Signature::new(&[Type::I64], &[]));
+    let far = Func::new(99);
+    vec![
+        damaged(&[Rule::ModName1], |m| m.globals[Global::new(1)].name = "g".into()),
+        damaged(&[Rule::ModName1], |m| m.funcs[Func::new(0)].name = "f".into()),
+        damaged(&[Rule::ModName2], |m| f(m).name = "other".into()),
+        damaged(&[Rule::ModSig1, Rule::Imm3], |m| m.funcs[Func::new(0)].sig = Sig::new(99)),
+        damaged(&[Rule::ModSig2], |m| m.funcs[Func::new(2)].sig = other_sig(m)),
+        damaged(&[Rule::ModSig3], |m| {
+            m.sigs.push(Signature::new(&[], &[]));
+        }),
+        damaged(&[Rule::ModBody1], |m| m.bodies[Func::new(2)] = None),
+        damaged(&[Rule::ModBody2], |m| {
+            m.funcs[Func::new(2)].import = Some(ImportName { module: "a".into(), field: "b".into() });
+        }),
+        damaged(&[Rule::ModBody3], |m| m.bodies[far] = m.bodies[Func::new(2)].clone()),
+        damaged(&[Rule::ModGlobal1], |m| m.globals[Global::new(0)].init = 1 << 32),
+        damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(0)),
+        damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
+        damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].size = 10_000_001),
+        damaged(&[Rule::ModData1], |m| m.data[0].memory = Memory::new(9)),
+        damaged(&[Rule::ModData2], |m| m.data[0].offset = 65534),
+        damaged(&[Rule::ModData2], |m| {
+            m.data.push(DataSegment { memory: Memory::new(0), offset: u64::MAX, bytes: vec![1, 2] });
+        }),
+        damaged(&[Rule::ModElem1], |m| m.elements[0].table = Table::new(9)),
+        damaged(&[Rule::ModElem2], |m| m.elements[0].offset = 3),
+        damaged(&[Rule::ModElem3], |m| {
+            m.elements.push(ElementSegment { table: Table::new(0), offset: 0, funcs: vec![Some(far)] });
+        }),
+        damaged(&[Rule::ModExport1], |m| m.exports[0].func = far),
+        damaged(&[Rule::ModExport2], |m| m.exports.push(Export { name: "f".into(), func: Func::new(1) })),
+        damaged(&[Rule::ModStart1], |m| m.start = Some(far)),
+        damaged(&[Rule::ModStart2], |m| m.start = Some(Func::new(0))),
+    ]
+}
+
+fn structure_cases() -> Vec<Case> {
+    vec![
+        broken(
+            &[Rule::CfgLayout1, Rule::CfgList1, Rule::CfgTarget1, Rule::CfgEdge1, Rule::SsaOne2, Rule::UseList1],
+            |f| {
+                f.layout.retain(|b| *b != block(LEFT));
+            },
+        ),
+        broken(&[Rule::CfgLayout1], |f| f.layout.push(block(RIGHT))),
+        broken(&[Rule::CfgLayout1], |f| f.layout.push(block(77))),
+        damaged(&[Rule::CfgLayout1], |m| {
+            let none = Function::empty("init", Signature::default(), crate::Family::new());
+            m.bodies[Func::new(1)] = Some(none);
+        }),
+        broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).block = block(LEFT)),
+        broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).prev = None),
+        broken(&[Rule::CfgList1], |f| f.node_mut(inst(1)).order = 0),
+        broken(&[Rule::CfgList1], |f| f.block_mut(block(ENTRY)).last = Some(inst(1))),
+        broken(&[Rule::CfgList1, Rule::CfgTerm2], |f| f.node_mut(inst(2)).next = Some(inst(1))),
+        broken(&[Rule::CfgList1, Rule::CfgTerm2], |f| f.node_mut(inst(2)).next = Some(inst(99))),
+        broken(&[Rule::CfgList1, Rule::CfgTerm1, Rule::CfgEdge1, Rule::UseList1], |f| {
+            f.node_mut(inst(3)).next = None;
+        }),
+        broken(&[Rule::CfgTerm1], |f| f.remove_inst(inst(9))),
+        broken(&[Rule::CfgTerm1, Rule::CfgTerm2], |f| f.move_inst(inst(9), inst(1))),
+        broken(&[Rule::CfgTarget1, Rule::CfgTarget2], |f| {
+            f.inst_mut(inst(9)).targets.push(Target::new(block(50), &[]))
+        }),
+        changed(&[Rule::CfgTarget2], 4, |i| {
+            let target = i.targets[0].clone();
+            i.targets.push(target);
+        }),
+        changed(&[Rule::CfgTarget2], 2, |i| {
+            i.targets.pop();
+        }),
+        changed(&[Rule::CfgArgs1], 4, |i| i.targets[0].args.clear()),
+        changed(&[Rule::CfgArgs2], 4, |i| i.targets[0].args[0] = value(1)),
+        broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds.clear()),
+        broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds.push(Edge { inst: inst(2), index: 0 })),
+        changed(&[Rule::CfgEntry1], 4, |i| i.targets[0] = Target::new(block(ENTRY), &[value(0), value(1)])),
+        broken(&[Rule::ModSig2, Rule::CfgEntry2], |f| f.signature.params[1] = Type::F64),
+        broken(&[Rule::Name1], |f| {
+            f.value_names.insert(value(88), "ghost".into());
+        }),
+        broken(&[Rule::Name1], |f| {
+            f.block_names.insert(block(88), "ghost".into());
+        }),
+    ]
+}
+
+fn value_cases() -> Vec<Case> {
+    vec![
+        broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| f.value_mut(value(5)).def = ValueDef::Result(inst(0), 0)),
+        broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| f.inst_mut(inst(6)).results[0] = value(7)),
+        broken(&[Rule::SsaOne2], |f| {
+            let data = ValueData { ty: Type::I32, def: ValueDef::Result(inst(0), 1), users: Vec::new() };
+            f.values.insert(value(60), data);
+        }),
+        broken(&[Rule::SsaDef1, Rule::UseList1], |f| f.inst_mut(inst(9)).args[0] = value(70)),
+        changed(&[Rule::SsaDom1], 9, |i| i.args[0] = value(6)),
+        changed(&[Rule::SsaDom1], 1, |i| i.args[0] = value(5)),
+        changed(&[Rule::SsaDom1], 2, |i| i.targets[0].args[0] = value(2)),
+        broken(&[Rule::SsaDom1], |f| f.move_inst(inst(0), inst(2))),
+        broken(&[Rule::UseList1], |f| f.value_mut(value(5)).users.clear()),
+        broken(&[Rule::UseList1], |f| f.value_mut(value(5)).users.push(inst(9))),
+    ]
+}
+
+fn inst_cases() -> Vec<Case> {
+    vec![
+        written(&[Rule::TypeControl1], "func @f(%a: f32) {\nb:\n  %c = add.f32 %a, %a\n  return\n}"),
+        written(&[Rule::TypeControl1], "func @f(%a: i8) {\nb:\n  %c = sext8.i8 %a\n  return\n}"),
+        written(&[Rule::TypeOperand1], "func @f(%a: i32) {\nb:\n  %c = add.i32 %a\n  return\n}"),
+        written(&[Rule::TypeOperand1], "func @f(%a: i32) {\nb:\n  return %a\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: i64) {\nb:\n  %c = add.i32 %a, %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: i64) {\nb:\n  %c = sextend.i64 %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: i32) {\nb:\n  %c = wrap.i32 %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: i16) {\nb:\n  %c = float_from_sint.f32 %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: i32) {\nb:\n  %c = sint_from_float.i32 %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: f64) {\nb:\n  %c = bitcast.i32 %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: f64) {\nb:\n  %c = select.f64 %a, %a, %a\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: i64) {\nb:\n  switch %a, [], default b2\nb2:\n  return\n}"),
+        written(&[Rule::TypeOperand2], "func @f(%a: f32) {\nb:\n  br_if %a, b2, b2\nb2:\n  return\n}"),
+        written(
+            &[Rule::SsaDom1, Rule::TypeOperand2],
+            "func @f(%a: i64) {\nb:\n  call @f(%c)\n  %c = const.i32 1\n  return\n}",
+        ),
+        broken(&[Rule::SsaOne2, Rule::TypeResult1], |f| f.inst_mut(inst(1)).results.clear()),
+        broken(&[Rule::TypeOperand2, Rule::TypeResult2], |f| f.value_mut(value(7)).ty = Type::I64),
+        changed(&[Rule::Imm1], 0, |i| i.imm = Imm::None),
+        changed(&[Rule::Imm1], 1, |i| i.imm = Imm::Bits(1)),
+        changed(&[Rule::Imm2], 0, |i| i.imm = Imm::Bits(1 << 32)),
+        changed(&[Rule::Imm3], 5, |i| i.imm = Imm::Address(Memory::new(9), 0)),
+        changed(&[Rule::Imm3], 3, |i| i.imm = Imm::Func(Func::new(9))),
+        changed(&[Rule::Imm3], 6, |i| i.imm = Imm::Indirect(Sig::new(99), Table::new(0))),
+        changed(&[Rule::Imm3], 7, |i| i.imm = Imm::Global(Global::new(9))),
+        changed(&[Rule::Imm4, Rule::Imm5], 7, |i| i.imm = Imm::Global(Global::new(0))),
+    ]
+}
+
+fn all_cases() -> Vec<Case> {
+    [module_cases(), structure_cases(), value_cases(), inst_cases()].into_iter().flatten().collect()
+}
+
+#[test]
+fn the_good_module_is_good() {
+    let findings = verify_module(&parse(GOOD));
+    assert!(findings.is_empty(), "{}", findings[0]);
+}
+
+#[test]
+fn each_case_breaks_its_rules_and_no_other() {
+    let mut wrong = Vec::new();
+    for (index, (expected, module)) in all_cases().iter().enumerate() {
+        let expected: BTreeSet<Rule> = expected.iter().copied().collect();
+        let findings = verify_module(module);
+        let found: BTreeSet<Rule> = findings.iter().map(Finding::rule).collect();
+        if found != expected {
+            let findings: Vec<String> = findings.iter().map(|f| f.to_string()).collect();
+            wrong.push(format!("case {index}, for {expected:?}:\n{}", findings.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_rule_has_a_case_and_a_line_in_the_header() {
+    let header = include_str!("mod.rs");
+    let covered: BTreeSet<Rule> = all_cases().iter().flat_map(|(rules, _)| rules.iter().copied()).collect();
+    let mut ids = BTreeSet::new();
+    for rule in Rule::ALL {
+        assert!(covered.contains(rule), "{rule} has no failing input");
+        let line = format!("//! | {} | {} |\n", rule.id(), rule.meaning());
+        assert!(header.contains(&line), "the header lacks {line}");
+        assert!(ids.insert(rule.id()), "{rule} has the id of another rule");
+    }
+    assert_eq!(header.matches("\n//! | ").count(), Rule::ALL.len() + 1, "the header has a line for no rule");
+}
+
+#[test]
+fn findings_are_sorted_and_show_their_instruction() {
+    let mut module = parse(GOOD);
+    f(&mut module).rewrite_terminator(inst(9), |i| i.args[0] = value(6));
+    f(&mut module).rewrite_terminator(inst(1), |i| i.args[0] = value(1));
+    let findings = verify_module(&module);
+    let shown: Vec<String> = findings.iter().map(|f| f.to_string()).collect();
+    let expected = [
+        "TYPE-OPERAND-2 in @f at inst1: %b is i64 where i32 belongs\n    %s = add.i32 %b, %c",
+        "SSA-DOM-1 in @f at inst9: %y is used here, but defined where not every path passes\n    return %y",
+    ];
+    assert_eq!(shown, expected);
+    assert_eq!(findings[0].entity(), Entity::Inst(inst(1)));
+    assert_eq!(findings[0].function(), Some("f"));
+    assert_eq!(verify_module(&module), findings, "the order does not vary");
+}
+
+#[test]
+fn unreachable_code_keeps_every_rule_but_dominance() {
+    let text = "func @f(%a: i32) -> i32 {\nentry:\n  return %a\nlost:\n  %x = add.i32 %y, %a\n  jump more\n\
+                more:\n  %y = const.i32 1\n  jump lost\n}\n";
+    assert_eq!(rules(&parse(text)), []);
+    let used = text.replace("return %a", "return %y");
+    assert_eq!(rules(&parse(&used)), [Rule::SsaDom1], "unreachable code defines nothing for reachable code");
+    let mistyped = text.replace("%y = const.i32", "%y = const.i64");
+    assert_eq!(rules(&parse(&mistyped)), [Rule::TypeOperand2]);
+}
+
+/// Each instruction of the good function gives a place to damage; damage must never make the verifier
+/// panic, whatever else was damaged before.
+#[test]
+fn no_damage_makes_the_verifier_panic() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut draw = move |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    let mut found = 0;
+    for _ in 0..3000 {
+        let mut module = parse(GOOD);
+        for _ in 0..1 + draw(3) {
+            damage_at_random(&mut module, &mut draw);
+        }
+        found += usize::from(!verify_module(&module).is_empty());
+    }
+    assert!(found > 2500, "most damage is found: {found} of 3000");
+}
+
+fn damage_at_random(module: &mut Module, draw: &mut impl FnMut(u64) -> u64) {
+    let opcode = Opcode::ALL[draw(Opcode::ALL.len() as u64) as usize];
+    let ty = Type::ALL[draw(6) as usize];
+    let imms = [
+        Imm::None,
+        Imm::Bits(u64::MAX),
+        Imm::Address(Memory::new(3), 1),
+        Imm::Memory(Memory::new(0)),
+        Imm::Global(Global::new(2)),
+        Imm::Func(Func::new(7)),
+        Imm::Indirect(Sig::new(9), Table::new(0)),
+    ];
+    let imm = imms[draw(imms.len() as u64) as usize];
+    let (id, other) = (inst(draw(10) as u32), Some(inst(draw(12) as u32)));
+    let (target, operand) = (block(draw(6) as u32), value(draw(12) as u32));
+    let at = draw(12);
+    if at == 11 {
+        module.funcs.push(FuncDecl { name: "stray".into(), sig: Sig::new(9), import: None });
+    }
+    let f = f(module);
+    match at {
+        0 => f.inst_mut(id).opcode = opcode,
+        1 => f.inst_mut(id).ty = ty,
+        2 => f.inst_mut(id).imm = imm,
+        3 => f.inst_mut(id).args.push(operand),
+        4 => f.inst_mut(id).results.push(operand),
+        5 => f.inst_mut(id).targets.push(Target::new(target, &[operand])),
+        6 => f.inst_mut(id).targets.clear(),
+        7 => f.node_mut(id).next = other,
+        8 => f.node_mut(id).block = target,
+        9 => f.layout.swap(0, draw(4) as usize),
+        10 => {
+            f.values.remove(value(draw(9) as u32));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn large_functions_take_near_linear_time() {
+    // Quadratic work on any of these would take minutes.
+    let count = 100_000;
+    let params: Vec<String> = (0..count).map(|i| format!("%p{i}: i32")).collect();
+    let args: Vec<String> = (0..count).map(|i| format!("%p{i}")).collect();
+    let targets = vec!["exit(%p0)"; count].join(", ");
+    let wide = format!(
+        "func @wide({}) -> i32 {{\nentry:\n  jump wide({})\nwide({}):\n  switch %p1, [{targets}], default exit(%p0)\n\
+         exit(%x: i32):\n  return %x\n}}\n",
+        params.join(", "),
+        args.join(", "),
+        params.join(", ").replace("%p", "%q"),
+    );
+    let module = parse(&wide);
+    assert_eq!(rules(&module), []);
+    let mut long = String::from("func @long(%v: i32) -> i32 {\nentry:\n  %x0 = add.i32 %v, %v\n");
+    for i in 1..count {
+        long += &format!("  %x{i} = add.i32 %x{}, %x0\n", i - 1);
+    }
+    long += &format!("  return %x{}\n}}\n", count - 1);
+    assert_eq!(rules(&parse(&long)), []);
+    // Every argument of the switch is wrong: a finding for each, none of which prints the whole.
+    let mut wrong = module;
+    let body = wrong.bodies[Func::new(0)].as_mut().expect("wide has a body");
+    let switch = body.terminator(block(1));
+    body.rewrite_terminator(switch, |i| i.targets.iter_mut().for_each(|t| t.args.clear()));
+    let findings = verify_function(&wrong, wrong.body(Func::new(0)).expect("wide has a body"));
+    assert_eq!(findings.len(), count + 1);
+    assert!(findings.iter().all(|f| f.printed_inst().is_some_and(|i| i.len() < 220)));
+}

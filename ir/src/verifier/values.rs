@@ -1,0 +1,118 @@
+//! Rules about values: one definition, exact uses, dominance.
+
+use super::rules::Rule;
+use super::structure::Layout;
+use super::{Entity, Report};
+use crate::cfg::Cfg;
+use crate::dom::DomTree;
+use crate::entity::{Block, Inst, Value};
+use crate::function::ValueDef;
+use cranelift_entity::EntityRef;
+use fixedbitset::FixedBitSet;
+
+/// The values that are defined exactly once, where their record says: by id.
+pub(super) type Definitions = FixedBitSet;
+
+/// Checks that every value has one definition, the recorded one.
+pub(super) fn check_definitions(report: &mut Report<'_>, layout: &Layout) -> Definitions {
+    let function = report.function;
+    let mut defined = FixedBitSet::with_capacity(function.value_bound());
+    for &block in &layout.blocks {
+        for (index, &value) in function.block_params(block).iter().enumerate() {
+            check_definition(report, &mut defined, value, ValueDef::Param(block, index as u32));
+        }
+    }
+    for &(inst, _) in &layout.insts {
+        for (index, &value) in function.inst(inst).results.iter().enumerate() {
+            check_definition(report, &mut defined, value, ValueDef::Result(inst, index as u32));
+        }
+    }
+    for value in function.values.keys().filter(|v| !defined.contains(v.index())) {
+        report.add(Rule::SsaOne2, Entity::Value(value), "nothing defines the value");
+    }
+    defined
+}
+
+fn check_definition(report: &mut Report<'_>, defined: &mut Definitions, value: Value, place: ValueDef) {
+    let recorded = report.function.values.get(value).map(|d| d.def);
+    if recorded == Some(place) && !defined.put(value.index()) {
+        return;
+    }
+    let entity = match place {
+        ValueDef::Param(block, _) => Entity::Block(block),
+        ValueDef::Result(inst, _) => Entity::Inst(inst),
+    };
+    let name = report.value_name(value);
+    let elsewhere = match recorded {
+        Some(ValueDef::Param(block, index)) => format!("parameter {index} of {block}"),
+        Some(ValueDef::Result(inst, index)) => format!("result {index} of {inst}"),
+        None => "not a value of the function".to_owned(),
+    };
+    report.add(Rule::SsaOne1, entity, format!("{name} is defined here, but recorded as {elsewhere}"));
+}
+
+/// Checks that operands exist, and that the lists of users hold exactly what uses there are.
+pub(super) fn check_uses(report: &mut Report<'_>, layout: &Layout) {
+    let function = report.function;
+    let mut uses: Vec<(Value, Inst)> = Vec::new();
+    for &(inst, _) in &layout.insts {
+        for value in function.inst(inst).operands() {
+            if function.has_value(value) {
+                uses.push((value, inst));
+            } else {
+                report.inst(Rule::SsaDef1, inst, format!("{value} is not a value of the function"));
+            }
+        }
+    }
+    uses.sort_unstable();
+    let mut rest = uses.as_slice();
+    for value in function.values.keys() {
+        let count = rest.iter().take_while(|(v, _)| *v == value).count();
+        let (expected, after) = rest.split_at(count);
+        rest = after;
+        let mut listed = function.users(value).to_vec();
+        listed.sort_unstable();
+        if !listed.iter().eq(expected.iter().map(|(_, i)| i)) {
+            let (listed, name) = (listed.len(), report.value_name(value));
+            let message = format!("{name} lists {listed} uses that differ from the {count} there are");
+            report.add(Rule::UseList1, Entity::Value(value), message);
+        }
+    }
+}
+
+/// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition have their
+/// finding already.
+pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definitions: &Definitions) {
+    let function = report.function;
+    let cfg = Cfg::new(function);
+    let tree = DomTree::new(function, &cfg);
+    for (at, &(inst, block)) in layout.insts.iter().enumerate() {
+        if !cfg.is_reachable(block) {
+            continue;
+        }
+        let mut reported: Vec<Value> = Vec::new();
+        for value in function.inst(inst).operands().filter(|v| definitions.contains(v.index())) {
+            if !is_available(report, layout, &tree, value, at as u32, block) {
+                reported.push(value);
+            }
+        }
+        // A switch may use one value 10^5 times: one finding is enough.
+        reported.sort_unstable();
+        reported.dedup();
+        for value in reported {
+            let name = report.value_name(value);
+            report.inst(Rule::SsaDom1, inst, format!("{name} is used here, but defined where not every path passes"));
+        }
+    }
+}
+
+fn is_available(report: &Report<'_>, layout: &Layout, tree: &DomTree, value: Value, at: u32, block: Block) -> bool {
+    match report.function.value_def(value) {
+        ValueDef::Param(defined_in, _) => tree.dominates(defined_in, block),
+        ValueDef::Result(inst, _) => {
+            let position = layout.position(inst).expect("a defined value is defined by an instruction in place");
+            let defined_in = layout.insts[position as usize].1;
+            if defined_in == block { position < at } else { tree.dominates(defined_in, block) }
+        }
+    }
+}
