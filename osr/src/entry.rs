@@ -1,0 +1,133 @@
+//! One entry: for one source point and one landing point.
+
+use crate::derive::{Deriver, Expr};
+use crate::keep::kept_values;
+use crate::level::Level;
+use crate::reason::{Obstacle, Reason};
+use crate::source::SourcePoint;
+use ir::mapping::{Assign, Entry, Operand, Step};
+use ir::{Point, Type, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation code.
+pub(crate) type Cost = (usize, usize, usize);
+
+/// The entry from the source point to `target` that provides exactly `needed`.
+///
+/// # Errors
+/// What stands in the way, when there is none at this level.
+pub(crate) fn build(
+    deriver: &mut Deriver<'_, '_>,
+    here: &SourcePoint,
+    target: Point,
+    needed: &[Value],
+) -> Result<Entry, Obstacle> {
+    let mut results: Vec<u32> = Vec::with_capacity(needed.len());
+    let mut lost: Vec<Value> = Vec::new();
+    let mut obstacle = None;
+    for &value in needed {
+        match deriver.derive(here, value) {
+            Ok(expr) => results.push(expr),
+            Err(why) => {
+                lost.push(value);
+                obstacle.get_or_insert(why);
+            }
+        }
+    }
+    if let Some(why) = obstacle {
+        if deriver.level < Level::Avail {
+            return Err(why);
+        }
+        let Some(kept) = kept_values(deriver, here, &lost) else { return Err(unkeepable(deriver, here, &lost, why)) };
+        deriver.restart();
+        kept.iter().for_each(|v| deriver.keep(*v));
+        let rebuilt: Result<Vec<u32>, Obstacle> = needed.iter().map(|v| deriver.derive(here, *v)).collect();
+        let entry = rebuilt.map(|results| assemble(deriver, here, target, needed, &results));
+        // What was derived from kept values must not be met by the next landing point.
+        deriver.restart();
+        return entry;
+    }
+    let entry = assemble(deriver, here, target, needed, &results);
+    if deriver.level == Level::Empty && !entry.is_empty() {
+        return Err(Obstacle::new(Reason::NotLive));
+    }
+    Ok(entry)
+}
+
+/// The first of the lost values that cannot be derived whatever is kept.
+fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value], first: Obstacle) -> Obstacle {
+    for value in lost {
+        if kept_values(deriver, here, std::slice::from_ref(value)).is_none()
+            && let Err(why) = deriver.derive(here, *value)
+        {
+            return why;
+        }
+    }
+    first
+}
+
+/// What an entry costs at its source point.
+pub(crate) fn cost(entry: &Entry, arguments: &[Value]) -> Cost {
+    let kept_args = entry.kept.iter().filter(|v| arguments.contains(v)).count();
+    (entry.kept.len() - kept_args, kept_args, entry.size())
+}
+
+fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, target: Point, needed: &[Value], results: &[u32]) -> Entry {
+    let mut emitter = Emitter { deriver, done: BTreeMap::new(), steps: Vec::new(), requires: BTreeSet::new() };
+    let assigns =
+        needed.iter().zip(results).map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) }).collect();
+    let Emitter { steps, requires, .. } = emitter;
+    let kept = requires.iter().copied().filter(|v| !here.is_live(*v)).collect();
+    Entry { target, steps, assigns, requires: requires.into_iter().collect(), kept }
+}
+
+/// Turns expressions into steps, each once.
+struct Emitter<'a, 'b, 'v> {
+    deriver: &'a Deriver<'b, 'v>,
+    done: BTreeMap<u32, Operand>,
+    steps: Vec<Step>,
+    requires: BTreeSet<Value>,
+}
+
+impl Emitter<'_, '_, '_> {
+    fn emit(&mut self, root: u32) -> Operand {
+        let mut stack = vec![root];
+        while let Some(&expr) = stack.last() {
+            if self.done.contains_key(&expr) {
+                stack.pop();
+                continue;
+            }
+            match &self.deriver.exprs[expr as usize] {
+                Expr::Source(value) => {
+                    self.requires.insert(*value);
+                    self.done.insert(expr, Operand::Source(*value));
+                }
+                Expr::Op { args, .. } => match args.iter().find(|a| !self.done.contains_key(a)) {
+                    Some(first) => stack.push(*first),
+                    None => {
+                        let step = self.step(expr);
+                        self.steps.push(step);
+                        self.done.insert(expr, Operand::Step(self.steps.len() as u32 - 1));
+                    }
+                },
+            }
+        }
+        self.done[&root]
+    }
+
+    fn step(&self, expr: u32) -> Step {
+        let Expr::Op { inst, in_source, args } = &self.deriver.exprs[expr as usize] else {
+            unreachable!("only operations become steps")
+        };
+        let f = if *in_source { self.deriver.p.f } else { self.deriver.q.f };
+        let data = f.inst(*inst);
+        let operand_ty: Type = data.args.first().map_or(data.ty, |v| f.value_type(*v));
+        Step {
+            opcode: data.opcode,
+            ty: data.ty,
+            operand_ty,
+            bits: data.constant().unwrap_or(0),
+            args: args.iter().map(|a| self.done[a]).collect(),
+        }
+    }
+}

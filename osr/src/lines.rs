@@ -1,0 +1,108 @@
+//! Straight lines between bounding anchors.
+//!
+//! An *anchor* of two versions is an instruction present in both and moved nowhere between them. A
+//! bounding anchor is an anchor that is a terminator, has an effect, or may trap. From any point, control
+//! runs straight on to the next bounding anchor, through jumps that are none: jumps of blocks that only
+//! this version has, or that the other version merged away. All points of both versions from which the
+//! next bounding anchor is the same lie in one *gap*.
+
+use cranelift_entity::SecondaryMap;
+use fixedbitset::FixedBitSet;
+use ir::cfg::Cfg;
+use ir::{Block, Function, Inst, Opcode, Point};
+use smallvec::SmallVec;
+
+/// Jumps followed before a line is given up. Blocks that only one version has come in chains of two or
+/// three; the limit keeps the cost linear whatever a pass makes.
+const MAX_CROSSINGS: usize = 64;
+
+/// Where a line ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LineEnd {
+    /// The bounding anchor.
+    pub(crate) anchor: Inst,
+    /// The jumps on the way, in order.
+    pub(crate) jumps: SmallVec<[Inst; 2]>,
+    /// Whether one of the jumps leads to a block with other predecessors.
+    pub(crate) joins: bool,
+}
+
+/// The lines of one version.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// The next bounding anchor at or after an instruction in its own block.
+    next_in_block: SecondaryMap<Inst, Option<Inst>>,
+    /// Where the line goes that leaves a block by a jump that is no anchor.
+    tails: SecondaryMap<Block, Option<LineEnd>>,
+    /// The points before each bounding anchor that may be landed at, in the order they are passed.
+    landings: SecondaryMap<Inst, Vec<Point>>,
+}
+
+impl Lines {
+    /// Computes the lines of a version. Cost: linear in its instructions.
+    pub(crate) fn new(f: &Function, cfg: &Cfg, anchors: &FixedBitSet) -> Lines {
+        let mut lines =
+            Lines { next_in_block: SecondaryMap::new(), tails: SecondaryMap::new(), landings: SecondaryMap::new() };
+        for &block in cfg.rpo() {
+            lines.scan_block(f, anchors, block);
+        }
+        for &block in cfg.rpo() {
+            lines.tails[block] = lines.follow(f, block);
+        }
+        for &block in cfg.rpo() {
+            for inst in f.block_insts(block) {
+                if let Some(end) = lines.end(f, inst)
+                    && !end.joins
+                {
+                    lines.landings[end.anchor].push(Point::before(inst));
+                }
+            }
+        }
+        lines
+    }
+
+    fn scan_block(&mut self, f: &Function, anchors: &FixedBitSet, block: Block) {
+        let mut next = None;
+        let mut at = Some(f.terminator(block));
+        while let Some(inst) = at {
+            if anchors.contains(inst.as_u32() as usize) {
+                next = Some(inst);
+            }
+            self.next_in_block[inst] = next;
+            at = f.prev_inst(inst);
+        }
+    }
+
+    fn follow(&self, f: &Function, block: Block) -> Option<LineEnd> {
+        let mut end = LineEnd { anchor: f.terminator(block), jumps: SmallVec::new(), joins: false };
+        let mut block = block;
+        loop {
+            let jump = f.terminator(block);
+            let is_anchor = self.next_in_block[jump].is_some();
+            if is_anchor || f.inst(jump).opcode != Opcode::Jump || end.jumps.len() == MAX_CROSSINGS {
+                return None;
+            }
+            end.jumps.push(jump);
+            block = f.successors(block)[0].block;
+            end.joins |= f.predecessors(block).len() > 1;
+            if let Some(anchor) = self.next_in_block[f.first_inst(block)] {
+                end.anchor = anchor;
+                return Some(end);
+            }
+        }
+    }
+
+    /// The end of the line from the point before an instruction; `None` when it meets no anchor, or the
+    /// block is unreachable.
+    pub(crate) fn end(&self, f: &Function, inst: Inst) -> Option<LineEnd> {
+        match self.next_in_block[inst] {
+            Some(anchor) => Some(LineEnd { anchor, jumps: SmallVec::new(), joins: false }),
+            None => self.tails[f.inst_block(inst)].clone(),
+        }
+    }
+
+    /// The points from which control runs straight to this anchor, in order.
+    pub(crate) fn landings(&self, anchor: Inst) -> &[Point] {
+        &self.landings[anchor]
+    }
+}

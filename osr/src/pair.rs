@@ -1,0 +1,141 @@
+//! Two versions of a function and what is known about them together.
+
+use crate::facts::{Era, Facts};
+use crate::lines::Lines;
+use crate::traps::Traps;
+use cranelift_entity::SecondaryMap;
+use fixedbitset::FixedBitSet;
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::edit::{ActionLog, ReplayError};
+use ir::{Block, Function, Inst, Point, Value};
+use smallvec::SmallVec;
+
+/// The direction of a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Heading {
+    /// From the version before the log to the one after.
+    Forward,
+    /// From the version after the log to the one before.
+    Backward,
+}
+
+/// One of the two versions, with its analyses.
+#[derive(Debug)]
+pub(crate) struct Side<'v> {
+    pub(crate) f: &'v Function,
+    pub(crate) cfg: Cfg,
+    pub(crate) dom: DomTree,
+    pub(crate) lines: Lines,
+    pub(crate) era: Era,
+    /// For each id of a class, the values of this version whose chain leads to it.
+    holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
+}
+
+impl<'v> Side<'v> {
+    fn new(f: &'v Function, era: Era, facts: &Facts, anchors: &FixedBitSet) -> Side<'v> {
+        let cfg = Cfg::new(f);
+        let dom = DomTree::new(f, &cfg);
+        let lines = Lines::new(f, &cfg, anchors);
+        let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
+        for value in values(f) {
+            for id in facts.chain(value, era) {
+                holders[id].push(value);
+            }
+        }
+        Side { f, cfg, dom, lines, era, holders }
+    }
+
+    /// Whether a value is available at a point of this version.
+    pub(crate) fn available(&self, value: Value, point: Point) -> bool {
+        self.dom.available_at(self.f, value, point)
+    }
+}
+
+/// Every value of a version, in layout order.
+fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
+    f.blocks().flat_map(move |b| {
+        let results = f.block_insts(b).flat_map(move |i| f.inst(i).results.iter().copied());
+        f.block_params(b).iter().copied().chain(results)
+    })
+}
+
+/// Two versions of one function and the log that leads from one to the other, with everything about
+/// them that mappings in both directions and at every level need, computed once.
+#[derive(Debug)]
+pub struct VersionPair<'v> {
+    pub(crate) sides: [Side<'v>; 2],
+    pub(crate) facts: Facts,
+    pub(crate) anchors: FixedBitSet,
+    traps: [Traps; 2],
+}
+
+impl<'v> VersionPair<'v> {
+    /// Prepares two versions. Cost: near linear in their size and the log's.
+    ///
+    /// # Errors
+    /// When the log does not apply to `before`.
+    pub fn new(before: &'v Function, after: &'v Function, log: &ActionLog) -> Result<VersionPair<'v>, ReplayError> {
+        let facts = Facts::new(before, log)?;
+        let anchors = bounding_anchors(before, after, &facts);
+        let sides = [Side::new(before, Era::Before, &facts, &anchors), Side::new(after, Era::After, &facts, &anchors)];
+        let traps =
+            [Traps::new(&sides[1], &sides[0], &facts, &anchors), Traps::new(&sides[0], &sides[1], &facts, &anchors)];
+        Ok(VersionPair { sides, facts, anchors, traps })
+    }
+
+    /// The bounding anchors: instructions both versions have, moved nowhere between them, that are
+    /// terminators, have effects or may trap. Both versions execute the same ones in the same order.
+    pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.anchors.ones().map(|i| Inst::from_u32(i as u32))
+    }
+
+    /// The version transitions in this direction leave from.
+    pub(crate) fn source(&self, heading: Heading) -> &Side<'v> {
+        &self.sides[heading as usize]
+    }
+
+    /// The version transitions in this direction lead to.
+    pub(crate) fn target(&self, heading: Heading) -> &Side<'v> {
+        &self.sides[1 - heading as usize]
+    }
+
+    /// The instructions of the target version that must not be landed behind too early.
+    pub(crate) fn traps(&self, heading: Heading) -> &Traps {
+        &self.traps[1 - heading as usize]
+    }
+
+    /// Whether a block was proved never to run: it is unreachable, was removed as such, or the other
+    /// version kept it and cannot reach it.
+    pub(crate) fn is_unreachable(&self, heading: Heading, block: Block) -> bool {
+        let (p, q) = (self.source(heading), self.target(heading));
+        let removed = heading == Heading::Forward && self.facts.removed_blocks.contains(&block);
+        !p.cfg.is_reachable(block) || removed || (q.f.has_block(block) && !q.cfg.is_reachable(block))
+    }
+}
+
+/// The values of `p` that equal `value` of `q`, by usable links alone: the same id first, then the rest
+/// of the class, nearest first. Only some of them are available at the point in question.
+pub(crate) fn members(facts: &Facts, p: &Side<'_>, q: &Side<'_>, value: Value) -> SmallVec<[Value; 4]> {
+    let mut members: SmallVec<[Value; 4]> = SmallVec::new();
+    let mut ids = facts.chain(value, q.era);
+    ids.insert(0, value);
+    for id in ids {
+        if p.f.has_value(id) {
+            members.push(id);
+        }
+        members.extend(p.holders[id].iter().copied());
+    }
+    members
+}
+
+fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
+    let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
+    for inst in before.all_insts().filter(|i| after.has_inst(*i) && !facts.is_moved(*i)) {
+        let opcode = before.inst(inst).opcode;
+        if !opcode.is_effect_free() || before.may_trap(inst) || after.may_trap(inst) {
+            anchors.insert(inst.as_u32() as usize);
+        }
+    }
+    anchors
+}

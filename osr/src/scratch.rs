@@ -1,0 +1,34 @@
+//! Tables that are cleared in constant time.
+
+/// A map from small indices, cleared by advancing an epoch. Reused for every point of a function, so that
+/// the work at a point follows what is looked at and not the size of the function.
+#[derive(Debug)]
+pub(crate) struct Scratch<T> {
+    epoch: u32,
+    entries: Vec<(u32, T)>,
+}
+
+impl<T: Copy + Default> Scratch<T> {
+    pub(crate) fn new() -> Scratch<T> {
+        Scratch { epoch: 1, entries: Vec::new() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if self.epoch == u32::MAX {
+            self.entries.clear();
+            self.epoch = 0;
+        }
+        self.epoch += 1;
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<T> {
+        self.entries.get(index).filter(|(epoch, _)| *epoch == self.epoch).map(|(_, value)| *value)
+    }
+
+    pub(crate) fn set(&mut self, index: usize, value: T) {
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, (0, T::default()));
+        }
+        self.entries[index] = (self.epoch, value);
+    }
+}
