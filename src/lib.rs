@@ -1,2 +1,10 @@
-//! Osier: OSR mappings between any two versions of a function.
+//! Osier: an OSR-aware optimizing compiler middle-end.
+//!
+//! This is the library that authors of JITs depend on. It re-exports the crates it is made of and holds
+//! the [`driver`], the one place where they meet: loading a module, running a pipeline of passes over it
+//! with every step verified. The `osier` command is a thin layer above.
+
+pub mod driver;
+pub mod schema;
+
 pub use ir;

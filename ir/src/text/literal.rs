@@ -69,6 +69,30 @@ pub(super) fn is_nan(bits: u64, ty: Type) -> bool {
     }
 }
 
+/// The bits of a literal of a type, as the text form writes constants: `-7`, `0xff`, `2.5`, `-inf`,
+/// `nan:0x7fc00000`. `None` when the text is not one, or the type does not hold it.
+pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
+    if ty.is_int() {
+        return int_bits(text, ty);
+    }
+    match text {
+        "inf" => Some(infinity_bits(false, ty)),
+        "-inf" => Some(infinity_bits(true, ty)),
+        _ => match text.strip_prefix("nan:") {
+            Some(bits) => unsigned(bits, ty.mask()).filter(|b| is_nan(*b, ty)),
+            None => float_bits(text, ty),
+        },
+    }
+}
+
+/// The literal of a type with these bits, as the text form writes it: integers signed, floats as the
+/// shortest decimal that reads back as the same bits.
+pub fn print_literal(ty: Type, bits: u64) -> String {
+    let mut out = String::new();
+    write_literal(&mut out, ty, bits).expect("writing to a string cannot fail");
+    out
+}
+
 /// Writes the literal of a type with these bits: integers signed, floats as the shortest decimal that
 /// reads back as the same bits. Bits outside the type, which the verifier refuses, are shown as they are.
 pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fmt::Result {
@@ -84,5 +108,30 @@ pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fm
         // `Debug` writes `inf`, `-inf`, `-0.0` and `1e16` as the grammar does.
         Type::F32 => write!(out, "{:?}", f32::from_bits(bits as u32)),
         Type::F64 => write!(out, "{:?}", f64::from_bits(bits)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        let bits = [0, 1, 0x7f, 0x80, 0xff, 0x7fc0_0001, 0xff80_0000, 0x7f80_0000, 0x8000_0000, 0x7ff0_0000_0000_0000];
+        for ty in Type::ALL {
+            for bits in bits.into_iter().filter(|b| b & !ty.mask() == 0) {
+                assert_eq!(parse_literal(&print_literal(ty, bits), ty), Some(bits), "{ty} {bits:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_type_does_not_hold_is_refused() {
+        for (text, ty) in [("256", Type::I8), ("-129", Type::I8), ("1.5", Type::I32), ("nan:0x1", Type::F32)] {
+            assert_eq!(parse_literal(text, ty), None, "{text} {ty}");
+        }
+        for text in ["", "-", "0x", "nan", "+1", "1e999", " 1"] {
+            assert!(Type::ALL.iter().all(|ty| parse_literal(text, *ty).is_none()), "{text:?}");
+        }
     }
 }

@@ -20,6 +20,7 @@ mod parse;
 mod print;
 
 pub use error::{MAX_ERRORS, ParseError};
+pub use literal::{parse_literal, print_literal};
 pub use print::{FunctionText, print_function, print_inst, print_module};
 
 use crate::entity::{Func, Inst};

@@ -1,0 +1,45 @@
+//! The commands.
+//!
+//! Results go to standard output, diagnostics and progress to standard error. The exit status is 0 when
+//! all is well, 1 when the program failed, 2 for bad usage or bad input (clap's own errors included). A
+//! bug in Osier panics and says so.
+
+mod failure;
+mod input;
+mod output;
+mod run;
+mod stopwatch;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// An OSR-aware optimizing compiler middle-end.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = AFTER_HELP, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+FILE is .wasm, .wat or .oir; with another name its contents decide, and - is standard input.
+Exit status: 0 all is well; 1 the program failed; 2 bad usage or bad input.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program
+    Run(run::Args),
+}
+
+impl Cli {
+    /// Runs the command; tells people what went wrong.
+    pub(crate) fn run(self) -> ExitCode {
+        let outcome = match self.command {
+            Command::Run(args) => run::run(args),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.tell(),
+        }
+    }
+}

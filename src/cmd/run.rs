@@ -1,0 +1,187 @@
+//! `osier run`.
+
+use super::failure::{Failure, print};
+use super::input;
+use super::output::Output;
+use super::stopwatch::Stopwatch;
+use clap::ValueEnum;
+use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::text::{parse_literal, print_literal};
+use ir::{Func, Module};
+use osier::driver::{Pipeline, Step, Vigilance, optimize};
+use osier::schema::{RunSeconds, RunStats, SCHEMA};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What executes the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Engine {
+    /// The interpreter
+    Interp,
+    /// Native code (not in this build)
+    Jit,
+    /// The interpreter, then native code (not in this build)
+    Tiered,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The program
+    file: PathBuf,
+    /// Call this function and print its results, one a line, instead of running the program's _start
+    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
+    invoke: Option<Vec<String>>,
+    /// What executes the program
+    #[arg(long, value_enum, default_value_t = Engine::Interp)]
+    engine: Engine,
+    /// Optimize first: a pipeline, or passes with commas between them
+    #[arg(long, value_name = "P")]
+    pipeline: Option<Pipeline>,
+    /// Write figures about the run as JSON to a file, or to standard error
+    #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
+    stats: Option<Option<PathBuf>>,
+    /// Stop after this many instructions [default: never]
+    #[arg(long, value_name = "N")]
+    fuel: Option<u64>,
+    /// Pages of 64 KiB all memories together may have
+    #[arg(long, value_name = "N", default_value_t = Limits::default().memory_pages)]
+    max_memory_pages: u32,
+    /// Activations that may exist at once
+    #[arg(long, value_name = "N", default_value_t = Limits::default().call_depth)]
+    max_call_depth: u32,
+    /// The arguments of the program
+    #[arg(last = true, value_name = "PROGRAM ARGS")]
+    program_args: Vec<OsString>,
+}
+
+impl Args {
+    fn limits(&self) -> Limits {
+        Limits {
+            fuel: self.fuel.unwrap_or(u64::MAX),
+            memory_pages: self.max_memory_pages,
+            call_depth: self.max_call_depth,
+            ..Limits::default()
+        }
+    }
+}
+
+/// A call of a function, ready to be made.
+struct Call {
+    func: Func,
+    args: Vec<u64>,
+    prints_results: bool,
+}
+
+/// Runs a program.
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    if args.engine != Engine::Interp {
+        return Err(Failure::input("native code is not available in this build: use --engine interp"));
+    }
+    let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
+    let module = loaded(&args, &mut stats.seconds)?;
+    let call = called(&module, args.invoke.as_deref())?;
+    let outcome = execute(&args, &module, &call, &mut stats)?;
+    let told = told(&module, &call, &outcome);
+    // Figures are of interest above all when the program failed: they come before the failure ends us.
+    if let Some(out) = &args.stats {
+        write_stats(out.clone(), &stats)?;
+    }
+    told
+}
+
+/// The module, optimized if that is asked for.
+fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
+    let started = Instant::now();
+    let module = input::load(&args.file)?.module;
+    seconds.import = started.elapsed().as_secs_f64();
+    let Some(pipeline) = &args.pipeline else { return Ok(module) };
+    let mut stopwatch = Stopwatch::new();
+    let optimized = optimize(&module, pipeline, Vigilance::On, &mut stopwatch);
+    seconds.optimize = Some(stopwatch.seconds(Step::Optimize));
+    seconds.replay = Some(stopwatch.seconds(Step::Replay));
+    Ok(optimized.module)
+}
+
+/// The function to call and its arguments.
+fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
+    let Some((name, texts)) = invoke.and_then(<[String]>::split_first) else {
+        let entry = ["_start", "main"].into_iter().find_map(|name| module.lookup(name));
+        let func = entry.ok_or_else(|| no_function("the program has no _start; use --invoke", module))?;
+        if !module.signature(func).params.is_empty() {
+            return Err(Failure::input("main takes arguments; use --invoke main ARG..."));
+        }
+        return Ok(Call { func, args: Vec::new(), prints_results: false });
+    };
+    let func = module.lookup(name.strip_prefix('@').unwrap_or(name));
+    let func = func.ok_or_else(|| no_function(&format!("no function {name:?}"), module))?;
+    let signature = module.signature(func);
+    if signature.params.len() != texts.len() {
+        let (wants, given) = (signature.params.len(), texts.len());
+        return Err(Failure::input(format!("{name} {signature} takes {wants} arguments, {given} are given")));
+    }
+    let literal = |(text, ty): (&String, &ir::Type)| {
+        parse_literal(text, *ty).ok_or_else(|| Failure::input(format!("{text:?} is no {ty}, which {name} takes")))
+    };
+    let args = texts.iter().zip(&signature.params).map(literal).collect::<Result<_, _>>()?;
+    Ok(Call { func, args, prints_results: true })
+}
+
+/// Says what there is to call.
+fn no_function(what: &str, module: &Module) -> Failure {
+    const SHOWN: usize = 20;
+    let mut names: Vec<&str> = module.exports.iter().map(|e| &*e.name).collect();
+    if names.is_empty() {
+        names = module.defined().map(|(_, body)| body.name()).collect();
+    }
+    let more = if names.len() > SHOWN { ", ..." } else { "" };
+    names.truncate(SHOWN);
+    match names.as_slice() {
+        [] => Failure::input(format!("{what} (the module has no functions)")),
+        names => Failure::input(format!("{what} (there are {}{more})", names.join(", "))),
+    }
+}
+
+/// Instantiates the module and makes the call.
+fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> Result<Outcome, Failure> {
+    let started = Instant::now();
+    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let machine = Machine::with_options(&Program::new(module), args.limits(), options);
+    let mut machine = machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
+    let mut host = NoHost;
+    let mut outcome = Outcome::Returned(Vec::new());
+    if let Some(start) = machine.start_function() {
+        outcome = machine.invoke(start, &[], &mut host, &mut NoObserver);
+    }
+    if outcome.returned().is_some() {
+        outcome = machine.invoke(call.func, &call.args, &mut host, &mut NoObserver);
+    }
+    stats.instructions = args.limits().fuel - machine.fuel();
+    stats.seconds.execute = started.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// Prints results, or says how the program failed.
+fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> {
+    match outcome {
+        Outcome::Returned(values) if call.prints_results => {
+            let types = &module.signature(call.func).results;
+            let lines = values.iter().zip(types).map(|(bits, ty)| format!("{}\n", print_literal(*ty, *bits)));
+            Output::Stdout.write(&lines.collect::<String>())
+        }
+        Outcome::Returned(_) | Outcome::Exited(0) => Ok(()),
+        Outcome::Exited(status) => Err(Failure::Program(format!("the program exited with status {status}"))),
+        other => Err(Failure::Program(other.to_string())),
+    }
+}
+
+fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(stats).expect("figures have a JSON form");
+    match out {
+        Some(path) => Output::File(path).write(&(json + "\n")),
+        None => {
+            print(&json);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Where the time goes. The library reads no clock; it says what it begins, and this listens.
+
+use osier::driver::{Observer, Step};
+use std::time::Instant;
+
+/// The time spent in each kind of step so far.
+#[derive(Debug)]
+pub(super) struct Stopwatch {
+    since: Instant,
+    step: Option<Step>,
+    seconds: [f64; Step::ALL.len()],
+}
+
+impl Stopwatch {
+    /// A stopwatch that counts nothing until a step begins.
+    pub(super) fn new() -> Stopwatch {
+        Stopwatch { since: Instant::now(), step: None, seconds: [0.0; Step::ALL.len()] }
+    }
+
+    /// The seconds spent in steps of this kind that have ended.
+    pub(super) fn seconds(&self, step: Step) -> f64 {
+        self.seconds[step as usize]
+    }
+}
+
+impl Observer for Stopwatch {
+    fn begin(&mut self, step: Option<Step>) {
+        let now = Instant::now();
+        if let Some(step) = self.step {
+            self.seconds[step as usize] += now.duration_since(self.since).as_secs_f64();
+        }
+        self.since = now;
+        self.step = step;
+    }
+}

@@ -1,0 +1,126 @@
+//! Where the crates meet: loading modules and running pipelines over them.
+//!
+//! After each pass on each function the driver verifies the version it made and replays its log. Neither
+//! should ever find anything; if one does, that is a bug in a pass or in the editor, and the driver
+//! panics naming pass and function rather than go on with a version nobody vouches for.
+
+mod load;
+mod pipeline;
+
+pub use load::{Format, LoadError, load};
+pub use pipeline::{Pipeline, UnknownPass};
+
+use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
+use ir::verifier::verify_function;
+use ir::{Func, Function, Module};
+use std::collections::BTreeMap;
+
+/// What the driver spends time on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Running a pass.
+    Optimize,
+    /// Verifying a version and replaying a log.
+    Replay,
+    /// Making mappings.
+    Map,
+}
+
+impl Step {
+    /// Every kind of step.
+    pub const ALL: [Step; 3] = [Step::Optimize, Step::Replay, Step::Map];
+}
+
+/// Told what the driver begins, so that an embedder may take times: the library reads no clock.
+pub trait Observer {
+    /// A step begins, and whatever was under way has ended; `None` when nothing begins.
+    fn begin(&mut self, step: Option<Step>);
+}
+
+/// An observer that does not look.
+#[derive(Clone, Copy, Debug)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn begin(&mut self, _step: Option<Step>) {}
+}
+
+/// Whether versions are verified and logs replayed after each pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Vigilance {
+    /// They are. What the command, tests and the fuzzer use.
+    #[default]
+    On,
+    /// They are not: for benchmarks of the passes alone.
+    Off,
+}
+
+/// A version, and every action that leads to it from the version it was derived from.
+#[derive(Clone, Debug)]
+pub struct Derived {
+    /// The version.
+    pub function: Function,
+    /// The actions of all passes, in order.
+    pub log: ActionLog,
+}
+
+/// Runs a pipeline over one function of a module. The version given stays as it is.
+///
+/// # Panics
+/// When a pass asks for an illegal edit, makes a version that is not well-formed, or its log does not
+/// replay to that version: bugs, all of them. The message names pass and function.
+pub fn derive(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    vigilance: Vigilance,
+    observer: &mut dyn Observer,
+) -> Derived {
+    let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
+    for pass in pipeline.passes() {
+        observer.begin(Some(Step::Optimize));
+        let applied = apply(&derived.function, *pass, &mut Fuel::UNLIMITED.clone());
+        if vigilance == Vigilance::On {
+            observer.begin(Some(Step::Replay));
+            check_pass(module, *pass, &derived.function, &applied.log, &applied.function);
+        }
+        derived.function = applied.function;
+        derived.log.extend(applied.log);
+    }
+    observer.begin(None);
+    derived
+}
+
+/// Panics when a pass did not do what its log says, or broke a rule of well-formedness.
+fn check_pass(module: &Module, pass: &dyn Pass, before: &Function, log: &ActionLog, after: &Function) {
+    let bug = |what: String| -> ! { panic!("bug in pass {} on @{}: {what}", pass.name(), before.name()) };
+    if let Err(error) = check_replay(before, log, after) {
+        bug(format!("its log does not replay: {error}"));
+    }
+    if let Some(finding) = verify_function(module, after).first() {
+        bug(format!("it made a version that is not well-formed: {finding}"));
+    }
+}
+
+/// A module after a pipeline.
+#[derive(Clone, Debug)]
+pub struct Optimized {
+    /// The module with the derived bodies.
+    pub module: Module,
+    /// What was done to each function that has a body.
+    pub logs: BTreeMap<Func, ActionLog>,
+}
+
+/// Runs a pipeline over every function of a module.
+///
+/// # Panics
+/// As [`derive`].
+pub fn optimize(module: &Module, pipeline: &Pipeline, vigilance: Vigilance, observer: &mut dyn Observer) -> Optimized {
+    let mut optimized = Optimized { module: module.clone(), logs: BTreeMap::new() };
+    for (func, base) in module.defined() {
+        let derived = derive(module, base, pipeline, vigilance, observer);
+        optimized.module.bodies[func] = Some(derived.function);
+        optimized.logs.insert(func, derived.log);
+    }
+    optimized
+}
