@@ -134,10 +134,12 @@ impl<'a> Parser<'a> {
             function.blocks.push(read_label(cursor, function.blocks.is_empty())?);
             return Ok(());
         }
-        let Some(block) = function.blocks.last_mut() else {
-            return cursor.expected("the label of the first block (`name:`)");
-        };
-        block.insts.push(read_inst(cursor, &self.opcodes)?);
+        match function.blocks.last_mut() {
+            Some(block) => block.insts.push(read_inst(cursor, &self.opcodes)?),
+            // The label was there, but could not be read.
+            None if function.lost_lines => drop(read_inst(cursor, &self.opcodes)?),
+            None => return cursor.expected("the label of the first block (`name:`)"),
+        }
         Ok(())
     }
 }
