@@ -6,6 +6,7 @@
 //! since chains of operations may be as long as the function.
 
 use crate::level::Level;
+use crate::lines::may_be_taken;
 use crate::pair::{Side, VersionPair, members};
 use crate::reason::{Obstacle, Reason};
 use crate::scratch::Scratch;
@@ -233,7 +234,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let mut incoming = f
             .predecessors(block)
             .iter()
-            .filter(|e| self.q.cfg.is_reachable(f.inst_block(e.inst)))
+            .filter(|e| may_be_taken(f, &self.q.cfg, &self.pair.facts, **e))
             .map(|e| f.target(*e).args[index as usize])
             .filter(|v| *v != value);
         let first = incoming.next()?;

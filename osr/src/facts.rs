@@ -44,7 +44,10 @@ pub(crate) struct Facts {
     moves: BTreeMap<Inst, SmallVec<[Move; 1]>>,
     def: SecondaryMap<Value, Option<Inst>>,
     end: u32,
+    /// Blocks removed because no edge led to them any more.
     pub(crate) removed_blocks: BTreeSet<Block>,
+    /// Branches that always take one of their targets, with its index.
+    pub(crate) folded: BTreeMap<Inst, u32>,
     /// The first action that adds, deletes or moves an effect: effects do not line up beyond it.
     pub(crate) effect_changed: Option<usize>,
     first_of_value: SecondaryMap<Value, Option<u32>>,
@@ -63,6 +66,7 @@ impl Facts {
             def: SecondaryMap::new(),
             end: log.len() as u32,
             removed_blocks: BTreeSet::new(),
+            folded: BTreeMap::new(),
             effect_changed: None,
             first_of_value: SecondaryMap::new(),
             first_of_inst: SecondaryMap::new(),
@@ -111,7 +115,10 @@ impl Facts {
                     self.links[*before] = Some(Link { to: *after, at: index });
                 }
             }
-            ActionKind::FoldBranch { inst, .. } => self.mention(index, &[*inst], &[]),
+            ActionKind::FoldBranch { inst, keep } => {
+                self.mention(index, &[*inst], &[]);
+                self.folded.insert(*inst, *keep);
+            }
             ActionKind::SplitEdge { edge, jump, .. } => self.mention(index, &[edge.inst, *jump], &[]),
             ActionKind::JoinEdges { edges, params, jump, .. } => {
                 self.mention(index, &[*jump], params);

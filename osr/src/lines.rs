@@ -3,18 +3,28 @@
 //! An *anchor* of two versions is an instruction present in both and moved nowhere between them. A
 //! bounding anchor is an anchor that is a terminator, has an effect, or may trap. From any point, control
 //! runs straight on to the next bounding anchor, through jumps that are none: jumps of blocks that only
-//! this version has, or that the other version merged away. All points of both versions from which the
+//! this version has, or that the other version merged away, and branches that were folded first. All points of both versions from which the
 //! next bounding anchor is the same lie in one *gap*.
 
+use crate::facts::Facts;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
-use ir::{Block, Function, Inst, Opcode, Point};
+use ir::{Block, Edge, Function, Inst, Opcode, Point};
 use smallvec::SmallVec;
 
 /// Jumps followed before a line is given up. Blocks that only one version has come in chains of two or
 /// three; the limit keeps the cost linear whatever a pass makes.
 const MAX_CROSSINGS: usize = 64;
+
+/// A jump on a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Crossing {
+    /// The edge taken.
+    pub(crate) edge: Edge,
+    /// Whether control may come to its target from elsewhere too.
+    pub(crate) joins: bool,
+}
 
 /// Where a line ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,9 +32,7 @@ pub(crate) struct LineEnd {
     /// The bounding anchor.
     pub(crate) anchor: Inst,
     /// The jumps on the way, in order.
-    pub(crate) jumps: SmallVec<[Inst; 2]>,
-    /// Whether one of the jumps leads to a block with other predecessors.
-    pub(crate) joins: bool,
+    pub(crate) jumps: SmallVec<[Crossing; 2]>,
 }
 
 /// The lines of one version.
@@ -40,19 +48,19 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Computes the lines of a version. Cost: linear in its instructions.
-    pub(crate) fn new(f: &Function, cfg: &Cfg, anchors: &FixedBitSet) -> Lines {
+    pub(crate) fn new(f: &Function, cfg: &Cfg, anchors: &FixedBitSet, facts: &Facts) -> Lines {
         let mut lines =
             Lines { next_in_block: SecondaryMap::new(), tails: SecondaryMap::new(), landings: SecondaryMap::new() };
         for &block in cfg.rpo() {
             lines.scan_block(f, anchors, block);
         }
         for &block in cfg.rpo() {
-            lines.tails[block] = lines.follow(f, block);
+            lines.tails[block] = lines.follow(f, cfg, facts, block);
         }
         for &block in cfg.rpo() {
             for inst in f.block_insts(block) {
                 if let Some(end) = lines.end(f, inst)
-                    && !end.joins
+                    && !end.jumps.iter().any(|j| j.joins)
                 {
                     lines.landings[end.anchor].push(Point::before(inst));
                 }
@@ -73,18 +81,18 @@ impl Lines {
         }
     }
 
-    fn follow(&self, f: &Function, block: Block) -> Option<LineEnd> {
-        let mut end = LineEnd { anchor: f.terminator(block), jumps: SmallVec::new(), joins: false };
+    fn follow(&self, f: &Function, cfg: &Cfg, facts: &Facts, block: Block) -> Option<LineEnd> {
+        let mut end = LineEnd { anchor: f.terminator(block), jumps: SmallVec::new() };
         let mut block = block;
         loop {
             let jump = f.terminator(block);
-            let is_anchor = self.next_in_block[jump].is_some();
-            if is_anchor || f.inst(jump).opcode != Opcode::Jump || end.jumps.len() == MAX_CROSSINGS {
+            if self.next_in_block[jump].is_some() || end.jumps.len() == MAX_CROSSINGS {
                 return None;
             }
-            end.jumps.push(jump);
-            block = f.successors(block)[0].block;
-            end.joins |= f.predecessors(block).len() > 1;
+            let edge = Edge { inst: jump, index: only_target(f, facts, jump)? };
+            block = f.target(edge).block;
+            let taken = f.predecessors(block).iter().filter(|e| may_be_taken(f, cfg, facts, **e));
+            end.jumps.push(Crossing { edge, joins: taken.count() > 1 });
             if let Some(anchor) = self.next_in_block[f.first_inst(block)] {
                 end.anchor = anchor;
                 return Some(end);
@@ -96,7 +104,7 @@ impl Lines {
     /// block is unreachable.
     pub(crate) fn end(&self, f: &Function, inst: Inst) -> Option<LineEnd> {
         match self.next_in_block[inst] {
-            Some(anchor) => Some(LineEnd { anchor, jumps: SmallVec::new(), joins: false }),
+            Some(anchor) => Some(LineEnd { anchor, jumps: SmallVec::new() }),
             None => self.tails[f.inst_block(inst)].clone(),
         }
     }
@@ -105,4 +113,20 @@ impl Lines {
     pub(crate) fn landings(&self, anchor: Inst) -> &[Point] {
         &self.landings[anchor]
     }
+}
+
+/// The index of the one target a terminator ever takes.
+fn only_target(f: &Function, facts: &Facts, inst: Inst) -> Option<u32> {
+    match f.inst(inst).opcode {
+        Opcode::Jump => Some(0),
+        _ => facts.folded.get(&inst).copied(),
+    }
+}
+
+/// Whether control may take an edge: the log has not proved that it cannot.
+pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -> bool {
+    let from = f.inst_block(edge.inst);
+    let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;
+    let folded_away = is_branch && facts.folded.get(&edge.inst).is_some_and(|keep| *keep != edge.index);
+    cfg.is_reachable(from) && !facts.removed_blocks.contains(&from) && !folded_away
 }

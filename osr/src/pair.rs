@@ -36,7 +36,7 @@ impl<'v> Side<'v> {
     fn new(f: &'v Function, era: Era, facts: &Facts, anchors: &FixedBitSet) -> Side<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
-        let lines = Lines::new(f, &cfg, anchors);
+        let lines = Lines::new(f, &cfg, anchors, facts);
         let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
         for value in values(f) {
             for id in facts.chain(value, era) {

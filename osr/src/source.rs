@@ -6,6 +6,7 @@
 //! pool formed before the jump holds, on a back edge, the parameters of the last iteration.
 
 use crate::derive::{Node, Way};
+use crate::lines::Crossing;
 use crate::pair::Side;
 use crate::scratch::Scratch;
 use ir::{Inst, Point, Value};
@@ -35,7 +36,7 @@ struct RestOp {
 pub(crate) struct SourcePoint {
     point: Point,
     live: Scratch<bool>,
-    /// The first point of the block the line has jumped to, if it jumps.
+    /// The first point of the last block on the line that control may come to from elsewhere too.
     far: Option<Point>,
     bindings: BTreeMap<Value, Here>,
     rest: Vec<RestOp>,
@@ -47,7 +48,7 @@ impl SourcePoint {
     }
 
     /// Moves on to another point, whose line runs over `jumps`.
-    pub(crate) fn enter(&mut self, p: &Side<'_>, point: Point, live: &[Value], jumps: &[Inst]) {
+    pub(crate) fn enter(&mut self, p: &Side<'_>, point: Point, live: &[Value], jumps: &[Crossing]) {
         self.point = point;
         self.far = None;
         self.bindings.clear();
@@ -67,9 +68,9 @@ impl SourcePoint {
     /// Runs the block from `from` to its end and takes its jump; returns the first instruction of the
     /// block it leads to. What may trap or reads memory is not run: the target version has not reached
     /// it either, and what it would compute is then not to be had.
-    fn cross(&mut self, p: &Side<'_>, from: Inst, jump: Inst) -> Inst {
+    fn cross(&mut self, p: &Side<'_>, from: Inst, jump: Crossing) -> Inst {
         let mut at = Some(from);
-        while let Some(inst) = at.filter(|i| *i != jump) {
+        while let Some(inst) = at.filter(|i| *i != jump.edge.inst) {
             let data = p.f.inst(inst);
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
             let runs = data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
@@ -82,26 +83,27 @@ impl SourcePoint {
             }
             at = p.f.next_inst(inst);
         }
-        let target = &p.f.inst(jump).targets[0];
+        let target = p.f.target(jump.edge);
         let params = p.f.block_params(target.block);
         // All parameters at once: each argument is looked up before any is bound.
         let bound: SmallVec<[(Value, Here); 4]> =
             params.iter().zip(&target.args).map(|(param, arg)| (*param, self.look_up(p, *arg))).collect();
-        self.bindings.extend(bound);
         let first = p.f.first_inst(target.block);
-        self.far = Some(Point::before(first));
+        if jump.joins {
+            let far = Point::before(first);
+            self.far = Some(far);
+            self.bindings.retain(|value, _| p.available(*value, far));
+        }
+        self.bindings.extend(bound);
         first
     }
 
     /// A value of the source version: bound on the way, or as it is at the source point if it is
     /// available there and where the line has got to.
     pub(crate) fn look_up(&self, p: &Side<'_>, value: Value) -> Here {
-        let reaches = self.far.is_none_or(|far| p.available(value, far));
-        if !reaches {
-            return Here::Absent;
-        }
         match self.bindings.get(&value) {
             Some(here) => *here,
+            None if self.far.is_some_and(|far| !p.available(value, far)) => Here::Absent,
             None if p.available(value, self.point) => Here::Value(value),
             None => Here::Absent,
         }
