@@ -1,1 +1,23 @@
 //! The optimization passes of Osier and the registry of pipelines.
+//!
+//! One module per pass, each with what it does, needs, leaves and costs at its head; [`registry`] turns
+//! names into pipelines. A pass is run by [`ir::edit::apply`].
+
+pub mod adce;
+pub mod cfg_clean;
+pub mod cse;
+mod edges;
+pub mod licm;
+pub mod loop_canon;
+pub mod registry;
+pub mod sccp;
+pub mod simplify;
+
+pub use adce::Adce;
+pub use cfg_clean::CfgClean;
+pub use cse::Cse;
+pub use licm::Licm;
+pub use loop_canon::LoopCanon;
+pub use registry::{Pipeline, UnknownPass, parse};
+pub use sccp::Sccp;
+pub use simplify::Simplify;

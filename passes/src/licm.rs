@@ -1,0 +1,200 @@
+//! Loop-invariant code motion.
+//!
+//! *Does*: moves an operation whose operands are defined outside a loop to the loop's preheader, and on
+//! outward through the loops around as far as that holds. An operation that may trap or reads memory
+//! moves only from the header, where nothing before it has an effect or may trap, and a read only if the
+//! loop writes nothing; a read that cannot trap (a global, a size) moves from anywhere in such a loop.
+//!
+//! *Does not*: make preheaders (`preheaders` and `loop_canon` do); move constants for their own sake: code
+//! generators rebuild a constant at its use for less than a register held across a loop costs. A constant
+//! moves along where an operation that needs it moves.
+//!
+//! *Needs on entry*: preheaders, where something is to move.
+//!
+//! *Holds on exit*: nothing that could move is left in a loop with a preheader.
+//!
+//! *Actions emitted*: `hoist`.
+//!
+//! *Effect on mappings*: from the base into the loop a hoisted value must be computed on landing, which its
+//! operands allow; where it may trap, there is a window before its old place.
+//!
+//! *Why correct*: a preheader dominates its loop, so operands and uses keep their order. What moves without
+//! condition cannot trap and depends on its operands alone. What moves from the header would have been
+//! the first thing there to trap or see memory, and the preheader leads nowhere else.
+//!
+//! *Cost*: linear in instructions and operands, times the depth of loops.
+
+use crate::loop_canon::preheader;
+use cranelift_entity::EntityRef;
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::edit::{Editor, Pass};
+use ir::loops::{Loop, LoopForest};
+use ir::{Block, Effects, Function, Inst, Opcode, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The pass. See the module documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Licm;
+
+impl Pass for Licm {
+    fn name(&self) -> &'static str {
+        "licm"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        for hoist in plan(ed.func()) {
+            if !ed.plan(hoist.rule) {
+                return;
+            }
+            for constant in hoist.constants {
+                ed.hoist(constant.0, ed.func().terminator(constant.1));
+            }
+            ed.hoist(hoist.inst, ed.func().terminator(hoist.to));
+        }
+    }
+}
+
+/// One instruction to move, after the constants it needs.
+struct Hoist {
+    rule: &'static str,
+    constants: Vec<(Inst, Block)>,
+    inst: Inst,
+    to: Block,
+}
+
+fn plan(function: &Function) -> Vec<Hoist> {
+    let cfg = Cfg::new(function);
+    let forest = LoopForest::new(function, &cfg);
+    let preheaders: BTreeMap<Loop, Block> =
+        forest.loops().filter_map(|l| preheader(function, &forest, l).map(|p| (l, p))).collect();
+    let moves = Decision::new(function, &forest, &|l| preheaders.contains_key(&l)).run(&cfg);
+    let mut constants = Constants { function, dom: DomTree::new(function, &cfg), moved: BTreeMap::new() };
+    let hoist = |(inst, l, rule): (Inst, Loop, &'static str)| {
+        let to = preheaders[&l];
+        Hoist { rule, constants: constants.needed(inst, to), inst, to }
+    };
+    moves.into_iter().map(hoist).collect()
+}
+
+/// The headers of the loops that would have something to hoist if they all had preheaders.
+pub(crate) fn wanted_preheaders(function: &Function) -> BTreeSet<Block> {
+    let cfg = Cfg::new(function);
+    let forest = LoopForest::new(function, &cfg);
+    let moves = Decision::new(function, &forest, &|l| forest.is_reducible(l)).run(&cfg);
+    moves.into_iter().map(|(_, l, _)| forest.header(l)).collect()
+}
+
+/// Where the constants are that move along.
+struct Constants<'f> {
+    function: &'f Function,
+    dom: DomTree,
+    moved: BTreeMap<Inst, Block>,
+}
+
+impl Constants<'_> {
+    /// The constants that must move for `inst` to be computed at the end of `to`, with their new places:
+    /// the nearest that dominate `to` and their old ones.
+    fn needed(&mut self, inst: Inst, to: Block) -> Vec<(Inst, Block)> {
+        let mut moves = Vec::new();
+        for arg in &self.function.inst(inst).args {
+            let Some(constant) = self.function.defining_inst(*arg).filter(|_| self.function.constant(*arg).is_some())
+            else {
+                continue;
+            };
+            let at = self.moved.get(&constant).copied().unwrap_or(self.function.inst_block(constant));
+            if !self.dom.dominates(at, to) {
+                let place = self.dom.common_dominator(at, to).expect("loops are reachable");
+                self.moved.insert(constant, place);
+                moves.push((constant, place));
+            }
+        }
+        moves
+    }
+}
+
+/// Decides what moves out of which loop.
+struct Decision<'a> {
+    function: &'a Function,
+    forest: &'a LoopForest,
+    /// Whether something can be put before the loop.
+    has_place: &'a dyn Fn(Loop) -> bool,
+    /// By loop: whether anything in it writes memory, a global or a size.
+    writes: Vec<bool>,
+    /// By value index: the innermost loop around the place a moved value moves to.
+    moved: BTreeMap<Value, Option<Loop>>,
+}
+
+impl<'a> Decision<'a> {
+    fn new(function: &'a Function, forest: &'a LoopForest, has_place: &'a dyn Fn(Loop) -> bool) -> Decision<'a> {
+        let mut writes = vec![false; forest.loops().len()];
+        for inst in function.all_insts().filter(|i| function.inst(*i).opcode.effects().has(Effects::WRITES)) {
+            let mut around = forest.innermost(function.inst_block(inst));
+            while let Some(id) = around.filter(|id| !writes[id.index()]) {
+                writes[id.index()] = true;
+                around = forest.parent(id);
+            }
+        }
+        Decision { function, forest, has_place, writes, moved: BTreeMap::new() }
+    }
+
+    /// Instructions, the loops they move out of, and why; operands before users.
+    fn run(mut self, cfg: &Cfg) -> Vec<(Inst, Loop, &'static str)> {
+        let mut moves = Vec::new();
+        for &block in cfg.rpo() {
+            let Some(innermost) = self.forest.innermost(block) else { continue };
+            // Whether nothing that stays in this header so far has an effect or may trap.
+            let mut comes_first = self.forest.header(innermost) == block;
+            for inst in self.function.block_insts(block) {
+                if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
+                    moves.push((inst, id, rule));
+                    let result = self.function.inst(inst).result().expect("what moves has one result");
+                    self.moved.insert(result, self.forest.parent(id));
+                } else {
+                    let opcode = self.function.inst(inst).opcode;
+                    comes_first &= opcode.is_effect_free() && !self.function.may_trap(inst);
+                }
+            }
+        }
+        moves
+    }
+
+    /// The outermost loop an instruction can leave.
+    fn destination(&self, inst: Inst, innermost: Loop, comes_first: bool) -> Option<(Loop, &'static str)> {
+        let data = self.function.inst(inst);
+        if !data.opcode.is_effect_free() || data.opcode == Opcode::Const {
+            return None;
+        }
+        let (traps, reads) = (self.function.may_trap(inst), data.opcode.effects().has(Effects::READS));
+        let rule = if reads { "unchanged-read" } else { "invariant" };
+        let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && self.writes[id.index()]);
+        if traps {
+            let can = comes_first && leaves(innermost) && (self.has_place)(innermost);
+            return can.then_some((innermost, rule));
+        }
+        let mut found = None;
+        let mut around = Some(innermost);
+        while let Some(id) = around.filter(|id| leaves(*id)) {
+            if (self.has_place)(id) {
+                found = Some((id, rule));
+            }
+            around = self.forest.parent(id);
+        }
+        found
+    }
+
+    /// Whether every operand is a constant or is outside the loop, once what was decided has moved.
+    fn is_invariant(&self, inst: Inst, id: Loop) -> bool {
+        self.function.inst(inst).args.iter().all(|arg| {
+            let home = match self.moved.get(arg) {
+                Some(home) => *home,
+                None => self.forest.innermost(self.function.value_block(*arg)),
+            };
+            self.function.constant(*arg).is_some() || !home.is_some_and(|home| self.is_within(home, id))
+        })
+    }
+
+    fn is_within(&self, inner: Loop, outer: Loop) -> bool {
+        self.forest.contains(outer, self.forest.header(inner))
+    }
+}

@@ -1,0 +1,105 @@
+//! Passes and pipelines by name.
+//!
+//! Any order and any subset of passes is legal: no pass relies on another for correctness.
+
+use crate::{Adce, CfgClean, Cse, Licm, LoopCanon, Sccp, Simplify};
+use ir::edit::Pass;
+use std::fmt;
+
+/// A pass that any thread may run.
+pub type StaticPass = &'static (dyn Pass + Send + Sync);
+
+/// Every pass, in the order of names.
+pub const PASSES: &[StaticPass] =
+    &[&Adce, &CfgClean, &Cse, &Licm, &LoopCanon::FULL, &LoopCanon::PREHEADERS, &Sccp, &Simplify];
+
+/// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
+///
+/// `O1`: branches and constants first, so that nothing is spent on dead code; straight lines next, so that
+/// expressions meet; each of the cleanups that a later pass makes room for comes after it.
+const PIPELINES: &[(&str, &str)] = &[
+    ("O0", ""),
+    ("O1", "sccp,cfg_clean,simplify,cse,sccp,preheaders,licm,cse,simplify,adce,cfg_clean"),
+    ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
+];
+
+/// The name of the pipeline that is used when none is asked for.
+pub const DEFAULT: &str = "O1";
+
+/// A list of passes, run in order.
+#[derive(Clone)]
+pub struct Pipeline {
+    passes: Vec<StaticPass>,
+}
+
+impl Pipeline {
+    /// The passes, in order.
+    pub fn passes(&self) -> &[StaticPass] {
+        &self.passes
+    }
+
+    /// The names of the passes, in order.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.passes.iter().map(|p| p.name()).collect()
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pipeline").field(&self.names()).finish()
+    }
+}
+
+impl Default for Pipeline {
+    /// The pipeline named [`DEFAULT`].
+    fn default() -> Pipeline {
+        parse(DEFAULT).expect("named pipelines are known")
+    }
+}
+
+/// A name in a pipeline that is neither a pass nor a pipeline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownPass {
+    name: String,
+}
+
+impl UnknownPass {
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for UnknownPass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let passes: Vec<&str> = PASSES.iter().map(|p| p.name()).collect();
+        let pipelines: Vec<&str> = PIPELINES.iter().map(|(name, _)| *name).collect();
+        write!(f, "unknown pass `{}`; passes: {}; ", self.name, passes.join(", "))?;
+        write!(f, "pipelines: {}", pipelines.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownPass {}
+
+/// The passes of a comma-separated list of names of passes and pipelines, as `sccp,cse` or `O1,adce`. Blanks
+/// around names do not count; an empty list is the empty pipeline.
+///
+/// # Errors
+/// On the first name that is unknown.
+pub fn parse(text: &str) -> Result<Pipeline, UnknownPass> {
+    let mut passes = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
+        match PIPELINES.iter().find(|(known, _)| *known == name) {
+            Some((_, list)) => {
+                passes.extend(list.split(',').filter(|n| !n.is_empty()).map(pass).collect::<Result<Vec<_>, _>>()?)
+            }
+            None => passes.push(pass(name)?),
+        }
+    }
+    Ok(Pipeline { passes })
+}
+
+fn pass(name: &str) -> Result<StaticPass, UnknownPass> {
+    let found = PASSES.iter().copied().find(|p| p.name() == name);
+    found.ok_or_else(|| UnknownPass { name: name.to_owned() })
+}

@@ -1,0 +1,90 @@
+//! Parameters that only ever receive one value.
+//!
+//! The *root* of a parameter is the value that arrives on every edge that may be taken, or the parameter
+//! itself when different ones do. Found optimistically, so a set of parameters that hand each other on
+//! around loops shares the root of what enters the set.
+
+use super::{Analysis, Fact};
+use cranelift_entity::EntityRef;
+use ir::cfg::Cfg;
+use ir::{Block, Value, ValueDef};
+
+/// How often the search starts over after a parameter that looked like a copy turned out to be none.
+/// Beyond it copies may be missed: a bound on the cost, not on what is right.
+const RESTARTS: usize = 32;
+
+/// By value index: the root of each parameter; `None` for results. Cost: blocks and edges, times the
+/// nesting of loops, times one more than the restarts.
+pub(super) fn roots(analysis: &Analysis<'_>) -> Vec<Option<Value>> {
+    let function = analysis.function;
+    let cfg = Cfg::new(function);
+    let is_entered = |b: &Block| analysis.entered.contains(b.index()) && *b != function.entry();
+    let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(is_entered).collect();
+    let mut search = Search { analysis, roots: vec![None; function.value_bound()], restarts: RESTARTS };
+    for &argument in function.arguments() {
+        search.roots[argument.index()] = Some(argument);
+    }
+    while search.sweep(&blocks) {}
+    search.roots
+}
+
+struct Search<'a> {
+    analysis: &'a Analysis<'a>,
+    /// `None` where nothing has arrived yet.
+    roots: Vec<Option<Value>>,
+    restarts: usize,
+}
+
+impl Search<'_> {
+    /// Looks at every parameter once. Whether another look is needed.
+    fn sweep(&mut self, blocks: &[Block]) -> bool {
+        let mut moved = false;
+        for &block in blocks {
+            for (index, &param) in self.analysis.function.block_params(block).iter().enumerate() {
+                let before = self.roots[param.index()];
+                // What was found to be no copy stays so: roots only move down.
+                if before == Some(param) {
+                    continue;
+                }
+                let after = self.incoming(block, index, param);
+                self.roots[param.index()] = after;
+                moved |= before != after;
+                let fell = before.is_some() && after == Some(param);
+                if fell && self.restarts > 0 {
+                    // What others took from it is out of date, and comparing new with outdated roots would
+                    // tell copies apart (the test `a_late_fall_does_not_hide_copies`).
+                    self.restarts -= 1;
+                    self.forget_copies();
+                    return true;
+                }
+            }
+        }
+        moved
+    }
+
+    fn forget_copies(&mut self) {
+        for (index, root) in self.roots.iter_mut().enumerate() {
+            *root = root.filter(|r| r.index() == index);
+        }
+    }
+
+    /// The root that all taken edges agree on; the parameter itself if they do not.
+    fn incoming(&self, block: Block, index: usize, param: Value) -> Option<Value> {
+        let function = self.analysis.function;
+        let mut agreed = None;
+        for edge in function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)) {
+            let arg = function.target(*edge).args[index];
+            let is_copy = matches!(function.value_def(arg), ValueDef::Param(..))
+                && !matches!(self.analysis.fact(arg), Fact::Constant(_));
+            let root = if is_copy { self.roots[arg.index()] } else { Some(arg) };
+            if arg == param || root.is_none() || agreed == root {
+                continue;
+            }
+            if agreed.is_some() {
+                return Some(param);
+            }
+            agreed = root;
+        }
+        agreed
+    }
+}

@@ -1,0 +1,340 @@
+//! Sparse conditional constant propagation (Wegman and Zadeck, TOPLAS 1991), over block parameters.
+//!
+//! *Does*: finds, assuming as little code reachable as it can, the values that are always one constant
+//! and the parameters that always receive one value; folds the branches this decides; removes the blocks
+//! that are left without a way in; replaces the values.
+//!
+//! *Does not*: fold an operation that would trap; look into memory; use what a branch implies about its
+//! condition beyond the branch.
+//!
+//! *Needs on entry*: nothing.
+//!
+//! *Holds on exit*: no reachable branch has a condition that this analysis knows; no parameter, and no set
+//! of parameters that hand each other on, receives a constant or a single other value; no unreachable
+//! block is left.
+//!
+//! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`, `delete`,
+//! `remove_block_param`.
+//!
+//! *Effect on mappings*: a replaced value is linked to its constant, which compensation code rebuilds
+//! without keeping anything; a replaced parameter is linked to a value that dominates it. Points in
+//! removed blocks are unreachable, not infeasible.
+//!
+//! *Why correct*: the fixpoint is a set of facts about all executions: facts only move down and
+//! each was computed from operands no higher. A branch is folded to the one edge ever taken. A parameter
+//! that receives `v` or itself on every edge ever taken equals `v`: the first time it is bound, on any
+//! path, it is bound to `v` itself, so `v` dominates it once the other edges are gone; and `v` cannot be
+//! executed again before the parameter is bound again, else a path would reach the parameter's use around
+//! the parameter. Branches are folded first, so each rewrite is right with only those before it.
+//!
+//! *Cost*: the constants are linear: a value moves at most twice, and each move looks at its uses. See
+//! [`copies`] for the parameters.
+
+mod copies;
+
+use cranelift_entity::EntityRef;
+use fixedbitset::FixedBitSet;
+use ir::edit::{Editor, Pass};
+use ir::eval::{eval, is_evaluated};
+use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Value, ValueDef};
+
+use crate::edges::EdgeIndex;
+
+/// The pass. See the module documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Sccp;
+
+impl Pass for Sccp {
+    fn name(&self) -> &'static str {
+        "sccp"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        let plan = Plan::new(ed.func());
+        let _ = plan.fold_branches(ed) && plan.remove_blocks(ed) && plan.replace_values(ed);
+    }
+}
+
+/// What is known of a value. Facts only move down this list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fact {
+    /// Not computed yet on any path taken so far.
+    Unknown,
+    /// Always these bits.
+    Constant(u64),
+    /// Not always the same.
+    Varying,
+}
+
+/// The analysis: facts, and the edges that may be taken.
+struct Analysis<'f> {
+    function: &'f Function,
+    facts: Vec<Fact>,
+    edges: EdgeIndex,
+    taken: FixedBitSet,
+    entered: FixedBitSet,
+    /// Blocks just entered, and instructions and parameters an operand of which just moved.
+    blocks: Vec<Block>,
+    insts: Vec<Inst>,
+}
+
+impl<'f> Analysis<'f> {
+    fn run(function: &'f Function) -> Analysis<'f> {
+        let edges = EdgeIndex::new(function);
+        let mut analysis = Analysis {
+            function,
+            facts: vec![Fact::Unknown; function.value_bound()],
+            taken: FixedBitSet::with_capacity(edges.len()),
+            edges,
+            entered: FixedBitSet::with_capacity(function.block_bound()),
+            blocks: Vec::new(),
+            insts: Vec::new(),
+        };
+        analysis.enter(function.entry());
+        for &argument in function.arguments() {
+            analysis.lower(argument, Fact::Varying);
+        }
+        loop {
+            if let Some(inst) = analysis.insts.pop() {
+                if analysis.entered.contains(function.inst_block(inst).index()) {
+                    analysis.visit(inst);
+                }
+            } else if let Some(block) = analysis.blocks.pop() {
+                function.block_insts(block).for_each(|i| analysis.visit(i));
+            } else {
+                return analysis;
+            }
+        }
+    }
+
+    fn fact(&self, value: Value) -> Fact {
+        self.facts[value.index()]
+    }
+
+    fn enter(&mut self, block: Block) {
+        if !self.entered.put(block.index()) {
+            self.blocks.push(block);
+        }
+    }
+
+    /// Records a new fact; whoever uses the value is visited again.
+    fn lower(&mut self, value: Value, fact: Fact) {
+        if std::mem::replace(&mut self.facts[value.index()], fact) != fact {
+            self.insts.extend(self.function.users(value));
+        }
+    }
+
+    fn visit(&mut self, inst: Inst) {
+        let data = self.function.inst(inst);
+        if data.opcode.is_terminator() {
+            self.visit_terminator(inst);
+        } else if let Some(result) = data.result() {
+            let fact = self.evaluate(inst);
+            self.lower(result, fact);
+        } else {
+            for &result in &data.results {
+                self.lower(result, Fact::Varying);
+            }
+        }
+    }
+
+    /// The fact about the one result of an instruction.
+    fn evaluate(&self, inst: Inst) -> Fact {
+        let data = self.function.inst(inst);
+        if let Some(bits) = data.constant() {
+            return Fact::Constant(bits);
+        }
+        if !is_evaluated(data.opcode) {
+            return Fact::Varying;
+        }
+        let mut bits = [0u64; 3];
+        for (slot, arg) in bits.iter_mut().zip(&data.args) {
+            match self.fact(*arg) {
+                Fact::Constant(b) => *slot = b,
+                Fact::Unknown => return Fact::Unknown,
+                Fact::Varying => return Fact::Varying,
+            }
+        }
+        let source = self.function.value_type(data.args[0]);
+        match eval(data.opcode, data.ty, source, &bits[..data.args.len()]) {
+            Ok(bits) => Fact::Constant(bits),
+            Err(_) => Fact::Varying,
+        }
+    }
+
+    fn visit_terminator(&mut self, inst: Inst) {
+        match self.decision(inst) {
+            Decision::Undecided => {}
+            Decision::Target(index) => self.take(Edge { inst, index }),
+            Decision::Any => {
+                for index in 0..self.function.inst(inst).targets.len() as u32 {
+                    self.take(Edge { inst, index });
+                }
+            }
+        }
+    }
+
+    /// Which targets a terminator may continue at.
+    fn decision(&self, inst: Inst) -> Decision {
+        let data = self.function.inst(inst);
+        let Some(&condition) = data.args.first().filter(|_| matches!(data.opcode, Opcode::BrIf | Opcode::Switch))
+        else {
+            return Decision::Any;
+        };
+        match (self.fact(condition), data.opcode) {
+            (Fact::Unknown, _) => Decision::Undecided,
+            (Fact::Varying, _) => Decision::Any,
+            (Fact::Constant(bits), Opcode::BrIf) => Decision::Target(u32::from(bits == 0)),
+            (Fact::Constant(bits), _) => Decision::Target(bits.min(data.targets.len() as u64 - 1) as u32),
+        }
+    }
+
+    /// An edge may be taken, or an argument it passes has moved.
+    fn take(&mut self, edge: Edge) {
+        self.taken.insert(self.edges.of(edge));
+        let block = self.function.target(edge).block;
+        self.enter(block);
+        for (index, &param) in self.function.block_params(block).iter().enumerate() {
+            let fact = self.incoming(block, index);
+            self.lower(param, fact);
+        }
+    }
+
+    /// What all edges taken so far agree on, for the parameter with this index.
+    fn incoming(&self, block: Block, index: usize) -> Fact {
+        let mut agreed = Fact::Unknown;
+        for edge in self.function.predecessors(block).iter().filter(|e| self.is_taken(**e)) {
+            let arg = self.fact(self.function.target(*edge).args[index]);
+            match (agreed, arg) {
+                (_, Fact::Unknown) => {}
+                (Fact::Unknown, _) => agreed = arg,
+                (a, b) if a == b => {}
+                _ => return Fact::Varying,
+            }
+        }
+        agreed
+    }
+
+    fn is_taken(&self, edge: Edge) -> bool {
+        self.taken.contains(self.edges.of(edge))
+    }
+}
+
+/// Where a terminator may continue.
+enum Decision {
+    Undecided,
+    Target(u32),
+    Any,
+}
+
+/// What a value is replaced by.
+#[derive(Clone, Copy, Debug)]
+enum Replacement {
+    Constant(u64),
+    Value(Value),
+}
+
+/// What to rewrite, decided on the function as it was found.
+struct Plan {
+    folds: Vec<Edge>,
+    unreachable: Vec<Block>,
+    /// Values in layout order.
+    values: Vec<(Value, Replacement)>,
+}
+
+impl Plan {
+    fn new(function: &Function) -> Plan {
+        let analysis = Analysis::run(function);
+        let roots = copies::roots(&analysis);
+        let mut plan = Plan { folds: Vec::new(), unreachable: Vec::new(), values: Vec::new() };
+        for block in function.blocks() {
+            if !analysis.entered.contains(block.index()) {
+                plan.unreachable.push(block);
+                continue;
+            }
+            for &param in function.block_params(block) {
+                match (analysis.fact(param), roots[param.index()]) {
+                    (Fact::Constant(bits), _) => plan.values.push((param, Replacement::Constant(bits))),
+                    (_, Some(root)) if root != param => plan.values.push((param, Replacement::Value(root))),
+                    _ => {}
+                }
+            }
+            for inst in function.block_insts(block).filter(|i| function.inst(*i).opcode != Opcode::Const) {
+                // A dead result is left to `adce`.
+                let results = function.inst(inst).results.iter().filter(|r| !function.users(**r).is_empty());
+                for &result in results {
+                    if let Fact::Constant(bits) = analysis.fact(result) {
+                        plan.values.push((result, Replacement::Constant(bits)));
+                    }
+                }
+            }
+            let inst = function.terminator(block);
+            if let Decision::Target(index) = analysis.decision(inst) {
+                plan.folds.push(Edge { inst, index });
+            }
+        }
+        plan
+    }
+
+    fn fold_branches(&self, ed: &mut Editor<'_>) -> bool {
+        for edge in &self.folds {
+            if !ed.plan("known-branch") {
+                return false;
+            }
+            ed.fold_branch(edge.inst, edge.index);
+        }
+        true
+    }
+
+    fn remove_blocks(&self, ed: &mut Editor<'_>) -> bool {
+        if self.unreachable.is_empty() {
+            return true;
+        }
+        let planned = ed.plan("unreachable");
+        if planned {
+            ed.remove_unreachable(&self.unreachable);
+        }
+        planned
+    }
+
+    fn replace_values(&self, ed: &mut Editor<'_>) -> bool {
+        for &(value, replacement) in &self.values {
+            let rule = match replacement {
+                Replacement::Constant(_) => "constant",
+                Replacement::Value(_) => "one-incoming-value",
+            };
+            if !ed.plan(rule) {
+                return false;
+            }
+            replace(ed, value, replacement);
+        }
+        true
+    }
+}
+
+/// Replaces every use of a value by what it always is, and removes its definition.
+fn replace(ed: &mut Editor<'_>, value: Value, replacement: Replacement) {
+    let def = ed.func().value_def(value);
+    // Folding and removal may have taken the last use.
+    if !ed.func().users(value).is_empty() {
+        let after = match replacement {
+            Replacement::Value(other) => other,
+            Replacement::Constant(bits) => {
+                let place = match def {
+                    ValueDef::Result(inst, _) => inst,
+                    ValueDef::Param(block, _) => ed.func().first_inst(block),
+                };
+                ed.add_value(InstSpec::constant(ed.func().value_type(value), bits), place)
+            }
+        };
+        ed.replace_all(value, after);
+    }
+    match def {
+        ValueDef::Param(block, index) => ed.remove_block_param(block, index as usize),
+        ValueDef::Result(inst, _) => {
+            if ed.func().inst(inst).opcode.is_effect_free() && !ed.func().may_trap(inst) {
+                ed.delete(inst);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The rules of [`super::Simplify`], as data.
+//!
+//! A rule holds for all inputs, whatever the type: the test `every_rule_holds_for_all_inputs` evaluates
+//! both sides on every assignment of 8-bit integers (and on edge cases of the wider types).
+
+use ir::{Opcode, Type};
+
+/// What an operand must be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Pat {
+    /// Any value; at its second occurrence, the same value.
+    X,
+    /// As `X`, another variable.
+    Y,
+    /// The constant 0.
+    Zero,
+    /// The constant 1.
+    One,
+    /// The constant with all bits of its type set.
+    Ones,
+    /// Any constant but 0.
+    NonZero,
+    /// This constant.
+    Bits(u64),
+    /// Any constant.
+    C,
+    /// As `C`, another variable.
+    D,
+    /// The result of this operation on such operands, in either order if it is commutative.
+    Op(Opcode, &'static [Pat]),
+}
+
+/// What the result is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Term {
+    /// What `X` stands for.
+    X,
+    /// What `Y` stands for.
+    Y,
+    /// The operand with this index.
+    Operand(usize),
+    /// The constant 0.
+    Zero,
+    /// The constant 1.
+    One,
+    /// The constant with all bits set.
+    Ones,
+    /// A new operation on `X`, of the type of `X`.
+    Unary(Opcode),
+    /// A new operation on `X` and `Y`, of the type of `X`.
+    Binary(Opcode),
+    /// A new operation on `X` and a constant, of the type of `X`.
+    WithConstant(Opcode, Const),
+}
+
+/// A constant made from those matched, in the type of `X`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Const {
+    /// These bits.
+    Bits(u64),
+    /// An operation on `C` and `D`, in this order.
+    CthenD(Opcode),
+    /// An operation on `D` and `C`, in this order.
+    DthenC(Opcode),
+}
+
+/// What must hold besides the pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Guard {
+    /// Nothing.
+    Always,
+    /// `X` is 0 or 1.
+    XIsBool,
+    /// Every bit that `X` can have is set in `C`.
+    CCoversX,
+}
+
+/// `opcode operands` becomes `result`, if the types agree: the result has the type of the instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub(super) name: &'static str,
+    pub(super) opcode: Opcode,
+    /// The type of the instruction, where the rule is about one.
+    pub(super) ty: Option<Type>,
+    pub(super) operands: &'static [Pat],
+    pub(super) guard: Guard,
+    pub(super) result: Term,
+}
+
+const fn rule(name: &'static str, opcode: Opcode, operands: &'static [Pat], result: Term) -> Rule {
+    Rule { name, opcode, ty: None, operands, guard: Guard::Always, result }
+}
+
+const fn guarded(name: &'static str, opcode: Opcode, operands: &'static [Pat], guard: Guard, result: Term) -> Rule {
+    Rule { name, opcode, ty: None, operands, guard, result }
+}
+
+const fn of_type(ty: Type, name: &'static str, opcode: Opcode, operands: &'static [Pat], result: Term) -> Rule {
+    Rule { name, opcode, ty: Some(ty), operands, guard: Guard::Always, result }
+}
+
+use Opcode::*;
+use Pat::{C, D, NonZero, One, Ones, Op, X, Y, Zero};
+
+/// The first rule that fits is applied.
+pub(super) const RULES: &[Rule] = &[
+    // Neutral and absorbing operands.
+    rule("add-zero", Add, &[X, Zero], Term::X),
+    rule("sub-zero", Sub, &[X, Zero], Term::X),
+    rule("mul-one", Mul, &[X, One], Term::X),
+    rule("mul-zero", Mul, &[X, Zero], Term::Zero),
+    rule("sdiv-one", Sdiv, &[X, One], Term::X),
+    rule("udiv-one", Udiv, &[X, One], Term::X),
+    rule("srem-one", Srem, &[X, One], Term::Zero),
+    rule("urem-one", Urem, &[X, One], Term::Zero),
+    rule("and-zero", And, &[X, Zero], Term::Zero),
+    rule("and-ones", And, &[X, Ones], Term::X),
+    rule("or-zero", Or, &[X, Zero], Term::X),
+    rule("or-ones", Or, &[X, Ones], Term::Ones),
+    rule("xor-zero", Xor, &[X, Zero], Term::X),
+    rule("shl-zero", Shl, &[X, Zero], Term::X),
+    rule("sshr-zero", Sshr, &[X, Zero], Term::X),
+    rule("ushr-zero", Ushr, &[X, Zero], Term::X),
+    rule("rotl-zero", Rotl, &[X, Zero], Term::X),
+    rule("rotr-zero", Rotr, &[X, Zero], Term::X),
+    // Equal operands.
+    rule("sub-same", Sub, &[X, X], Term::Zero),
+    rule("and-same", And, &[X, X], Term::X),
+    rule("or-same", Or, &[X, X], Term::X),
+    rule("xor-same", Xor, &[X, X], Term::Zero),
+    rule("eq-same", Eq, &[X, X], Term::One),
+    rule("ne-same", Ne, &[X, X], Term::Zero),
+    rule("slt-same", Slt, &[X, X], Term::Zero),
+    rule("sle-same", Sle, &[X, X], Term::One),
+    rule("sgt-same", Sgt, &[X, X], Term::Zero),
+    rule("sge-same", Sge, &[X, X], Term::One),
+    rule("ult-same", Ult, &[X, X], Term::Zero),
+    rule("ule-same", Ule, &[X, X], Term::One),
+    rule("ugt-same", Ugt, &[X, X], Term::Zero),
+    rule("uge-same", Uge, &[X, X], Term::One),
+    // Selection.
+    rule("select-same", Select, &[Y, X, X], Term::X),
+    rule("select-first", Select, &[NonZero, X, Y], Term::X),
+    rule("select-second", Select, &[Zero, X, Y], Term::Y),
+    guarded("select-bool", Select, &[X, One, Zero], Guard::XIsBool, Term::X),
+    // Operations undone.
+    rule("add-sub", Add, &[Op(Sub, &[X, Y]), Y], Term::X),
+    rule("sub-add", Sub, &[Op(Add, &[X, Y]), Y], Term::X),
+    rule("sub-add-other", Sub, &[Op(Add, &[Y, X]), Y], Term::X),
+    rule("xor-xor-other", Xor, &[Op(Xor, &[Y, X]), Y], Term::X),
+    rule("xor-xor", Xor, &[Op(Xor, &[X, Y]), Y], Term::X),
+    rule("wrap-sextend", Wrap, &[Op(Sextend, &[X])], Term::X),
+    rule("wrap-uextend", Wrap, &[Op(Uextend, &[X])], Term::X),
+    rule("sext8-twice", Sext8, &[Op(Sext8, &[X])], Term::Operand(0)),
+    rule("sext16-twice", Sext16, &[Op(Sext16, &[X])], Term::Operand(0)),
+    rule("sext16-sext8", Sext16, &[Op(Sext8, &[X])], Term::Operand(0)),
+    // Truth values.
+    guarded("and-known", And, &[X, C], Guard::CCoversX, Term::X),
+    guarded("bool-ne-zero", Ne, &[X, Zero], Guard::XIsBool, Term::X),
+    guarded("bool-eq-one", Eq, &[X, One], Guard::XIsBool, Term::X),
+    guarded("not-not-bool", Eqz, &[Op(Eqz, &[X])], Guard::XIsBool, Term::X),
+    guarded("not-ne-one", Ne, &[X, One], Guard::XIsBool, Term::Unary(Eqz)),
+    rule("eq-zero", Eq, &[X, Zero], Term::Unary(Eqz)),
+    rule("not-ne-zero", Eqz, &[Op(Ne, &[X, Zero])], Term::Unary(Eqz)),
+    rule("not-eq", Eqz, &[Op(Eq, &[X, Y])], Term::Binary(Ne)),
+    rule("not-ne", Eqz, &[Op(Ne, &[X, Y])], Term::Binary(Eq)),
+    rule("not-slt", Eqz, &[Op(Slt, &[X, Y])], Term::Binary(Sge)),
+    rule("not-sle", Eqz, &[Op(Sle, &[X, Y])], Term::Binary(Sgt)),
+    rule("not-sgt", Eqz, &[Op(Sgt, &[X, Y])], Term::Binary(Sle)),
+    rule("not-sge", Eqz, &[Op(Sge, &[X, Y])], Term::Binary(Slt)),
+    rule("not-ult", Eqz, &[Op(Ult, &[X, Y])], Term::Binary(Uge)),
+    rule("not-ule", Eqz, &[Op(Ule, &[X, Y])], Term::Binary(Ugt)),
+    rule("not-ugt", Eqz, &[Op(Ugt, &[X, Y])], Term::Binary(Ule)),
+    rule("not-uge", Eqz, &[Op(Uge, &[X, Y])], Term::Binary(Ult)),
+    // Two constants become one.
+    rule("add-add", Add, &[Op(Add, &[X, C]), D], Term::WithConstant(Add, Const::CthenD(Add))),
+    rule("add-sub-constants", Add, &[Op(Sub, &[X, C]), D], Term::WithConstant(Add, Const::DthenC(Sub))),
+    rule("sub-add-constants", Sub, &[Op(Add, &[X, C]), D], Term::WithConstant(Add, Const::CthenD(Sub))),
+    rule("sub-sub-constants", Sub, &[Op(Sub, &[X, C]), D], Term::WithConstant(Sub, Const::CthenD(Add))),
+    rule("mul-mul", Mul, &[Op(Mul, &[X, C]), D], Term::WithConstant(Mul, Const::CthenD(Mul))),
+    rule("and-and", And, &[Op(And, &[X, C]), D], Term::WithConstant(And, Const::CthenD(And))),
+    rule("or-or", Or, &[Op(Or, &[X, C]), D], Term::WithConstant(Or, Const::CthenD(Or))),
+    rule("xor-xor-constants", Xor, &[Op(Xor, &[X, C]), D], Term::WithConstant(Xor, Const::CthenD(Xor))),
+    // Sign extension written as shifts, and extensions of which a part is not needed.
+    of_type(Type::I32, "shifts-sext8", Sshr, &[Op(Shl, &[X, Pat::Bits(24)]), Pat::Bits(24)], Term::Unary(Sext8)),
+    of_type(Type::I32, "shifts-sext16", Sshr, &[Op(Shl, &[X, Pat::Bits(16)]), Pat::Bits(16)], Term::Unary(Sext16)),
+    of_type(Type::I64, "shifts-sext32", Sshr, &[Op(Shl, &[X, Pat::Bits(32)]), Pat::Bits(32)], Term::Unary(Sext32)),
+    of_type(
+        Type::I32,
+        "sext8-mask",
+        And,
+        &[Op(Sext8, &[X]), Pat::Bits(0xff)],
+        Term::WithConstant(And, Const::Bits(0xff)),
+    ),
+    of_type(
+        Type::I32,
+        "sext16-mask",
+        And,
+        &[Op(Sext16, &[X]), Pat::Bits(0xffff)],
+        Term::WithConstant(And, Const::Bits(0xffff)),
+    ),
+    of_type(Type::I32, "mask-sext8", Sext8, &[Op(And, &[X, Pat::Bits(0xff)])], Term::Unary(Sext8)),
+    of_type(Type::I32, "mask-sext16", Sext16, &[Op(And, &[X, Pat::Bits(0xffff)])], Term::Unary(Sext16)),
+];
