@@ -48,6 +48,8 @@ pub struct FunctionText<'a> {
     /// Names printed otherwise than as given, because of a clash.
     values: BTreeMap<Value, String>,
     blocks: BTreeMap<Block, String>,
+    /// Bytes after which names are cut; the text then need not parse.
+    name_limit: usize,
 }
 
 impl<'a> FunctionText<'a> {
@@ -60,7 +62,14 @@ impl<'a> FunctionText<'a> {
             function,
             values: resolve_clashes(&function.value_names, value_named),
             blocks: resolve_clashes(&function.block_names, block_named),
+            name_limit: usize::MAX,
         }
+    }
+
+    /// As [`FunctionText::new`], but names are cut after this many bytes: for messages, of which there
+    /// may be many about one long name.
+    pub(crate) fn with_name_limit(module: &'a Module, function: &'a Function, limit: usize) -> FunctionText<'a> {
+        FunctionText { name_limit: limit, ..FunctionText::new(module, function) }
     }
 
     /// A value as the text form writes it: `%sum`, `%v7`.
@@ -97,14 +106,14 @@ impl<'a> FunctionText<'a> {
     fn write_value(&self, out: &mut dyn Write, value: Value) -> fmt::Result {
         out.write_char('%')?;
         match self.values.get(&value).map(String::as_str).or_else(|| self.function.value_name(value)) {
-            Some(name) => write_name(out, name),
+            Some(name) => write_name(out, cut(name, self.name_limit)),
             None => write!(out, "{value}"),
         }
     }
 
     fn write_block(&self, out: &mut dyn Write, block: Block) -> fmt::Result {
         match self.blocks.get(&block).map(String::as_str).or_else(|| self.function.block_name(block)) {
-            Some(name) => write_block_name(out, name),
+            Some(name) => write_block_name(out, cut(name, self.name_limit)),
             None => write!(out, "{block}"),
         }
     }
@@ -427,6 +436,14 @@ fn write_segments(out: &mut dyn Write, module: &Module) -> fmt::Result {
     Ok(())
 }
 
+/// The first characters of a text that take at most this many bytes.
+fn cut(text: &str, limit: usize) -> &str {
+    match text.len() <= limit {
+        true => text,
+        false => &text[..text.floor_char_boundary(limit)],
+    }
+}
+
 /// A string that refuses to grow beyond a limit.
 struct Limited {
     text: String,
@@ -439,9 +456,7 @@ impl Write for Limited {
             self.text.push_str(s);
             return Ok(());
         }
-        let room = self.limit - self.text.len();
-        let cut = (0..=room).rev().find(|i| s.is_char_boundary(*i)).unwrap_or(0);
-        self.text.push_str(&s[..cut]);
+        self.text.push_str(cut(s, self.limit - self.text.len()));
         Err(fmt::Error)
     }
 }

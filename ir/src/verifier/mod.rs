@@ -80,10 +80,14 @@ use crate::module::Module;
 use crate::text::FunctionText;
 use std::cell::OnceCell;
 use std::fmt;
+use std::sync::Arc;
 
 /// How many bytes of an instruction a finding shows: one instruction may have 10^5 targets and a
 /// finding for each.
 const SHOWN_BYTES: usize = 200;
+
+/// How many bytes of a name a finding shows.
+const SHOWN_NAME_BYTES: usize = 80;
 
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -136,7 +140,8 @@ impl fmt::Display for Entity {
 /// A rule that does not hold, and where. Findings of a module sort before those of its functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    function: Option<String>,
+    /// Shared: one function may have 10^5 findings and a name of a megabyte.
+    function: Option<Arc<str>>,
     entity: Entity,
     rule: Rule,
     message: String,
@@ -214,6 +219,7 @@ pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
 struct Report<'a> {
     module: &'a Module,
     function: &'a Function,
+    name: Arc<str>,
     /// Made when there is something to print.
     text: OnceCell<FunctionText<'a>>,
     findings: Vec<Finding>,
@@ -221,11 +227,12 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(module: &'a Module, function: &'a Function) -> Report<'a> {
-        Report { module, function, text: OnceCell::new(), findings: Vec::new() }
+        Report { module, function, name: function.name().into(), text: OnceCell::new(), findings: Vec::new() }
     }
 
     fn text(&self) -> &FunctionText<'a> {
-        self.text.get_or_init(|| FunctionText::new(self.module, self.function))
+        // Held by `a_long_name_is_not_repeated_whole`.
+        self.text.get_or_init(|| FunctionText::with_name_limit(self.module, self.function, SHOWN_NAME_BYTES))
     }
 
     fn add(&mut self, rule: Rule, entity: Entity, message: impl Into<String>) {
@@ -233,7 +240,7 @@ impl<'a> Report<'a> {
             Entity::Inst(inst) if self.function.has_inst(inst) => Some(self.text().inst_up_to(inst, SHOWN_BYTES)),
             _ => None,
         };
-        let function = Some(self.function.name().to_owned());
+        let function = Some(Arc::clone(&self.name));
         self.findings.push(Finding { function, entity, rule, message: message.into(), shown });
     }
 
@@ -241,12 +248,12 @@ impl<'a> Report<'a> {
         self.add(rule, Entity::Inst(inst), message);
     }
 
-    /// A value as the text form writes it.
+    /// A value as the text form writes it, cut when it is very long.
     fn value_name(&self, value: Value) -> String {
         self.text().value(value)
     }
 
-    /// A block as the text form writes it.
+    /// A block as the text form writes it, cut when it is very long.
     fn block_name(&self, block: Block) -> String {
         self.text().block(block)
     }

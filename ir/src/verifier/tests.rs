@@ -397,3 +397,17 @@ fn large_functions_take_near_linear_time() {
     assert_eq!(findings.len(), count + 1);
     assert!(findings.iter().all(|f| f.printed_inst().is_some_and(|i| i.len() < 220)));
 }
+
+#[test]
+fn a_long_name_is_not_repeated_whole() {
+    // With whole names the messages would take 10^10 bytes.
+    let name = "x".repeat(100_000);
+    let targets = vec!["exit(%y)"; 100_000].join(", ");
+    let text = format!(
+        "func @{name}(%y: i64) {{\nentry:\n  %i = const.i32 1\n  switch %i, [{targets}], default exit(%y)\n\
+         exit(%{name}: i32):\n  return\n}}\n"
+    );
+    let findings = verify_module(&parse(&text));
+    assert_eq!(findings.len(), 100_001);
+    assert!(findings.iter().all(|f| f.rule() == Rule::CfgArgs2 && f.message().len() < 200));
+}
