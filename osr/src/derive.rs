@@ -11,7 +11,7 @@ use crate::pair::{Side, VersionPair, members};
 use crate::reason::{Obstacle, Reason};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
-use ir::{Effects, Function, Inst, Value, ValueDef};
+use ir::{Effects, Function, Inst, Type, Value, ValueDef};
 use smallvec::SmallVec;
 
 /// Nodes of the search visited for one source point before it is given up; shared computations make
@@ -30,6 +30,8 @@ pub(crate) enum Expr {
     Source(Value),
     /// An operation of the target version (or, in a block that only the source version has, of that).
     Op { inst: Inst, in_source: bool, args: SmallVec<[u32; 3]> },
+    /// A constant that no version needs to have.
+    Constant { ty: Type, bits: u64 },
 }
 
 /// Something to be computed.
@@ -50,6 +52,8 @@ pub(crate) enum Way {
     Read(Value),
     /// The same as another node.
     Same(Node),
+    /// A constant of the value's class.
+    Constant { ty: Type, bits: u64 },
     /// Execute an operation.
     Execute { inst: Inst, in_source: bool, args: SmallVec<[Node; 3]> },
 }
@@ -163,6 +167,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             match way {
                 Way::Read(value) if self.may_read(here, value) => return Ok(Some(self.push(Expr::Source(value)))),
                 Way::Read(_) => {}
+                Way::Constant { ty, bits } => return Ok(Some(self.push(Expr::Constant { ty, bits }))),
                 Way::Same(other) => {
                     if let Some(expr) = self.known(other).ok_or(other)? {
                         return Ok(Some(expr));
@@ -193,6 +198,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
                     let members = members(&self.pair.facts, self.p, self.q, value);
                     let others = members.into_iter().filter(|m| *m != value);
                     ways.extend(others.take(MAX_MEMBERS).filter_map(|m| here.way_of(self.p, m)));
+                    let constant = self.pair.facts.constant(value, self.q.era);
+                    ways.extend(constant.map(|(ty, bits)| Way::Constant { ty, bits }));
                 }
                 ways.extend(self.executed_again(value));
                 ways.extend(self.parameter(value));

@@ -6,7 +6,7 @@ use crate::level::Level;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::mapping::{Assign, Entry, Operand, Step};
-use ir::{Point, Type, Value};
+use ir::{Opcode, Point, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation code.
@@ -102,17 +102,25 @@ impl Emitter<'_, '_, '_> {
                     self.requires.insert(*value);
                     self.done.insert(expr, Operand::Source(*value));
                 }
+                Expr::Constant { ty, bits } => {
+                    let (ty, bits, opcode) = (*ty, *bits, Opcode::Const);
+                    self.push(expr, Step { opcode, ty, operand_ty: ty, bits, args: Default::default() });
+                }
                 Expr::Op { args, .. } => match args.iter().find(|a| !self.done.contains_key(a)) {
                     Some(first) => stack.push(*first),
                     None => {
                         let step = self.step(expr);
-                        self.steps.push(step);
-                        self.done.insert(expr, Operand::Step(self.steps.len() as u32 - 1));
+                        self.push(expr, step);
                     }
                 },
             }
         }
         self.done[&root]
+    }
+
+    fn push(&mut self, expr: u32, step: Step) {
+        self.done.insert(expr, Operand::Step(self.steps.len() as u32));
+        self.steps.push(step);
     }
 
     fn step(&self, expr: u32) -> Step {

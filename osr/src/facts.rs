@@ -10,7 +10,7 @@ use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
-use ir::{Block, Function, Inst, Opcode, Value, ValueDef};
+use ir::{Block, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,11 +43,16 @@ pub(crate) struct Facts {
     links: SecondaryMap<Value, Option<Link>>,
     moves: BTreeMap<Inst, SmallVec<[Move; 1]>>,
     def: SecondaryMap<Value, Option<Inst>>,
+    /// The bits of every value that is a constant instruction's, in any version on the way.
+    constants: BTreeMap<Value, (Type, u64)>,
     end: u32,
     /// Blocks removed because no edge led to them any more.
     pub(crate) removed_blocks: BTreeSet<Block>,
     /// Branches that always take one of their targets, with its index.
     pub(crate) folded: BTreeMap<Inst, u32>,
+    /// Instructions that cannot trap, as some version on the way showed: with the operands they had come to
+    /// have when they were deleted or moved, or because a constant replaced them.
+    harmless: BTreeSet<Inst>,
     /// The first action that adds, deletes or moves an effect: effects do not line up beyond it.
     pub(crate) effect_changed: Option<usize>,
     first_of_value: SecondaryMap<Value, Option<u32>>,
@@ -64,15 +69,17 @@ impl Facts {
             links: SecondaryMap::new(),
             moves: BTreeMap::new(),
             def: SecondaryMap::new(),
+            constants: BTreeMap::new(),
             end: log.len() as u32,
             removed_blocks: BTreeSet::new(),
             folded: BTreeMap::new(),
+            harmless: BTreeSet::new(),
             effect_changed: None,
             first_of_value: SecondaryMap::new(),
             first_of_inst: SecondaryMap::new(),
         };
         for inst in before.all_insts() {
-            before.inst(inst).results.iter().for_each(|v| facts.def[*v] = Some(inst));
+            facts.define(inst, before.inst(inst));
         }
         let mut replayer = Replayer::new(before, log);
         let mut order = Order::default();
@@ -91,17 +98,19 @@ impl Facts {
     fn read(&mut self, f: &Function, order: &mut Order, index: u32, action: &ActionKind) {
         match action {
             ActionKind::Add { inst, data, .. } => {
-                data.results.iter().for_each(|v| self.def[*v] = Some(*inst));
+                self.define(*inst, data);
                 self.mention(index, &[*inst], &data.results);
                 self.note_effect(index, data.opcode);
             }
             ActionKind::Delete { inst, .. } => {
                 self.mention(index, &[*inst], &f.inst(*inst).results);
                 self.note_effect(index, f.inst(*inst).opcode);
+                self.note_harmless(f, *inst);
             }
             ActionKind::Hoist { inst, to, .. } | ActionKind::Sink { inst, to, .. } => {
                 self.mention(index, &[*inst], &f.inst(*inst).results);
                 self.note_effect(index, f.inst(*inst).opcode);
+                self.note_harmless(f, *inst);
                 let up = order.precedes(f, *to, *inst);
                 let down = order.precedes(f, *inst, *to);
                 // A move that is neither counts as both: it may have left either way.
@@ -111,6 +120,9 @@ impl Facts {
             ActionKind::ReplaceOperand { inst, before, after, .. } => self.mention(index, &[*inst], &[*before, *after]),
             ActionKind::ReplaceAll { before, after } => {
                 self.mention(index, &[], &[*before, *after]);
+                if f.constant(*after).is_some() {
+                    self.harmless.extend(f.defining_inst(*before));
+                }
                 if self.links[*before].is_none() && order.covers(f, *after, *before) {
                     self.links[*before] = Some(Link { to: *after, at: index });
                 }
@@ -137,11 +149,19 @@ impl Facts {
                 for inst in insts {
                     self.mention(index, &[*inst], &f.inst(*inst).results);
                     self.note_effect(index, f.inst(*inst).opcode);
+                    self.note_harmless(f, *inst);
                 }
             }
             ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => {
                 self.mention(index, &[], &[*param]);
             }
+        }
+    }
+
+    fn define(&mut self, inst: Inst, data: &InstData) {
+        for value in &data.results {
+            self.def[*value] = Some(inst);
+            self.constants.extend(data.constant().map(|bits| (*value, (data.ty, bits))));
         }
     }
 
@@ -158,6 +178,17 @@ impl Facts {
         if !opcode.is_effect_free() {
             self.effect_changed.get_or_insert(index as usize);
         }
+    }
+
+    fn note_harmless(&mut self, f: &Function, inst: Inst) {
+        if !f.may_trap(inst) {
+            self.harmless.insert(inst);
+        }
+    }
+
+    /// Whether an instruction of a version may trap, as far as that version and the log tell.
+    pub(crate) fn may_trap(&self, f: &Function, inst: Inst) -> bool {
+        f.may_trap(inst) && !self.harmless.contains(&inst)
     }
 
     /// Whether the log moved an instruction.
@@ -190,6 +221,12 @@ impl Facts {
             chain.push(value);
         }
         chain
+    }
+
+    /// The constant that equals `value` wherever it is available in the version of `era`, with its type.
+    /// The constant's own instruction may be long gone.
+    pub(crate) fn constant(&self, value: Value, era: Era) -> Option<(Type, u64)> {
+        self.chain(value, era).iter().find_map(|id| self.constants.get(id).copied())
     }
 
     /// Whether a value available somewhere at time `from` was available there at time `to`: going forward

@@ -28,6 +28,8 @@ struct Part {
     cut: Option<Value>,
     /// For each way to compute it, the nodes needed that cannot be had as they are.
     ways: Vec<SmallVec<[usize; 3]>>,
+    /// Whether it could be computed from others as well as kept.
+    computable: bool,
     derivable: bool,
 }
 
@@ -48,9 +50,7 @@ pub(crate) fn kept_values(
     let shallow = Graph::explore(deriver, here, wanted, false);
     let greedy = shallow.topmost(wanted)?;
     // One value, or none that could be computed from others, cannot be improved on.
-    let improvable =
-        |value: &Value| deriver.ways(here, Node::Wanted(*value)).iter().any(|w| !matches!(w, Way::Read(_)));
-    if greedy.len() < 2 || !greedy.iter().any(improvable) {
+    if greedy.len() < 2 || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable) {
         return Some(greedy);
     }
     let cut = Graph::explore(deriver, here, wanted, true).minimum_cut(wanted)?;
@@ -84,12 +84,14 @@ impl Graph {
         let mut part = Part::default();
         let ways = deriver.ways(here, node);
         part.cut = ways.iter().find_map(|way| if let Way::Read(value) = way { Some(*value) } else { None });
+        part.computable = ways.iter().any(|way| !matches!(way, Way::Read(_)));
         if part.cut.is_some() && (!deep || self.nodes.len() > MAX_NODES) {
             return part;
         }
         for way in ways {
             let needs: SmallVec<[Node; 3]> = match way {
                 Way::Read(_) => continue,
+                Way::Constant { .. } => SmallVec::new(),
                 Way::Same(other) => SmallVec::from_iter([other]),
                 Way::Execute { args, .. } => args,
             };

@@ -47,10 +47,10 @@ impl Traps {
             above: SecondaryMap::new(),
             window: SecondaryMap::new(),
         };
-        for &block in q.cfg.rpo() {
+        for &block in q.cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in q.f.block_insts(block) {
                 let is_anchor = anchors.contains(inst.as_u32() as usize);
-                if is_anchor || !q.f.may_trap(inst) || !q.f.inst(inst).opcode.is_effect_free() {
+                if is_anchor || !facts.may_trap(q.f, inst) || !q.f.inst(inst).opcode.is_effect_free() {
                     continue;
                 }
                 traps.enter(p, q, facts, block, inst);
