@@ -53,10 +53,7 @@ pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
     let extension = path.extension().and_then(|e| e.to_str());
     match driver::load(Format::of(extension, &input.bytes), &input.bytes) {
         Ok(module) => Ok(Loaded { name: input.name, module }),
-        Err(error) => {
-            let messages = error.messages().iter().map(|message| format!("{}:{message}", input.name));
-            Err(Failure::Input(messages.collect::<Vec<_>>().join("\n")))
-        }
+        Err(error) => Err(Failure::Input(error.in_file(&input.name))),
     }
 }
 

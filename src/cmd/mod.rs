@@ -6,8 +6,13 @@
 
 mod failure;
 mod input;
+mod level;
+mod opt;
 mod output;
+mod progress;
+mod report;
 mod run;
+mod select;
 mod stopwatch;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +34,10 @@ Exit status: 0 all is well; 1 the program failed; 2 bad usage or bad input.";
 enum Command {
     /// Run a program
     Run(run::Args),
+    /// Optimize a module and print it, what the passes did, or the mappings between the versions
+    Opt(opt::Args),
+    /// Tell at how many points execution can move between a function and its optimized version
+    Report(report::Args),
 }
 
 impl Cli {
@@ -36,6 +45,8 @@ impl Cli {
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
             Command::Run(args) => run::run(args),
+            Command::Opt(args) => opt::opt(args),
+            Command::Report(args) => report::report(args),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

@@ -8,8 +8,9 @@ use clap::ValueEnum;
 use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::text::{parse_literal, print_literal};
 use ir::{Func, Module};
-use osier::driver::{Pipeline, Step, Vigilance, optimize};
+use osier::driver::{Step, Vigilance, optimize};
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
+use passes::Pipeline;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -36,7 +37,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t = Engine::Interp)]
     engine: Engine,
     /// Optimize first: a pipeline, or passes with commas between them
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = passes::parse)]
     pipeline: Option<Pipeline>,
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]

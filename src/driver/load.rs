@@ -31,30 +31,40 @@ impl Format {
     }
 }
 
-/// Why bytes are no module: one message for each thing found, each with its place.
+/// Why bytes are no module: a message for each thing found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadError {
-    messages: Vec<String>,
+    messages: Vec<Message>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Message {
+    /// Whether the text begins with a line, and perhaps a column.
+    begins_with_line: bool,
+    /// May have several lines.
+    text: String,
 }
 
 impl LoadError {
-    /// The messages; each may have several lines.
-    pub fn messages(&self) -> &[String] {
-        &self.messages
+    /// The messages about a file of this name: `name:3:5: text`, or `name: text` where there is no line.
+    pub fn in_file(&self, name: &str) -> String {
+        let line = |m: &Message| format!("{name}:{}{}", if m.begins_with_line { "" } else { " " }, m.text);
+        self.messages.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    fn one(message: impl fmt::Display) -> LoadError {
-        LoadError { messages: vec![message.to_string()] }
+    fn about_bytes(message: impl fmt::Display) -> LoadError {
+        LoadError { messages: vec![Message { begins_with_line: false, text: message.to_string() }] }
     }
 
-    fn all<T: fmt::Display>(findings: impl IntoIterator<Item = T>) -> LoadError {
-        LoadError { messages: findings.into_iter().map(|f| f.to_string()).collect() }
+    fn with_lines(messages: impl IntoIterator<Item = impl fmt::Display>) -> LoadError {
+        let message = |m: &dyn fmt::Display| Message { begins_with_line: true, text: m.to_string() };
+        LoadError { messages: messages.into_iter().map(|m| message(&m)).collect() }
     }
 }
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.messages.join("\n"))
+        f.write_str(&self.messages.iter().map(|m| &*m.text).collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -67,27 +77,32 @@ impl std::error::Error for LoadError {}
 pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
     match format {
         Format::Oir => load_text(bytes),
-        Format::Wasm | Format::Wat => Err(LoadError::one("WebAssembly cannot be read yet")),
+        Format::Wasm | Format::Wat => Err(LoadError::about_bytes("WebAssembly cannot be read yet")),
     }
 }
 
 fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| LoadError::one(format_args!("not UTF-8 at byte {:#x}", e.valid_up_to())))?;
-    let (module, lines) = parse_module_with_lines(text).map_err(LoadError::all)?;
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let line = 1 + bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+        LoadError::with_lines([format!("{line}: not UTF-8")])
+    })?;
+    let (module, lines) = parse_module_with_lines(text).map_err(LoadError::with_lines)?;
     let findings = verify_module(&module);
     match findings.as_slice() {
         [] => Ok(module),
-        findings => Err(LoadError::all(findings.iter().map(|f| located(&module, &lines, f)))),
+        findings => Err(LoadError { messages: findings.iter().map(|f| located(&module, &lines, f)).collect() }),
     }
 }
 
 /// A finding, its line before it when it is about an instruction.
-fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> String {
+fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> Message {
     let func = finding.function().and_then(|name| module.func_named(name));
     let line = match (func, finding.entity()) {
         (Some(func), Entity::Inst(inst)) => lines.line(func, inst),
         _ => None,
     };
-    line.map_or(finding.to_string(), |line| format!("{line}: {finding}"))
+    match line {
+        Some(line) => Message { begins_with_line: true, text: format!("{line}: {finding}") },
+        None => Message { begins_with_line: false, text: finding.to_string() },
+    }
 }

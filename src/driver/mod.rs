@@ -5,14 +5,13 @@
 //! panics naming pass and function rather than go on with a version nobody vouches for.
 
 mod load;
-mod pipeline;
 
 pub use load::{Format, LoadError, load};
-pub use pipeline::{Pipeline, UnknownPass};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
+use passes::Pipeline;
 use std::collections::BTreeMap;
 
 /// What the driver spends time on.

@@ -1,0 +1,104 @@
+//! `osier report`.
+
+use super::failure::{Failure, tell};
+use super::input::{self, Loaded};
+use super::level;
+use super::output::Output;
+use super::progress::Progress;
+use super::select::Selection;
+use super::stopwatch::Stopwatch;
+use clap::ValueEnum;
+use osier::driver::{Step, Vigilance, derive};
+use osier::report;
+use osier::schema::{Program, Report, Size, Time};
+use osr::Level;
+use passes::Pipeline;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// How the report is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people, at most 80 columns
+    Text,
+    /// For programs; the keys are those of osier::schema::Report
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// A pipeline, or passes with commas between them
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
+    pipeline: Pipeline,
+    #[command(flatten)]
+    selection: Selection,
+    /// Count points without an entry, by reason and by pass to blame, at this level
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    /// How the report is written (html is not available in this build)
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// Writes the report on a module.
+pub(super) fn report(args: Args) -> Result<(), Failure> {
+    let started = Instant::now();
+    let loaded = input::load(&args.file)?;
+    let import = started.elapsed().as_secs_f64();
+    let mut report = figures(&args, &loaded)?;
+    report.time.import = import;
+    tell_times(&report.time);
+    let text = match args.format {
+        Format::Text => report::text(&report),
+        Format::Json => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
+    };
+    Output::to(args.output).write(&text)
+}
+
+/// The figures, function by function: versions and mappings of one are dropped before the next, so that
+/// memory is that of the module and of its largest function.
+fn figures(args: &Args, loaded: &Loaded) -> Result<Report, Failure> {
+    let selected = args.selection.of(&loaded.module)?;
+    let mut stopwatch = Stopwatch::new();
+    let mut progress = Progress::new(selected.len() as u64);
+    let mut functions = Vec::new();
+    for (_, base) in selected {
+        progress.begin(base.name());
+        let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, &mut stopwatch);
+        functions.push(report::function_report(base, &derived, args.level, &mut stopwatch));
+        progress.end();
+    }
+    let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
+    let mut report = report::report(program(loaded), pipeline, args.level, functions);
+    report.time = times(&stopwatch);
+    Ok(report)
+}
+
+fn program(loaded: &Loaded) -> Program {
+    let bodies = || loaded.module.defined().map(|(_, body)| body);
+    let instructions = bodies().map(|body| Size::of(body).instructions).sum();
+    Program { path: loaded.name.clone(), functions: bodies().count() as u64, instructions }
+}
+
+fn times(stopwatch: &Stopwatch) -> Time {
+    Time {
+        import: 0.0,
+        optimize: stopwatch.seconds(Step::Optimize),
+        replay: stopwatch.seconds(Step::Replay),
+        map: stopwatch.seconds(Step::Map),
+        check: None,
+    }
+}
+
+/// Times differ from run to run: they stay out of the text of the report.
+fn tell_times(time: &Time) {
+    tell(&format!(
+        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s",
+        time.import, time.optimize, time.replay, time.map
+    ));
+}

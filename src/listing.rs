@@ -1,0 +1,124 @@
+//! Action logs and mappings as text for people, values and blocks by the names the text form gives them.
+
+use ir::edit::ActionLog;
+use ir::mapping::{Assign, Entry, Operand, Step};
+use ir::text::FunctionText;
+use ir::{Function, Module, Opcode, Point, Value};
+use osr::{Direction, Level, Unmapped, VersionPair};
+use std::fmt::Write;
+
+/// The actions of a log, one a line, under the name of the function.
+pub fn actions(name: &str, log: &ActionLog) -> String {
+    let plural = if log.len() == 1 { "" } else { "s" };
+    let mut out = format!("func @{name}: {} action{plural}\n", log.len());
+    for action in log.actions() {
+        writeln!(out, "  {action}").expect("writing to a string cannot fail");
+    }
+    out
+}
+
+/// The mappings both ways between two versions at a level: every reachable point with its entry, or why it
+/// has none.
+pub fn mappings(
+    module: &Module,
+    pair: &VersionPair<'_>,
+    versions: [&Function; 2],
+    log: &ActionLog,
+    level: Level,
+) -> String {
+    let synthesis = osr::synthesize(pair, level);
+    let [base, opt] = versions.map(|version| Version { text: FunctionText::new(module, version), version });
+    let mut out = String::new();
+    Listing { source: &base, target: &opt, log, out: &mut out }.direction("base to opt", level, &synthesis.forward);
+    Listing { source: &opt, target: &base, log, out: &mut out }.direction("opt to base", level, &synthesis.backward);
+    out
+}
+
+/// A version and the names of its values.
+struct Version<'a> {
+    version: &'a Function,
+    text: FunctionText<'a>,
+}
+
+impl Version<'_> {
+    /// The place of a point (block and index) and the instruction about to execute there.
+    fn point(&self, point: Point) -> String {
+        let block = self.version.inst_block(point.inst());
+        let before = self.version.block_insts(block).take_while(|inst| *inst != point.inst());
+        format!("{}:{} {}", self.text.block(block), before.count(), point.inst())
+    }
+
+    fn values(&self, values: impl IntoIterator<Item = Value>) -> String {
+        values.into_iter().map(|value| format!(" {}", self.text.value(value))).collect()
+    }
+}
+
+/// One direction being written.
+struct Listing<'a> {
+    source: &'a Version<'a>,
+    target: &'a Version<'a>,
+    log: &'a ActionLog,
+    out: &'a mut String,
+}
+
+impl Listing<'_> {
+    fn line(&mut self, indent: usize, text: &str) {
+        writeln!(self.out, "{:indent$}{text}", "").expect("writing to a string cannot fail");
+    }
+
+    fn direction(&mut self, heading: &str, level: Level, made: &Direction) {
+        let (name, entries) = (self.source.version.name(), made.mapping.len());
+        let points = format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
+        self.line(0, &format!("func @{name}, {heading}, {level}: {points}"));
+        let mut unmapped: Vec<&Unmapped> = made.unmapped.iter().collect();
+        unmapped.sort_by_key(|u| u.point);
+        for inst in self.source.version.all_insts() {
+            let point = Point::before(inst);
+            if let Some(entry) = made.mapping.entry(point) {
+                self.entry(point, entry);
+            } else if let Ok(index) = unmapped.binary_search_by_key(&point, |u| u.point) {
+                self.unmapped(unmapped[index]);
+            }
+        }
+    }
+
+    fn entry(&mut self, point: Point, entry: &Entry) {
+        self.line(2, &format!("{} -> {}", self.source.point(point), self.target.point(entry.target)));
+        if !entry.kept.is_empty() {
+            self.line(4, &format!("keep{}", self.source.values(entry.kept.iter().copied())));
+        }
+        for (index, step) in entry.steps.iter().enumerate() {
+            self.line(4, &format!("${index} = {}", self.step(step)));
+        }
+        let same: Vec<Value> = entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();
+        for Assign { value, from } in entry.assigns.iter().filter(|a| !a.is_identity()) {
+            self.line(4, &format!("{} = {}", self.target.text.value(*value), self.operand(*from)));
+        }
+        if !same.is_empty() {
+            self.line(4, &format!("same{}", self.target.values(same)));
+        }
+    }
+
+    fn step(&self, step: &Step) -> String {
+        if step.opcode == Opcode::Const {
+            // A constant reads no value: its own text has no names to look up.
+            return step.to_string();
+        }
+        let args: Vec<String> = step.args.iter().map(|arg| self.operand(*arg)).collect();
+        format!("{}.{} {}", step.opcode.name(), step.ty, args.join(", "))
+    }
+
+    fn operand(&self, operand: Operand) -> String {
+        match operand {
+            Operand::Source(value) => self.source.text.value(value),
+            step => step.to_string(),
+        }
+    }
+
+    fn unmapped(&mut self, unmapped: &Unmapped) {
+        let value = unmapped.value.map_or(String::new(), |v| format!(" {}", self.target.text.value(v)));
+        let blame = unmapped.blame.map_or(String::new(), |i| format!(" (since {})", self.log.actions()[i]));
+        let place = self.source.point(unmapped.point);
+        self.line(2, &format!("{place}: none, {}{value}{blame}", unmapped.reason.name()));
+    }
+}

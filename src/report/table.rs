@@ -1,0 +1,134 @@
+//! Aligned text: tables of figures, wrapped lists, shortened names.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A table whose first column holds labels and whose others hold figures, aligned at the right.
+#[derive(Debug)]
+pub(super) struct Table {
+    label: usize,
+    columns: Vec<usize>,
+    lines: Vec<String>,
+}
+
+impl Table {
+    /// No rows, of columns this wide.
+    pub(super) fn new(label: usize, columns: &[usize]) -> Table {
+        Table { label, columns: columns.to_vec(), lines: Vec::new() }
+    }
+
+    /// Adds a row. A label too wide is shortened, a missing figure leaves its column blank.
+    pub(super) fn row<C: AsRef<str>>(&mut self, label: &str, figures: impl IntoIterator<Item = C>) {
+        let mut line = padded(&shortened(label, self.label), self.label);
+        for (figure, width) in figures.into_iter().zip(&self.columns) {
+            line.push_str(&format!("{:>width$}", figure.as_ref()));
+        }
+        self.lines.push(line);
+    }
+
+    /// Adds a line that keeps to no columns.
+    pub(super) fn line(&mut self, text: &str) {
+        self.lines.push(text.to_owned());
+    }
+
+    /// The lines of the table.
+    pub(super) fn lines(self) -> Vec<String> {
+        self.lines
+    }
+}
+
+/// A text and as many blanks as make it this wide.
+fn padded(text: &str, width: usize) -> String {
+    let blanks = width.saturating_sub(text.width());
+    format!("{text}{:blanks$}", "")
+}
+
+/// A number with a blank between groups of three digits.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A name at most this wide, its middle left out when it is longer. Control characters become `?`: names
+/// come from the input, and a terminal obeys what it is sent.
+pub(super) fn shortened(name: &str, width: usize) -> String {
+    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if name.width() <= width {
+        return name;
+    }
+    let room = width.saturating_sub(1);
+    let head = taken(name.chars(), room.div_ceil(2));
+    let tail = taken(name.chars().rev(), room / 2);
+    format!("{head}…{}", tail.chars().rev().collect::<String>())
+}
+
+/// As many of the characters as fit.
+fn taken(chars: impl Iterator<Item = char>, width: usize) -> String {
+    let mut left = width;
+    let fits = |c: &char| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= left;
+        left = left.saturating_sub(wide);
+        fits
+    };
+    chars.take_while(fits).collect()
+}
+
+/// A text broken at blanks into lines at most this wide. The first starts with `label`, the others are
+/// indented as far; a word wider than a line is shortened.
+pub(super) fn wrapped<'a>(label: &str, words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let indent = label.width();
+    let mut lines = vec![label.to_owned()];
+    for word in words {
+        let word = shortened(word, width - indent);
+        let line = lines.last_mut().expect("there is a first line");
+        let blank = usize::from(line.width() > indent);
+        if line.width() + blank + word.width() <= width {
+            line.push_str(&" "[..blank]);
+            line.push_str(&word);
+        } else {
+            lines.push(format!("{:indent$}{word}", ""));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_from_the_right() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1 000", "1 234 567"]);
+    }
+
+    #[test]
+    fn a_long_name_loses_its_middle() {
+        assert_eq!(shortened("sqlite3VdbeExec", 15), "sqlite3VdbeExec");
+        assert_eq!(shortened("sqlite3VdbeExec", 9), "sqli…Exec");
+        assert_eq!(shortened("sqlite3VdbeExec", 1), "…");
+    }
+
+    #[test]
+    fn no_character_of_a_name_reaches_the_terminal_as_a_command() {
+        assert_eq!(shortened("a\u{1b}[2Jb\n", 20), "a?[2Jb?");
+    }
+
+    #[test]
+    fn wide_characters_count_double() {
+        assert_eq!(shortened("漢字漢字漢字", 7), "漢…字");
+        assert_eq!(padded("漢", 4), "漢  ");
+    }
+
+    #[test]
+    fn lines_break_at_blanks() {
+        assert_eq!(wrapped("ab ", ["cd", "ef", "ghij"], 8), ["ab cd ef", "   ghij"]);
+        assert_eq!(wrapped("ab ", ["cdefghijkl", "m"], 8), ["ab cd…kl", "   m"]);
+    }
+}

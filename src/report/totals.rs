@@ -1,0 +1,67 @@
+//! Sums over the functions of a report.
+
+use crate::schema::{Direction, DirectionTotals, FunctionReport, LEVELS, PerLevel, Share, Totals};
+
+/// The totals of these functions, given in module order.
+pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
+    let mut totals = Totals::default();
+    totals.functions.selected = functions.len() as u64;
+    let changed: Vec<&FunctionReport> = functions.iter().filter(|f| f.is_changed()).collect();
+    totals.functions.changed = changed.len() as u64;
+    totals.functions.unchanged = totals.functions.selected - totals.functions.changed;
+    for function in &changed {
+        totals.base.merge(&function.base);
+        totals.opt.merge(&function.opt);
+        totals.actions.merge(&function.actions);
+    }
+    let largest = largest(&changed);
+    totals.largest = largest.iter().map(|f| f.name.clone()).collect();
+    totals.forward = direction_totals(&changed, &largest, |f| &f.forward);
+    totals.backward = direction_totals(&changed, &largest, |f| &f.backward);
+    totals
+}
+
+/// The largest functions, as [`Totals::largest`] says.
+pub(super) fn largest<'a>(changed: &[&'a FunctionReport]) -> Vec<&'a FunctionReport> {
+    let mut largest = changed.to_vec();
+    // A stable sort: of equals the first in the module stays first.
+    largest.sort_by_key(|f| std::cmp::Reverse(f.base.instructions));
+    largest.truncate(Totals::LARGEST);
+    largest
+}
+
+fn direction_totals(
+    changed: &[&FunctionReport],
+    largest: &[&FunctionReport],
+    side: impl Fn(&FunctionReport) -> &Direction,
+) -> DirectionTotals {
+    let mut sum = Direction::default();
+    changed.iter().for_each(|f| sum.merge(side(f)));
+    let share = shares(changed.iter().map(|f| side(f)));
+    let share_largest = shares(largest.iter().map(|f| side(f)));
+    DirectionTotals { sum, share, share_largest }
+}
+
+/// The shares over several functions; no figure at a level where no function has a reachable point.
+fn shares<'a>(directions: impl Iterator<Item = &'a Direction>) -> PerLevel<Share> {
+    let directions: Vec<&Direction> = directions.collect();
+    let mut shares = PerLevel::default();
+    for level in 0..LEVELS.len() {
+        let each: Vec<f64> = directions.iter().filter_map(|d| d.share(level)).collect();
+        if each.is_empty() {
+            continue;
+        }
+        let feasible: u64 = directions.iter().filter_map(|d| d.feasible.get(level)).sum();
+        let reachable: u64 = directions.iter().map(|d| d.reachable()).sum();
+        shares.set(
+            level,
+            Share {
+                mean: each.iter().sum::<f64>() / each.len() as f64,
+                min: each.iter().copied().fold(f64::INFINITY, f64::min),
+                max: each.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                weighted: 100.0 * feasible as f64 / reachable as f64,
+            },
+        );
+    }
+    shares
+}

@@ -1,0 +1,113 @@
+//! Files that are not there, output that cannot be written, and bytes that are no module.
+
+use crate::harness::{command, corpus, file, kernel, osier, osier_with_input, scratch};
+use std::fs;
+use std::process::Stdio;
+
+/// Every command that reads a file.
+const COMMANDS: [&str; 3] = ["run", "opt", "report"];
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = scratch();
+    let empty = file(&folder, "empty.oir", "");
+    let missing = folder.path().join("missing.wasm").display().to_string();
+    let directory = folder.path().display().to_string();
+    for name in COMMANDS {
+        for path in [&empty, &missing, &directory] {
+            let ended = osier(&[name, path]).with_status(2);
+            assert!(ended.stderr.starts_with("osier: ") && ended.stderr.contains(path), "{}", ended.stderr);
+            assert_eq!(ended.stdout, "");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_module_are_refused_with_a_place() {
+    let folder = scratch();
+    let binary = fs::read(corpus("matmul.wasm")).expect("readable");
+    let cases: [(&str, &[u8], &str); 6] = [
+        ("short.wasm", &binary[..binary.len() / 2], "short.wasm:"),
+        ("version.wasm", b"\0asm\x02\0\0\0", "version.wasm:"),
+        ("text.wat", b"(module (func", "text.wat:"),
+        ("bad.oir", b"func @f() {\nentry:\n  jump nowhere\n}\n", "bad.oir:3:"),
+        ("latin.oir", b"func @f\xe9() {}", "latin.oir:"),
+        ("garbage", b"\x00\x01\x02", "garbage:"),
+    ];
+    for (name, bytes, place) in cases {
+        let path = file(&folder, name, bytes);
+        for command in COMMANDS {
+            let ended = osier(&[command, &path]).with_status(2);
+            assert!(ended.stderr.contains(place), "{command}: {}", ended.stderr);
+            assert_eq!(ended.stdout, "");
+        }
+    }
+}
+
+#[test]
+fn findings_of_the_verifier_have_a_line() {
+    let folder = scratch();
+    let text = "func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %c\n  %c = add.i32 %a, %a\n  return %b\n}\n";
+    let path = file(&folder, "order.oir", text);
+    let ended = osier(&["opt", &path]).with_status(2);
+    assert!(ended.stderr.contains("order.oir:3: SSA-DOM-1 in @f"), "{}", ended.stderr);
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let binary = fs::read(corpus("matmul.wasm")).expect("readable");
+    let ended = osier_with_input(&["run", "-", "--invoke", "matmul", "3"], &binary).with_status(0);
+    assert!(!ended.stdout.is_empty());
+    let text = "func @f() -> i32 {\nentry:\n  %a = const.i32 7\n  return %a\n}\n";
+    let ended = osier_with_input(&["run", "-", "--invoke", "f"], text.as_bytes()).with_status(0);
+    assert_eq!(ended.stdout, "7\n");
+    osier_with_input(&["report", "-"], b"").with_status(2);
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
+    for args in [vec!["report", "tests/corpus/sort.wasm"], vec!["opt", "tests/corpus/sort.wasm"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = command(&args);
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().expect("the command ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(!stderr.contains("panicked") && !stderr.contains("cannot write"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let folder = scratch();
+    let out = file(&folder, "out.json", "what was there before");
+    let bad = file(&folder, "bad.oir", "func");
+    osier(&["report", &bad, "-o", &out]).with_status(2);
+    assert_eq!(fs::read_to_string(&out).expect("readable"), "what was there before");
+    osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out]).with_status(0);
+    let json = fs::read_to_string(&out).expect("readable");
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path()).expect("readable").map(|e| e.expect("readable").file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["bad.oir", "out.json"], "nothing else is left behind");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let folder = scratch();
+    let out = folder.path().join("missing/out.txt").display().to_string();
+    let ended = osier(&["report", &kernel("queens", ""), "-o", &out]).with_status(2);
+    assert!(ended.stderr.contains(&out), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_not_in_this_version_is_no_command() {
+    for name in ["check", "explain", "fuzz"] {
+        osier(&[name, "tests/corpus/queens.wasm"]).with_status(2);
+    }
+    osier(&["report", "tests/corpus/queens.wasm", "--format", "html"]).with_status(2);
+    osier(&["report", "tests/corpus/queens.wasm", "--pipeline", "nonsense"]).with_status(2);
+    osier(&["report", "tests/corpus/queens.wasm", "--func", "nonsense"]).with_status(2);
+    osier(&[]).with_status(2);
+}

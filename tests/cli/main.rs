@@ -1,0 +1,7 @@
+//! The `osier` command, run as a user runs it.
+
+mod golden;
+mod harness;
+mod io;
+mod report;
+mod run;

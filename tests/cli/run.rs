@@ -1,0 +1,174 @@
+//! `osier run`: programs print what they must, and failures say where.
+
+use crate::harness::{KERNELS, ROUTES, corpus, file, kernel, osier, osier_with_input, scratch};
+use std::fs;
+
+/// What each kernel prints for its small size, and that size.
+fn expected(name: &str) -> (String, String) {
+    let folder = fs::read_dir(corpus("expected")).expect("the corpus has it");
+    let names = folder.map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"));
+    let is_small = |file: &String| file.strip_prefix(name).is_some_and(|rest| rest.split('.').count() == 3);
+    let file = names.filter(|file| file.ends_with(".txt")).find(is_small).expect("a small size");
+    let size = file.split('.').nth(1).expect("NAME.SIZE.txt").to_owned();
+    (size, fs::read_to_string(corpus("expected").join(file)).expect("readable"))
+}
+
+/// Runs every kernel of both routes and compares.
+fn kernels_print_what_they_must(options: &[&str]) {
+    for name in KERNELS {
+        let (size, output) = expected(name);
+        let input = fs::read(corpus("expected").join(format!("{name}.in"))).unwrap_or_default();
+        for route in ROUTES {
+            let path = kernel(name, route);
+            let args = [&["run", &path], options, &["--", &size]].concat();
+            let ended = osier_with_input(&args, &input).with_status(0);
+            assert_eq!(ended.stdout, output, "{path}");
+            assert_eq!(ended.stderr, "", "{path}");
+        }
+    }
+}
+
+#[test]
+fn kernels_print_what_they_must_as_they_come() {
+    kernels_print_what_they_must(&[]);
+}
+
+#[test]
+fn kernels_print_what_they_must_optimized() {
+    kernels_print_what_they_must(&["--pipeline", "O1"]);
+}
+
+/// The bits of a literal as `expected/invoke.txt` writes results.
+fn bits(ty: &str, text: &str) -> u64 {
+    match ty {
+        "f64" => text.strip_prefix("0x").map_or_else(
+            || text.parse::<f64>().expect("a float").to_bits(),
+            |hex| u64::from_str_radix(hex, 16).expect("bits"),
+        ),
+        "i32" => text.parse::<i32>().expect("an i32") as u32 as u64,
+        _ => text.parse::<i64>().expect("an i64") as u64,
+    }
+}
+
+#[test]
+fn exported_functions_return_what_they_must() {
+    let lines = fs::read_to_string(corpus("expected/invoke.txt")).expect("readable");
+    assert!(lines.lines().count() >= 15, "the list is not empty");
+    for line in lines.lines() {
+        let (call, result) = line.split_once(" -> ").expect("a result");
+        let words: Vec<&str> = call.split(' ').collect();
+        let value = |arg: &&str| arg.split_once(':').expect("TYPE:VALUE").1.to_owned();
+        let args: Vec<String> = words[2..].iter().map(value).collect();
+        let (ty, wanted) = result.split_once(':').expect("TYPE:VALUE");
+        for route in ROUTES {
+            for pipeline in ["", "O1"] {
+                let path = kernel(words[0], route);
+                let mut command = vec!["run", &path, "--pipeline", pipeline, "--invoke", words[1]];
+                command.extend(args.iter().map(String::as_str));
+                let ended = osier(&command).with_status(0);
+                assert_eq!(bits(ty, ended.stdout.trim_end()), bits(ty, wanted), "{line} {pipeline}");
+            }
+        }
+    }
+}
+
+const FAILING: &str = "\
+func @divide(%a: i32, %b: i32) -> i32 {
+entry:
+  %q = sdiv.i32 %a, %b
+  return %q
+}
+func @deep(%a: i32) -> i32 {
+entry:
+  %q = call @deep(%a)
+  return %q
+}
+func @forever() {
+entry:
+  jump again
+again:
+  jump again
+}
+";
+
+#[test]
+fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
+    let folder = scratch();
+    let path = file(&folder, "failing.oir", FAILING);
+    let cases: [(&[&str], &str); 4] = [
+        (&["--invoke", "divide", "1", "0"], "trap division_by_zero in @divide"),
+        (&["--invoke", "divide", "-2147483648", "-1"], "trap integer_overflow in @divide"),
+        (&["--max-call-depth", "9", "--invoke", "deep", "1"], "stack overflow in @deep"),
+        (&["--fuel", "1000", "--invoke", "forever"], "out of fuel in @forever"),
+    ];
+    for (args, message) in cases {
+        let ended = osier(&[&["run", &path], args].concat()).with_status(1);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn the_status_of_a_program_is_told_and_becomes_1() {
+    // The kernels exit with another status than 0 when their argument is no size.
+    let ended = osier(&["run", &kernel("matmul", ""), "--", "no-number"]);
+    let ended = ended.with_status(1);
+    assert!(ended.stderr.contains("the program exited with status"), "{}", ended.stderr);
+}
+
+#[test]
+fn literals_of_every_type_go_in_and_come_out() {
+    let folder = scratch();
+    for (ty, literals) in [
+        ("i8", &["-128", "127"][..]),
+        ("i16", &["-1", "255"]),
+        ("i32", &["-2147483648", "7"]),
+        ("i64", &["-9223372036854775808", "12"]),
+        ("f32", &["1.5", "-0.0", "1e-45", "inf", "nan:0x7fc00001"]),
+        ("f64", &["1e300", "0.1", "-3.25", "nan:0x7ff8000000000001"]),
+    ] {
+        let text = format!("func @same(%a: {ty}) -> {ty} {{\nentry:\n  return %a\n}}\n");
+        let path = file(&folder, "same.oir", text);
+        for literal in literals {
+            let ended = osier(&["run", &path, "--invoke", "same", literal]).with_status(0);
+            assert_eq!(ended.stdout, format!("{literal}\n"), "{ty}");
+        }
+    }
+}
+
+#[test]
+fn wrong_calls_are_bad_usage() {
+    let folder = scratch();
+    let path = file(&folder, "failing.oir", FAILING);
+    let cases: [(&[&str], &str); 6] = [
+        (&["--invoke", "divide", "1"], "takes 2 arguments, 1 are given"),
+        (&["--invoke", "divide", "1", "1.5"], "\"1.5\" is no i32"),
+        (&["--invoke", "nothing"], "no function \"nothing\""),
+        (&[], "no _start"),
+        (&["--engine", "jit"], "not available in this build"),
+        (&["--engine", "tiered"], "not available in this build"),
+    ];
+    for (args, message) in cases {
+        let ended = osier(&[&["run", &path], args].concat()).with_status(2);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
+    let folder = scratch();
+    let path = file(&folder, "failing.oir", FAILING);
+    let out = folder.path().join("stats.json");
+    let to_file = format!("--stats={}", out.display());
+    osier(&["run", &path, &to_file, "--invoke", "divide", "6", "3"]).with_status(0);
+    let ended = osier(&["run", &path, "--stats", "--invoke", "divide", "6", "0"]).with_status(1);
+    let on_stderr = ended.stderr.split("osier:").next().expect("the figures come first");
+    for json in [fs::read_to_string(out).expect("it was written"), on_stderr.to_owned()] {
+        let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let stats = stats.as_object().expect("an object");
+        // The keys of the contract; what does not exist yet is null.
+        assert!(stats["compiled"].is_null() && stats["transitions"].is_null());
+        assert!(stats["seconds"].is_object() && stats["schema"] == 1);
+        assert!(stats["instructions"].as_u64().is_some_and(|n| n > 0));
+    }
+}
