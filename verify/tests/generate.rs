@@ -1,8 +1,9 @@
 //! The generator: what it makes is valid, and contains what it promises.
 
-use ir::cfg::Cfg;
-use ir::dom::DomTree;
-use ir::{Function, Opcode, Point, Type};
+use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
+use ir::text::{parse_module, print_module};
+use ir::verifier::verify_module;
+use ir::{Opcode, Type};
 use osier_verify::generate::{Feature, MAIN, Statistics, Weights, generate};
 
 const SEEDS: u64 = 3000;
@@ -12,24 +13,50 @@ fn size_of(seed: u64) -> u32 {
     [4, 12, 25, 40, 80][(seed % 5) as usize]
 }
 
-fn assert_uses_are_dominated(function: &Function, seed: u64) {
-    let dom = DomTree::new(function, &Cfg::new(function));
-    for inst in function.all_insts() {
-        for value in function.inst(inst).operands() {
-            let available = dom.available_at(function, value, Point::before(inst));
-            assert!(available, "seed {seed}: {value} is not available at {inst} of {}", function.name());
-        }
+#[test]
+fn the_verifier_accepts_every_program() {
+    for seed in 0..SEEDS {
+        let program = generate(seed, size_of(seed), &Weights::default());
+        let findings = verify_module(&program.module);
+        assert!(findings.is_empty(), "seed {seed}: {}", findings[0]);
     }
 }
 
 #[test]
-fn definitions_dominate_uses() {
+fn programs_round_trip_through_text() {
+    for seed in 0..100 {
+        let program = generate(seed, size_of(seed), &Weights::default());
+        let text = print_module(&program.module);
+        let parsed = parse_module(&text).unwrap_or_else(|errors| panic!("seed {seed}: {}\n{text}", errors[0]));
+        assert_eq!(print_module(&parsed), text, "seed {seed}");
+    }
+}
+
+/// Every run ends within the bound, and most end in a result: traps are there, but do not hide the rest.
+#[test]
+fn programs_terminate_and_rarely_trap() {
+    let (mut runs, mut trapped, mut executed, mut changed_memory) = (0u64, 0u64, 0u64, 0u64);
     for seed in 0..SEEDS {
         let program = generate(seed, size_of(seed), &Weights::default());
-        for (_, function) in program.module.defined() {
-            assert_uses_are_dominated(function, seed);
+        let limits = Limits { fuel: program.steps, ..Limits::default() };
+        for arguments in &program.arguments {
+            let mut machine = Machine::new(&program.module, limits).expect("the module can be instantiated");
+            let before = machine.memory_digest();
+            let outcome = machine.invoke(program.main, arguments, &mut NoHost, &mut NoObserver);
+            runs += 1;
+            executed += program.steps - machine.fuel();
+            changed_memory += u64::from(machine.memory_digest() != before);
+            match outcome {
+                Outcome::Returned(_) => {}
+                Outcome::Trapped { .. } => trapped += 1,
+                other => panic!("seed {seed} on {arguments:?}: {other}"),
+            }
         }
     }
+    let percent = |count: u64| 100 * count / runs;
+    assert!((5..=30).contains(&percent(trapped)), "{} % of runs trap", percent(trapped));
+    assert!(percent(changed_memory) >= 40, "{} % of runs change memory", percent(changed_memory));
+    assert!(executed / runs >= 80, "{} instructions a run", executed / runs);
 }
 
 #[test]

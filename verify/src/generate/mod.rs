@@ -61,7 +61,9 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     let mut planted = Planted::default();
     let mut around = declare(&mut module, &mut prng.fork(2));
     let mut shapes = prng.fork(3);
-    let helpers = shapes.between(0, 3);
+    // A function that nobody calls is code that never runs.
+    let calls = weights.of(Feature::Call) > 0;
+    let helpers = if calls { shapes.between(0, 3) } else { 0 };
     for index in 0..=helpers {
         let is_main = index == helpers;
         let name = if is_main { MAIN.to_owned() } else { format!("helper{index}") };
@@ -130,6 +132,9 @@ fn add_function(
     size: u32,
 ) {
     let mut body = Body::new(shape, streams, around, planted, size);
+    if around.may_call_indirect {
+        body.call_helpers();
+    }
     body.generate();
     let steps = body.steps;
     let function = body.builder.finish().expect("every block of a generated function ends");

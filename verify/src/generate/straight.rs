@@ -247,13 +247,28 @@ impl Body<'_> {
         self.operation(opcode, ty)
     }
 
+    /// Calls most of the functions made before, once.
+    pub(super) fn call_helpers(&mut self) {
+        for callee in self.affordable() {
+            if self.prng.chance(75) {
+                self.straight(1);
+                self.call_one(callee);
+            }
+        }
+    }
+
     fn call(&mut self) {
         let affordable = self.affordable();
         if affordable.is_empty() {
             self.arithmetic();
             return;
         }
-        let callee = self.around.callees[self.prng.pick(&affordable)].clone();
+        let callee = self.prng.pick(&affordable);
+        self.call_one(callee);
+    }
+
+    fn call_one(&mut self, callee: usize) {
+        let callee = self.around.callees[callee].clone();
         let args: Vec<Value> = callee.signature.params.iter().map(|ty| self.pick(*ty)).collect();
         self.finish_call(InstSpec::call(callee.func, &args, &callee.signature.results), callee.steps);
         self.plant(Feature::Call);

@@ -1,0 +1,307 @@
+//! What the oracle looks at, worked out once per pair of versions: which points to record, and entries
+//! with their operands resolved to places in those records.
+
+use super::report::Fault;
+use cranelift_entity::EntityRef;
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::loops::LoopForest;
+use ir::mapping::{Entry, Mapping, Operand, Step};
+use ir::{Function, Inst, Opcode, Point, Shape, Type, Value, eval};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is done at one instruction of one version.
+#[derive(Debug)]
+pub(super) struct PointPlan {
+    pub(super) point: Point,
+    /// Whether runs stop here to wait for each other.
+    pub(super) anchor: bool,
+    /// Whether anything is recorded here: an entry starts or lands here.
+    pub(super) recorded: bool,
+    /// The values recorded, ascending.
+    pub(super) values: Vec<Value>,
+    /// The entry that starts here, as an index of [`SidePlan::entries`].
+    pub(super) entry: Option<u32>,
+}
+
+/// One version of a pair, with the entries that leave it.
+#[derive(Debug)]
+pub(super) struct SidePlan {
+    /// By instruction index: an index of `points` plus 1, or 0.
+    by_inst: Vec<u32>,
+    pub(super) points: Vec<PointPlan>,
+    pub(super) entries: Vec<EntryPlan>,
+}
+
+/// An entry, resolved.
+#[derive(Debug)]
+pub(super) struct EntryPlan {
+    /// The point it lands at, as an index of the points of the other side.
+    pub(super) target: u32,
+    pub(super) steps: Vec<StepPlan>,
+    pub(super) assigns: Vec<AssignPlan>,
+    pub(super) has_code: bool,
+    pub(super) in_loop: bool,
+    /// What is wrong whatever the run; found when the source point is visited.
+    pub(super) fault: Option<Fault>,
+}
+
+/// A step, resolved.
+#[derive(Debug)]
+pub(super) struct StepPlan {
+    pub(super) opcode: Opcode,
+    pub(super) ty: Type,
+    pub(super) operand_ty: Type,
+    pub(super) bits: u64,
+    pub(super) args: SmallVec<[Place; 3]>,
+}
+
+/// Where an operand is found.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// At an index of the record of the source point.
+    Recorded(u32),
+    /// The result of a step.
+    Step(u32),
+}
+
+/// A value provided: where its contents come from, and where the other run recorded it.
+#[derive(Debug)]
+pub(super) struct AssignPlan {
+    pub(super) value: Value,
+    pub(super) ty: Type,
+    pub(super) from: Place,
+    /// An index of the record of the target point.
+    pub(super) expected: u32,
+}
+
+impl SidePlan {
+    /// The plan of an instruction, if it has one, as an index of `points`. Cost: constant.
+    #[inline]
+    pub(super) fn point_at(&self, inst: Inst) -> Option<u32> {
+        self.by_inst.get(inst.index()).copied().filter(|p| *p != 0).map(|p| p - 1)
+    }
+
+    /// The instructions at which the run is watched.
+    pub(super) fn watched(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.points.iter().map(|p| p.point.inst())
+    }
+}
+
+/// What has to be recorded at the points of a version.
+type Wanted = BTreeMap<Inst, BTreeSet<Value>>;
+
+/// The plans of both versions of a pair.
+///
+/// Cost: near linear in the versions and mappings.
+pub(super) fn plan_pair(versions: [&Function; 2], anchors: &BTreeSet<Inst>, mappings: [&Mapping; 2]) -> [SidePlan; 2] {
+    let analyses = versions.map(Analyses::new);
+    let faults = [0, 1].map(|side| find_faults(mappings[side], &analyses[side], &analyses[1 - side]));
+    let wanted = [0, 1].map(|side| wanted_at(side, &mappings, &faults));
+    let points = [0, 1].map(|side| plan_points(&wanted[side], anchors, mappings[side]));
+    let by_inst = [0, 1].map(|side| index_points(versions[side], &points[side]));
+    let entries = [0, 1].map(|side| {
+        let resolver = Resolver {
+            source: (&by_inst[side], &points[side]),
+            target: (&by_inst[1 - side], &points[1 - side]),
+            analyses: &analyses[side],
+            target_version: versions[1 - side],
+        };
+        let with_faults = mappings[side].entries().zip(&faults[side]);
+        with_faults.map(|((point, entry), fault)| resolver.entry(point, entry, fault)).collect()
+    });
+    let ([p0, p1], [i0, i1], [e0, e1]): ([_; 2], [_; 2], [Vec<EntryPlan>; 2]) = (points, by_inst, entries);
+    [SidePlan { by_inst: i0, points: p0, entries: e0 }, SidePlan { by_inst: i1, points: p1, entries: e1 }]
+}
+
+struct Analyses<'a> {
+    function: &'a Function,
+    dom: DomTree,
+    loops: LoopForest,
+}
+
+impl<'a> Analyses<'a> {
+    fn new(function: &'a Function) -> Analyses<'a> {
+        let cfg = Cfg::new(function);
+        Analyses { function, dom: DomTree::new(function, &cfg), loops: LoopForest::new(function, &cfg) }
+    }
+
+    fn has(&self, value: Value, point: Point) -> bool {
+        self.dom.available_at(self.function, value, point)
+    }
+}
+
+/// What is wrong with each entry whatever the run.
+fn find_faults(mapping: &Mapping, source: &Analyses<'_>, target: &Analyses<'_>) -> Vec<Option<Fault>> {
+    mapping.entries().map(|(point, entry)| entry_fault(point, entry, source, target)).collect()
+}
+
+fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, target: &Analyses<'_>) -> Option<Fault> {
+    if !source.function.has_inst(point.inst()) {
+        return Some(Fault::NoSuchPoint { point });
+    }
+    if !target.function.has_inst(entry.target.inst()) {
+        return Some(Fault::NoSuchPoint { point: entry.target });
+    }
+    if let Some(value) = entry.requires.iter().find(|v| !source.has(**v, point)) {
+        return Some(Fault::RequiredUnavailable { value: *value });
+    }
+    for (index, step) in entry.steps.iter().enumerate() {
+        if !is_well_formed(step) {
+            return Some(Fault::MalformedStep { step: index });
+        }
+        if let Some(fault) = step.args.iter().find_map(|arg| operand_fault(*arg, index, entry)) {
+            return Some(fault);
+        }
+    }
+    for assign in &entry.assigns {
+        if let Some(fault) = operand_fault(assign.from, entry.steps.len(), entry) {
+            return Some(fault);
+        }
+        if !target.has(assign.value, entry.target) {
+            return Some(Fault::ProvidedUnavailable { value: assign.value });
+        }
+    }
+    None
+}
+
+/// What is wrong with an operand that may read the steps before `step`.
+fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<Fault> {
+    match operand {
+        Operand::Source(value) if !entry.requires.contains(&value) => Some(Fault::NotRequired { value }),
+        Operand::Step(index) if index as usize >= step => Some(Fault::NoSuchStep { step: index as usize }),
+        _ => None,
+    }
+}
+
+/// Whether a step is an operation on values with operands and types that `eval` has a meaning for.
+fn is_well_formed(step: &Step) -> bool {
+    if step.opcode == Opcode::Const {
+        return step.args.is_empty();
+    }
+    if !eval::is_evaluated(step.opcode) || !step.opcode.allows_type(step.ty) {
+        return false;
+    }
+    let (arity, source_fits) = match step.opcode.shape() {
+        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary => (1, true),
+        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => (2, true),
+        Shape::Extend => (1, step.operand_ty.is_int() && step.operand_ty.bits() < step.ty.bits()),
+        Shape::Wrap => (1, step.operand_ty.is_int() && step.operand_ty.bits() > step.ty.bits()),
+        Shape::IntToFloat => (1, matches!(step.operand_ty, Type::I32 | Type::I64)),
+        Shape::FloatToInt => (1, step.operand_ty.is_float()),
+        Shape::Promote => (1, step.operand_ty == Type::F32),
+        Shape::Demote => (1, step.operand_ty == Type::F64),
+        Shape::Bitcast => (1, step.operand_ty.bits() == step.ty.bits()),
+        Shape::Select => (3, step.operand_ty.is_int()),
+        _ => return false,
+    };
+    step.args.len() == arity && source_fits
+}
+
+/// The values to record at the points of a side: what its own entries require where they start, and
+/// what the other side's entries provide where they land. Faulty entries need a record too: their
+/// source is watched, so that the fault is found when it is visited.
+fn wanted_at(side: usize, mappings: &[&Mapping; 2], faults: &[Vec<Option<Fault>>; 2]) -> Wanted {
+    let mut wanted = Wanted::new();
+    for ((point, entry), fault) in mappings[side].entries().zip(&faults[side]) {
+        match fault {
+            None => wanted.entry(point.inst()).or_default().extend(&entry.requires),
+            Some(Fault::NoSuchPoint { point: missing }) if *missing == point => {}
+            Some(_) => {
+                wanted.entry(point.inst()).or_default();
+            }
+        }
+    }
+    let other = 1 - side;
+    for ((_, entry), fault) in mappings[other].entries().zip(&faults[other]) {
+        if fault.is_none() {
+            wanted.entry(entry.target.inst()).or_default().extend(entry.provides());
+        }
+    }
+    wanted
+}
+
+fn plan_points(wanted: &Wanted, anchors: &BTreeSet<Inst>, mapping: &Mapping) -> Vec<PointPlan> {
+    let entries: BTreeMap<Inst, u32> = mapping.entries().zip(0..).map(|((p, _), index)| (p.inst(), index)).collect();
+    let insts: BTreeSet<Inst> = wanted.keys().chain(anchors).copied().collect();
+    let plan = |inst: Inst| PointPlan {
+        point: Point::before(inst),
+        anchor: anchors.contains(&inst),
+        recorded: wanted.contains_key(&inst),
+        values: wanted.get(&inst).map(|v| v.iter().copied().collect()).unwrap_or_default(),
+        entry: entries.get(&inst).copied(),
+    };
+    insts.into_iter().map(plan).collect()
+}
+
+fn index_points(version: &Function, points: &[PointPlan]) -> Vec<u32> {
+    let mut by_inst = vec![0; version.inst_bound()];
+    for (plan, number) in points.iter().zip(1..) {
+        by_inst[plan.point.inst().index()] = number;
+    }
+    by_inst
+}
+
+/// Resolves the entries of one direction.
+struct Resolver<'a> {
+    source: (&'a [u32], &'a [PointPlan]),
+    target: (&'a [u32], &'a [PointPlan]),
+    analyses: &'a Analyses<'a>,
+    target_version: &'a Function,
+}
+
+impl Resolver<'_> {
+    fn entry(&self, point: Point, entry: &Entry, fault: &Option<Fault>) -> EntryPlan {
+        let source = self.source.0.get(point.inst().index()).map_or(0, |p| p.saturating_sub(1));
+        let in_loop = self.analyses.function.has_inst(point.inst())
+            && self.analyses.loops.innermost(self.analyses.function.inst_block(point.inst())).is_some();
+        let mut plan = EntryPlan {
+            target: 0,
+            steps: Vec::new(),
+            assigns: Vec::new(),
+            has_code: !entry.is_empty(),
+            in_loop,
+            fault: fault.clone(),
+        };
+        if fault.is_none() {
+            plan.target = self.target.0[entry.target.inst().index()] - 1;
+            plan.steps = entry.steps.iter().map(|s| self.step(source, s)).collect();
+            plan.assigns = self.assigns(source, plan.target, entry);
+        }
+        plan
+    }
+
+    fn place(&self, source: u32, operand: Operand) -> Place {
+        match operand {
+            Operand::Source(value) => Place::Recorded(position(&self.source.1[source as usize], value)),
+            Operand::Step(index) => Place::Step(index),
+        }
+    }
+
+    fn step(&self, source: u32, step: &Step) -> StepPlan {
+        StepPlan {
+            opcode: step.opcode,
+            ty: step.ty,
+            operand_ty: step.operand_ty,
+            bits: step.bits & step.ty.mask(),
+            args: step.args.iter().map(|a| self.place(source, *a)).collect(),
+        }
+    }
+
+    fn assigns(&self, source: u32, target: u32, entry: &Entry) -> Vec<AssignPlan> {
+        let resolve = |assign: &ir::mapping::Assign| AssignPlan {
+            value: assign.value,
+            ty: self.target_version.value_type(assign.value),
+            from: self.place(source, assign.from),
+            expected: position(&self.target.1[target as usize], assign.value),
+        };
+        entry.assigns.iter().map(resolve).collect()
+    }
+}
+
+/// Where a record of the point holds a value.
+fn position(plan: &PointPlan, value: Value) -> u32 {
+    let index = plan.values.binary_search(&value).expect("what entries without fault use is recorded");
+    index as u32
+}

@@ -1,0 +1,239 @@
+//! Watching one run: what is recorded between two anchors, and when that is worth it.
+
+use super::Policy;
+use super::plan::SidePlan;
+use crate::prng::Prng;
+use ir::interp::{Control, Observer, Scope, View};
+use ir::{Func, Inst, Point};
+use std::collections::HashMap;
+
+/// The plans of a function, one for each side; `None` for functions without a pair.
+pub(super) type Plans = [Option<[SidePlan; 2]>];
+
+/// The state of a run at one visit of a recorded point.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    pub(super) func: Func,
+    /// An index of the points of the side.
+    pub(super) point: u32,
+    /// Where the values of the record start in [`Recording::values`].
+    start: usize,
+    /// Which visit of the point in this run, the first being 1.
+    pub(super) number: u64,
+    pub(super) memory: u64,
+    pub(super) effects: Effects,
+}
+
+/// The effects so far: their number and digest.
+pub(super) type Effects = (u64, u64);
+
+/// Where a run waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct AnchorStop {
+    pub(super) func: Func,
+    pub(super) inst: Inst,
+    pub(super) activation: u64,
+    pub(super) depth: usize,
+    pub(super) effects: Effects,
+}
+
+/// When a point was last visited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    gap: u64,
+    visit: u32,
+    count: u64,
+}
+
+/// The records of one run since the last anchor. Its size is bounded by that of the functions: a point
+/// has one record, since a second visit in one gap is an error.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) visits: Vec<Visit>,
+    values: Vec<u64>,
+    /// By function and point.
+    seen: Vec<Vec<Seen>>,
+    /// The number of the gap; 0 before the first.
+    gap: u64,
+    /// Whether points are recorded in this gap; `None` until the first one watched.
+    pub(super) on: Option<bool>,
+    /// A point visited twice in this gap.
+    pub(super) ambiguous: Option<(Func, u32)>,
+    pub(super) stop: Option<AnchorStop>,
+    /// The visit at which the run paused to be copied, for going on from there.
+    pub(super) sampled: Option<usize>,
+    pub(super) sampler: Sampler,
+}
+
+impl Recording {
+    pub(super) fn new(plans: &Plans, side: usize, sampler: Sampler) -> Recording {
+        let points = |plan: &Option<[SidePlan; 2]>| plan.as_ref().map_or(0, |p| p[side].points.len());
+        Recording {
+            visits: Vec::new(),
+            values: Vec::new(),
+            seen: plans.iter().map(|plan| vec![Seen::default(); points(plan)]).collect(),
+            gap: 0,
+            on: None,
+            ambiguous: None,
+            stop: None,
+            sampled: None,
+            sampler,
+        }
+    }
+
+    /// Forgets everything about the run before.
+    pub(super) fn restart(&mut self, sampler: Sampler) {
+        self.seen.iter_mut().flatten().for_each(|s| *s = Seen::default());
+        self.gap = 0;
+        self.sampler = sampler;
+    }
+
+    /// Forgets the gap before. `on`: whether points are recorded, if that is decided already.
+    pub(super) fn next_gap(&mut self, on: Option<bool>) {
+        self.visits.clear();
+        self.values.clear();
+        self.gap += 1;
+        self.on = on;
+        self.ambiguous = None;
+        self.stop = None;
+        self.sampled = None;
+    }
+
+    /// The visit of a point in this gap.
+    #[inline]
+    pub(super) fn visit_of(&self, func: Func, point: u32) -> Option<&Visit> {
+        let seen = &self.seen[func.as_u32() as usize][point as usize];
+        (seen.gap == self.gap).then(|| &self.visits[seen.visit as usize])
+    }
+
+    /// The values recorded at a visit and at those after it.
+    #[inline]
+    pub(super) fn values_from(&self, visit: &Visit) -> &[u64] {
+        &self.values[visit.start..]
+    }
+
+    /// Records a point and says whether the run is to be copied here.
+    fn record(&mut self, view: &View<'_>, func: Func, index: u32, plan: &SidePlan) -> bool {
+        let point = &plan.points[index as usize];
+        let seen = &mut self.seen[func.as_u32() as usize][index as usize];
+        seen.count += 1;
+        if self.on == Some(false) {
+            return false;
+        }
+        if seen.gap == self.gap {
+            self.ambiguous.get_or_insert((func, index));
+            return false;
+        }
+        (seen.gap, seen.visit) = (self.gap, self.visits.len() as u32);
+        let visit = Visit {
+            func,
+            point: index,
+            start: self.values.len(),
+            number: seen.count,
+            memory: view.memory_digest(),
+            effects: effects(view),
+        };
+        self.visits.push(visit);
+        self.values.extend(point.values.iter().map(|v| view.value(*v)));
+        let sample = point.entry.is_some() && self.sampler.takes();
+        self.sampled = sample.then(|| self.visits.len() - 1);
+        sample
+    }
+}
+
+pub(super) fn effects(view: &View<'_>) -> Effects {
+    (view.trace().count(), view.trace().digest())
+}
+
+/// A way into a gap: the anchor before it, if there is one, and the first point watched in it.
+type Way = (Option<(Func, Inst)>, (Func, Inst));
+
+/// Decides which gaps are recorded, so that both runs record the same ones.
+#[derive(Debug)]
+pub(super) struct Gate {
+    policy: Policy,
+    prng: Prng,
+    /// How often each way into a gap was taken. Within a gap a run has no choice, so this counts the visits of every point in it. Never iterated.
+    taken: HashMap<Way, u32>,
+}
+
+impl Gate {
+    pub(super) fn new(policy: Policy, prng: Prng) -> Gate {
+        Gate { policy, prng, taken: HashMap::new() }
+    }
+
+    fn decide(&mut self, before: Option<(Func, Inst)>, first: (Func, Inst)) -> bool {
+        let Policy::Sampled { first: always, one_in } = self.policy else { return true };
+        let taken = self.taken.entry((before, first)).or_default();
+        *taken = taken.saturating_add(1);
+        *taken <= always || self.prng.below(one_in) == 0
+    }
+}
+
+/// Picks visits to go on from: often at first, then more and more rarely, so that their number grows
+/// with the logarithm of the length of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    prng: Prng,
+    left: u32,
+    /// Visits to let pass.
+    wait: u32,
+    interval: u32,
+}
+
+impl Sampler {
+    pub(super) fn new(mut prng: Prng, limit: u32) -> Sampler {
+        let interval = 4;
+        Sampler { wait: prng.below(interval), prng, left: limit, interval }
+    }
+
+    fn takes(&mut self) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        if self.wait > 0 {
+            self.wait -= 1;
+            return false;
+        }
+        self.left -= 1;
+        self.interval = self.interval.saturating_mul(2);
+        self.wait = self.prng.below(self.interval);
+        true
+    }
+}
+
+/// Watches one run up to its next anchor.
+pub(super) struct Watcher<'a> {
+    pub(super) plans: &'a Plans,
+    pub(super) side: usize,
+    pub(super) recording: &'a mut Recording,
+    pub(super) gate: &'a mut Gate,
+    /// The anchor both runs last stopped at.
+    pub(super) before: Option<(Func, Inst)>,
+}
+
+impl Observer for Watcher<'_> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        let func = view.func();
+        let Some(pair) = &self.plans[func.as_u32() as usize] else { return Control::Continue };
+        let plan = &pair[self.side];
+        let Some(index) = plan.point_at(inst) else { return Control::Continue };
+        let point = &plan.points[index as usize];
+        if self.recording.on.is_none() {
+            self.recording.on = Some(self.gate.decide(self.before, (func, inst)));
+        }
+        let sampled = point.recorded && self.recording.record(view, func, index, plan);
+        if point.anchor {
+            self.recording.stop = Some(AnchorStop {
+                func,
+                inst: Point::inst(point.point),
+                activation: view.activation(),
+                depth: view.depth(),
+                effects: effects(view),
+            });
+        }
+        if sampled || point.anchor { Control::Pause } else { Control::Continue }
+    }
+}

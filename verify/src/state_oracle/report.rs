@@ -1,0 +1,323 @@
+//! What the oracle found.
+
+use ir::{Point, TrapKind, Value};
+use std::fmt;
+
+/// Which way a transition goes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Direction {
+    /// From the version before to the version after.
+    Forward,
+    /// From the version after to the version before.
+    Backward,
+}
+
+impl Direction {
+    /// Both.
+    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
+
+    /// The direction that leaves from a side: 0 is the version before.
+    pub(super) fn from_side(side: usize) -> Direction {
+        Direction::BOTH[side]
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Direction::Forward => "forward",
+            Direction::Backward => "backward",
+        })
+    }
+}
+
+/// What was compared in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Entries fired and compared.
+    pub transitions: u64,
+    /// Of these, with compensation code that does something.
+    pub with_code: u64,
+    /// Of these, with a source point inside a loop.
+    pub in_loops: u64,
+    /// Values compared.
+    pub compared: u64,
+    /// Transitions after which the run went on in the other version to its end.
+    pub going_on: u64,
+    /// Of these, ended by a limit, so that nothing was compared.
+    pub going_on_exhausted: u64,
+}
+
+impl Counts {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.transitions += other.transitions;
+        self.with_code += other.with_code;
+        self.in_loops += other.in_loops;
+        self.compared += other.compared;
+        self.going_on += other.going_on;
+        self.going_on_exhausted += other.going_on_exhausted;
+    }
+}
+
+/// What is wrong with an entry whatever the run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// The source or the target version lacks the instruction.
+    NoSuchPoint {
+        /// The point.
+        point: Point,
+    },
+    /// A required value is not available at the source point.
+    RequiredUnavailable {
+        /// The value.
+        value: Value,
+    },
+    /// The compensation code reads a value that the entry does not require: poison.
+    NotRequired {
+        /// The value.
+        value: Value,
+    },
+    /// A provided value is not available at the target point.
+    ProvidedUnavailable {
+        /// The value.
+        value: Value,
+    },
+    /// The compensation code reads a step that has not run.
+    NoSuchStep {
+        /// Its index.
+        step: usize,
+    },
+    /// A step is not an operation on values, or has operands or types that it does not take.
+    MalformedStep {
+        /// Its index.
+        step: usize,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::NoSuchPoint { point } => write!(f, "{} is in no block of its version", point.inst()),
+            Fault::RequiredUnavailable { value } => {
+                write!(f, "{value} is required but not available at the source point")
+            }
+            Fault::NotRequired { value } => write!(f, "the compensation code reads {value}, which is not required"),
+            Fault::ProvidedUnavailable { value } => {
+                write!(f, "{value} is provided but not available at the target point")
+            }
+            Fault::NoSuchStep { step } => write!(f, "the compensation code reads step {step}, which has not run"),
+            Fault::MalformedStep { step } => {
+                write!(f, "step {step} of the compensation code is no operation on values")
+            }
+        }
+    }
+}
+
+/// Where a run stopped to wait for the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// Before an anchor.
+    Anchor {
+        /// The function's name.
+        function: String,
+        /// The anchor.
+        point: Point,
+        /// The number of the activation, counted over the run.
+        activation: u64,
+    },
+    /// The run ended; how.
+    Ended(String),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Anchor { function, point, activation } => {
+                write!(f, "@{function} at {} (activation {activation})", point.inst())
+            }
+            Stop::Ended(how) => write!(f, "its end: {how}"),
+        }
+    }
+}
+
+/// In what the two sides differ.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Difference {
+    /// The two versions, run from the start, do not pass the same anchors: the mapping is not to blame.
+    Stops {
+        /// Where the version before stopped.
+        before: Stop,
+        /// Where the version after stopped.
+        after: Stop,
+    },
+    /// The effects of the two versions up to an anchor, or up to the end, differ.
+    LockstepEffects,
+    /// The two versions end alike but for their memory or globals.
+    FinalMemory,
+    /// The entry is wrong whatever the run.
+    Entry(Fault),
+    /// The other version did not reach the target point in this gap.
+    NoPartner,
+    /// A point was visited twice between two anchors, so that no visit is the one to compare.
+    Ambiguous,
+    /// Compensation code traps.
+    Trap {
+        /// The index of the step.
+        step: usize,
+        /// How.
+        kind: TrapKind,
+    },
+    /// A provided value has other contents than in the target version.
+    Value {
+        /// The value.
+        value: Value,
+        /// Its bits in the target version.
+        expected: u64,
+        /// The bits the entry provides.
+        found: u64,
+    },
+    /// Memory or globals differ at source and target.
+    Memory,
+    /// The effects so far differ at source and target.
+    Effects,
+    /// Going on in the target version ends differently.
+    GoingOn {
+        /// How the run ended that had no transition.
+        expected: String,
+        /// How the run ended that had one.
+        found: String,
+    },
+    /// The machine refused the transition.
+    Refused(String),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Difference::Stops { before, after } => {
+                write!(f, "the version before stops at {before}, the version after at {after}")
+            }
+            Difference::LockstepEffects => f.write_str("the effects of the two versions so far differ"),
+            Difference::FinalMemory => f.write_str("the two versions leave different memory or globals behind"),
+            Difference::Entry(fault) => write!(f, "{fault}"),
+            Difference::NoPartner => {
+                f.write_str("the target version did not visit the target between the same anchors")
+            }
+            Difference::Ambiguous => f.write_str("a point was visited twice between two anchors"),
+            Difference::Trap { step, kind } => write!(f, "step {step} of the compensation code traps: {kind}"),
+            Difference::Value { value, expected, found } => {
+                write!(f, "{value} is {expected:#x} in the target version, and {found:#x} after the transition")
+            }
+            Difference::Memory => f.write_str("memory or globals differ between source and target"),
+            Difference::Effects => f.write_str("the effects so far differ between source and target"),
+            Difference::GoingOn { expected, found } => {
+                write!(f, "going on ends in {found}; without the transition the run ends in {expected}")
+            }
+            Difference::Refused(reason) => write!(f, "the transition was refused: {reason}"),
+        }
+    }
+}
+
+/// The entry that a divergence is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blamed {
+    /// The function's name.
+    pub function: String,
+    /// Which way.
+    pub direction: Direction,
+    /// The source point.
+    pub point: Point,
+    /// The instruction there, as text; empty when the version lacks it.
+    pub point_text: String,
+    /// The target point.
+    pub target: Point,
+    /// The instruction there, as text; empty when the version lacks it.
+    pub target_text: String,
+    /// Which visit of the source point on this input, the first being 1.
+    pub visit: u64,
+}
+
+/// Something that is not as the claim of an entry says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The arguments of the run, as bits.
+    pub input: Vec<u64>,
+    /// The entry; `None` when the versions themselves differ.
+    pub entry: Option<Blamed>,
+    /// In what.
+    pub difference: Difference,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(entry) = &self.entry {
+            let Blamed { function, direction, point, point_text, target, target_text, visit } = entry;
+            writeln!(f, "@{function}, {direction}, visit {visit}:")?;
+            writeln!(f, "  from {}  {point_text}", point.inst())?;
+            writeln!(f, "  to   {}  {target_text}", target.inst())?;
+        }
+        write!(f, "  {}\n  on input (", self.difference)?;
+        for (index, bits) in self.input.iter().enumerate() {
+            write!(f, "{}{bits:#x}", if index == 0 { "" } else { ", " })?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// What the oracle did and found, over any number of runs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// Inputs run.
+    pub runs: u64,
+    /// Of these, ended by a trap of the program.
+    pub trapped: u64,
+    /// Of these, in which a limit ended one of the versions, and so the comparison.
+    pub exhausted: u64,
+    /// Gaps between anchors passed.
+    pub gaps: u64,
+    /// Transitions from the version before.
+    pub forward: Counts,
+    /// Transitions from the version after.
+    pub backward: Counts,
+    /// Divergences found, those not kept included.
+    pub divergence_count: u64,
+    /// The first divergence of each entry, up to the limit asked for.
+    pub divergences: Vec<Divergence>,
+}
+
+impl Report {
+    /// The counts of a direction.
+    pub fn counts(&self, direction: Direction) -> &Counts {
+        match direction {
+            Direction::Forward => &self.forward,
+            Direction::Backward => &self.backward,
+        }
+    }
+
+    pub(super) fn counts_mut(&mut self, direction: Direction) -> &mut Counts {
+        match direction {
+            Direction::Forward => &mut self.forward,
+            Direction::Backward => &mut self.backward,
+        }
+    }
+
+    /// The counts of both directions together.
+    pub fn total(&self) -> Counts {
+        let mut total = self.forward;
+        total.add(&self.backward);
+        total
+    }
+
+    /// Adds what another oracle did; divergences are all kept.
+    pub fn add(&mut self, other: &Report) {
+        self.runs += other.runs;
+        self.trapped += other.trapped;
+        self.exhausted += other.exhausted;
+        self.gaps += other.gaps;
+        self.forward.add(&other.forward);
+        self.backward.add(&other.backward);
+        self.divergence_count += other.divergence_count;
+        self.divergences.extend(other.divergences.iter().cloned());
+    }
+}
