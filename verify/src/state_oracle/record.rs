@@ -153,7 +153,8 @@ type Way = (Option<(Func, Inst)>, (Func, Inst));
 pub(super) struct Gate {
     policy: Policy,
     prng: Prng,
-    /// How often each way into a gap was taken. Within a gap a run has no choice, so this counts the visits of every point in it. Never iterated.
+    /// How often each way into a gap was taken. Within a gap a run has no choice, so this counts the
+    /// visits of every point in it. Never iterated.
     taken: HashMap<Way, u32>,
 }
 
