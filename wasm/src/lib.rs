@@ -1,1 +1,45 @@
 //! WebAssembly in: modules to IR, and WASI for programs that read and print.
+//!
+//! [`import`] turns a binary module into a [`Module`] of the IR, [`import_wat`] one in text form.
+//! Supported is WebAssembly 1.0 (one memory and one table, defined by the module itself, at most one
+//! result) with mutable globals and sign extension; anything else is refused by name and place.
+//! Imported functions become host functions of the module; [`wasi`] is a host for programs written for WASI
+//! preview 1.
+//!
+//! The input is untrusted: whatever it is, the answer is a module or a located error, in memory
+//! bounded by [`ImportLimits`] and without recursion on its nesting.
+
+mod budget;
+mod error;
+mod function;
+mod module;
+mod names;
+mod operators;
+mod text;
+
+pub use budget::ImportLimits;
+pub use error::{ErrorKind, ImportError, Location};
+pub use text::import_wat;
+
+use ir::Module;
+
+/// Whether these bytes start like a binary WebAssembly module.
+pub fn is_wasm(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\0asm")
+}
+
+/// Turns a binary module into IR. Functions are named by the name section where it is valid, and
+/// `func12` by their index otherwise; imported ones `module.field`. Of names that are used twice the
+/// later ones get a suffix.
+///
+/// Locals become SSA values, and blocks only what control needs: no parameter is dead or redundant
+/// (see [`ir::FunctionBuilder`]), and code that cannot be reached is checked and dropped.
+///
+/// Cost: near-linear in the size of the input and of the result.
+///
+/// # Errors
+/// When the input is not a valid module, uses what is not supported, or needs more than the limits
+/// allow; with the byte offset.
+pub fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module, ImportError> {
+    module::import(bytes, limits)
+}

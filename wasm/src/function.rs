@@ -1,0 +1,672 @@
+//! Function bodies: from a stack machine with structured control to blocks.
+//!
+//! The operand stack is symbolic: it holds the values that the operators made. Locals are variables
+//! of the builder, and so is the result of a block that more than one way leads out of. Operators
+//! that cannot be reached make nothing. A block of the IR is made only where control needs one: at
+//! the head of a loop, and behind a structure that some branch leaves; and not even there if that
+//! branch is the only way out, since what it ends is then simply continued.
+
+use crate::budget::{Budget, cost};
+use crate::error::ImportError;
+use crate::operators;
+use ir::{
+    Block, BuildError, Edge, Func, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Module, Opcode, Sig,
+    Signature, Table, Target, TrapKind, Type, Value, Variable,
+};
+use std::collections::HashMap;
+use wasmparser::{BlockType, BrTable, FuncValidator, FunctionBody, Operator, ValidatorResources};
+
+/// What a body needs to know of its module.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) module: &'a Module,
+    /// The signatures by type index: several types may be one signature.
+    pub(crate) types: &'a [Sig],
+}
+
+/// How control leaves a structure to what stands behind its `end`.
+#[derive(Clone, Copy, Debug)]
+enum Exit {
+    /// By falling through, so far.
+    Unused,
+    /// Only by the branch that ends this block, which has no terminator yet.
+    Open(Block),
+    /// To this block, reserved and not placed.
+    Made(Block),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// A block, the arm behind an `else`, or the function itself.
+    Block,
+    /// A loop with this head.
+    Loop(Block),
+    /// The arm before an `else`, if there will be one: the branch, and where it goes on zero.
+    If(Inst, Block),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    kind: Kind,
+    exit: Exit,
+    /// The height of the operand stack below the structure.
+    height: u32,
+    result: Option<Type>,
+    /// What holds the result for whoever leaves by a branch.
+    variable: Option<Variable>,
+}
+
+/// The locals of a function, declared to the builder when they are first used: a module may declare
+/// 50,000 in each of its functions for a few bytes.
+#[derive(Debug, Default)]
+struct Locals {
+    /// The first index after each run of locals of one type.
+    runs: Vec<(u32, Type)>,
+    variables: HashMap<u32, Variable>,
+}
+
+pub(crate) struct Translator<'a> {
+    context: Context<'a>,
+    budget: &'a mut Budget,
+    builder: FunctionBuilder,
+    locals: Locals,
+    stack: Vec<Value>,
+    frames: Vec<Frame>,
+    /// In code that cannot be reached: how many structures were opened in it.
+    unreachable: Option<u32>,
+    offset: u64,
+    built: Built,
+}
+
+/// What was made so far, for the budget.
+#[derive(Clone, Copy, Default, Debug)]
+struct Built {
+    insts: u64,
+    blocks: u64,
+    targets: u64,
+    /// The part of the budget that is free again when the function is finished.
+    working: u64,
+    deepest: usize,
+    highest: usize,
+}
+
+type Result<T> = std::result::Result<T, ImportError>;
+
+/// Validates and translates the body of a function.
+pub(crate) fn translate(
+    context: Context<'_>,
+    func: Func,
+    body: &FunctionBody<'_>,
+    validator: &mut FuncValidator<ValidatorResources>,
+    budget: &mut Budget,
+) -> Result<Function> {
+    let signature = context.module.signature(func).clone();
+    let name = &context.module.funcs[func].name;
+    let mut translator = Translator {
+        builder: FunctionBuilder::new(name, signature.clone()),
+        context,
+        budget,
+        locals: Locals::default(),
+        stack: Vec::new(),
+        frames: Vec::new(),
+        unreachable: None,
+        offset: body.range().start,
+        built: Built::default(),
+    };
+    translator.start(&signature);
+    translator.declare_locals(body, validator)?;
+    let mut operators = body.get_operators_reader()?;
+    while !operators.eof() {
+        let (operator, offset) = operators.read_with_offset()?;
+        translator.offset = offset;
+        check_supported(&operator, offset)?;
+        validator.op(offset, &operator)?;
+        translator.operator(&operator)?;
+    }
+    operators.finish()?;
+    translator.finish()
+}
+
+/// Refuses an operator of a proposal that is not supported, by name.
+pub(crate) fn check_supported(operator: &Operator<'_>, offset: u64) -> Result<()> {
+    let (proposal, name) = operators::describe(operator);
+    match operators::is_supported(proposal) {
+        true => Ok(()),
+        false => Err(ImportError::unsupported(format!("{proposal} instruction {}", name), offset)),
+    }
+}
+
+/// The IR type of a number type; other types were refused by the validator.
+pub(crate) fn number_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
+    match ty {
+        wasmparser::ValType::I32 => Ok(Type::I32),
+        wasmparser::ValType::I64 => Ok(Type::I64),
+        wasmparser::ValType::F32 => Ok(Type::F32),
+        wasmparser::ValType::F64 => Ok(Type::F64),
+        other => Err(ImportError::unsupported(format!("type {other}"), offset)),
+    }
+}
+
+/// The one memory that a module may have.
+fn memory() -> Memory {
+    Memory::from_u32(0)
+}
+
+/// The one table that a module may have.
+fn table() -> Table {
+    Table::from_u32(0)
+}
+
+impl<'a> Translator<'a> {
+    /// Makes the entry block, which no edge may lead to, and the structure of the function itself.
+    fn start(&mut self, signature: &Signature) {
+        let entry = self.builder.create_block();
+        self.builder.switch_to(entry);
+        for (index, ty) in signature.params.iter().enumerate() {
+            let value = self.builder.append_param(entry, *ty);
+            let variable = self.builder.declare_var(*ty);
+            self.builder.def_var(variable, value);
+            self.locals.variables.insert(index as u32, variable);
+        }
+        self.push_frame(Kind::Block, signature.results.first().copied());
+    }
+
+    fn declare_locals(
+        &mut self,
+        body: &FunctionBody<'_>,
+        validator: &mut FuncValidator<ValidatorResources>,
+    ) -> Result<()> {
+        let mut reader = body.get_locals_reader()?;
+        let mut end = self.locals.variables.len() as u32;
+        for _ in 0..reader.get_count() {
+            let offset = reader.original_position();
+            let (count, ty) = reader.read()?;
+            validator.define_locals(offset, count, ty)?;
+            end += count; // the validator allows 50,000 in all
+            self.locals.runs.push((end, number_type(ty, offset)?));
+        }
+        Ok(())
+    }
+
+    /// The variable of a local; one that was never set is zero, as the builder has it too.
+    fn local(&mut self, index: u32) -> Variable {
+        if let Some(variable) = self.locals.variables.get(&index) {
+            return *variable;
+        }
+        let run = self.locals.runs.partition_point(|(end, _)| *end <= index);
+        let variable = self.builder.declare_var(self.locals.runs[run].1);
+        self.locals.variables.insert(index, variable);
+        variable
+    }
+
+    fn operator(&mut self, operator: &Operator<'_>) -> Result<()> {
+        match self.unreachable {
+            Some(depth) => self.skip(operator, depth),
+            None => self.reachable(operator),
+        }
+    }
+
+    /// Looks in unreachable code for the place where it ends.
+    fn skip(&mut self, operator: &Operator<'_>, depth: u32) -> Result<()> {
+        match operator {
+            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => self.unreachable = Some(depth + 1),
+            Operator::End if depth > 0 => self.unreachable = Some(depth - 1),
+            Operator::End => self.end()?,
+            Operator::Else if depth == 0 => self.otherwise()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn reachable(&mut self, operator: &Operator<'_>) -> Result<()> {
+        if let Some((opcode, ty)) = operators::plain(operator) {
+            return self.plain(opcode, ty);
+        }
+        if let Some((opcode, ty, place)) = operators::memory_access(operator) {
+            return self.memory_access(opcode, ty, place.offset);
+        }
+        if let Some((ty, bits)) = operators::constant(operator) {
+            return self.push_inst(InstSpec::constant(ty, bits));
+        }
+        match *operator {
+            Operator::Nop => {}
+            Operator::Drop => drop(self.pop()),
+            Operator::Select => self.select()?,
+            Operator::LocalGet { local_index } => self.get_local(local_index)?,
+            Operator::LocalSet { local_index } => self.set_local(local_index, true)?,
+            Operator::LocalTee { local_index } => self.set_local(local_index, false)?,
+            Operator::GlobalGet { global_index } => self.get_global(global_index)?,
+            Operator::GlobalSet { global_index } => self.set_global(global_index)?,
+            Operator::MemorySize { .. } => {
+                self.push_inst(InstSpec::new(Opcode::MemorySize, Type::I32, Imm::Memory(memory()), &[]))?;
+            }
+            Operator::MemoryGrow { .. } => {
+                let pages = self.pop();
+                self.push_inst(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(memory()), &[pages]))?;
+            }
+            Operator::Call { function_index } => self.call(Func::from_u32(function_index))?,
+            Operator::CallIndirect { type_index, .. } => self.call_indirect(self.context.types[type_index as usize])?,
+            Operator::Block { blockty } => self.open(Kind::Block, blockty)?,
+            Operator::Loop { blockty } => self.open_loop(blockty)?,
+            Operator::If { blockty } => self.open_if(blockty)?,
+            Operator::Else => self.otherwise()?,
+            Operator::End => self.end()?,
+            Operator::Br { relative_depth } => self.branch(relative_depth)?,
+            Operator::BrIf { relative_depth } => self.branch_if(relative_depth)?,
+            Operator::BrTable { ref targets } => self.branch_table(targets)?,
+            Operator::Return => self.return_from_function()?,
+            Operator::Unreachable => self.trap()?,
+            ref other => {
+                let (_, name) = operators::describe(other);
+                unreachable!("importer: {} passed the check of proposals", name);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Operators that compute.
+impl Translator<'_> {
+    fn pop(&mut self) -> Value {
+        self.stack.pop().expect("the validator keeps the stack from running empty")
+    }
+
+    fn push(&mut self, value: Value) -> Result<()> {
+        self.stack.push(value);
+        if self.stack.len() > self.built.highest {
+            self.built.highest = self.stack.len();
+            self.work(cost::STACK)?;
+        }
+        Ok(())
+    }
+
+    /// Charges what the function in progress needs until it is finished.
+    fn work(&mut self, bytes: u64) -> Result<()> {
+        self.budget.charge(bytes, self.offset)?;
+        self.built.working += bytes;
+        Ok(())
+    }
+
+    fn insert(&mut self, spec: InstSpec) -> Result<Inst> {
+        let (targets, operands) = (spec.targets.len() as u64, spec.args.len() as u64);
+        self.work(cost::BUILT_INST + cost::BUILT_TARGET * targets + cost::STACK * operands)?;
+        self.built.insts += 1;
+        self.built.targets += targets;
+        Ok(self.builder.insert(spec))
+    }
+
+    /// Adds an instruction and pushes its results.
+    fn push_inst(&mut self, spec: InstSpec) -> Result<()> {
+        let inst = self.insert(spec)?;
+        if let Some(value) = self.builder.function().inst(inst).result() {
+            self.push(value)?;
+        }
+        Ok(())
+    }
+
+    fn plain(&mut self, opcode: Opcode, ty: Type) -> Result<()> {
+        use ir::Shape::{FloatBinary, FloatCompare, IntBinary, IntCompare};
+        let last = self.pop();
+        let spec = match opcode.shape() {
+            IntBinary | IntCompare | FloatBinary | FloatCompare => {
+                let first = self.pop();
+                InstSpec::new(opcode, ty, Imm::None, &[first, last])
+            }
+            _ => InstSpec::new(opcode, ty, Imm::None, &[last]),
+        };
+        self.push_inst(spec)
+    }
+
+    fn memory_access(&mut self, opcode: Opcode, ty: Type, offset: u64) -> Result<()> {
+        let value = matches!(opcode.shape(), ir::Shape::Store(_)).then(|| self.pop());
+        let address = self.pop();
+        let operands: &[Value] = match value {
+            Some(value) => &[address, value],
+            None => &[address],
+        };
+        self.push_inst(InstSpec::new(opcode, ty, Imm::Address(memory(), offset), operands))
+    }
+
+    fn select(&mut self) -> Result<()> {
+        let (condition, otherwise, then) = (self.pop(), self.pop(), self.pop());
+        let ty = self.builder.function().value_type(then);
+        self.push_inst(InstSpec::new(Opcode::Select, ty, Imm::None, &[condition, then, otherwise]))
+    }
+
+    fn get_local(&mut self, index: u32) -> Result<()> {
+        self.work(cost::ACCESS)?;
+        let variable = self.local(index);
+        let value = self.builder.use_var(variable);
+        self.push(value)
+    }
+
+    fn set_local(&mut self, index: u32, pop: bool) -> Result<()> {
+        self.work(cost::ACCESS)?;
+        let variable = self.local(index);
+        let value = self.pop();
+        self.builder.def_var(variable, value);
+        match pop {
+            true => Ok(()),
+            false => self.push(value),
+        }
+    }
+
+    fn get_global(&mut self, index: u32) -> Result<()> {
+        let global = Global::from_u32(index);
+        let ty = self.context.module.globals[global].ty;
+        self.push_inst(InstSpec::new(Opcode::GlobalGet, ty, Imm::Global(global), &[]))
+    }
+
+    fn set_global(&mut self, index: u32) -> Result<()> {
+        let (global, value) = (Global::from_u32(index), self.pop());
+        let ty = self.context.module.globals[global].ty;
+        self.push_inst(InstSpec::new(Opcode::GlobalSet, ty, Imm::Global(global), &[value]))
+    }
+
+    fn call(&mut self, callee: Func) -> Result<()> {
+        let signature = self.context.module.signature(callee);
+        let first = self.stack.len() - signature.params.len();
+        let spec = InstSpec::call(callee, &self.stack[first..], &signature.results);
+        self.stack.truncate(first);
+        self.push_inst(spec)
+    }
+
+    fn call_indirect(&mut self, sig: Sig) -> Result<()> {
+        let signature = &self.context.module.sigs[sig];
+        let first = self.stack.len() - signature.params.len() - 1;
+        let spec = InstSpec::call_indirect(sig, table(), &self.stack[first..], &signature.results);
+        self.stack.truncate(first);
+        self.push_inst(spec)
+    }
+}
+
+/// Operators that direct control.
+impl Translator<'_> {
+    fn push_frame(&mut self, kind: Kind, result: Option<Type>) {
+        let height = self.stack.len() as u32;
+        self.frames.push(Frame { kind, exit: Exit::Unused, height, result, variable: None });
+    }
+
+    fn open(&mut self, kind: Kind, ty: BlockType) -> Result<()> {
+        if self.frames.len() > self.built.deepest {
+            self.built.deepest = self.frames.len();
+            self.work(cost::LEVEL)?;
+        }
+        let result = match ty {
+            BlockType::Empty => None,
+            BlockType::Type(ty) => Some(number_type(ty, self.offset)?),
+            BlockType::FuncType(_) => {
+                return Err(ImportError::unsupported("blocks with parameters or several results", self.offset));
+            }
+        };
+        self.push_frame(kind, result);
+        Ok(())
+    }
+
+    fn open_loop(&mut self, ty: BlockType) -> Result<()> {
+        let head = self.create_block()?;
+        self.jump(head)?;
+        self.builder.switch_to(head);
+        self.open(Kind::Loop(head), ty)
+    }
+
+    fn open_if(&mut self, ty: BlockType) -> Result<()> {
+        let condition = self.pop();
+        let (then, otherwise) = (self.create_block()?, self.reserve_block()?);
+        let branch = self.br_if(condition, then, otherwise)?;
+        self.builder.switch_to(then);
+        self.open(Kind::If(branch, otherwise), ty)
+    }
+
+    /// `else`: the first arm leaves, the second starts.
+    fn otherwise(&mut self) -> Result<()> {
+        let index = self.frames.len() - 1;
+        if self.unreachable.is_none() {
+            self.leave(index)?;
+        }
+        let frame = &mut self.frames[index];
+        let Kind::If(_, otherwise) = std::mem::replace(&mut frame.kind, Kind::Block) else {
+            unreachable!("importer: the validator lets `else` stand in an `if` only");
+        };
+        self.stack.truncate(frame.height as usize);
+        self.builder.place_block(otherwise);
+        self.builder.switch_to(otherwise);
+        self.unreachable = None;
+        Ok(())
+    }
+
+    /// `end`: goes on behind the structure, if anything leads there.
+    fn end(&mut self) -> Result<()> {
+        let index = self.frames.len() - 1;
+        match self.frames[index].kind {
+            Kind::Loop(_) => {}
+            Kind::Block => self.end_block(index)?,
+            Kind::If(branch, otherwise) => self.end_if(index, branch, otherwise)?,
+        }
+        let frame = self.frames.pop().expect("the validator pairs every `end`");
+        if self.unreachable.is_some() {
+            self.stack.truncate(frame.height as usize);
+        }
+        if self.frames.is_empty() && self.unreachable.is_none() {
+            self.ret(frame.result)?;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self, index: usize) -> Result<()> {
+        let reachable = self.unreachable.is_none();
+        match (self.frames[index].exit, reachable) {
+            (Exit::Unused, _) => return Ok(()),
+            (Exit::Open(block), false) => self.builder.switch_to(block),
+            (Exit::Open(_) | Exit::Made(_), _) => {
+                if reachable {
+                    self.leave(index)?;
+                }
+                let exit = self.exit_block(index)?;
+                self.builder.place_block(exit);
+                self.builder.switch_to(exit);
+            }
+        }
+        self.unreachable = None;
+        let frame = self.frames[index];
+        self.stack.truncate(frame.height as usize);
+        if let Some(variable) = frame.variable {
+            self.work(cost::ACCESS)?;
+            let value = self.builder.use_var(variable);
+            self.push(value)?;
+        }
+        Ok(())
+    }
+
+    /// An `if` without an `else`, which has no result.
+    fn end_if(&mut self, index: usize, branch: Inst, otherwise: Block) -> Result<()> {
+        match self.frames[index].exit {
+            // The two ways from the branch and from a `br` meet in one block, not one behind another.
+            Exit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
+            Exit::Open(block) => {
+                self.jump_from(block, otherwise)?;
+                self.frames[index].exit = Exit::Made(otherwise);
+            }
+            Exit::Unused => self.frames[index].exit = Exit::Made(otherwise),
+        }
+        self.end_block(index)
+    }
+
+    /// Ends the current block by leaving a structure that is not a loop.
+    fn leave(&mut self, index: usize) -> Result<()> {
+        self.set_result(index)?;
+        match self.frames[index].exit {
+            Exit::Unused => {
+                let block = self.builder.current().expect("reachable code has an open block");
+                self.frames[index].exit = Exit::Open(block);
+            }
+            Exit::Open(_) | Exit::Made(_) => {
+                let exit = self.exit_block(index)?;
+                self.jump(exit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The block behind a structure that is not a loop.
+    fn exit_block(&mut self, index: usize) -> Result<Block> {
+        if let Exit::Made(block) = self.frames[index].exit {
+            return Ok(block);
+        }
+        let exit = self.reserve_block()?;
+        if let Exit::Open(block) = std::mem::replace(&mut self.frames[index].exit, Exit::Made(exit)) {
+            self.jump_from(block, exit)?;
+        }
+        Ok(exit)
+    }
+
+    /// Makes the top of the stack the result of a structure, for those who leave it here.
+    fn set_result(&mut self, index: usize) -> Result<()> {
+        let Frame { kind, result: Some(ty), variable, .. } = self.frames[index] else { return Ok(()) };
+        if matches!(kind, Kind::Loop(_)) {
+            return Ok(()); // a branch to a loop goes to its head, which takes nothing
+        }
+        self.work(cost::ACCESS)?;
+        let variable = match variable {
+            Some(variable) => variable,
+            None => self.builder.declare_var(ty),
+        };
+        self.frames[index].variable = Some(variable);
+        let value = *self.stack.last().expect("the validator sees to the result");
+        self.builder.def_var(variable, value);
+        Ok(())
+    }
+
+    /// Where a conditional branch to a structure goes.
+    fn label(&mut self, index: usize) -> Result<Block> {
+        match self.frames[index].kind {
+            Kind::Loop(head) => Ok(head),
+            Kind::Block | Kind::If(..) => self.exit_block(index),
+        }
+    }
+
+    fn frame_index(&self, depth: u32) -> usize {
+        self.frames.len() - 1 - depth as usize
+    }
+
+    fn branch(&mut self, depth: u32) -> Result<()> {
+        let index = self.frame_index(depth);
+        match self.frames[index].kind {
+            _ if index == 0 => return self.return_from_function(),
+            Kind::Loop(head) => drop(self.jump(head)?),
+            Kind::Block | Kind::If(..) => self.leave(index)?,
+        }
+        self.unreachable = Some(0);
+        Ok(())
+    }
+
+    fn branch_if(&mut self, depth: u32) -> Result<()> {
+        let condition = self.pop();
+        let index = self.frame_index(depth);
+        self.set_result(index)?;
+        let (target, next) = (self.label(index)?, self.create_block()?);
+        self.br_if(condition, target, next)?;
+        self.builder.switch_to(next);
+        Ok(())
+    }
+
+    fn branch_table(&mut self, table: &BrTable<'_>) -> Result<()> {
+        let selector = self.pop();
+        if table.is_empty() {
+            return self.branch(table.default());
+        }
+        let mut targets = Vec::new();
+        // A table may name one target a million times.
+        let mut seen: HashMap<u32, Block> = HashMap::new();
+        for depth in table.targets().chain([Ok(table.default())]) {
+            let depth = depth?;
+            let block = match seen.get(&depth) {
+                Some(block) => *block,
+                None => {
+                    let index = self.frame_index(depth);
+                    self.set_result(index)?;
+                    self.label(index)?
+                }
+            };
+            seen.insert(depth, block);
+            self.work(cost::BUILT_TARGET)?;
+            targets.push(Target::new(block, &[]));
+        }
+        targets.shrink_to_fit();
+        self.insert(InstSpec::terminator(Opcode::Switch, &[selector], targets))?;
+        self.unreachable = Some(0);
+        Ok(())
+    }
+
+    fn return_from_function(&mut self) -> Result<()> {
+        self.ret(self.frames[0].result)?;
+        self.unreachable = Some(0);
+        Ok(())
+    }
+
+    /// Ends the current block by returning the top of the stack, if the function has a result.
+    fn ret(&mut self, result: Option<Type>) -> Result<()> {
+        let values: Vec<Value> = result.map(|_| self.pop()).into_iter().collect();
+        self.insert(InstSpec::terminator(Opcode::Return, &values, Vec::new()))?;
+        Ok(())
+    }
+
+    fn trap(&mut self) -> Result<()> {
+        self.insert(InstSpec::new(Opcode::Trap, Type::I32, Imm::Trap(TrapKind::Unreachable), &[]))?;
+        self.unreachable = Some(0);
+        Ok(())
+    }
+
+    fn create_block(&mut self) -> Result<Block> {
+        let block = self.reserve_block()?;
+        self.builder.place_block(block);
+        Ok(block)
+    }
+
+    fn reserve_block(&mut self) -> Result<Block> {
+        self.work(cost::BUILT_BLOCK)?;
+        self.built.blocks += 1;
+        Ok(self.builder.reserve_block())
+    }
+
+    fn jump(&mut self, block: Block) -> Result<Inst> {
+        self.insert(InstSpec::terminator(Opcode::Jump, &[], vec![Target::new(block, &[])]))
+    }
+
+    /// Ends a block left open with a jump, and goes on where the builder was.
+    fn jump_from(&mut self, from: Block, to: Block) -> Result<()> {
+        let current = self.builder.current();
+        self.builder.switch_to(from);
+        self.jump(to)?;
+        if let Some(current) = current {
+            self.builder.switch_to(current);
+        }
+        Ok(())
+    }
+
+    fn br_if(&mut self, condition: Value, then: Block, otherwise: Block) -> Result<Inst> {
+        let targets = vec![Target::new(then, &[]), Target::new(otherwise, &[])];
+        self.insert(InstSpec::terminator(Opcode::BrIf, &[condition], targets))
+    }
+}
+
+impl Translator<'_> {
+    /// Finishes the function and settles its account.
+    fn finish(mut self) -> Result<Function> {
+        let most = self.budget.left() / cost::BUILT_ARG;
+        self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
+        let function = self.builder.finish().map_err(|error| match error {
+            BuildError::TooLarge => {
+                ImportError::too_large("its locals need more block parameters than its size allows", self.offset)
+            }
+            other => unreachable!("importer: a validated body makes a whole function: {other}"),
+        })?;
+        let args: u64 =
+            function.blocks().map(|b| (function.block_params(b).len() * function.predecessors(b).len()) as u64).sum();
+        self.budget.release(self.built.working);
+        let Built { insts, blocks, targets, .. } = self.built;
+        let kept = insts * cost::INST + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
+        self.budget.charge(kept, self.offset)?;
+        Ok(function)
+    }
+}
