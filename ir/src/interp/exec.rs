@@ -12,8 +12,8 @@ use super::machine::{Machine, Run, Version};
 use super::memory::{Globals, Memories};
 use super::op::{Code, with_value_ops};
 use super::outcome::Outcome;
-use super::view::{Control, Observer, Scope, View};
-use crate::entity::{Func, Memory, Sig, Table};
+use super::view::{Control, Scope, View};
+use crate::entity::{Func, Inst, Memory, Sig, Table};
 use crate::eval;
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
@@ -29,9 +29,23 @@ enum Stop {
     StackOverflow,
 }
 
-/// Goes on with the run of a machine until it ends or pauses.
-pub(super) fn execute<O: Observer>(machine: &mut Machine, host: &mut dyn Host, observer: &mut O) -> Run {
-    match run_loop(machine, host, observer) {
+/// What observers are to the loop.
+pub(super) type Watcher<'a> = &'a mut dyn FnMut(&View<'_>, Inst) -> Control;
+
+const NOTHING: u8 = Scope::Nothing as u8;
+const MARKED: u8 = Scope::Marked as u8;
+const EVERYTHING: u8 = Scope::Everything as u8;
+
+/// Goes on with the run of a machine until it ends or pauses. The loop is compiled once per scope and
+/// not once per observer: it is large, and in a crate that depends on this one it would be compiled as
+/// that crate is, which in tests is not optimized.
+pub(super) fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Watcher<'_>) -> Run {
+    let stop = match scope {
+        Scope::Nothing => run_loop::<NOTHING>(machine, host, watcher),
+        Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
+        Scope::Everything => run_loop::<EVERYTHING>(machine, host, watcher),
+    };
+    match stop {
         Stop::Paused => Run::Paused,
         Stop::Returned(values) => Run::Done(Outcome::Returned(values)),
         stop => Run::Done(conclude(machine, stop)),
@@ -97,10 +111,10 @@ fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u6
     memories.write(access.memory, at, &value.to_le_bytes()[..access.bytes as usize]).ok()
 }
 
-fn run_loop<O: Observer>(machine: &mut Machine, host: &mut dyn Host, observer: &mut O) -> Stop {
+fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher: Watcher<'_>) -> Stop {
     let Machine { program, versions, current, activations, memories, globals, tables, trace, .. } = machine;
     let versions: &[Version] = versions;
-    // Whether the observer was asked about the first instruction already, when the run paused at it.
+    // Whether the watcher was asked about the first instruction already, when the run paused at it.
     let mut asked = std::mem::take(&mut machine.asked);
     let mut fuel = machine.fuel;
     let frame = activations.top();
@@ -115,17 +129,17 @@ fn run_loop<O: Observer>(machine: &mut Machine, host: &mut dyn Host, observer: &
         if fuel == 0 {
             break Stop::OutOfFuel;
         }
-        let watched = match O::SCOPE {
-            Scope::Nothing => false,
-            Scope::Marked => op.marked,
-            Scope::Everything => true,
+        let watched = match SCOPE {
+            NOTHING => false,
+            MARKED => op.marked,
+            _ => true,
         };
         if watched
             && !asked
             && let Some(inst) = code.inst_at(pc as u32)
         {
             activations.top_mut().pc = pc as u32;
-            let control = observer.before(&View { versions, activations, memories, globals, trace, fuel }, inst);
+            let control = watcher(&View { versions, activations, memories, globals, trace, fuel }, inst);
             if control == Control::Pause {
                 asked = true;
                 break Stop::Paused;

@@ -342,7 +342,7 @@ impl Machine {
             return Run::Done(Outcome::StackOverflow(self.site(func, None)));
         }
         assert!(self.activations.depth() > 0, "interp: no run is under way");
-        execute(self, host, observer)
+        execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
     }
 
     /// Runs a function to its end: whenever the observer pauses, the run goes on. An imported function is

@@ -8,11 +8,11 @@ use crate::entity::{Func, Inst, Value};
 /// Before which instructions an observer is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// None.
+    /// None; costs nothing.
     Nothing,
     /// Those marked with [`super::Machine::mark`]. Costs one test per instruction elsewhere.
     Marked,
-    /// All.
+    /// All; costs one call per instruction.
     Everything,
 }
 
@@ -25,7 +25,7 @@ pub enum Control {
     Pause,
 }
 
-/// Watches a run. The loop is compiled for each type of observer; one of scope `Nothing` costs nothing.
+/// Watches a run. An observer costs what its scope says, and one call per instruction it is asked about.
 pub trait Observer {
     /// Before which instructions [`Observer::before`] is called.
     const SCOPE: Scope;
