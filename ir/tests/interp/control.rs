@@ -244,7 +244,7 @@ fn a_function_without_body_is_refused() {
     let mut module = Module::new();
     let sig = module.sig(&ir::Signature::default());
     module.funcs.push(ir::module::FuncDecl { name: "ghost".to_owned(), sig, import: None });
-    let error = Machine::new(&module, Limits::default()).err().expect("it is refused");
+    let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
     assert_eq!(error.to_string(), "function @ghost has no body and is not imported");
 }
 
@@ -255,7 +255,7 @@ fn element_segments_must_lie_within_their_table() {
     assert!(Machine::new(&module, Limits::default()).is_ok());
     for offset in [4, 5, u64::MAX] {
         module.elements[1] = ElementSegment { table: Table::from_u32(0), offset, funcs: vec![None, None] };
-        let error = Machine::new(&module, Limits::default()).err().expect("it is refused");
+        let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
         assert_eq!(error.to_string(), "element segment 1 does not lie within table table");
     }
 }

@@ -224,7 +224,7 @@ fn data_segments_must_lie_within_their_memory() {
     assert!(Machine::new(&module, Limits::default()).is_ok());
     for offset in [PAGE - 1, PAGE, u64::MAX] {
         module.data[0] = DataSegment { memory, offset, bytes: vec![1, 2] };
-        let error = Machine::new(&module, Limits::default()).err().expect("it is refused");
+        let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
         assert_eq!(error.to_string(), "data segment 0 does not lie within memory heap");
     }
 }
