@@ -57,7 +57,8 @@ impl Lines {
         for &block in cfg.rpo() {
             lines.tails[block] = lines.follow(f, cfg, facts, block);
         }
-        for &block in cfg.rpo() {
+        // Code proved dead leads to anchors too, and is no place to land.
+        for &block in cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in f.block_insts(block) {
                 if let Some(end) = lines.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)
@@ -91,8 +92,9 @@ impl Lines {
             }
             let edge = Edge { inst: jump, index: only_target(f, facts, jump)? };
             block = f.target(edge).block;
-            let taken = f.predecessors(block).iter().filter(|e| may_be_taken(f, cfg, facts, **e));
-            end.jumps.push(Crossing { edge, joins: taken.count() > 1 });
+            let mut others = f.predecessors(block).iter().filter(|e| **e != edge);
+            let joins = others.any(|e| may_be_taken(f, cfg, facts, *e));
+            end.jumps.push(Crossing { edge, joins });
             if let Some(anchor) = self.next_in_block[f.first_inst(block)] {
                 end.anchor = anchor;
                 return Some(end);
