@@ -511,7 +511,7 @@ fn floats_of_integers_are_nearest() {
                     }
                     for neighbor in [bits - 1, bits + 1] {
                         let other = (exact(neighbor) - number).abs();
-                        let tie_to_even = distance == other && bits % 2 == 0;
+                        let tie_to_even = distance == other && bits.is_multiple_of(2);
                         assert!(distance < other || tie_to_even, "{}.{ty} {number}: {bits:#x}", op.name());
                     }
                 }

@@ -376,8 +376,9 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         moves!();
                         jump!(op.c)
                     }
-                    // Moves on an edge belong to the branch, which has paid for them. Stopping at one for want of
-                    // fuel is stopping before the instruction it leads to (`Code::inst_near`).
+                    // Moves on an edge belong to the branch, which has paid for them; stopping at one for want
+                    // of fuel is stopping before the instruction it leads to (`Code::inst_near`; test
+                    // `moves_on_edges_cost_no_fuel`).
                     Code::Edge1 => {
                         set!(op.a, get!(op.b));
                         fuel += 1;

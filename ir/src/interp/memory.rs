@@ -19,11 +19,14 @@ const MAX_PAGES: u32 = 65_536;
 
 /// A well-mixed function of a place and a word; 0 for the word 0.
 #[inline]
-pub(super) fn mix(place: u64, word: u64) -> u64 {
-    if word == 0 {
-        return 0;
-    }
-    let mut x = word.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
+fn mix(place: u64, word: u64) -> u64 {
+    if word == 0 { 0 } else { scramble(place, word) }
+}
+
+/// A well-mixed function of two words.
+#[inline]
+pub(super) fn scramble(a: u64, b: u64) -> u64 {
+    let mut x = b.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 29)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x ^ (x >> 32)

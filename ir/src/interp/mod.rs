@@ -1,6 +1,6 @@
 //! The interpreter: the reference meaning.
 //!
-//! A [`Program`] is a module pre-decoded ([`code`]); a [`Machine`] is an instance of it with memories,
+//! A [`Program`] is a module pre-decoded ([`Code`]); a [`Machine`] is an instance of it with memories,
 //! any number of versions per function, and at most one run under way. [`Machine::start`] and
 //! [`Machine::run`] step through a run, pausing wherever an [`Observer`] asks; a paused run can go on in
 //! another version ([`Machine::transfer`]), which is what a transition is here. Calls do not recurse

@@ -5,7 +5,7 @@
 //! across a call shows.
 
 use super::limits::TraceLevel;
-use super::memory::mix;
+use super::memory::scramble;
 use crate::entity::{Func, Memory};
 use crate::trap::TrapKind;
 
@@ -111,19 +111,15 @@ impl Trace {
         self.keep(memory, || Effect::Exit(status));
     }
 
-    /// Folds one effect into the digest. The length of `words` is folded in too, so that where one
-    /// effect ends and the next begins is part of the digest.
-    fn fold(&mut self, head: &[u64], words: &[u64], memory: u64) {
+    /// Folds one effect into the digest. The number of values is folded in too, so that where one effect
+    /// ends and the next begins is part of the digest (test `the_number_of_values_is_part_of_the_digest`).
+    fn fold(&mut self, head: &[u64], values: &[u64], memory: u64) {
         if self.is_off() {
             return;
         }
         self.count += 1;
-        let mut digest = mix(self.digest, words.len() as u64 + 1).wrapping_add(memory);
-        for word in head.iter().chain(words) {
-            // `mix` gives 0 for the word 0, so a running sum alone would not see it.
-            digest = mix(digest, word ^ 0x9e37_79b9_7f4a_7c15).rotate_left(5) ^ word;
-        }
-        self.digest = digest;
+        let start = scramble(scramble(self.digest, memory), values.len() as u64);
+        self.digest = head.iter().chain(values).fold(start, |digest, word| scramble(digest, *word));
     }
 
     fn keep(&mut self, memory: u64, effect: impl FnOnce() -> Effect) {
