@@ -16,6 +16,7 @@ mod module;
 mod names;
 mod operators;
 mod text;
+pub mod wasi;
 
 pub use budget::ImportLimits;
 pub use error::{ErrorKind, ImportError, Location};

@@ -7,12 +7,14 @@
 extern crate osier_wasm as wasm;
 
 use ir::Module;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use wasm::ImportLimits;
 
 mod imports;
 #[path = "../../../ir/tests/variables/laws.rs"]
 mod laws;
+mod runs;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus")
@@ -23,7 +25,7 @@ fn modules() -> Vec<(String, PathBuf)> {
     let mut folders = vec![corpus()];
     match std::env::var_os("OSIER_CORPUS") {
         Some(folder) => folders.push(folder.into()),
-        None => eprintln!("SKIPPED: the programs of the corpus, because OSIER_CORPUS names no folder with them"),
+        None => say("SKIPPED: the programs of the corpus, because OSIER_CORPUS names no folder with them"),
     }
     let mut modules = Vec::new();
     for folder in &folders {
@@ -39,6 +41,11 @@ fn modules() -> Vec<(String, PathBuf)> {
         assert!(modules.len() > before, "no modules in {}", folder.display());
     }
     modules
+}
+
+/// Says something even where the output of tests that pass is kept back.
+fn say(message: &str) {
+    writeln!(std::io::stderr(), "{message}").expect("standard error is open");
 }
 
 fn import(file: &Path) -> Module {

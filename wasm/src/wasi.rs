@@ -1,0 +1,253 @@
+//! WASI preview 1 as a host: enough for programs that take arguments, read standard input, write
+//! standard output and error, and exit.
+//!
+//! Everything else answers `ENOSYS`, time and randomness included: what a program prints depends on
+//! its arguments and input alone. Addresses, lengths and signatures come from the program and are
+//! trusted in nothing: what lies outside its memory is `EFAULT`.
+
+use ir::interp::{Host, HostError, Memories};
+use ir::module::ImportName;
+use ir::{Func, Memory};
+use std::io::{self, Read, Write};
+
+/// The import module that [`Wasi`] stands for.
+pub const MODULE: &str = "wasi_snapshot_preview1";
+
+/// A WASI process. The descriptors are 0, 1 and 2; there are no files and no environment.
+///
+/// Its program must keep its data in the first memory of its module.
+pub struct Wasi<'a> {
+    args: Vec<String>,
+    stdin: Box<dyn Read + 'a>,
+    stdout: Box<dyn Write + 'a>,
+    stderr: Box<dyn Write + 'a>,
+    /// By descriptor.
+    open: [bool; 3],
+}
+
+/// The error numbers of WASI that are used here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Errno {
+    Badf = 8,
+    Fault = 21,
+    Inval = 28,
+    Io = 29,
+    Nosys = 52,
+    Overflow = 61,
+    Pipe = 64,
+    Spipe = 70,
+}
+
+type Answer = Result<(), Errno>;
+
+/// The most buffers one call may name, as POSIX systems have it.
+const MAX_BUFFERS: u64 = 1024;
+
+/// The most bytes one call reads; a program asks again when it wants more.
+const READ_BYTES: u64 = 1 << 16;
+
+impl<'a> Wasi<'a> {
+    /// A process with these arguments, the program's own name first. Output is flushed after every
+    /// write of the program, so that the program learns of errors.
+    pub fn new(args: Vec<String>, stdin: impl Read + 'a, stdout: impl Write + 'a, stderr: impl Write + 'a) -> Wasi<'a> {
+        Wasi { args, stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr), open: [true; 3] }
+    }
+
+    fn args_sizes_get(&self, memory: &mut Guest<'_>, count: u64, bytes: u64) -> Answer {
+        let total: usize = self.args.iter().map(|a| a.len() + 1).sum();
+        memory.write_u32(count, u32::try_from(self.args.len()).map_err(|_| Errno::Overflow)?)?;
+        memory.write_u32(bytes, u32::try_from(total).map_err(|_| Errno::Overflow)?)
+    }
+
+    fn args_get(&self, memory: &mut Guest<'_>, mut pointers: u64, mut bytes: u64) -> Answer {
+        for arg in &self.args {
+            memory.write_u32(pointers, u32::try_from(bytes).map_err(|_| Errno::Fault)?)?;
+            memory.write(bytes, arg.as_bytes())?;
+            bytes += arg.len() as u64;
+            memory.write(bytes, &[0])?;
+            (pointers, bytes) = (pointers + 4, bytes + 1);
+        }
+        Ok(())
+    }
+
+    fn fd_write(&mut self, memory: &mut Guest<'_>, fd: u64, [list, count, written]: [u64; 3]) -> Answer {
+        self.check_open(fd)?;
+        let output = match fd {
+            1 => &mut self.stdout,
+            2 => &mut self.stderr,
+            _ => return Err(Errno::Badf),
+        };
+        memory.read(written, 4)?; // nothing is written when the program could not be told
+        let buffers = memory.buffers(list, count)?;
+        let mut total = 0u32;
+        for (address, length) in buffers {
+            total = total.checked_add(length).ok_or(Errno::Inval)?;
+            output.write_all(memory.read(address.into(), length.into())?).map_err(errno)?;
+        }
+        output.flush().map_err(errno)?;
+        memory.write_u32(written, total)
+    }
+
+    fn fd_read(&mut self, memory: &mut Guest<'_>, fd: u64, [list, count, read]: [u64; 3]) -> Answer {
+        self.check_open(fd)?;
+        if fd != 0 {
+            return Err(Errno::Badf);
+        }
+        memory.read(read, 4)?; // nothing is consumed when the program could not be told
+        let buffers = memory.buffers(list, count)?;
+        // Short reads are allowed: one buffer, one read.
+        let Some((address, length)) = buffers.into_iter().find(|(_, length)| *length > 0) else {
+            return memory.write_u32(read, 0);
+        };
+        let (address, length) = (u64::from(address), u64::from(length).min(READ_BYTES));
+        memory.read(address, length)?;
+        let mut bytes = vec![0; length as usize];
+        let got = loop {
+            match self.stdin.read(&mut bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other.map_err(errno)?,
+            }
+        };
+        memory.write(address, &bytes[..got])?;
+        memory.write_u32(read, u32::try_from(got).expect("at most READ_BYTES"))
+    }
+
+    /// The status of a descriptor: of unknown kind, so that a libc neither seeks nor takes it for a
+    /// terminal; no flags; the rights to read or write it.
+    fn fd_fdstat_get(&self, memory: &mut Guest<'_>, fd: u64, status: u64) -> Answer {
+        self.check_open(fd)?;
+        let mut bytes = [0; 24];
+        bytes[8] = if fd == 0 { RIGHT_READ } else { RIGHT_WRITE };
+        memory.write(status, &bytes)
+    }
+
+    fn fd_close(&mut self, fd: u64) -> Answer {
+        self.check_open(fd)?;
+        self.open[fd as usize] = false;
+        Ok(())
+    }
+
+    fn check_open(&self, fd: u64) -> Answer {
+        let open = usize::try_from(fd).ok().and_then(|fd| self.open.get(fd));
+        if open == Some(&true) { Ok(()) } else { Err(Errno::Badf) }
+    }
+
+    /// Answers a call by name, or says how many parameters the function has.
+    fn answer(&mut self, field: &str, args: &[u64], memory: &mut Guest<'_>) -> Result<Answer, usize> {
+        Ok(match field {
+            "args_sizes_get" => {
+                let &[count, bytes] = args else { return Err(2) };
+                self.args_sizes_get(memory, count, bytes)
+            }
+            "args_get" => {
+                let &[pointers, bytes] = args else { return Err(2) };
+                self.args_get(memory, pointers, bytes)
+            }
+            "environ_sizes_get" => {
+                let &[count, bytes] = args else { return Err(2) };
+                memory.write_u32(count, 0).and_then(|()| memory.write_u32(bytes, 0))
+            }
+            "environ_get" => {
+                let &[_, _] = args else { return Err(2) };
+                Ok(())
+            }
+            "fd_write" => {
+                let &[fd, list, count, written] = args else { return Err(4) };
+                self.fd_write(memory, fd, [list, count, written])
+            }
+            "fd_read" => {
+                let &[fd, list, count, read] = args else { return Err(4) };
+                self.fd_read(memory, fd, [list, count, read])
+            }
+            "fd_fdstat_get" => {
+                let &[fd, status] = args else { return Err(2) };
+                self.fd_fdstat_get(memory, fd, status)
+            }
+            "fd_seek" => {
+                let &[fd, _, _, _] = args else { return Err(4) };
+                self.check_open(fd).and(Err(Errno::Spipe))
+            }
+            "fd_close" => {
+                let &[fd] = args else { return Err(1) };
+                self.fd_close(fd)
+            }
+            // No directory is open: this is how a libc finds out.
+            "fd_prestat_get" => Err(Errno::Badf),
+            _ => Err(Errno::Nosys),
+        })
+    }
+}
+
+const RIGHT_READ: u8 = 1 << 1;
+const RIGHT_WRITE: u8 = 1 << 6;
+
+/// What the program is told of an error of the outside.
+fn errno(error: io::Error) -> Errno {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Errno::Pipe,
+        _ => Errno::Io,
+    }
+}
+
+impl Host for Wasi<'_> {
+    fn call(
+        &mut self,
+        import: &ImportName,
+        _func: Func,
+        args: &[u64],
+        memories: &mut Memories,
+        results: &mut [u64],
+    ) -> Result<(), HostError> {
+        let ImportName { module, field } = import;
+        if module != MODULE {
+            return Err(HostError::Failed(format!("no host module {module}, called for {module}.{field}")));
+        }
+        let wrong_signature = |params: usize, results: usize| {
+            let message = format!(
+                "{module}.{field} has {params} parameters and {results} results, and is imported with other ones"
+            );
+            HostError::Failed(message)
+        };
+        if field == "proc_exit" {
+            let (&[status], []) = (args, results) else { return Err(wrong_signature(1, 0)) };
+            return Err(HostError::Exit(status as u32 as i32));
+        }
+        let [result] = results else { return Err(wrong_signature(args.len(), 1)) };
+        let answer = self.answer(field, args, &mut Guest(memories)).map_err(|params| wrong_signature(params, 1))?;
+        *result = answer.map_or_else(|errno| errno as u64, |()| 0);
+        Ok(())
+    }
+}
+
+/// The memory of the program, every access checked.
+struct Guest<'a>(&'a mut Memories);
+
+impl Guest<'_> {
+    fn read(&self, address: u64, length: u64) -> Result<&[u8], Errno> {
+        if self.0.count() == 0 {
+            return Err(Errno::Fault);
+        }
+        self.0.read(Memory::from_u32(0), address, length).ok_or(Errno::Fault)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Answer {
+        if self.0.count() == 0 {
+            return Err(Errno::Fault);
+        }
+        self.0.write(Memory::from_u32(0), address, bytes).map_err(|_| Errno::Fault)
+    }
+
+    fn write_u32(&mut self, address: u64, value: u32) -> Answer {
+        self.write(address, &value.to_le_bytes())
+    }
+
+    /// The addresses and lengths of a list of buffers.
+    fn buffers(&self, list: u64, count: u64) -> Result<Vec<(u32, u32)>, Errno> {
+        if count > MAX_BUFFERS {
+            return Err(Errno::Inval);
+        }
+        let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+        let entries = self.read(list, 8 * count)?.chunks_exact(8);
+        Ok(entries.map(|entry| (word(&entry[..4]), word(&entry[4..]))).collect())
+    }
+}

@@ -1,0 +1,42 @@
+//! What the corpus prints in the interpreter, against what other engines printed.
+
+use crate::{corpus, import, modules};
+use ir::interp::{Limits, Machine, NoObserver, Outcome};
+use std::fs;
+use std::path::Path;
+use wasm::wasi::Wasi;
+
+/// Runs `_start`; the outcome, and what was written to standard output.
+fn run(file: &Path, args: &[&str], stdin: &[u8]) -> (Outcome, Vec<u8>) {
+    let module = import(file);
+    let mut machine = Machine::new(&module, Limits { fuel: u64::MAX, ..Limits::default() }).expect("instantiable");
+    let start = module.lookup("_start").expect("a program");
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let name = file.file_name().expect("a file").to_string_lossy();
+    let args = [name.as_ref()].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
+    let mut wasi = Wasi::new(args, stdin, &mut stdout, &mut stderr);
+    let outcome = machine.invoke(start, &[], &mut wasi, &mut NoObserver);
+    drop(wasi);
+    assert!(stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&stderr));
+    (outcome, stdout)
+}
+
+/// Every module at its small size; `sizes` says which that is.
+#[test]
+fn modules_print_what_other_engines_print() {
+    let sizes = fs::read_to_string(corpus().join("sizes")).expect("the list of sizes");
+    let sizes: Vec<(&str, &str)> =
+        sizes.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(' ')).collect();
+    let mut ran = 0;
+    for (label, file) in modules() {
+        let name = label.split('.').next().expect("a name");
+        let (_, size) = sizes.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name} has no small size"));
+        let expected = fs::read(corpus().join(format!("expected/{name}.{size}.txt"))).expect("an expected output");
+        let stdin = fs::read(corpus().join(format!("expected/{name}.in"))).unwrap_or_default();
+        let (outcome, stdout) = run(&file, &[size], &stdin);
+        assert!(matches!(outcome, Outcome::Exited(0) | Outcome::Returned(_)), "{label}: {outcome}");
+        assert_eq!(String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&expected), "{label}");
+        ran += 1;
+    }
+    assert!(ran >= 2 * (sizes.len() - 2), "only {ran} modules ran");
+}
