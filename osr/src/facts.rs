@@ -48,8 +48,9 @@ pub(crate) struct Facts {
     end: u32,
     /// Blocks removed because no edge led to them any more.
     pub(crate) removed_blocks: BTreeSet<Block>,
-    /// Branches that always take one of their targets, with its index.
-    pub(crate) folded: BTreeMap<Inst, u32>,
+    /// Branches that became jumps, with the indices of the targets they may take: one, or several that had
+    /// come to be the same.
+    pub(crate) folded: BTreeMap<Inst, SmallVec<[u32; 1]>>,
     /// Instructions that cannot trap, as some version on the way showed: with the operands they had come to
     /// have when they were deleted or moved, or because a constant replaced them.
     harmless: BTreeSet<Inst>,
@@ -129,7 +130,10 @@ impl Facts {
             }
             ActionKind::FoldBranch { inst, keep } => {
                 self.mention(index, &[*inst], &[]);
-                self.folded.insert(*inst, *keep);
+                // Targets that were equal when the branch was folded say nothing about which one it takes.
+                let targets = &f.inst(*inst).targets;
+                let same = (0..targets.len() as u32).filter(|i| targets[*i as usize] == targets[*keep as usize]);
+                self.folded.insert(*inst, same.collect());
             }
             ActionKind::SplitEdge { edge, jump, .. } => self.mention(index, &[edge.inst, *jump], &[]),
             ActionKind::JoinEdges { edges, params, jump, .. } => {

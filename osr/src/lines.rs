@@ -18,11 +18,12 @@ use smallvec::SmallVec;
 const MAX_CROSSINGS: usize = 64;
 
 /// A jump on a line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Crossing {
-    /// The edge taken.
-    pub(crate) edge: Edge,
-    /// Whether control may come to its target from elsewhere too.
+    /// The edges that may be taken, all to one block. More than one only at a branch that was folded when
+    /// its targets had become equal.
+    pub(crate) edges: SmallVec<[Edge; 1]>,
+    /// Whether control may come to that block from elsewhere too.
     pub(crate) joins: bool,
 }
 
@@ -90,11 +91,11 @@ impl Lines {
             if self.next_in_block[jump].is_some() || end.jumps.len() == MAX_CROSSINGS {
                 return None;
             }
-            let edge = Edge { inst: jump, index: only_target(f, facts, jump)? };
-            block = f.target(edge).block;
-            let mut others = f.predecessors(block).iter().filter(|e| **e != edge);
+            let edges = edges_taken(f, facts, jump)?;
+            block = f.target(edges[0]).block;
+            let mut others = f.predecessors(block).iter().filter(|e| !edges.contains(e));
             let joins = others.any(|e| may_be_taken(f, cfg, facts, *e));
-            end.jumps.push(Crossing { edge, joins });
+            end.jumps.push(Crossing { edges, joins });
             if let Some(anchor) = self.next_in_block[f.first_inst(block)] {
                 end.anchor = anchor;
                 return Some(end);
@@ -117,18 +118,21 @@ impl Lines {
     }
 }
 
-/// The index of the one target a terminator ever takes.
-fn only_target(f: &Function, facts: &Facts, inst: Inst) -> Option<u32> {
-    match f.inst(inst).opcode {
-        Opcode::Jump => Some(0),
-        _ => facts.folded.get(&inst).copied(),
+/// The edges a terminator may take, if it is a jump or was folded and they all lead to one block.
+fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge; 1]>> {
+    if f.inst(inst).opcode == Opcode::Jump {
+        return Some(SmallVec::from_iter([Edge { inst, index: 0 }]));
     }
+    let edges: SmallVec<[Edge; 1]> =
+        facts.folded.get(&inst)?.iter().map(|index| Edge { inst, index: *index }).collect();
+    let block = f.target(edges[0]).block;
+    edges.iter().all(|e| f.target(*e).block == block).then_some(edges)
 }
 
 /// Whether control may take an edge: the log has not proved that it cannot.
 pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -> bool {
     let from = f.inst_block(edge.inst);
     let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;
-    let folded_away = is_branch && facts.folded.get(&edge.inst).is_some_and(|keep| *keep != edge.index);
+    let folded_away = is_branch && facts.folded.get(&edge.inst).is_some_and(|taken| !taken.contains(&edge.index));
     cfg.is_reachable(from) && !facts.removed_blocks.contains(&from) && !folded_away
 }

@@ -56,7 +56,7 @@ impl SourcePoint {
         self.live.clear();
         live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
-        for &jump in jumps {
+        for jump in jumps {
             from = self.cross(p, from, jump);
         }
     }
@@ -68,9 +68,9 @@ impl SourcePoint {
     /// Runs the block from `from` to its end and takes its jump; returns the first instruction of the
     /// block it leads to. What may trap or reads memory is not run: the target version has not reached
     /// it either, and what it would compute is then not to be had.
-    fn cross(&mut self, p: &Side<'_>, from: Inst, jump: Crossing) -> Inst {
+    fn cross(&mut self, p: &Side<'_>, from: Inst, jump: &Crossing) -> Inst {
         let mut at = Some(from);
-        while let Some(inst) = at.filter(|i| *i != jump.edge.inst) {
+        while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
             let runs = data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
@@ -83,11 +83,17 @@ impl SourcePoint {
             }
             at = p.f.next_inst(inst);
         }
-        let target = p.f.target(jump.edge);
+        let target = p.f.target(jump.edges[0]);
         let params = p.f.block_params(target.block);
-        // All parameters at once: each argument is looked up before any is bound.
+        // All parameters at once: each argument is looked up before any is bound. Where several edges may
+        // be taken, their arguments have to agree.
+        let received = |index: usize| {
+            let mut args = jump.edges.iter().map(|e| self.look_up(p, p.f.target(*e).args[index]));
+            let first = args.next().unwrap_or(Here::Absent);
+            if args.all(|other| other == first) { first } else { Here::Absent }
+        };
         let bound: SmallVec<[(Value, Here); 4]> =
-            params.iter().zip(&target.args).map(|(param, arg)| (*param, self.look_up(p, *arg))).collect();
+            params.iter().enumerate().map(|(index, param)| (*param, received(index))).collect();
         let first = p.f.first_inst(target.block);
         if jump.joins {
             let far = Point::before(first);

@@ -394,3 +394,40 @@ fn code_proved_dead_is_unreachable_and_the_rest_maps_through_the_merge() {
     let dead = block(&base, "else");
     assert!(synthesis.backward.mapping.entries().all(|(_, e)| base.inst_block(e.target.inst()) != dead));
 }
+
+/// Two edges to one block, with different arguments that nothing needs.
+const SAME_TARGET: &str = "
+memory @m 1
+func @f(%a: i32) -> i32 {
+entry:
+  %z = const.i32 9
+  br_if %a, next(%a), next(%z)
+next(%x: i32):
+  %y = add.i32 %x, %x
+  store.i32 @m[%a], %a
+  return %a
+}";
+
+#[test]
+fn a_branch_folded_because_its_targets_are_the_same_does_not_tell_its_edge() {
+    // Only once the parameter is gone are the targets equal; the base may still take either edge.
+    let text =
+        SAME_TARGET.replace("next(%a), next(%a)", "next(%a), next(%z)").replace("entry:", "entry:\n  %z = const.i32 9");
+    let base = function(&text);
+    let applied = edited(&base, |ed| {
+        let f = ed.func();
+        let (y, next, branch) = (inst(f, "y"), block(f, "next"), f.terminator(f.entry()));
+        ed.delete(y);
+        ed.remove_block_param(next, 0);
+        ed.fold_branch(branch, 0);
+        let entry = ed.func().entry();
+        ed.merge_blocks(entry);
+    });
+    let x = value(&base, "x");
+    let synthesis = mappings(&base, &applied, Level::Avail);
+    for entry in synthesis.backward.mapping.entries().map(|(_, e)| e) {
+        assert!(!entry.provides_value(x), "nothing tells which argument %x received");
+    }
+    // Landing before the branch lets the base take it itself.
+    assert!(synthesis.backward.mapping.entry(Point::before(inst(&base, "z"))).is_some());
+}
