@@ -20,7 +20,8 @@
 //!
 //! *Why correct*: a block entered by one edge alone executes right after it, with exactly its arguments.
 //!
-//! *Cost*: linear in blocks, instructions and edges.
+//! *Cost*: linear in blocks, instructions and edges, times the length of chains of branches that become
+//! foldable one after the other.
 
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
@@ -36,8 +37,15 @@ impl Pass for CfgClean {
     }
 
     fn run(&self, ed: &mut Editor<'_>) {
+        let mut go_on = remove_unreachable(ed);
         let blocks: Vec<Block> = ed.func().blocks().collect();
-        let _ = remove_unreachable(ed) && fold_branches(ed, &blocks) && bind_params(ed, &blocks) && merge(ed, &blocks);
+        // Binding may make the arguments of two edges equal, and folding may leave a block one way in.
+        let mut seen = ed.action_count() + 1;
+        while go_on && seen != ed.action_count() {
+            seen = ed.action_count();
+            go_on = bind_params(ed, &blocks) && fold_branches(ed, &blocks);
+        }
+        let _ = go_on && merge(ed, &blocks);
     }
 }
 
@@ -55,7 +63,7 @@ fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
 }
 
 fn fold_branches(ed: &mut Editor<'_>, blocks: &[Block]) -> bool {
-    for &block in blocks.iter().filter(|b| ed.func().has_block(**b)).collect::<Vec<_>>() {
+    for &block in blocks {
         let inst = ed.func().terminator(block);
         let data = ed.func().inst(inst);
         let is_branch = matches!(data.opcode, Opcode::BrIf | Opcode::Switch);
@@ -78,7 +86,7 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
 }
 
 fn bind_params(ed: &mut Editor<'_>, blocks: &[Block]) -> bool {
-    for &block in blocks.iter().filter(|b| ed.func().has_block(**b)).collect::<Vec<_>>() {
+    for &block in blocks {
         let Some(edge) = only_edge(ed.func(), block) else { continue };
         while let Some(&param) = ed.func().block_params(block).last() {
             if !ed.plan("one-way-in") {

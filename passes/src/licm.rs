@@ -68,7 +68,8 @@ fn plan(function: &Function) -> Vec<Hoist> {
     let forest = LoopForest::new(function, &cfg);
     let preheaders: BTreeMap<Loop, Block> =
         forest.loops().filter_map(|l| preheader(function, &forest, l).map(|p| (l, p))).collect();
-    let moves = Decision::new(function, &forest, &|l| preheaders.contains_key(&l)).run(&cfg);
+    let place = |l: Loop| preheaders.get(&l).map_or(Place::None, |p| Place::Preheader(*p));
+    let moves = Decision::new(function, &forest, &place).run(&cfg);
     let mut constants = Constants { function, dom: DomTree::new(function, &cfg), moved: BTreeMap::new() };
     let hoist = |(inst, l, rule): (Inst, Loop, &'static str)| {
         let to = preheaders[&l];
@@ -81,7 +82,12 @@ fn plan(function: &Function) -> Vec<Hoist> {
 pub(crate) fn wanted_preheaders(function: &Function) -> BTreeSet<Block> {
     let cfg = Cfg::new(function);
     let forest = LoopForest::new(function, &cfg);
-    let moves = Decision::new(function, &forest, &|l| forest.is_reducible(l)).run(&cfg);
+    let place = |l: Loop| match preheader(function, &forest, l) {
+        Some(block) => Place::Preheader(block),
+        None if forest.is_reducible(l) => Place::NewBlock,
+        None => Place::None,
+    };
+    let moves = Decision::new(function, &forest, &place).run(&cfg);
     moves.into_iter().map(|(_, l, _)| forest.header(l)).collect()
 }
 
@@ -113,20 +119,30 @@ impl Constants<'_> {
     }
 }
 
+/// Where something that leaves a loop can go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    None,
+    Preheader(Block),
+    /// The preheader that the loop would be given.
+    NewBlock,
+}
+
 /// Decides what moves out of which loop.
 struct Decision<'a> {
     function: &'a Function,
     forest: &'a LoopForest,
-    /// Whether something can be put before the loop.
-    has_place: &'a dyn Fn(Loop) -> bool,
+    place: &'a dyn Fn(Loop) -> Place,
     /// By loop: whether anything in it writes memory, a global or a size.
     writes: Vec<bool>,
     /// By value index: the innermost loop around the place a moved value moves to.
     moved: BTreeMap<Value, Option<Loop>>,
+    /// The headers that nothing stays in, or moves to, that has an effect or may trap.
+    harmless: BTreeSet<Block>,
 }
 
 impl<'a> Decision<'a> {
-    fn new(function: &'a Function, forest: &'a LoopForest, has_place: &'a dyn Fn(Loop) -> bool) -> Decision<'a> {
+    fn new(function: &'a Function, forest: &'a LoopForest, place: &'a dyn Fn(Loop) -> Place) -> Decision<'a> {
         let mut writes = vec![false; forest.loops().len()];
         for inst in function.all_insts().filter(|i| function.inst(*i).opcode.effects().has(Effects::WRITES)) {
             let mut around = forest.innermost(function.inst_block(inst));
@@ -135,7 +151,7 @@ impl<'a> Decision<'a> {
                 around = forest.parent(id);
             }
         }
-        Decision { function, forest, has_place, writes, moved: BTreeMap::new() }
+        Decision { function, forest, place, writes, moved: BTreeMap::new(), harmless: BTreeSet::new() }
     }
 
     /// Instructions, the loops they move out of, and why; operands before users.
@@ -150,10 +166,17 @@ impl<'a> Decision<'a> {
                     moves.push((inst, id, rule));
                     let result = self.function.inst(inst).result().expect("what moves has one result");
                     self.moved.insert(result, self.forest.parent(id));
+                    if let (true, Place::Preheader(to)) = (self.function.may_trap(inst), (self.place)(id)) {
+                        self.harmless.remove(&to);
+                    }
                 } else {
                     let opcode = self.function.inst(inst).opcode;
-                    comes_first &= opcode.is_effect_free() && !self.function.may_trap(inst);
+                    let harmless = opcode.is_effect_free() && !self.function.may_trap(inst);
+                    comes_first &= harmless || opcode.is_terminator();
                 }
+            }
+            if comes_first {
+                self.harmless.insert(block);
             }
         }
         moves
@@ -169,18 +192,33 @@ impl<'a> Decision<'a> {
         let rule = if reads { "unchanged-read" } else { "invariant" };
         let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && self.writes[id.index()]);
         if traps {
-            let can = comes_first && leaves(innermost) && (self.has_place)(innermost);
-            return can.then_some((innermost, rule));
+            let id = Some(innermost).filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
+            return Some((self.last_header(id, leaves), rule));
         }
         let mut found = None;
         let mut around = Some(innermost);
         while let Some(id) = around.filter(|id| leaves(*id)) {
-            if (self.has_place)(id) {
+            if (self.place)(id) != Place::None {
                 found = Some((id, rule));
             }
             around = self.forest.parent(id);
         }
         found
+    }
+
+    /// Follows something that may trap from the preheader of a loop outward, while that is the header of
+    /// the loop around and everything in it is harmless.
+    fn last_header(&self, mut id: Loop, leaves: impl Fn(Loop) -> bool) -> Loop {
+        while let Place::Preheader(block) = (self.place)(id)
+            && let Some(outer) = self.forest.parent(id)
+            && self.forest.header(outer) == block
+            && self.harmless.contains(&block)
+            && leaves(outer)
+            && (self.place)(outer) != Place::None
+        {
+            id = outer;
+        }
+        id
     }
 
     /// Whether every operand is a constant or is outside the loop, once what was decided has moved.
