@@ -12,3 +12,4 @@ pub mod schema;
 pub use ir;
 pub use osr;
 pub use passes;
+pub use wasm;

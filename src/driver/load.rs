@@ -4,6 +4,7 @@ use ir::Module;
 use ir::text::{SourceLines, parse_module_with_lines};
 use ir::verifier::{Entity, Finding, verify_module};
 use std::fmt;
+use wasm::{ImportError, ImportLimits};
 
 /// How a module is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,19 +75,34 @@ impl std::error::Error for LoadError {}
 ///
 /// # Errors
 /// When the bytes are not a module in this format, or the module breaks a rule.
+///
+/// # Panics
+/// When the importer of WebAssembly makes a module that is not well-formed: a bug.
 pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
     match format {
         Format::Oir => load_text(bytes),
-        Format::Wasm | Format::Wat => Err(LoadError::about_bytes("WebAssembly cannot be read yet")),
+        Format::Wasm => imported(wasm::import(bytes, &ImportLimits::default())),
+        Format::Wat => imported(wasm::import_wat(utf8(bytes)?, &ImportLimits::default())),
     }
 }
 
-fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
-    let text = std::str::from_utf8(bytes).map_err(|e| {
+fn imported(module: Result<Module, ImportError>) -> Result<Module, LoadError> {
+    let module = module.map_err(LoadError::about_bytes)?;
+    if let Some(finding) = verify_module(&module).first() {
+        panic!("bug in the importer of WebAssembly: {finding}");
+    }
+    Ok(module)
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, LoadError> {
+    std::str::from_utf8(bytes).map_err(|e| {
         let line = 1 + bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count();
         LoadError::with_lines([format!("{line}: not UTF-8")])
-    })?;
-    let (module, lines) = parse_module_with_lines(text).map_err(LoadError::with_lines)?;
+    })
+}
+
+fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
+    let (module, lines) = parse_module_with_lines(utf8(bytes)?).map_err(LoadError::with_lines)?;
     let findings = verify_module(&module);
     match findings.as_slice() {
         [] => Ok(module),
