@@ -558,6 +558,76 @@ entry:
     assert_eq!(report.forward.transitions, 2);
 }
 
+/// A division that a jump precedes, hoisted above the jump in the version after.
+fn hoisted_trap() -> Case {
+    let text = "func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  %sum = add.i32 %a, %b
+  jump next
+next:
+  %twice = add.i32 %sum, %sum
+  %q = udiv.i32 %sum, %b
+  return %q
+}
+";
+    let case = edited(Case::new(text), |editor| {
+        let blocks: Vec<_> = editor.func().blocks().collect();
+        let divide = editor.func().block_insts(blocks[1]).nth(1).expect("the block divides");
+        editor.hoist(divide, editor.func().terminator(blocks[0]));
+    });
+    let divide = case.before_definition("q").inst();
+    let anchors = case.anchors.iter().copied().filter(|i| *i != divide).collect();
+    Case { anchors, ..case }
+}
+
+#[test]
+fn a_trap_that_moved_up_ends_both_versions_alike() {
+    let mut case = hoisted_trap();
+    let point = case.before_definition("sum");
+    case.forward.insert(point, copies(point, &sorted(vec![case.value("a"), case.value("b")])));
+    let report = case.run(&[&[3, 0], &[3, 1]]);
+    assert_eq!((report.trapped, report.divergence_count), (1, 0), "{:?}", report.divergences);
+    assert_eq!(report.forward.transitions, 2);
+}
+
+#[test]
+fn landing_behind_a_trap_that_has_not_happened_is_found() {
+    let mut case = hoisted_trap();
+    let [b, sum] = ["b", "sum"].map(|n| case.value(n));
+    let source = case.before_definition("twice");
+    let args = [Operand::Source(sum), Operand::Source(b)].into();
+    let divide = Step { opcode: Opcode::Udiv, ty: Type::I32, operand_ty: Type::I32, bits: 0, args };
+    let entry = Entry {
+        steps: vec![divide],
+        assigns: sorted(vec![copy(sum), Assign { value: case.value("q"), from: Operand::Step(0) }]),
+        requires: sorted(vec![b, sum]),
+        ..copies(source, &[])
+    };
+    case.forward.insert(source, entry);
+    assert_eq!(case.run(&[&[3, 1]]).divergence_count, 0);
+    assert_eq!(case.difference(&[&[3, 0]]), Difference::NoPartner);
+}
+
+#[test]
+fn a_trap_of_one_version_alone_is_told_from_wrong_mappings() {
+    let text = "func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %q = udiv.i32 %a, %b
+  jump next
+next:
+  return %a
+}
+";
+    let case = edited(Case::new(text), |editor| {
+        let insts: Vec<_> = editor.func().all_insts().collect();
+        let zero = editor.func().inst(insts[0]).result().expect("a constant");
+        editor.replace_operand(insts[1], 1, zero);
+    });
+    assert!(matches!(case.difference(&[&[3, 1]]), Difference::Stops { .. }));
+    assert_eq!(case.run(&[&[3, 0]]).divergence_count, 0);
+}
+
 #[test]
 fn sampling_compares_the_first_visits_and_some_of_the_rest() {
     let mut case = Case::new(LOOP);

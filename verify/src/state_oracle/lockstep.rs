@@ -132,7 +132,16 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                         return false;
                     }
                 }
-                (Advance::Ended(a), Advance::Ended(b)) if ended_alike(&a, &b) => return self.ended(a, b),
+                (Advance::Ended(a), Advance::Ended(b)) if ended_alike(&a, &b) => {
+                    self.compare_gap();
+                    return self.ended(a, b);
+                }
+                (Advance::Ended(a), Advance::Stopped(_)) if a.trap().is_some() => {
+                    return self.trapped_early([Some(a), None]);
+                }
+                (Advance::Stopped(_), Advance::Ended(b)) if b.trap().is_some() => {
+                    return self.trapped_early([None, Some(b)]);
+                }
                 (before, after) => {
                     let [before, after] = [before, after].map(|stop| self.stop_text(stop));
                     self.diverge(None, Difference::Stops { before, after });
@@ -197,9 +206,37 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         true
     }
 
-    /// Compares the last gap and how the runs ended; whether they returned.
-    fn ended(&mut self, a: Outcome, b: Outcome) -> bool {
+    /// Takes one run, which was overtaken by a trap that the other version does earlier, to its end, which
+    /// must be the same trap. An entry that starts on the way has no partner. Always false.
+    fn trapped_early(&mut self, mut ends: [Option<Outcome>; 2]) -> bool {
         self.compare_gap();
+        let late = usize::from(ends[0].is_some());
+        while ends[late].is_none() {
+            self.oracle.report.gaps += 1;
+            self.copied.clear();
+            for recording in &mut self.oracle.recordings {
+                recording.next_gap(Some(true));
+            }
+            match self.advance(late) {
+                Advance::Stopped(stop) => self.before = Some((stop.func, stop.inst)),
+                Advance::Ended(outcome) => ends[late] = Some(outcome),
+            }
+            self.compare_gap();
+        }
+        let [Some(a), Some(b)] = ends else { unreachable!("the loop ends when both runs have ended") };
+        if is_exhausted(&a) || is_exhausted(&b) {
+            self.oracle.report.exhausted += 1;
+        } else if ended_alike(&a, &b) {
+            self.ended(a, b);
+        } else {
+            let [before, after] = [a, b].map(|end| self.stop_text(Advance::Ended(end)));
+            self.diverge(None, Difference::Stops { before, after });
+        }
+        false
+    }
+
+    /// Compares how the runs ended, and with it the runs that went on; whether they returned.
+    fn ended(&mut self, a: Outcome, b: Outcome) -> bool {
         self.oracle.report.trapped += u64::from(a.trap().is_some());
         let returned = a.returned().is_some();
         let [a, b] = [End::of(&self.machines[0], a), End::of(&self.machines[1], b)];

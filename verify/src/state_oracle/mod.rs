@@ -11,6 +11,9 @@
 //! the other run recorded at the target point. This is the claim of an entry word for word, and so it
 //! sees wrong values that no later computation happens to use.
 //!
+//! A trap may have moved up: then one run ends while the other still has anchors before it. That one goes
+//! on alone and must end in the same trap; an entry that starts on the way has no state to land in.
+//!
 //! For a sample of visits the run also *goes on*: a copy of the machine makes the transition, with only
 //! the provided values, and must end as the run without one.
 //!
