@@ -19,7 +19,7 @@ pub const PASSES: &[StaticPass] =
 /// expressions meet; each of the cleanups that a later pass makes room for comes after it.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
-    ("O1", "sccp,cfg_clean,simplify,cse,sccp,preheaders,licm,cse,simplify,adce,cfg_clean"),
+    ("O1", "sccp,cfg_clean,simplify,cse,simplify,preheaders,licm,cse,adce,cfg_clean"),
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];
 
