@@ -8,6 +8,7 @@ use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
 use ir::text::parse_module;
 use ir::{Edge, Effects, Function, Inst, InstSpec, Module, Opcode, Point, TrapKind, Type, Value};
 use osier_verify::generate::{Weights, generate};
+use osier_verify::prng::Prng;
 use osier_verify::state_oracle::{
     Difference, Direction, Fault, FunctionPair, Oracle, OracleOptions, Policy, Report, SetupError,
 };
@@ -768,4 +769,53 @@ fn what_does_not_fit_together_is_refused() {
     assert_eq!(refused(&[wrong]), Some(SetupError::NotAnAnchor { function: function(), inst: only_after }));
     assert_eq!(refused(&[pair, pair]), Some(SetupError::TwoPairs { function: function() }));
     assert_eq!(refused(&[pair]), None);
+}
+
+/// How well the oracle sees: a copy from another value of the same type, at a point that is visited.
+#[test]
+fn most_wrong_copies_in_generated_programs_are_found() {
+    let (mut damaged, mut found) = (0u32, 0u32);
+    for seed in 0..200 {
+        let program = generate(seed, 30, &Weights::default());
+        let body = program.module.body(program.main).expect("the main function has a body");
+        let (good, bounding) = (identity(body, body), anchors(body, body));
+        let mut prng = Prng::new(seed);
+        let at = prng.index(good.len());
+        let (point, entry) = good.entries().nth(at).expect("every program has a point");
+        let Some(wrong) = with_wrong_copy(body, entry, &mut prng) else { continue };
+        let mut forward = Mapping::new(body, body);
+        let backward = Mapping::new(body, body);
+        let run = |forward: &Mapping| {
+            let anchors = &bounding;
+            let pair =
+                FunctionPair { func: program.main, before: body, after: body, anchors, forward, backward: &backward };
+            let mut oracle = Oracle::new(&program.module, &[pair], OracleOptions::default()).expect("the pair fits");
+            program.arguments.iter().for_each(|arguments| oracle.run(program.main, arguments, &NoHost));
+            oracle.report().clone()
+        };
+        forward.insert(point, entry.clone());
+        let sound = run(&forward);
+        assert_eq!(sound.divergence_count, 0, "seed {seed}");
+        if sound.forward.transitions == 0 {
+            continue;
+        }
+        forward.insert(point, wrong);
+        damaged += 1;
+        found += u32::from(run(&forward).divergence_count > 0);
+    }
+    assert!(damaged >= 50, "{damaged} damaged entries were visited");
+    assert!(100 * found >= 85 * damaged, "{found} of {damaged} wrong copies found");
+}
+
+/// The entry with one value copied from another of its type.
+fn with_wrong_copy(function: &Function, entry: &Entry, prng: &mut Prng) -> Option<Entry> {
+    let at = prng.index(entry.assigns.len());
+    let value = entry.assigns.get(at)?.value;
+    let ty = function.value_type(value);
+    let same_type = entry.requires.iter().copied().filter(|v| *v != value && function.value_type(*v) == ty);
+    let others: Vec<Value> = same_type.collect();
+    let from = Operand::Source(*others.get(prng.index(others.len()))?);
+    let mut wrong = entry.clone();
+    wrong.assigns[at].from = from;
+    Some(wrong)
 }

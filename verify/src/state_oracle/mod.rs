@@ -102,6 +102,19 @@ impl Default for OracleOptions {
     }
 }
 
+impl OracleOptions {
+    /// What suits long runs: the first 8 visits of each point and one gap in 1000, 2 goings-on a run and
+    /// direction, and the limits of a machine as they are.
+    pub fn for_long_runs() -> OracleOptions {
+        OracleOptions {
+            policy: Policy::Sampled { first: 8, one_in: 1000 },
+            limits: Limits::default(),
+            going_on: 2,
+            ..OracleOptions::default()
+        }
+    }
+}
+
 /// Why an oracle cannot be made.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SetupError {
