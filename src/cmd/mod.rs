@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// An OSR-aware optimizing compiler middle-end.
 #[derive(Debug, Parser)]
-#[command(version, about, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(version, after_help = AFTER_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,

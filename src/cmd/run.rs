@@ -5,15 +5,15 @@ use super::input;
 use super::output::Output;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::text::{parse_literal, print_literal};
 use ir::{Func, Module};
 use osier::driver::{Step, Vigilance, optimize};
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use passes::Pipeline;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
+use wasm::wasi::Wasi;
 
 /// What executes the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -53,7 +53,7 @@ pub(super) struct Args {
     max_call_depth: u32,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
-    program_args: Vec<OsString>,
+    program_args: Vec<String>,
 }
 
 impl Args {
@@ -143,13 +143,20 @@ fn no_function(what: &str, module: &Module) -> Failure {
     }
 }
 
+/// The program's view of this process. Standard output is flushed after every write of the program.
+fn host(args: &Args) -> Wasi<'static> {
+    let name = args.file.display().to_string();
+    let args = std::iter::once(name).chain(args.program_args.iter().cloned()).collect();
+    Wasi::new(args, std::io::stdin().lock(), std::io::stdout().lock(), std::io::stderr())
+}
+
 /// Instantiates the module and makes the call.
 fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let machine = Machine::with_options(&Program::new(module), args.limits(), options);
     let mut machine = machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
-    let mut host = NoHost;
+    let mut host = host(args);
     let mut outcome = Outcome::Returned(Vec::new());
     if let Some(start) = machine.start_function() {
         outcome = machine.invoke(start, &[], &mut host, &mut NoObserver);

@@ -56,7 +56,8 @@ fn heading(report: &Report) -> Vec<String> {
     }
     let counts = report.totals.functions;
     let functions = format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
-    let changed = format!("{} changed (the figures below)", grouped(counts.changed));
+    let below = if counts.changed > 0 { " (the figures below)" } else { "" };
+    let changed = format!("{} changed{below}", grouped(counts.changed));
     let unchanged = format!("{} left as they are", grouped(counts.unchanged));
     let mut lines = vec![format!("program    {}", shortened(&report.program.path, WIDTH - 11))];
     lines.extend(wrapped("pipeline   ", pipeline, WIDTH));
