@@ -16,7 +16,7 @@
 //! has a new id: no id changes what it computes.
 //!
 //! *Why correct*: each rule is an equation in the integers modulo two to the width; a test evaluates both
-//! sides of every rule on all 8-bit inputs. An operation that may trap is left in place when the rule
+//! sides of every rule on all 8-bit values of its variables. An operation that may trap is left in place when the rule
 //! does not show that it cannot.
 //!
 //! *Cost*: linear in instructions, times the rules of one opcode.

@@ -1,7 +1,7 @@
 //! The rules of [`super::Simplify`], as data.
 //!
 //! A rule holds for all inputs, whatever the type: the test `every_rule_holds_for_all_inputs` evaluates
-//! both sides on every assignment of 8-bit integers (and on edge cases of the wider types).
+//! both sides with every 8-bit integer for `X` and for `Y` (edge cases for the constants and in wider types).
 
 use ir::{Opcode, Type};
 
