@@ -1,0 +1,8 @@
+//! An action changed after it was recorded.
+use ir::edit::{Action, ActionLog};
+
+fn forge(log: &mut ActionLog, other: &Action) {
+    log.actions()[0] = other.clone();
+}
+
+fn main() {}

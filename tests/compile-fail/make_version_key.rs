@@ -1,0 +1,8 @@
+//! A mapping that claims to belong to versions it was not made for.
+use ir::mapping::VersionKey;
+
+fn forge() -> VersionKey {
+    VersionKey { stamp: 0, history: 0 }
+}
+
+fn main() {}

@@ -1,0 +1,34 @@
+//! A pass that runs another on a clone, hands it its own session, and has it swap the two: each log
+//! would then tell what happened to the other function.
+use ir::edit::{Editor, Fuel, Pass, apply};
+use std::cell::RefCell;
+
+struct Outer;
+
+impl Pass for Outer {
+    fn name(&self) -> &'static str {
+        "outer"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let leaked = editor.func().clone();
+        let inner = Inner { session: RefCell::new(editor) };
+        apply(&leaked, &inner, &mut Fuel::rewrites(9));
+    }
+}
+
+struct Inner<'a, 'e> {
+    session: RefCell<&'a mut Editor<'e>>,
+}
+
+impl Pass for Inner<'_, '_> {
+    fn name(&self) -> &'static str {
+        "inner"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        std::mem::swap(*self.session.borrow_mut(), editor);
+    }
+}
+
+fn main() {}

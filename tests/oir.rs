@@ -1,0 +1,77 @@
+//! The `.oir` tests: every file below `tests/oir` is one test, named by its path.
+//!
+//! `cargo test --test oir licm` runs the files with `licm` in their path. With `OIR_BLESS=1` the blocks of
+//! expected output are written anew, and nothing else. The strictness of the format has tests of its
+//! own, `strict::...`. The format is documented by `tests/oir/readme.oir`.
+
+#[path = "oir_runner/file.rs"]
+mod file;
+#[path = "oir_runner/mod.rs"]
+mod oir_runner;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let bless = std::env::var_os("OIR_BLESS").is_some_and(|value| value == "1");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oir");
+    let mut trials = match trials(&folder, bless) {
+        Ok(trials) => trials,
+        Err(message) => return refuse(&message),
+    };
+    trials.extend(oir_runner::strict::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+#[expect(clippy::print_stderr, reason = "there is no test to report it")]
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("error: {message}");
+    ExitCode::FAILURE
+}
+
+/// A trial for each file. None, or one with another extension, is an error: it would be run by nobody.
+fn trials(folder: &Path, bless: bool) -> Result<Vec<Trial>, String> {
+    let mut paths = Vec::new();
+    collect(folder, &mut paths)?;
+    paths.sort();
+    if paths.is_empty() {
+        return Err(format!("no `.oir` file below {}", folder.display()));
+    }
+    let mut trials = Vec::new();
+    for path in paths {
+        if path.extension().is_none_or(|e| e != "oir") {
+            return Err(format!("{} is no `.oir` file", path.display()));
+        }
+        let relative = path.strip_prefix(folder).expect("below the folder").with_extension("");
+        let name = relative.to_str().ok_or("a path that is not UTF-8")?.replace('\\', "/");
+        trials.push(Trial::test(name, move || run(&path, bless)));
+    }
+    Ok(trials)
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn run(path: &Path, bless: bool) -> Result<(), Failed> {
+    let text = std::fs::read_to_string(path)?;
+    let report = oir_runner::run(&text, bless);
+    if !report.failures.is_empty() {
+        return Err(report.failures.join("\n").into());
+    }
+    if let Some(blessed) = report.blessed.filter(|blessed| *blessed != text) {
+        std::fs::write(path, blessed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! `run` lines: calls before and after optimization, everything visible compared.
+
+use crate::file::{Ending, RunLine};
+use ir::entity::Func;
+use ir::interp::{Effect, Host, HostError, Limits, Machine, Memories, NoObserver, Options, Outcome, Program};
+use ir::module::ImportName;
+use ir::text::parse_module;
+use ir::{Module, TrapKind, Type};
+
+/// Enough for every file; a test that needs more is a mistake.
+const FUEL: u64 = 1 << 22;
+
+/// Imported functions: each result is the sum of the arguments and of the number of calls before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CountingHost {
+    calls: u64,
+}
+
+impl Host for CountingHost {
+    fn call(
+        &mut self,
+        _import: &ImportName,
+        _func: Func,
+        args: &[u64],
+        _memories: &mut Memories,
+        results: &mut [u64],
+    ) -> Result<(), HostError> {
+        let sum = args.iter().fold(self.calls, |sum, arg| sum.wrapping_add(*arg));
+        results.fill(sum);
+        self.calls += 1;
+        Ok(())
+    }
+}
+
+/// The call of a `run` line with everything resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) func: Func,
+    pub(crate) args: Vec<u64>,
+    ending: Expected,
+    shown: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Expected {
+    Returns(Vec<u64>),
+    Traps(TrapKind),
+}
+
+/// What the outside can see of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Seen {
+    ending: Expected,
+    effects: Vec<(Effect, u64)>,
+    memory: u64,
+    globals: Vec<u64>,
+}
+
+/// Resolves a `run` line against a module.
+pub(crate) fn resolve(module: &Module, run: &RunLine) -> Result<Call, String> {
+    let at = |message: String| format!("line {}: {message}", run.line);
+    let func = module.lookup(&run.function).ok_or_else(|| at(format!("there is no function @{}", run.function)))?;
+    let signature = module.signature(func);
+    let args = bits(&run.args, &signature.params).map_err(at)?;
+    let ending = match &run.ending {
+        Ending::Returns(results) => Expected::Returns(bits(results, &signature.results).map_err(at)?),
+        Ending::Traps(kind) => {
+            Expected::Traps(TrapKind::from_name(kind).ok_or_else(|| at(format!("there is no trap `{kind}`")))?)
+        }
+    };
+    let shown = format!("line {}: @{}({})", run.line, run.function, run.args.join(", "));
+    Ok(Call { func, args, ending, shown })
+}
+
+fn bits(literals: &[String], types: &[Type]) -> Result<Vec<u64>, String> {
+    if literals.len() != types.len() {
+        return Err(format!("{} values where the signature has {}", literals.len(), types.len()));
+    }
+    literals.iter().zip(types).map(|(text, ty)| literal(text, *ty)).collect()
+}
+
+/// The bits of a literal, read by the parser of the text form itself.
+fn literal(text: &str, ty: Type) -> Result<u64, String> {
+    let module = format!("func @x() -> {ty} {{\nb:\n  %v = const.{ty} {text}\n  return %v\n}}\n");
+    let module = parse_module(&module).map_err(|errors| errors[0].message().to_owned())?;
+    let (_, function) = module.defined().next().expect("the one function");
+    let value = function.inst(function.terminator(function.entry())).args[0];
+    Ok(function.constant(value).expect("the constant"))
+}
+
+/// A machine of a module in which the start function has run, with every check on.
+pub(crate) fn machine(module: &Module, host: &mut CountingHost) -> Result<Machine, String> {
+    let limits = Limits { fuel: FUEL, ..Limits::default() };
+    let program = Program::new(module);
+    let mut machine =
+        Machine::with_options(&program, limits, Options::checked()).map_err(|e| format!("no instance: {e}"))?;
+    if let Some(start) = machine.start_function() {
+        let outcome = machine.invoke(start, &[], host, &mut NoObserver);
+        outcome.returned().ok_or_else(|| format!("the start function does not return: {outcome}"))?;
+    }
+    Ok(machine)
+}
+
+fn observe(module: &Module, call: &Call) -> Result<Seen, String> {
+    let mut host = CountingHost::default();
+    let mut machine = machine(module, &mut host)?;
+    let ending = match machine.invoke(call.func, &call.args, &mut host, &mut NoObserver) {
+        Outcome::Returned(results) => Expected::Returns(results),
+        Outcome::Trapped { kind, .. } => Expected::Traps(kind),
+        other => return Err(other.to_string()),
+    };
+    let (effects, globals) = (machine.trace().effects().to_vec(), machine.globals().to_vec());
+    Ok(Seen { ending, effects, memory: machine.memory_digest(), globals })
+}
+
+/// Runs a call on the module before and on the one after; both must end as the line says, and alike in
+/// everything the outside can see.
+pub(crate) fn check(before: &Module, after: Option<&Module>, call: &Call, failures: &mut Vec<String>) {
+    let mut seen = Vec::new();
+    for (which, module) in [("before", Some(before)), ("after", after)] {
+        let Some(module) = module else { continue };
+        match observe(module, call) {
+            Ok(run) => {
+                if run.ending != call.ending {
+                    let (wanted, found) = (&call.ending, &run.ending);
+                    failures.push(format!("{}: expected {wanted:x?}, {which} optimization {found:x?}", call.shown));
+                }
+                seen.push(run);
+            }
+            Err(message) => failures.push(format!("{}, {which} optimization: {message}", call.shown)),
+        }
+    }
+    if let [before, after] = seen.as_slice()
+        && before != after
+    {
+        failures.push(format!("{}: seen before optimization {before:x?}\nand after {after:x?}", call.shown));
+    }
+}

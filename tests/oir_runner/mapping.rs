@@ -1,0 +1,78 @@
+//! Mappings between the version before and the one after, as a block shows them.
+
+use super::names::Names;
+use super::optimize::Optimized;
+use ir::mapping::{Entry, Operand, Step};
+use ir::{Function, Module, Opcode};
+use osr::{Direction, Level, VersionPair, synthesize};
+use std::fmt::Write;
+
+/// The mappings of every function that a pass changed, at the level `avail`.
+pub(crate) fn text(before: &Module, optimized: &Optimized) -> String {
+    let mut out = String::new();
+    for (func, log) in optimized.logs.iter().filter(|(_, log)| !log.is_empty()) {
+        let base = before.body(*func).expect("a body");
+        let version = optimized.module.body(*func).expect("a body");
+        let pair = VersionPair::new(base, version, log).expect("the log was replayed before");
+        let synthesis = synthesize(&pair, Level::Avail);
+        let names = [Names::new(before, base), Names::new(before, version)];
+        write_direction(&mut out, "forward", base, [&names[0], &names[1]], &synthesis.forward);
+        write_direction(&mut out, "backward", version, [&names[1], &names[0]], &synthesis.backward);
+    }
+    out
+}
+
+/// One direction: figures, then every point in layout order that has no entry, lands elsewhere, or has
+/// something to do. What is not shown lands before the same instruction with nothing to do.
+fn write_direction(out: &mut String, heading: &str, source: &Function, names: [&Names; 2], direction: &Direction) {
+    let (points, entries) = (direction.points, direction.mapping.len());
+    let empty = direction.mapping.entries().filter(|(_, e)| e.is_empty()).count();
+    writeln!(
+        out,
+        "@{} {heading}: {points} points, {} unreachable, {entries} entries, {empty} of them empty",
+        source.name(),
+        direction.unreachable
+    )
+    .expect("writing to a string");
+    for inst in source.all_insts() {
+        let point = ir::Point::before(inst);
+        if let Some(entry) = direction.mapping.entry(point) {
+            if entry.target != point || !entry.is_empty() {
+                let line = entry_line(entry, names);
+                writeln!(out, "  {} -> {line}", names[0].point(point)).expect("writing to a string");
+            }
+        } else if let Some(unmapped) = direction.unmapped.iter().find(|u| u.point == point) {
+            let value = unmapped.value.map_or(String::new(), |v| format!(" {}", names[1].value(v)));
+            let blame = unmapped.blame.map_or(String::new(), |action| format!(" (action {action})"));
+            let reason = unmapped.reason.name();
+            writeln!(out, "  {} has none: {reason}{value}{blame}", names[0].point(point)).expect("writing to a string");
+        }
+    }
+}
+
+fn entry_line(entry: &Entry, names: [&Names; 2]) -> String {
+    let operand = |operand: Operand| match operand {
+        Operand::Source(value) => names[0].value(value).to_owned(),
+        Operand::Step(index) => format!("${index}"),
+    };
+    let mut line = names[1].point(entry.target).to_owned();
+    for (index, step) in entry.steps.iter().enumerate() {
+        write!(line, "; ${index} = {}", step_text(step, operand)).expect("writing to a string");
+    }
+    for assign in entry.assigns.iter().filter(|assign| !assign.is_identity()) {
+        write!(line, "; {} = {}", names[1].value(assign.value), operand(assign.from)).expect("writing to a string");
+    }
+    for value in &entry.kept {
+        write!(line, "; keeps {}", names[0].value(*value)).expect("writing to a string");
+    }
+    line
+}
+
+fn step_text(step: &Step, operand: impl Fn(Operand) -> String) -> String {
+    let operation = format!("{}.{}", step.opcode.name(), step.ty);
+    if step.opcode == Opcode::Const {
+        return format!("{operation} {:#x}", step.bits);
+    }
+    let args: Vec<String> = step.args.iter().map(|arg| operand(*arg)).collect();
+    format!("{operation} {}", args.join(", "))
+}

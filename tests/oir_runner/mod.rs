@@ -1,0 +1,139 @@
+//! Runs one `.oir` test file.
+//!
+//! Asked for by the file: what its directives say. Always, unasked: its text is a fixpoint of parsing and
+//! printing; its module is well-formed, and every version a pass makes of it; every log replays; every
+//! `run` line holds before and after optimization, with equal effects, memories and globals.
+
+mod calls;
+mod mapping;
+mod module;
+mod names;
+mod optimize;
+pub(crate) mod strict;
+mod transitions;
+
+use crate::file::{self, BlockKind, TestFile};
+use calls::Call;
+use ir::Module;
+use ir::edit::Pass;
+use ir::text::print_module;
+use optimize::Optimized;
+
+/// How a file fared.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Why it fails; empty when it passes.
+    pub(crate) failures: Vec<String>,
+    /// The file as it should be, when its blocks were to be written.
+    pub(crate) blessed: Option<String>,
+}
+
+/// Runs a file. With `bless`, its blocks are not compared but made.
+pub(crate) fn run(text: &str, bless: bool) -> Report {
+    let file = match file::read(text, bless) {
+        Ok(file) => file,
+        Err(faults) => {
+            return Report { failures: faults.iter().map(ToString::to_string).collect(), blessed: None };
+        }
+    };
+    let mut failures = Vec::new();
+    let blessed = check(&file, bless, &mut failures);
+    match &file.xfail {
+        Some(reason) if failures.is_empty() => {
+            failures = vec![format!("it passes, and is marked as failing because of: {reason}")];
+        }
+        Some(_) => failures.clear(),
+        None => {}
+    }
+    Report { failures, blessed }
+}
+
+fn check(file: &TestFile, bless: bool, failures: &mut Vec<String>) -> Option<String> {
+    let module = match module::check(&file.body, &file.errors) {
+        Ok(Some(module)) => module,
+        Ok(None) => return None,
+        Err(found) => {
+            failures.extend(found);
+            return None;
+        }
+    };
+    module::check_round_trip(&module, "the module", failures);
+    let optimized = optimized(file, &module, failures)?;
+    check_forbidden(file, &optimized, failures);
+    let calls = check_calls(file, &module, &optimized, failures);
+    if let Some(directions) = file.osr {
+        transitions::check(&module, &optimized, &calls, directions, failures);
+    }
+    check_blocks(file, &module, &optimized, bless, failures)
+}
+
+/// The module after the pipeline; without one, the module as it is.
+fn optimized(file: &TestFile, module: &Module, failures: &mut Vec<String>) -> Option<Optimized> {
+    let passes = match passes(file.pipeline.as_deref().unwrap_or("")) {
+        Ok(passes) => passes,
+        Err(message) => {
+            failures.push(message);
+            return None;
+        }
+    };
+    let optimized = optimize::optimize(module, &passes, file.fuel, failures);
+    if !passes.is_empty() {
+        module::check_round_trip(&optimized.module, "the optimized module", failures);
+    }
+    Some(optimized)
+}
+
+fn passes(names: &str) -> Result<Vec<&'static dyn Pass>, String> {
+    let pipeline = passes::registry::parse(names).map_err(|e| e.to_string())?;
+    Ok(pipeline.passes().iter().map(|pass| *pass as &dyn Pass).collect())
+}
+
+/// Runs every `run` line; the calls that could be resolved.
+fn check_calls(file: &TestFile, module: &Module, optimized: &Optimized, failures: &mut Vec<String>) -> Vec<Call> {
+    let after = file.pipeline.as_ref().map(|_| &optimized.module);
+    let mut calls = Vec::new();
+    for run in &file.runs {
+        match calls::resolve(module, run) {
+            Ok(call) => {
+                calls::check(module, after, &call, failures);
+                calls.push(call);
+            }
+            Err(message) => failures.push(message),
+        }
+    }
+    calls
+}
+
+fn check_forbidden(file: &TestFile, optimized: &Optimized, failures: &mut Vec<String>) {
+    for action in optimized.logs.values().flat_map(|log| log.actions()) {
+        if file.forbid.iter().any(|name| name == action.kind().name()) {
+            failures.push(format!("forbidden: {action}"));
+        }
+    }
+}
+
+/// Compares every block with what it expects; or makes the blocks, and the file they belong to.
+fn check_blocks(
+    file: &TestFile,
+    module: &Module,
+    optimized: &Optimized,
+    bless: bool,
+    failures: &mut Vec<String>,
+) -> Option<String> {
+    let mut blessed = format!("{}\n", file.body.trim_end());
+    for kind in BlockKind::ALL.into_iter().filter(|kind| file.expects.contains(kind)) {
+        let found = match kind {
+            BlockKind::Text => print_module(&optimized.module),
+            BlockKind::Actions => optimize::actions_text(module, optimized),
+            BlockKind::Mapping => mapping::text(module, optimized),
+        };
+        let block = file.blocks.iter().find(|block| block.kind == kind);
+        if let (false, Some(block)) = (bless, block)
+            && let Some(difference) = module::first_difference(&block.text, &found)
+        {
+            failures.push(format!("block `{}` of line {}: {difference}\nfound:\n{found}", kind.name(), block.line));
+        }
+        blessed.push_str(&format!(";= {}\n{found}", kind.name()));
+    }
+    (bless && !file.expects.is_empty()).then_some(blessed)
+}
