@@ -1,0 +1,291 @@
+//! Promises about the sources themselves: sizes, headers, words that must not occur, paths that must exist.
+//!
+//! Sources are read as tokens where it matters, so that a word in a comment or a string is no finding.
+//! Every check also demands that it had something to check.
+
+#[path = "tidy/functions.rs"]
+mod functions;
+#[path = "tidy/names.rs"]
+mod names;
+#[path = "tidy/tree.rs"]
+mod tree;
+
+use proc_macro2::{TokenStream, TokenTree};
+use std::path::Path;
+use tree::{Source, files, sources};
+
+/// Lines a module should stay below, and lines none may reach. Tables and tests are exempt.
+const MODULE_LINES: usize = 600;
+const MODULE_LINES_AT_MOST: usize = 1000;
+
+/// Modules longer than [`MODULE_LINES`], each with the reason why it is not cut in two.
+const LONG_MODULES: &[(&str, &str)] = &[(
+    "wasm/src/function.rs",
+    "one translation with one symbolic state; what each operator means is in `operators.rs`",
+)];
+
+/// Lines no function may exceed outside tests.
+const FUNCTION_LINES: usize = 100;
+
+/// Functions longer than [`FUNCTION_LINES`], by file and name, each with the reason.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[(
+    "ir/src/interp/exec.rs",
+    "run_loop",
+    "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
+)];
+
+/// Library crates: no input or output, no clock, no global state.
+const LIBRARIES: &[&str] = &["ir/", "passes/", "osr/", "verify/", "wasm/"];
+
+/// Fails with every finding at once, and when nothing was looked at.
+fn report(checked: usize, findings: Vec<String>) {
+    assert!(checked > 0, "nothing was checked");
+    assert!(findings.is_empty(), "{} of {checked}:\n{}", findings.len(), findings.join("\n"));
+}
+
+#[test]
+fn every_module_opens_with_its_documentation() {
+    let sources = sources();
+    let bare = sources.iter().filter(|s| !s.text.starts_with("//! "));
+    report(sources.len(), bare.map(|s| format!("{} does not open with `//!`", s.path)).collect());
+}
+
+#[test]
+fn modules_are_short() {
+    let sources: Vec<Source> = sources().into_iter().filter(|s| !s.is_test()).collect();
+    let mut findings = Vec::new();
+    for source in &sources {
+        let lines = source.text.lines().count();
+        let excused = LONG_MODULES.iter().any(|(path, _)| *path == source.path);
+        if lines > MODULE_LINES_AT_MOST || (lines > MODULE_LINES && !excused) {
+            findings.push(format!("{} has {lines} lines", source.path));
+        }
+        if lines <= MODULE_LINES && excused {
+            findings.push(format!("{} has {lines} lines and needs no excuse", source.path));
+        }
+    }
+    for (path, _) in LONG_MODULES.iter().filter(|(path, _)| !sources.iter().any(|s| s.path == *path)) {
+        findings.push(format!("{path} is excused and does not exist"));
+    }
+    report(sources.len(), findings);
+}
+
+#[test]
+fn functions_are_short() {
+    let mut checked = 0;
+    let mut findings = Vec::new();
+    let mut excused = Vec::new();
+    for source in sources().iter().filter(|s| !s.is_test()) {
+        for function in functions::functions(source) {
+            checked += 1;
+            if function.lines <= FUNCTION_LINES {
+                continue;
+            }
+            match LONG_FUNCTIONS.iter().position(|(path, name, _)| *path == source.path && *name == function.name) {
+                Some(row) => excused.push(row),
+                None => findings.push(format!("{}: {} has {} lines", source.path, function.name, function.lines)),
+            }
+        }
+    }
+    for (row, (path, name, _)) in LONG_FUNCTIONS.iter().enumerate() {
+        if !excused.contains(&row) {
+            findings.push(format!("{path}: {name} is excused and is short or gone"));
+        }
+    }
+    report(checked, findings);
+}
+
+/// Every identifier of a token stream, macros' arguments included, with its line.
+fn identifiers(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
+    let mut pending = vec![tokens];
+    while let Some(tokens) = pending.pop() {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => pending.push(group.stream()),
+                TokenTree::Ident(ident) => found.push((ident.to_string(), ident.span().start().line)),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
+    }
+}
+
+fn identifiers_of(source: &Source) -> Vec<(String, usize)> {
+    let tokens = source.text.parse().unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
+    let mut found = Vec::new();
+    identifiers(tokens, &mut found);
+    found
+}
+
+#[test]
+fn no_stub_no_skipped_test_no_unsafe() {
+    // Spelled as tokens are: this file holds them as literals, which are no identifiers.
+    let words = ["todo", "unimplemented", "ignore", "unsafe"];
+    let mut findings = Vec::new();
+    let sources = sources();
+    for source in &sources {
+        for (word, line) in identifiers_of(source) {
+            let allowed = word == "unsafe" && source.path.starts_with("jit/");
+            // `unsafe_code` is a lint and another identifier; `ignore` is an attribute here.
+            if words.contains(&word.as_str()) && !allowed {
+                findings.push(format!("{}:{line}: `{word}`", source.path));
+            }
+        }
+    }
+    report(sources.len(), findings);
+}
+
+#[test]
+fn libraries_do_no_io_and_keep_no_state() {
+    let names = ["fs", "net", "process", "env", "time", "SystemTime", "Instant", "stdin", "stdout", "stderr"];
+    let state = ["thread_local", "OnceLock", "LazyLock", "lazy_static", "once_cell"];
+    let mut findings = Vec::new();
+    let mut checked = 0;
+    let libraries = |s: &Source| LIBRARIES.iter().any(|l| s.path.starts_with(l)) && !s.is_test();
+    for source in sources().iter().filter(|s| libraries(s)) {
+        checked += 1;
+        let tokens: Vec<(String, usize)> = identifiers_of(source);
+        for pair in tokens.windows(2) {
+            let (first, second) = (pair[0].0.as_str(), pair[1].0.as_str());
+            if (first == "std" && names.contains(&second)) || (first == "static" && second == "mut") {
+                findings.push(format!("{}:{}: `{first}` `{second}`", source.path, pair[1].1));
+            }
+        }
+        let kept = tokens.iter().filter(|(word, _)| state.contains(&word.as_str()));
+        findings.extend(kept.map(|(word, line)| format!("{}:{line}: `{word}`", source.path)));
+    }
+    report(checked, findings);
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    let manifests: Vec<(String, String)> = files().into_iter().filter(|(p, _)| p.ends_with("Cargo.toml")).collect();
+    let loose = manifests.iter().filter(|(path, text)| !path.starts_with("jit/") && !text.contains(LINTS));
+    report(manifests.len(), loose.map(|(path, _)| format!("{path} has lints of its own")).collect());
+}
+
+const LINTS: &str = "[lints]\nworkspace = true\n";
+
+#[test]
+fn no_leftover_mark_and_no_path_of_a_machine() {
+    // In halves, so that this file does not hold what it looks for.
+    let marks = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X")];
+    let places = [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/"), concat!("/wo", "rk/")];
+    let files = files();
+    let mut findings = Vec::new();
+    for (path, text) in &files {
+        for (number, line) in text.lines().enumerate() {
+            for word in marks.iter().chain(&places).filter(|w| contains_word(line, w)) {
+                findings.push(format!("{path}:{}: {word}", number + 1));
+            }
+        }
+    }
+    report(files.len(), findings);
+}
+
+/// Whether a line contains a word that no letter, digit or part of a longer path comes before.
+fn contains_word(line: &str, word: &str) -> bool {
+    let starts = line.match_indices(word).map(|(at, _)| at);
+    let free = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-$".contains(c));
+    let ends = |at: usize| word.ends_with('/') || !line[at + word.len()..].starts_with(|c: char| c.is_alphanumeric());
+    starts.into_iter().any(|at| free(at) && ends(at))
+}
+
+#[test]
+fn marks_and_paths_are_found() {
+    let mark = concat!("FIX", "ME");
+    assert!(contains_word(&format!("// {mark}: later"), mark));
+    assert!(!contains_word(&format!("{mark}D"), mark));
+    let place = concat!("/ho", "me/");
+    assert!(contains_word(&format!("at {place}somebody"), place));
+    assert!(!contains_word(&format!("at the{place}page"), place));
+}
+
+#[test]
+fn architecture_names_what_exists() {
+    let tree = names::Tree::read();
+    let text = tree.text("ARCHITECTURE.md");
+    assert!(text.lines().count() <= 250, "ARCHITECTURE.md has {} lines", text.lines().count());
+    let quoted = names::backticked(&text);
+    assert!(quoted.len() > 40, "only {} names in ARCHITECTURE.md", quoted.len());
+    let gone = quoted.iter().filter(|(name, _)| !tree.has(name));
+    report(quoted.len(), gone.map(|(name, line)| format!("ARCHITECTURE.md:{line}: `{name}` does not exist")).collect());
+}
+
+#[test]
+fn names_that_are_gone_are_found() {
+    let tree = names::Tree::read();
+    for name in ["ir", "ir::edit", "ir::edit::apply", "ir::Function", "ir/src/lib.rs", "tests/oir/", "Editor", "add"] {
+        assert!(tree.has(name), "{name}");
+    }
+    let sides = ["ir::nothing", "ir::edit::applied_twice", "ir/src/no.rs", "tests/no/", "Editor9", "osier-nothing"];
+    for name in sides {
+        assert!(!tree.has(name), "{name}");
+    }
+}
+
+/// What the header of every pass tells, in this order.
+const PASS_HEADINGS: &[&str] = &[
+    "Does",
+    "Does not",
+    "Needs on entry",
+    "Holds on exit",
+    "Actions emitted",
+    "Effect on mappings",
+    "Why correct",
+    "Cost",
+];
+
+/// Whether a header has every heading of a pass, each written `*Heading*:`, in order.
+fn missing_heading(header: &str) -> Option<&'static str> {
+    let mut rest = header;
+    for heading in PASS_HEADINGS {
+        match rest.split_once(&format!("//! *{heading}*")) {
+            Some((_, after)) => rest = after,
+            None => return Some(heading),
+        }
+    }
+    None
+}
+
+#[test]
+fn every_pass_says_what_it_does_and_why_it_may() {
+    let sources = sources();
+    let registry = sources.iter().find(|s| s.path == "passes/src/registry.rs").expect("the registry of passes");
+    let passes = sources.iter().filter(|s| s.path.starts_with("passes/src/") && s.text.contains("impl Pass for "));
+    let mut findings = Vec::new();
+    let mut checked = 0;
+    for source in passes.filter(|s| !s.is_test()) {
+        checked += 1;
+        let header: String =
+            source.text.lines().take_while(|l| l.starts_with("//!")).map(|l| format!("{l}\n")).collect();
+        if let Some(heading) = missing_heading(&header) {
+            findings.push(format!("{}: no *{heading}*, or not where it belongs", source.path));
+        }
+        let rest = source.text.split("impl Pass for ").nth(1).expect("the implementation");
+        let name = rest.split(|c: char| !c.is_alphanumeric()).next().expect("the name of the pass");
+        if !registry.text.contains(name) {
+            findings.push(format!("{}: {name} is not in the registry", source.path));
+        }
+    }
+    report(checked, findings);
+}
+
+#[test]
+fn oir_files_lie_where_they_are_run() {
+    let files: Vec<(String, String)> = files().into_iter().filter(|(path, _)| path.ends_with(".oir")).collect();
+    let astray = files.iter().filter(|(path, _)| !path.starts_with("tests/oir/"));
+    report(files.len(), astray.map(|(path, _)| format!("{path} is run by nobody")).collect());
+}
+
+#[test]
+fn the_readme_has_its_two_commands() {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md");
+    let start = text.find("```sh\n").expect("the block of commands") + "```sh\n".len();
+    let block = &text[start..start + text[start..].find("```").expect("its end")];
+    let commands: Vec<&str> = block.lines().filter(|l| l.starts_with("cargo ")).collect();
+    assert_eq!(commands.len(), 2, "commands from clone to report and green tests: {commands:?}");
+    assert!(commands[0].starts_with("cargo run --release -- report tests/corpus/"), "{}", commands[0]);
+    assert_eq!(commands[1], "cargo test --workspace");
+    let module = commands[0].split_whitespace().last().expect("a file");
+    assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(module).exists(), "{module}");
+}

@@ -1,0 +1,136 @@
+//! Names in backticks, and whether what they name exists.
+
+use crate::tree::files;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names in backticks outside blocks of code, each with the line where it first stands.
+pub(crate) fn backticked(text: &str) -> Vec<(String, usize)> {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            for name in line.split('`').skip(1).step_by(2) {
+                found.entry(name.to_owned()).or_insert(number + 1);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// What the repository holds, by name.
+pub(crate) struct Tree {
+    files: BTreeMap<String, String>,
+    /// What each source defines: items, methods, variants, fields.
+    defined: BTreeMap<String, BTreeSet<String>>,
+    /// Every string literal of a source without blanks: names of passes, operations, keys, variables.
+    literals: BTreeSet<String>,
+}
+
+impl Tree {
+    /// Reads the repository.
+    pub(crate) fn read() -> Tree {
+        let files: BTreeMap<String, String> = files().into_iter().collect();
+        let mut defined = BTreeMap::new();
+        let mut literals = BTreeSet::new();
+        for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs") && !path.starts_with("tests/tidy")) {
+            defined.insert(path.clone(), definitions(text));
+            let words = text.split('"').filter(|w| !w.is_empty() && !w.contains(char::is_whitespace));
+            literals.extend(words.map(str::to_owned));
+        }
+        Tree { files, defined, literals }
+    }
+
+    /// The text of a file.
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.files.get(path).unwrap_or_else(|| panic!("no {path}")).clone()
+    }
+
+    /// Whether a name names something: a file or folder, a crate, a module or item by its path, an item by
+    /// its bare name, or a word that a source holds as a string. Commands (with blanks) are judged by their
+    /// first word.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let name = name.trim_end_matches("()");
+        match name.split_once(' ') {
+            Some((first, _)) => first == "cargo" || first == "osier" || self.has(first),
+            None if name.contains("::") => self.has_item(name),
+            None if name.contains('/') => self.has_path(name),
+            // An extension.
+            None if name.starts_with('.') => self.files.keys().any(|path| path.ends_with(name)),
+            None => self.has_path(name) || self.has_crate(name) || self.has_word(name),
+        }
+    }
+
+    fn has_path(&self, name: &str) -> bool {
+        let folder = format!("{}/", name.trim_end_matches('/'));
+        self.files.contains_key(name) || self.files.keys().any(|path| path.starts_with(&folder))
+    }
+
+    fn has_crate(&self, name: &str) -> bool {
+        let row = |line: &str| line.split([' ', '.']).next() == Some(name) && line.contains('=');
+        let package = |text: &str| text.lines().any(|l| l == format!("name = \"{name}\""));
+        self.files.iter().any(|(path, text)| {
+            path.ends_with("Cargo.toml") && (text.lines().any(|line| row(line.trim_start())) || package(text))
+        })
+    }
+
+    fn has_word(&self, name: &str) -> bool {
+        self.literals.contains(name) || self.defined.values().any(|d| d.contains(name))
+    }
+
+    /// Whether `crate::module::Item::method` resolves: modules are files, the rest is defined in the file
+    /// reached, in one below it (re-exports), or, under an item, anywhere in the crate.
+    fn has_item(&self, name: &str) -> bool {
+        let mut parts = name.split("::");
+        let mut at = match parts.next() {
+            Some("osier") => "src/".to_owned(),
+            Some(first) if self.has_path(&format!("{first}/src/lib.rs")) => format!("{first}/src/"),
+            // A path that starts at an item or module: every part must be defined somewhere.
+            Some(first) => return name.split("::").all(|part| self.has_word(part)) && !first.is_empty(),
+            None => return false,
+        };
+        let root = at.clone();
+        let mut below_item = false;
+        for part in parts {
+            let module = [format!("{at}{part}.rs"), format!("{at}{part}/mod.rs")];
+            if !below_item && module.iter().any(|m| self.files.contains_key(m)) {
+                at = format!("{at}{part}/");
+                continue;
+            }
+            let scope = if below_item { &root } else { &at };
+            // The file of a module without a folder of its own lies beside where the folder would be.
+            let own = format!("{}.rs", at.trim_end_matches('/'));
+            let mut scoped = self.defined.iter().filter(|(path, _)| path.starts_with(scope) || **path == own);
+            if !scoped.any(|(_, defined)| defined.contains(part)) {
+                return false;
+            }
+            below_item = true;
+        }
+        true
+    }
+}
+
+/// Every word a source defines: after a keyword, or at the start of a line as a variant or field is.
+fn definitions(text: &str) -> BTreeSet<String> {
+    let keywords = ["fn", "struct", "enum", "trait", "mod", "const", "static", "type", "macro_rules!"];
+    let mut found = BTreeSet::new();
+    for line in text.lines().map(str::trim_start).filter(|l| !l.starts_with("//")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for pair in words.windows(2).filter(|pair| keywords.contains(&pair[0])) {
+            found.insert(leading_word(pair[1]).to_owned());
+        }
+        let first = leading_word(line.strip_prefix("pub ").unwrap_or(line));
+        let rest = line.strip_prefix("pub ").unwrap_or(line)[first.len()..].trim_start();
+        if rest.is_empty() || rest.starts_with([',', '{', '(', ':', '=', '"']) {
+            found.insert(first.to_owned());
+        }
+    }
+    found.remove("");
+    found
+}
+
+fn leading_word(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
