@@ -143,9 +143,9 @@ fn a_store_that_moved_across_a_call_shows() {
     assert_ne!(first.trace().digest(), second.trace().digest());
 }
 
-/// Where one effect ends and the next begins is part of the digest: two results, or a result and a call with it.
+/// Zeros, their number and the order of values count.
 #[test]
-fn the_number_of_values_is_part_of_the_digest() {
+fn every_value_is_part_of_the_digest() {
     let digest = |results: &[u64]| {
         let mut module = Module::new();
         let types = vec![Type::I64; results.len()];

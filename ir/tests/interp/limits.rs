@@ -108,6 +108,16 @@ fn large_frames_overflow_the_value_stack() {
     assert_eq!(limits.fuel - left, 9 * 1000);
 }
 
+/// Activations that ended give their slots back: fib(15) makes thousands, and at most 15 exist at once.
+#[test]
+fn values_of_ended_activations_are_free_again() {
+    let (module, fib) = fib();
+    // Nine values and one slot for moves.
+    let with = |stack_values| invoke(&module, fib, &[15], Limits { stack_values, ..Limits::default() }).0;
+    assert_eq!(with(150), returned(&[610]));
+    assert!(matches!(with(149), Outcome::StackOverflow(_)));
+}
+
 /// A machine can be used again after a run that ended early.
 #[test]
 fn a_machine_survives_an_early_end() {
