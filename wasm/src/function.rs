@@ -4,7 +4,8 @@
 //! of the builder, and so is the result of a block that more than one way leads out of. Operators
 //! that cannot be reached make nothing. A block of the IR is made only where control needs one: at
 //! the head of a loop, and behind a structure that some branch leaves; and not even there if that
-//! branch is the only way out, since what it ends is then simply continued.
+//! branch is the only way out, since what it ends is then simply continued. Blocks that turn out to
+//! do nothing but jump on are skipped in the end: where structures end together, each has one.
 
 use crate::budget::{Budget, cost};
 use crate::error::ImportError;
@@ -13,7 +14,7 @@ use ir::{
     Block, BuildError, Edge, Func, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Module, Opcode, Sig,
     Signature, Table, Target, TrapKind, Type, Value, Variable,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use wasmparser::{BlockType, BrTable, FuncValidator, FunctionBody, Operator, ValidatorResources};
 
 /// What a body needs to know of its module.
@@ -72,6 +73,8 @@ pub(crate) struct Translator<'a> {
     locals: Locals,
     stack: Vec<Value>,
     frames: Vec<Frame>,
+    /// The heads of loops that some branch goes back to.
+    loop_heads: BTreeSet<Block>,
     /// In code that cannot be reached: how many structures were opened in it.
     unreachable: Option<u32>,
     offset: u64,
@@ -109,6 +112,7 @@ pub(crate) fn translate(
         locals: Locals::default(),
         stack: Vec::new(),
         frames: Vec::new(),
+        loop_heads: BTreeSet::new(),
         unreachable: None,
         offset: body.range().start,
         built: Built::default(),
@@ -537,10 +541,13 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Where a conditional branch to a structure goes.
+    /// Where a branch to a structure goes that cannot leave its block open.
     fn label(&mut self, index: usize) -> Result<Block> {
         match self.frames[index].kind {
-            Kind::Loop(head) => Ok(head),
+            Kind::Loop(head) => {
+                self.loop_heads.insert(head);
+                Ok(head)
+            }
             Kind::Block | Kind::If(..) => self.exit_block(index),
         }
     }
@@ -553,7 +560,10 @@ impl Translator<'_> {
         let index = self.frame_index(depth);
         match self.frames[index].kind {
             _ if index == 0 => return self.return_from_function(),
-            Kind::Loop(head) => drop(self.jump(head)?),
+            Kind::Loop(_) => {
+                let head = self.label(index)?;
+                self.jump(head)?;
+            }
             Kind::Block | Kind::If(..) => self.leave(index)?,
         }
         self.unreachable = Some(0);
@@ -655,6 +665,7 @@ impl Translator<'_> {
     fn finish(mut self) -> Result<Function> {
         let most = self.budget.left() / cost::BUILT_ARG;
         self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
+        self.builder.skip_empty_blocks(self.loop_heads);
         let function = self.builder.finish().map_err(|error| match error {
             BuildError::TooLarge => {
                 ImportError::too_large("its locals need more block parameters than its size allows", self.offset)

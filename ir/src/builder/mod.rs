@@ -13,6 +13,7 @@ mod joins;
 mod place;
 mod prune;
 mod rebuild;
+mod skip;
 mod variables;
 
 use crate::entity::{Block, Inst, Value};
@@ -77,9 +78,11 @@ pub struct FunctionBuilder {
     variables: Variables,
     /// Reserved blocks that are not placed yet.
     unplaced: BTreeSet<Block>,
-    /// Whether `finish` may change ids: a variable was declared or a block reserved.
+    /// Whether `finish` may change ids.
     renumbers: bool,
     arg_limit: usize,
+    /// The blocks to keep, if the other empty ones are to be dropped.
+    skip_but: Option<BTreeSet<Block>>,
 }
 
 impl FunctionBuilder {
@@ -92,6 +95,7 @@ impl FunctionBuilder {
             unplaced: BTreeSet::new(),
             renumbers: false,
             arg_limit: usize::MAX,
+            skip_but: None,
         }
     }
 
@@ -272,6 +276,14 @@ impl FunctionBuilder {
         self.function.redirect_edge(edge, Target::new(block, &[]));
     }
 
+    /// Makes `finish` drop blocks that do nothing but jump on: without parameters, instructions, or
+    /// accesses to variables. Not the entry, nor the blocks in `keep`: the heads of loops, since two
+    /// loops would otherwise become one with a common head.
+    pub fn skip_empty_blocks(&mut self, keep: BTreeSet<Block>) {
+        self.renumbers = true;
+        self.skip_but = Some(keep);
+    }
+
     /// Makes `finish` give up when the parameters of variables need more than this many arguments in
     /// all, before unneeded ones are dropped; without a limit, input that nests `n` loops and sets `n`
     /// variables in the innermost needs a multiple of `n * n`.
@@ -279,22 +291,32 @@ impl FunctionBuilder {
         self.arg_limit = limit;
     }
 
-    /// The finished function. If a variable was declared or a block reserved, every id is made anew,
-    /// dense and in layout order; ids handed out before then mean nothing. Otherwise ids stay.
+    /// The finished function. If a variable was declared, a block reserved, or empty blocks are to be
+    /// dropped, every id is made anew, dense and in layout order; ids handed out before then mean nothing. Otherwise ids stay.
     ///
     /// Cost: near-linear in blocks, edges, instructions and reads of variables.
     ///
     /// # Errors
     /// When there is no block, a block is not terminated, or variables cannot be resolved: see
     /// [`BuildError`].
-    pub fn finish(self) -> Result<Function, BuildError> {
+    pub fn finish(mut self) -> Result<Function, BuildError> {
         self.check()?;
         if !self.renumbers {
             return Ok(self.function);
         }
+        if let Some(keep) = &self.skip_but {
+            let touched = self.variables.blocks();
+            skip::skip_empty(&mut self.function, keep, |block, _| !touched.contains(&block));
+        }
         let placement = place::place_params(&self.function, &self.variables, self.arg_limit)?;
         let pruned = prune::Pruned::new(&self.function, &self.variables, &placement);
         drop(self.variables);
+        if let Some(keep) = &self.skip_but {
+            // What only set variables that nothing reads is empty now.
+            let made = pruned.blocks(&placement);
+            let is_free = |block, to| !made.contains(&block) && !made.contains(&to);
+            skip::skip_empty(&mut self.function, keep, is_free);
+        }
         Ok(rebuild::rebuild(self.function, &placement, &pruned))
     }
 

@@ -14,10 +14,11 @@
 use super::dominators::{Dominators, Graph};
 use super::place::{Placement, Source};
 use super::variables::Variables;
+use crate::entity::Block;
 use crate::function::Function;
 use crate::types::Type;
 use fixedbitset::FixedBitSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The parameters that stay, and what the others are.
 #[derive(Debug)]
@@ -52,6 +53,11 @@ impl Pruned {
         }
         pruned.zeros.sort_unstable();
         pruned
+    }
+
+    /// The blocks that parameters stay in.
+    pub(super) fn blocks(&self, placement: &Placement) -> BTreeSet<Block> {
+        self.live.ones().map(|param| placement.params[param].block).collect()
     }
 
     /// What a settled source is once redundant parameters are gone.

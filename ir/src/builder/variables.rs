@@ -3,7 +3,7 @@
 use crate::entity::{Block, Value};
 use crate::types::Type;
 use cranelift_entity::{PrimaryMap, entity_impl};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A mutable variable of the function being built. See [`super::FunctionBuilder::declare_var`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +58,11 @@ impl Variables {
     fn push(&mut self, access: Access) {
         self.index.insert((access.variable, access.block), self.accesses.len() as u32);
         self.accesses.push(access);
+    }
+
+    /// The blocks that access a variable.
+    pub(super) fn blocks(&self) -> BTreeSet<Block> {
+        self.accesses.iter().map(|a| a.block).collect()
     }
 
     /// The accesses of each variable in turn, by a counting sort.

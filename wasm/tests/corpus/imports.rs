@@ -1,6 +1,7 @@
 //! What imported functions look like.
 
 use crate::{import, laws, modules};
+use ir::Opcode;
 
 #[test]
 fn every_function_is_well_formed_and_has_no_needless_parameter() {
@@ -16,19 +17,25 @@ fn every_function_is_well_formed_and_has_no_needless_parameter() {
     }
 }
 
-/// Control makes blocks where it needs them: none that only jumps on, but where the program has an arm
-/// with nothing in it, and no blocks in straight line, but at the heads of loops.
+/// Control makes blocks where it needs them: all reachable, none in a straight line, none that only
+/// jumps on (but heads of loops, which other edges come back to).
 #[test]
 fn there_are_no_needless_blocks() {
     for (name, file) in modules() {
         let module = import(&file);
         for (_, function) in module.defined() {
+            let cfg = ir::cfg::Cfg::new(function);
             for block in function.blocks().skip(1) {
-                assert!(
-                    !function.predecessors(block).is_empty(),
-                    "{name}: {}: {block} is unreachable",
-                    function.name()
-                );
+                let at = || format!("{name}: {}: {block}", function.name());
+                let number = cfg.rpo_index(block).unwrap_or_else(|| panic!("{} is unreachable", at()));
+                let preds: Vec<_> = function.predecessors(block).iter().map(|e| e.inst).collect();
+                let is_jump = |inst| function.inst(inst).opcode == Opcode::Jump;
+                let head = preds.iter().any(|p| cfg.rpo_index(function.inst_block(*p)) >= Some(number));
+                assert!(preds.len() > 1 || !is_jump(preds[0]), "{} continues a straight line", at());
+                let only = function.first_inst(block);
+                let params = function.block_params(block).len();
+                let forwards = is_jump(only) && function.inst(only).operand_count() + params == 0;
+                assert!(head || !forwards, "{} is empty", at());
             }
         }
     }
