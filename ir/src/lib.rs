@@ -19,6 +19,7 @@ pub mod loops;
 pub mod mapping;
 pub mod module;
 mod mutate;
+pub mod needed;
 pub mod opcode;
 mod sparse;
 pub mod text;

@@ -10,6 +10,7 @@
 use crate::cfg::{Cfg, check_stamp};
 use crate::entity::{Block, Inst, Point, Value};
 use crate::function::Function;
+use crate::needed::Needed;
 use cranelift_entity::EntityRef;
 use std::collections::BTreeMap;
 
@@ -81,6 +82,8 @@ pub struct Liveness {
     live_in: Vec<LiveSet>,
     live_out: Vec<LiveSet>,
     extra: BTreeMap<Inst, Vec<Value>>,
+    /// Uses that count; all of them without.
+    needed: Option<Needed>,
 }
 
 impl Liveness {
@@ -100,10 +103,30 @@ impl Liveness {
     /// # Panics
     /// When `cfg` is stale, or the function lacks one of the instructions or values.
     pub fn with_extra_uses(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
+        Liveness::compute(function, cfg, extra, None)
+    }
+
+    /// Liveness that counts only the uses on which something depends ([`Needed`]): a value that feeds
+    /// nothing but dead computations is not live. `extra` as in [`Liveness::with_extra_uses`]. Cost: as
+    /// [`Liveness::new`].
+    ///
+    /// # Panics
+    /// As [`Liveness::with_extra_uses`].
+    pub fn of_needed(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
+        Liveness::compute(function, cfg, extra, Some(Needed::new(function, cfg, extra)))
+    }
+
+    fn compute(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>, needed: Option<Needed>) -> Liveness {
         cfg.check(function);
         let mut uses: Vec<(Value, Inst)> =
             extra.iter().flat_map(|(inst, values)| values.iter().map(|v| (*v, *inst))).collect();
+        if let Some(needed) = &needed {
+            for inst in cfg.rpo().iter().flat_map(|b| function.block_insts(*b)) {
+                uses.extend(needed.operands(function, inst).map(|v| (v, inst)));
+            }
+        }
         uses.sort_unstable();
+        uses.dedup();
         let mut walk = Walk {
             function,
             cfg,
@@ -111,17 +134,19 @@ impl Liveness {
             live_out: vec![LiveSet::default(); function.block_bound()],
             work: Vec::new(),
         };
-        let mut extra_uses = uses.into_iter().peekable();
+        let mut listed_uses = uses.into_iter().peekable();
         for value in (0..function.value_bound()).map(Value::new).filter(|v| function.has_value(*v)) {
-            walk.start(value, function.users(value).iter().copied());
-            while let Some((_, inst)) = extra_uses.next_if(|(v, _)| *v == value) {
+            if needed.is_none() {
+                walk.start(value, function.users(value).iter().copied());
+            }
+            while let Some((_, inst)) = listed_uses.next_if(|(v, _)| *v == value) {
                 walk.start(value, std::iter::once(inst));
             }
         }
-        let lost = extra_uses.next();
+        let lost = listed_uses.next();
         assert!(lost.is_none(), "an extra use names a value that {} lacks: {lost:?}", function.name());
         let Walk { live_in, live_out, .. } = walk;
-        Liveness { stamp: function.stamp(), live_in, live_out, extra: extra.clone() }
+        Liveness { stamp: function.stamp(), live_in, live_out, extra: extra.clone(), needed }
     }
 
     /// The stamp of the function this was computed on.
@@ -168,7 +193,10 @@ impl Liveness {
         while let Some(inst) = next {
             let data = function.inst(inst);
             data.results.iter().for_each(|v| live.remove(*v));
-            data.operands().for_each(|v| live.insert(v));
+            match &self.needed {
+                None => data.operands().for_each(|v| live.insert(v)),
+                Some(needed) => needed.operands(function, inst).for_each(|v| live.insert(v)),
+            }
             self.extra.get(&inst).into_iter().flatten().for_each(|v| live.insert(*v));
             visit(Point::before(inst), &live);
             next = function.prev_inst(inst);

@@ -18,6 +18,6 @@ mod synthesize;
 mod traps;
 
 pub use level::Level;
-pub use pair::{Heading, VersionPair};
+pub use pair::{Demand, Heading, VersionPair};
 pub use reason::{Reason, Unmapped};
 pub use synthesize::{Direction, Synthesis, synthesize};

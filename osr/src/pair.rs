@@ -20,6 +20,17 @@ pub enum Heading {
     Backward,
 }
 
+/// What an entry has to provide at its landing point.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Demand {
+    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]). Values that feed
+    /// dead code alone hold anything afterwards, and count as not live wherever the levels ask.
+    #[default]
+    Needed,
+    /// Everything live, dead code's operands included: what a debugger wants.
+    Live,
+}
+
 /// One of the two versions, with its analyses.
 #[derive(Debug)]
 pub(crate) struct Side<'v> {
@@ -67,6 +78,7 @@ pub struct VersionPair<'v> {
     pub(crate) sides: [Side<'v>; 2],
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
+    pub(crate) demand: Demand,
     traps: [Traps; 2],
 }
 
@@ -81,7 +93,13 @@ impl<'v> VersionPair<'v> {
         let sides = [Side::new(before, Era::Before, &facts, &anchors), Side::new(after, Era::After, &facts, &anchors)];
         let traps =
             [Traps::new(&sides[1], &sides[0], &facts, &anchors), Traps::new(&sides[0], &sides[1], &facts, &anchors)];
-        Ok(VersionPair { sides, facts, anchors, traps })
+        Ok(VersionPair { sides, facts, anchors, demand: Demand::default(), traps })
+    }
+
+    /// The same pair, with entries that provide something else.
+    #[must_use]
+    pub fn providing(self, demand: Demand) -> VersionPair<'v> {
+        VersionPair { demand, ..self }
     }
 
     /// The bounding anchors: instructions both versions have, moved nowhere between them, that are

@@ -9,7 +9,7 @@
 use crate::derive::Deriver;
 use crate::entry::{self, Cost};
 use crate::level::Level;
-use crate::pair::{Heading, Side, VersionPair};
+use crate::pair::{Demand, Heading, VersionPair};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use ir::liveness::Liveness;
@@ -46,7 +46,7 @@ pub struct Synthesis {
 /// Makes the mappings between two versions at a level, in both directions. Cost: for each source point, the
 /// landing points of its gap times what is live there.
 pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
-    let plain = [LiveTable::plain(&pair.sides[0]), LiveTable::plain(&pair.sides[1])];
+    let plain = [LiveTable::plain(pair, 0), LiveTable::plain(pair, 1)];
     let mut directions = [Search::new(pair, Heading::Forward, level), Search::new(pair, Heading::Backward, level)];
     let mut uses = [ExtraUses::new(), ExtraUses::new()];
     let mut plus = [None, None];
@@ -59,7 +59,7 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
         for (side, search) in directions.iter().enumerate() {
             if search.add_kept(&mut uses[side]) {
                 grew = true;
-                plus[side] = Some(LiveTable::new(&pair.sides[side], &uses[side]));
+                plus[side] = Some(LiveTable::new(pair, side, &uses[side]));
             }
         }
         if !grew {
@@ -79,12 +79,16 @@ struct LiveTable {
 }
 
 impl LiveTable {
-    fn plain(side: &Side<'_>) -> LiveTable {
-        LiveTable::new(side, &ExtraUses::new())
+    fn plain(pair: &VersionPair<'_>, side: usize) -> LiveTable {
+        LiveTable::new(pair, side, &ExtraUses::new())
     }
 
-    fn new(side: &Side<'_>, uses: &ExtraUses) -> LiveTable {
-        let liveness = Liveness::with_extra_uses(side.f, &side.cfg, uses);
+    fn new(pair: &VersionPair<'_>, side: usize, uses: &ExtraUses) -> LiveTable {
+        let side = &pair.sides[side];
+        let liveness = match pair.demand {
+            Demand::Needed => Liveness::of_needed(side.f, &side.cfg, uses),
+            Demand::Live => Liveness::with_extra_uses(side.f, &side.cfg, uses),
+        };
         let mut at = vec![Box::default(); side.f.inst_bound()];
         for &block in side.cfg.rpo() {
             liveness.for_each_point(side.f, block, |point, live| {

@@ -37,9 +37,48 @@ fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
     }
 }
 
+/// By definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate semantics", 1981): a use counts
+/// if the instruction has an effect, branches or may trap, or if its result is live behind it; an argument of
+/// a target, if the parameter is live there. Least solution, by iteration over all points.
+fn naive_needed(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
+    let mut live = Sets::new();
+    loop {
+        let mut changed = false;
+        for inst in function.all_insts() {
+            let data = function.inst(inst);
+            let mut set: BTreeSet<Value> = BTreeSet::new();
+            if let Some(next) = function.next_inst(inst) {
+                set.extend(live.get(&next).into_iter().flatten());
+            }
+            for target in &data.targets {
+                let there = live.get(&function.first_inst(target.block)).cloned().unwrap_or_default();
+                let params = function.block_params(target.block);
+                let passed = target.args.iter().zip(params).filter(|(_, p)| there.contains(p)).map(|(a, _)| *a);
+                set.extend(passed);
+                set.extend(there.iter().filter(|v| !params.contains(v)));
+            }
+            let root = !data.opcode.is_effect_free() || function.may_trap(inst);
+            if root || data.results.iter().any(|r| set.contains(r)) {
+                data.results.iter().for_each(|r| _ = set.remove(r));
+                set.extend(&data.args);
+            }
+            set.extend(extra.get(&inst).into_iter().flatten());
+            changed |= live.insert(inst, set.clone()) != Some(set);
+        }
+        if !changed {
+            return live;
+        }
+    }
+}
+
 fn compare(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) {
-    let expected = naive(function, extra);
-    let liveness = Liveness::with_extra_uses(function, cfg, extra);
+    let needed = Liveness::of_needed(function, cfg, extra);
+    compare_with(function, cfg, &naive_needed(function, extra), &needed);
+    let all = Liveness::with_extra_uses(function, cfg, extra);
+    compare_with(function, cfg, &naive(function, extra), &all);
+}
+
+fn compare_with(function: &Function, cfg: &Cfg, expected: &Sets, liveness: &Liveness) {
     for &block in cfg.rpo() {
         let mut visited = 0;
         liveness.for_each_point(function, block, |point, live| {

@@ -1,0 +1,75 @@
+//! Which values anything depends on.
+//!
+//! A value is *needed* when an effect, a trap, a branch or a result of the function depends on it. What is
+//! not needed may hold anything: a sum carried around a loop that nobody reads, say. This is the marking
+//! phase of aggressive dead code elimination (Cytron et al., "Efficiently Computing Static Single
+//! Assignment Form and the Control Dependence Graph", TOPLAS 1991, section 7.1), without control
+//! dependence: every branch counts.
+
+use crate::cfg::Cfg;
+use crate::entity::{Inst, Value};
+use crate::function::{Function, ValueDef};
+use cranelift_entity::EntityRef;
+use fixedbitset::FixedBitSet;
+use std::collections::BTreeMap;
+
+/// The needed values of a function. Holds for one stamp.
+#[derive(Clone, Debug)]
+pub struct Needed {
+    values: FixedBitSet,
+}
+
+impl Needed {
+    /// Finds them, as if each value listed in `extra` were used by an effect before its instruction. Cost:
+    /// linear in the operands of the function.
+    ///
+    /// # Panics
+    /// When `cfg` is stale.
+    pub fn new(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Needed {
+        cfg.check(function);
+        let mut needed = Needed { values: FixedBitSet::with_capacity(function.value_bound()) };
+        let mut work: Vec<Value> = Vec::new();
+        for &block in cfg.rpo() {
+            for inst in function.block_insts(block).filter(|i| is_root(function, *i)) {
+                work.extend(&function.inst(inst).args);
+            }
+        }
+        work.extend(extra.values().flatten());
+        while let Some(value) = work.pop() {
+            if needed.values.put(value.index()) {
+                continue;
+            }
+            match function.value_def(value) {
+                ValueDef::Result(inst, _) => work.extend(&function.inst(inst).args),
+                ValueDef::Param(block, index) => {
+                    let edges = function.predecessors(block).iter();
+                    work.extend(edges.map(|e| function.target(*e).args[index as usize]));
+                }
+            }
+        }
+        needed
+    }
+
+    /// Whether a value is needed.
+    pub fn contains(&self, value: Value) -> bool {
+        self.values.contains(value.index())
+    }
+
+    /// The operands of an instruction that are needed because of it: all of an effect, a branch and what
+    /// may trap, and of what computes a needed value; of the arguments of a target, those of needed
+    /// parameters.
+    pub fn operands<'f>(&'f self, function: &'f Function, inst: Inst) -> impl Iterator<Item = Value> + 'f {
+        let data = function.inst(inst);
+        let counts = is_root(function, inst) || data.results.iter().any(|v| self.contains(*v));
+        let args = data.args.iter().copied().filter(move |_| counts);
+        args.chain(data.targets.iter().flat_map(move |target| {
+            let params = function.block_params(target.block).iter();
+            target.args.iter().zip(params).filter(|(_, param)| self.contains(**param)).map(|(arg, _)| *arg)
+        }))
+    }
+}
+
+/// Whether an instruction needs its operands whatever becomes of its results.
+fn is_root(function: &Function, inst: Inst) -> bool {
+    !function.inst(inst).opcode.is_effect_free() || function.may_trap(inst)
+}
