@@ -1,3 +1,5 @@
+//! What `adce` does and declines.
+
 use crate::{becomes, declines, run};
 
 #[test]

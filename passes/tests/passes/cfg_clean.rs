@@ -1,3 +1,5 @@
+//! What `cfg_clean` does and declines.
+
 use crate::{becomes, declines};
 
 #[test]

@@ -1,3 +1,5 @@
+//! What `cse` does and declines.
+
 use crate::{becomes, declines};
 
 #[test]

@@ -1,3 +1,5 @@
+//! What `licm` does and declines.
+
 use crate::{becomes, declines};
 
 #[test]

@@ -1,3 +1,5 @@
+//! What `loop_canon` does and declines.
+
 use crate::{becomes, declines};
 
 const TANGLED: &str = "func @f(%a: i32, %b: i32) -> i32 {

@@ -1,3 +1,5 @@
+//! What `sccp` does and declines.
+
 use crate::{becomes, declines};
 
 #[test]

@@ -1,3 +1,5 @@
+//! What `simplify` does and declines.
+
 use crate::{becomes, declines};
 
 #[test]
