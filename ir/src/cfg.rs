@@ -132,6 +132,53 @@ impl Cfg {
     }
 }
 
+/// A depth-first tree: its nodes by preorder number. The walk is that of [`Cfg::new`], so a tree ancestor
+/// comes first in reverse postorder too.
+pub(crate) struct DepthFirst {
+    /// By preorder number: the rpo number.
+    pub(crate) node: Vec<u32>,
+    /// By rpo number: the preorder number.
+    pub(crate) pre: Vec<u32>,
+    /// By preorder number: the preorder number of the parent; the root is its own.
+    pub(crate) parent: Vec<u32>,
+    /// By preorder number: the largest preorder number in the subtree.
+    last: Vec<u32>,
+}
+
+impl DepthFirst {
+    /// Cost: linear in blocks and edges.
+    pub(crate) fn new(cfg: &Cfg) -> DepthFirst {
+        let count = cfg.len();
+        let mut tree = DepthFirst { node: vec![0], pre: vec![u32::MAX; count], parent: vec![0], last: vec![0; count] };
+        tree.pre[0] = 0;
+        let mut path = vec![(0u32, 0usize)];
+        while let Some((n, next)) = path.last_mut() {
+            let pre = tree.pre[*n as usize];
+            match cfg.succs(*n).get(*next) {
+                Some(&to) => {
+                    *next += 1;
+                    if tree.pre[to as usize] == u32::MAX {
+                        tree.pre[to as usize] = tree.node.len() as u32;
+                        tree.node.push(to);
+                        tree.parent.push(pre);
+                        path.push((to, 0));
+                    }
+                }
+                None => {
+                    tree.last[pre as usize] = tree.node.len() as u32 - 1;
+                    path.pop();
+                }
+            }
+        }
+        tree
+    }
+
+    /// Whether `a` is `b` or above it; both preorder numbers.
+    pub(crate) fn is_ancestor(&self, a: u32, b: u32) -> bool {
+        a <= b && b <= self.last[a as usize]
+    }
+}
+
 /// Panics when `function` is not at the stamp an analysis was computed at.
 pub(crate) fn check_stamp(analysis: &str, stamp: u64, function: &Function) {
     assert!(

@@ -5,7 +5,7 @@
 //! result is the natural loops; a strongly connected region with several entries becomes one loop whose
 //! header is the entry the depth-first walk met first, told apart by [`LoopForest::is_reducible`].
 
-use crate::cfg::{Cfg, check_stamp};
+use crate::cfg::{Cfg, DepthFirst, check_stamp};
 use crate::entity::Block;
 use crate::function::Function;
 use crate::inst::Edge;
@@ -242,48 +242,6 @@ struct Headers {
     is_header: Vec<bool>,
     /// The header of the innermost loop around the block; for a header, of the loop around its own.
     around: Vec<Option<u32>>,
-}
-
-/// Preorder numbers of a depth-first tree.
-struct DepthFirst {
-    /// By preorder number: the rpo number.
-    node: Vec<u32>,
-    /// By rpo number: the preorder number.
-    pre: Vec<u32>,
-    /// By preorder number: the largest preorder number in the subtree.
-    last: Vec<u32>,
-}
-
-impl DepthFirst {
-    /// Walks as [`Cfg::new`] does, so that a tree ancestor comes first in reverse postorder too.
-    fn new(cfg: &Cfg) -> DepthFirst {
-        let count = cfg.len();
-        let mut tree = DepthFirst { node: vec![0], pre: vec![u32::MAX; count], last: vec![0; count] };
-        tree.pre[0] = 0;
-        let mut path = vec![(0u32, 0usize)];
-        while let Some((n, next)) = path.last_mut() {
-            match cfg.succs(*n).get(*next) {
-                Some(&to) => {
-                    *next += 1;
-                    if tree.pre[to as usize] == u32::MAX {
-                        tree.pre[to as usize] = tree.node.len() as u32;
-                        tree.node.push(to);
-                        path.push((to, 0));
-                    }
-                }
-                None => {
-                    tree.last[tree.pre[*n as usize] as usize] = tree.node.len() as u32 - 1;
-                    path.pop();
-                }
-            }
-        }
-        tree
-    }
-
-    /// Whether `a` is `b` or above it; both preorder numbers.
-    fn is_ancestor(&self, a: u32, b: u32) -> bool {
-        a <= b && b <= self.last[a as usize]
-    }
 }
 
 /// Havlak's algorithm. Within it nodes are preorder numbers.
