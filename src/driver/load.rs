@@ -25,11 +25,21 @@ impl Format {
             Some("wat") => Format::Wat,
             Some("oir") => Format::Oir,
             _ if bytes.starts_with(b"\0asm") => Format::Wasm,
-            // Comments of the text format and its first token; no statement of the IR begins so.
-            _ if bytes.trim_ascii_start().starts_with(b"(") => Format::Wat,
+            _ if first_statement(bytes).starts_with(b"(") => Format::Wat,
             _ => Format::Oir,
         }
     }
+}
+
+/// What follows the blank lines and comments at the start of a text. In both text formats a comment runs
+/// from a semicolon to the end of its line.
+fn first_statement(text: &[u8]) -> &[u8] {
+    let mut rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    while rest.starts_with(b";") {
+        let end = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+        rest = rest[end..].trim_ascii_start();
+    }
+    rest
 }
 
 /// Why bytes are no module: a message for each thing found.
@@ -120,5 +130,20 @@ fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> Message {
     match line {
         Some(line) => Message { begins_with_line: true, text: format!("{line}: {finding}") },
         None => Message { begins_with_line: false, text: finding.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_decides_and_else_the_contents() {
+        assert_eq!(Format::of(Some("oir"), b"\0asm"), Format::Oir);
+        assert_eq!(Format::of(Some("txt"), b"\0asm\x01"), Format::Wasm);
+        assert_eq!(Format::of(None, b"\xef\xbb\xbf ;; a comment\n ; and another\n (module)"), Format::Wat);
+        assert_eq!(Format::of(None, b"(; a comment ;) (module)"), Format::Wat);
+        assert_eq!(Format::of(None, b"; (a comment)\nfunc @f() {"), Format::Oir);
+        assert_eq!(Format::of(None, b"; nothing else"), Format::Oir);
     }
 }

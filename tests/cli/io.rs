@@ -65,8 +65,31 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
+fn webassembly_may_be_text() {
+    let folder = scratch();
+    let text = "(module (func (export \"seven\") (result i32) i32.const 3 i32.const 4 i32.add))";
+    let path = file(&folder, "seven.wat", text);
+    assert_eq!(osier(&["run", &path, "--invoke", "seven"]).with_status(0).stdout, "7\n");
+    let optimized = osier(&["opt", &path, "--pipeline", "O1"]).with_status(0).stdout;
+    assert!(optimized.contains("const.i32 7"), "{optimized}");
+}
+
+#[test]
+fn what_opt_prints_can_be_read_again() {
+    let folder = scratch();
+    for pipeline in ["O0", "O1"] {
+        let printed = osier(&["opt", &kernel("sort", ""), "--pipeline", pipeline]).with_status(0).stdout;
+        let path = file(&folder, "sort.oir", &printed);
+        assert_eq!(osier(&["opt", &path, "--pipeline", "O0"]).with_status(0).stdout, printed);
+        let ended = osier(&["run", &path, "--", "500"]).with_status(0);
+        assert_eq!(ended.stdout, fs::read_to_string(corpus("expected/sort.500.txt")).expect("readable"));
+    }
+}
+
+#[test]
 fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
-    for args in [vec!["report", "tests/corpus/sort.wasm"], vec!["opt", "tests/corpus/sort.wasm"]] {
+    let module = "tests/corpus/sort.wasm";
+    for args in [vec!["report", module], vec!["opt", module], vec!["run", module, "--invoke", "quick", "9", "1"]] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = command(&args);
