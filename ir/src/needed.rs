@@ -30,8 +30,8 @@ impl Needed {
         let mut needed = Needed { values: FixedBitSet::with_capacity(function.value_bound()) };
         let mut work: Vec<Value> = Vec::new();
         for &block in cfg.rpo() {
-            for inst in function.block_insts(block).filter(|i| is_root(function, *i)) {
-                work.extend(&function.inst(inst).args);
+            for inst in function.block_insts(block) {
+                work.extend(demanded(function, inst));
             }
         }
         work.extend(extra.values().flatten());
@@ -60,8 +60,8 @@ impl Needed {
     /// parameters.
     pub fn operands<'f>(&'f self, function: &'f Function, inst: Inst) -> impl Iterator<Item = Value> + 'f {
         let data = function.inst(inst);
-        let counts = is_root(function, inst) || data.results.iter().any(|v| self.contains(*v));
-        let args = data.args.iter().copied().filter(move |_| counts);
+        let computes = data.results.iter().any(|v| self.contains(*v));
+        let args = if computes { data.args.as_slice() } else { demanded(function, inst) }.iter().copied();
         args.chain(data.targets.iter().flat_map(move |target| {
             let params = function.block_params(target.block).iter();
             target.args.iter().zip(params).filter(|(_, param)| self.contains(**param)).map(|(arg, _)| *arg)
@@ -69,7 +69,16 @@ impl Needed {
     }
 }
 
-/// Whether an instruction needs its operands whatever becomes of its results.
-fn is_root(function: &Function, inst: Inst) -> bool {
-    !function.inst(inst).opcode.is_effect_free() || function.may_trap(inst)
+/// The value operands that an instruction needs whatever becomes of its results: all of an effect, a branch
+/// and what may trap. What cannot trap only because of its divisor needs that: with another divisor
+/// dead code would trap (`liveness_is_as_defined_over_points`, and the state oracle at once).
+fn demanded(function: &Function, inst: Inst) -> &[Value] {
+    let data = function.inst(inst);
+    if !data.opcode.is_effect_free() || function.may_trap(inst) {
+        &data.args
+    } else if data.opcode.can_trap() {
+        &data.args[1..]
+    } else {
+        &[]
+    }
 }

@@ -1,14 +1,18 @@
 //! Common subexpression elimination.
 //!
-//! *Does*: removes an operation, constants included, when an equal one dominates it: same opcode, types,
-//! immediate and operands (of commutative operations in either order). Also removes a parameter that
-//! receives on every edge what another parameter of its block receives.
+//! *Does*: removes an operation when an equal one dominates it: same opcode, types, immediate and operands
+//! (of commutative operations in either order). Also removes a parameter that receives on every edge
+//! what another parameter of its block receives.
 //!
-//! *Does not*: look at memory, globals or sizes; find equal values that are computed differently.
+//! *Does not*: look at memory, globals or sizes; find equal values that are computed differently; share
+//! constants between blocks, though operations on equal constants are equal. A constant costs less to make
+//! anew than to hold: shared over a whole function, constants were most of what is live anywhere, and
+//! four in five steps of compensation code.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no value-determined operation is dominated by an equal one.
+//! *Holds on exit*: no value-determined operation is dominated by an equal one, but constants by those of
+//! other blocks.
 //!
 //! *Actions emitted*: `replace_all`, `delete`, `remove_block_param`.
 //!
@@ -68,8 +72,12 @@ struct Search<'f> {
     table: HashMap<Key, Value>,
     /// The keys entered on the way down, to be taken out on the way up.
     entered: Vec<Key>,
-    /// By value index: what stands for a value that will be replaced.
+    /// By value index: what stands for a value in keys, if it is not the value itself.
     leader: Vec<Option<Value>>,
+    /// The first constant seen with these bits, which stands for all of them in keys.
+    constants: HashMap<(Type, u64), Value>,
+    /// The constants of the block at hand.
+    local: HashMap<(Type, u64), Value>,
     found: Vec<(Value, Value)>,
 }
 
@@ -79,7 +87,8 @@ impl Search<'_> {
         let dom = DomTree::new(function, &Cfg::new(function));
         let leader = vec![None; function.value_bound()];
         let (table, entered, found) = (HashMap::new(), Vec::new(), Vec::new());
-        let mut search = Search { function, dom, table, entered, leader, found };
+        let (constants, local) = (HashMap::new(), HashMap::new());
+        let mut search = Search { function, dom, table, entered, leader, constants, local, found };
         // A block still to be entered, or the number of keys to go back to once its subtree is done.
         enum Step {
             Enter(Block),
@@ -105,9 +114,14 @@ impl Search<'_> {
 
     fn visit(&mut self, block: Block) {
         self.equal_params(block);
+        self.local.clear();
         for inst in self.function.block_insts(block) {
             let data = self.function.inst(inst);
             let Some(result) = data.result().filter(|_| data.opcode.is_value_determined()) else { continue };
+            if let Some(bits) = data.constant() {
+                self.visit_constant(result, (data.ty, bits));
+                continue;
+            }
             let key = self.key(inst);
             match self.table.get(&key) {
                 Some(&other) => self.replace(result, other),
@@ -115,6 +129,17 @@ impl Search<'_> {
                     self.table.insert(key.clone(), result);
                     self.entered.push(key);
                 }
+            }
+        }
+    }
+
+    fn visit_constant(&mut self, result: Value, bits: (Type, u64)) {
+        match self.local.get(&bits) {
+            Some(&other) => self.replace(result, other),
+            None => {
+                self.local.insert(bits, result);
+                let first = *self.constants.entry(bits).or_insert(result);
+                self.leader[result.index()] = Some(first);
             }
         }
     }
@@ -133,7 +158,7 @@ impl Search<'_> {
     }
 
     fn replace(&mut self, before: Value, after: Value) {
-        self.leader[before.index()] = Some(after);
+        self.leader[before.index()] = Some(self.leader(after));
         self.found.push((before, after));
     }
 

@@ -38,8 +38,8 @@ fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
 }
 
 /// By definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate semantics", 1981): a use counts
-/// if the instruction has an effect, branches or may trap, or if its result is live behind it; an argument of
-/// a target, if the parameter is live there. Least solution, by iteration over all points.
+/// if the instruction has an effect, branches or may trap, or if its result is live behind it; of a divisor
+/// that excludes a trap; of an argument of a target, if the parameter is live there. Least solution, by iteration over all points.
 fn naive_needed(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
     let mut live = Sets::new();
     loop {
@@ -61,6 +61,8 @@ fn naive_needed(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets
             if root || data.results.iter().any(|r| set.contains(r)) {
                 data.results.iter().for_each(|r| _ = set.remove(r));
                 set.extend(&data.args);
+            } else if data.opcode.can_trap() {
+                set.insert(data.args[1]);
             }
             set.extend(extra.get(&inst).into_iter().flatten());
             changed |= live.insert(inst, set.clone()) != Some(set);
