@@ -27,38 +27,42 @@ impl Default for ImportLimits {
 /// What one of each may cost, in bytes, with the slack of growing tables and of the allocator, and
 /// with what the validator keeps besides. `tests/memory.rs` measures modules made of each.
 pub(crate) mod cost {
-    /// An entry of the type section, or an import.
-    pub(crate) const DECLARATION: u64 = 500;
-    /// A function of the module with an empty body.
-    pub(crate) const FUNCTION: u64 = 1500;
+    /// An entry of the type section.
+    pub(crate) const TYPE: u64 = 600;
+    /// An imported function.
+    pub(crate) const IMPORT: u64 = 700;
+    /// A function of the module, beside its body.
+    pub(crate) const FUNCTION: u64 = 700;
     /// An export, global, or segment.
-    pub(crate) const ITEM: u64 = 400;
+    pub(crate) const ITEM: u64 = 300;
     /// An entry of an element segment.
     pub(crate) const ELEMENT: u64 = 24;
     /// A byte of a name.
-    pub(crate) const NAME_BYTE: u64 = 6;
+    pub(crate) const NAME_BYTE: u64 = 4;
     /// A level of nesting, while its function is imported.
-    pub(crate) const LEVEL: u64 = 240;
+    pub(crate) const LEVEL: u64 = 200;
     /// A value on the operand stack at its highest, while its function is imported.
-    pub(crate) const STACK: u64 = 32;
+    pub(crate) const STACK: u64 = 24;
     /// An instruction with its results, while its function is imported.
-    pub(crate) const BUILT_INST: u64 = 750;
+    pub(crate) const BUILT_INST: u64 = 560;
     /// The same in the finished function.
-    pub(crate) const INST: u64 = 330;
+    pub(crate) const INST: u64 = 190;
+    /// An operand of an instruction.
+    pub(crate) const OPERAND: u64 = 16;
     /// A block beside its instructions, while its function is imported.
     pub(crate) const BUILT_BLOCK: u64 = 500;
     /// The same in the finished function.
-    pub(crate) const BLOCK: u64 = 150;
+    pub(crate) const BLOCK: u64 = 110;
     /// A target of a branch, while its function is imported.
-    pub(crate) const BUILT_TARGET: u64 = 150;
+    pub(crate) const BUILT_TARGET: u64 = 110;
     /// The same in the finished function.
-    pub(crate) const TARGET: u64 = 56;
+    pub(crate) const TARGET: u64 = 44;
     /// A local used in a block, while its function is imported.
     pub(crate) const ACCESS: u64 = 350;
     /// An argument of a block parameter made for a local, while its function is imported.
     pub(crate) const BUILT_ARG: u64 = 260;
     /// The same in the finished function.
-    pub(crate) const ARG: u64 = 120;
+    pub(crate) const ARG: u64 = 40;
 }
 
 /// What may still be used.

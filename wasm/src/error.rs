@@ -77,12 +77,13 @@ impl fmt::Display for ImportError {
 impl std::error::Error for ImportError {}
 
 impl From<wasmparser::Error> for ImportError {
-    /// The validator says "not enabled" of every part of WebAssembly that it knows and was told not
-    /// to allow (`features_switched_off_are_unsupported_not_invalid`).
+    /// The validator words it in one of these ways when it knows a part of WebAssembly and was told not
+    /// to allow it (`what_is_not_supported_is_refused_by_name_and_offset`).
     fn from(error: wasmparser::Error) -> ImportError {
-        let kind = match error.message() {
-            m if m.contains("not enabled") || m.contains("proposal") => ErrorKind::Unsupported,
-            _ => ErrorKind::Invalid,
+        let words = ["not enabled", "must be enabled", "proposal", "not supported"];
+        let kind = match words.iter().any(|w| error.message().contains(w)) {
+            true => ErrorKind::Unsupported,
+            false => ErrorKind::Invalid,
         };
         ImportError { kind, message: error.message().to_owned(), location: Location::Offset(error.offset()) }
     }

@@ -87,6 +87,7 @@ struct Built {
     insts: u64,
     blocks: u64,
     targets: u64,
+    accesses: usize,
     /// The part of the budget that is free again when the function is finished.
     working: u64,
     deepest: usize,
@@ -133,10 +134,13 @@ pub(crate) fn translate(
 
 /// Refuses an operator of a proposal that is not supported, by name.
 pub(crate) fn check_supported(operator: &Operator<'_>, offset: u64) -> Result<()> {
-    let (proposal, name) = operators::describe(operator);
+    let proposal = operators::proposal(operator);
     match operators::is_supported(proposal) {
         true => Ok(()),
-        false => Err(ImportError::unsupported(format!("{proposal} instruction {}", name), offset)),
+        false => {
+            let what = format!("{proposal} instruction {}", operators::name(operator));
+            Err(ImportError::unsupported(what, offset))
+        }
     }
 }
 
@@ -260,10 +264,7 @@ impl<'a> Translator<'a> {
             Operator::BrTable { ref targets } => self.branch_table(targets)?,
             Operator::Return => self.return_from_function()?,
             Operator::Unreachable => self.trap()?,
-            ref other => {
-                let (_, name) = operators::describe(other);
-                unreachable!("importer: {} passed the check of proposals", name);
-            }
+            ref other => unreachable!("importer: {} passed the check of proposals", operators::name(other)),
         }
         Ok(())
     }
@@ -284,6 +285,22 @@ impl Translator<'_> {
         Ok(())
     }
 
+    fn use_var(&mut self, variable: Variable) -> Result<Value> {
+        let value = self.builder.use_var(variable);
+        self.charge_accesses()?;
+        Ok(value)
+    }
+
+    fn def_var(&mut self, variable: Variable, value: Value) -> Result<()> {
+        self.builder.def_var(variable, value);
+        self.charge_accesses()
+    }
+
+    fn charge_accesses(&mut self) -> Result<()> {
+        let new = self.builder.accesses() - std::mem::replace(&mut self.built.accesses, self.builder.accesses());
+        self.work(cost::ACCESS * new as u64)
+    }
+
     /// Charges what the function in progress needs until it is finished.
     fn work(&mut self, bytes: u64) -> Result<()> {
         self.budget.charge(bytes, self.offset)?;
@@ -293,7 +310,7 @@ impl Translator<'_> {
 
     fn insert(&mut self, spec: InstSpec) -> Result<Inst> {
         let (targets, operands) = (spec.targets.len() as u64, spec.args.len() as u64);
-        self.work(cost::BUILT_INST + cost::BUILT_TARGET * targets + cost::STACK * operands)?;
+        self.work(cost::BUILT_INST + cost::OPERAND * operands)?;
         self.built.insts += 1;
         self.built.targets += targets;
         Ok(self.builder.insert(spec))
@@ -338,17 +355,14 @@ impl Translator<'_> {
     }
 
     fn get_local(&mut self, index: u32) -> Result<()> {
-        self.work(cost::ACCESS)?;
         let variable = self.local(index);
-        let value = self.builder.use_var(variable);
+        let value = self.use_var(variable)?;
         self.push(value)
     }
 
     fn set_local(&mut self, index: u32, pop: bool) -> Result<()> {
-        self.work(cost::ACCESS)?;
-        let variable = self.local(index);
-        let value = self.pop();
-        self.builder.def_var(variable, value);
+        let (variable, value) = (self.local(index), self.pop());
+        self.def_var(variable, value)?;
         match pop {
             true => Ok(()),
             false => self.push(value),
@@ -475,8 +489,7 @@ impl Translator<'_> {
         let frame = self.frames[index];
         self.stack.truncate(frame.height as usize);
         if let Some(variable) = frame.variable {
-            self.work(cost::ACCESS)?;
-            let value = self.builder.use_var(variable);
+            let value = self.use_var(variable)?;
             self.push(value)?;
         }
         Ok(())
@@ -530,15 +543,13 @@ impl Translator<'_> {
         if matches!(kind, Kind::Loop(_)) {
             return Ok(()); // a branch to a loop goes to its head, which takes nothing
         }
-        self.work(cost::ACCESS)?;
         let variable = match variable {
             Some(variable) => variable,
             None => self.builder.declare_var(ty),
         };
         self.frames[index].variable = Some(variable);
         let value = *self.stack.last().expect("the validator sees to the result");
-        self.builder.def_var(variable, value);
-        Ok(())
+        self.def_var(variable, value)
     }
 
     /// Where a branch to a structure goes that cannot leave its block open.
@@ -585,7 +596,9 @@ impl Translator<'_> {
         if table.is_empty() {
             return self.branch(table.default());
         }
-        let mut targets = Vec::new();
+        // The reader has seen as many targets: the table does not just claim them.
+        self.work(cost::BUILT_TARGET * u64::from(table.len()))?;
+        let mut targets = Vec::with_capacity(table.len() as usize + 1);
         // A table may name one target a million times.
         let mut seen: HashMap<u32, Block> = HashMap::new();
         for depth in table.targets().chain([Ok(table.default())]) {
@@ -599,10 +612,8 @@ impl Translator<'_> {
                 }
             };
             seen.insert(depth, block);
-            self.work(cost::BUILT_TARGET)?;
             targets.push(Target::new(block, &[]));
         }
-        targets.shrink_to_fit();
         self.insert(InstSpec::terminator(Opcode::Switch, &[selector], targets))?;
         self.unreachable = Some(0);
         Ok(())

@@ -71,11 +71,11 @@ impl<'a> Importer<'a> {
     /// uses what can be refused by a better name.
     fn check_before(&mut self, payload: &Payload<'a>) -> Result<()> {
         match payload {
-            Payload::TypeSection(section) => self.check_count(section, cost::DECLARATION),
-            Payload::ImportSection(section) => self.check_count(section, cost::DECLARATION + cost::FUNCTION),
+            Payload::TypeSection(section) => self.check_count(section, cost::TYPE),
+            Payload::ImportSection(section) => self.check_count(section, cost::IMPORT),
             Payload::FunctionSection(section) => self.check_count(section, cost::FUNCTION),
-            Payload::TableSection(section) => self.check_count(section, cost::ITEM),
-            Payload::MemorySection(section) => self.check_count(section, cost::ITEM),
+            Payload::TableSection(section) => self.check_single(section, "table"),
+            Payload::MemorySection(section) => self.check_single(section, "memory"),
             Payload::TagSection(section) => self.check_count(section, cost::ITEM),
             Payload::ExportSection(section) => self.check_count(section, cost::ITEM),
             Payload::GlobalSection(section) => {
@@ -107,6 +107,14 @@ impl<'a> Importer<'a> {
             return Err(ImportError::invalid(message, Location::Offset(start)));
         }
         self.budget.charge(count * cost, start)
+    }
+
+    fn check_single<T>(&mut self, section: &SectionLimited<'_, T>, what: &str) -> Result<()> {
+        self.check_count(section, cost::ITEM)?;
+        match section.count() {
+            0 | 1 => Ok(()),
+            _ => Err(ImportError::unsupported(format!("more than one {what}"), section.original_position())),
+        }
     }
 
     /// Takes a section that the validator has accepted.
@@ -316,6 +324,16 @@ fn check_constant(expr: &ConstExpr<'_>) -> Result<()> {
     while !operators.eof() {
         let (operator, offset) = operators.read_with_offset()?;
         check_supported(&operator, offset)?;
+        if let Operator::I32Add
+        | Operator::I32Sub
+        | Operator::I32Mul
+        | Operator::I64Add
+        | Operator::I64Sub
+        | Operator::I64Mul = operator
+        {
+            let what = format!("extended_const instruction {} in a constant", operators::name(&operator));
+            return Err(ImportError::unsupported(what, offset));
+        }
     }
     Ok(())
 }

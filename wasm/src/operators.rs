@@ -3,8 +3,8 @@
 use ir::{Opcode, Type};
 use wasmparser::{MemArg, Operator};
 
-/// The proposal and the name of an operator, as in the text format: `("simd", "i32x4.add")`.
-pub(crate) fn describe(operator: &Operator<'_>) -> (&'static str, String) {
+/// The proposal an operator belongs to, `simd`, and its visitor, `visit_i32x4_add`.
+fn origin(operator: &Operator<'_>) -> (&'static str, &'static str) {
     macro_rules! names {
         ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*))*) => {
             match operator {
@@ -13,8 +13,17 @@ pub(crate) fn describe(operator: &Operator<'_>) -> (&'static str, String) {
             }
         };
     }
-    let (proposal, visit) = wasmparser::for_each_operator!(names);
-    (proposal, text_name(visit.trim_start_matches("visit_")))
+    wasmparser::for_each_operator!(names)
+}
+
+/// The proposal an operator belongs to; `mvp` if to none. Called for every operator.
+pub(crate) fn proposal(operator: &Operator<'_>) -> &'static str {
+    origin(operator).0
+}
+
+/// The name of an operator in the text format, `i32x4.add`.
+pub(crate) fn name(operator: &Operator<'_>) -> String {
+    text_name(origin(operator).1.trim_start_matches("visit_"))
 }
 
 /// Namespaces of operators: what the text format separates with a dot from the rest.
@@ -169,10 +178,48 @@ mod tests {
             ("return_call_indirect", "return_call_indirect"),
             ("i32_trunc_sat_f32_s", "i32.trunc_sat_f32_s"),
         ];
-        for (name, text) in names {
-            assert_eq!(text_name(name), text);
+        for (visit, text) in names {
+            assert_eq!(text_name(visit), text);
         }
-        assert_eq!(describe(&Operator::I32x4Add), ("simd", "i32x4.add".to_owned()));
-        assert_eq!(describe(&Operator::MemoryFill { mem: 0 }), ("bulk_memory", "memory.fill".to_owned()));
+        assert_eq!((proposal(&Operator::I32x4Add), name(&Operator::I32x4Add)), ("simd", "i32x4.add".to_owned()));
+    }
+
+    /// Every supported operator without immediates, with what wasmparser says of its operands and results.
+    fn supported() -> Vec<(Operator<'static>, &'static str)> {
+        let mut all = Vec::new();
+        macro_rules! list {
+            ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*))*) => {
+                $( list!(one $proposal $op $({ $($arg)* })? stringify!($($ann)*)); )*
+            };
+            (one $proposal:ident $op:ident { $($arg:ident)* } $arity:expr) => {};
+            (one $proposal:ident $op:ident $arity:expr) => {
+                if is_supported(stringify!($proposal)) {
+                    all.push((Operator::$op, $arity));
+                }
+            };
+        }
+        wasmparser::for_each_operator!(list);
+        all
+    }
+
+    #[test]
+    fn the_table_has_every_operator_on_values_alone() {
+        use ir::Shape::{FloatBinary, FloatCompare, IntBinary, IntCompare};
+        let mut plain_ones = 0;
+        for (operator, arity) in supported() {
+            let Some((opcode, ty)) = plain(&operator) else {
+                let others = ["unreachable", "nop", "else", "end", "return", "drop", "select"];
+                assert!(others.contains(&name(&operator).as_str()), "{} is in no table", name(&operator));
+                continue;
+            };
+            plain_ones += 1;
+            let binary = matches!(opcode.shape(), IntBinary | IntCompare | FloatBinary | FloatCompare);
+            let expected = if binary { "arity 2 -> 1" } else { "arity 1 -> 1" };
+            assert_eq!(arity, expected, "{}", name(&operator));
+            assert!(opcode.allows_type(ty), "{}: {} {ty}", name(&operator), opcode.name());
+            // The text format writes the type of the result, of comparisons that of the operands.
+            assert!(name(&operator).starts_with(ty.name()), "{}: {} {ty}", name(&operator), opcode.name());
+        }
+        assert_eq!(plain_ones, 128);
     }
 }

@@ -267,6 +267,12 @@ impl FunctionBuilder {
         value
     }
 
+    /// How many pairs of a variable and a block that sets or reads it there are so far: what the memory
+    /// of variables grows with.
+    pub fn accesses(&self) -> usize {
+        self.variables.accesses.len()
+    }
+
     /// Makes an edge without arguments lead to another block.
     ///
     /// # Panics

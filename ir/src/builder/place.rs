@@ -128,7 +128,7 @@ impl Placer<'_> {
         self.round += 1;
         self.ty = variables.types[variable];
         if accesses.iter().any(|a| a.read.is_some()) {
-            let sites = self.sites(accesses);
+            let sites = self.sites(accesses)?;
             self.cut_segments(&sites);
         }
         for access in accesses {
@@ -145,7 +145,7 @@ impl Placer<'_> {
 
     /// The places where the variable gets a value, ascending: the entry, where it is set, and where
     /// these meet.
-    fn sites(&mut self, accesses: &[Access]) -> Vec<u32> {
+    fn sites(&mut self, accesses: &[Access]) -> Result<Vec<u32>, BuildError> {
         let mut sites = vec![0];
         for access in accesses.iter().filter(|a| a.set) {
             if let Some(place) = self.tree.place(access.block) {
@@ -153,16 +153,31 @@ impl Placer<'_> {
                 sites.push(place);
             }
         }
-        let Placer { marks, round, joins, tree, .. } = self;
-        let mut is_join = |place: u32| {
-            let mark = fresh(&mut marks[place as usize], *round);
-            std::mem::replace(&mut mark.joins, true)
-        };
-        let definitions = sites.clone();
-        joins.iterated_frontier(tree, &definitions, &mut sites, &mut is_join);
+        if !self.dominates_reads(&sites, accesses) {
+            let Placer { marks, round, joins, tree, .. } = self;
+            let mut is_join = |place: u32| {
+                let mark = fresh(&mut marks[place as usize], *round);
+                std::mem::replace(&mut mark.joins, true)
+            };
+            let definitions = sites.clone();
+            joins.iterated_frontier(tree, &definitions, &mut sites, &mut is_join);
+            if self.joins.work > (self.limit as u64).saturating_mul(WORK_PER_ARG) {
+                return Err(BuildError::TooLarge);
+            }
+        }
         sites.sort_unstable();
         sites.dedup();
-        sites
+        Ok(sites)
+    }
+
+    /// Whether the variable is set in one block only, which dominates all reads: so it is with most,
+    /// and then nothing meets that anyone could see
+    /// (`variables_set_once_in_deep_loops_cost_their_uses`).
+    fn dominates_reads(&self, sites: &[u32], accesses: &[Access]) -> bool {
+        let &[_, site] = sites else { return false };
+        let inside = site + 1..self.tree.end[site as usize];
+        let reads = accesses.iter().filter(|a| a.read.is_some());
+        reads.filter_map(|a| self.tree.place(a.block)).all(|place| inside.contains(&place))
     }
 
     fn cut_segments(&mut self, sites: &[u32]) {
@@ -226,8 +241,7 @@ impl Placer<'_> {
         let mut param = first_open;
         while let Some(MadeParam { block, .. }) = self.placement.params.get(param).copied() {
             let preds = self.function.predecessors(block);
-            let needed = self.placement.args.len() + preds.len();
-            if needed > self.limit || self.joins.work > (self.limit as u64).saturating_mul(WORK_PER_ARG) {
+            if self.placement.args.len() + preds.len() > self.limit {
                 return Err(BuildError::TooLarge);
             }
             self.placement.params[param].first_arg = self.placement.args.len() as u32;

@@ -126,6 +126,38 @@ fn a_deep_ladder_costs_near_linear_time() {
     assert_eq!(made_params(&function), 100_000);
 }
 
+/// Each of as many variables as loops is set once, innermost, and read behind all of them: 25 million
+/// joins of definitions nobody reads.
+#[test]
+fn variables_set_once_in_deep_loops_cost_their_uses() {
+    let (mut b, vars) = start(1);
+    let locals: Vec<Variable> = (0..5_000).map(|_| b.declare_var(Type::I32)).collect();
+    let mut heads: Vec<Block> = Vec::new();
+    for _ in 0..5_000 {
+        let head = b.create_block();
+        b.jump(head, &[]);
+        b.switch_to(head);
+        heads.push(head);
+    }
+    for local in &locals {
+        let value = b.constant(Type::I32, 1);
+        b.def_var(*local, value);
+    }
+    for head in heads.into_iter().rev() {
+        let after = b.create_block();
+        let condition = b.use_var(vars[0]);
+        b.br_if(condition, Target::new(head, &[]), Target::new(after, &[]));
+        b.switch_to(after);
+    }
+    for local in &locals {
+        let value = b.use_var(*local);
+        b.op(Opcode::Eqz, Type::I32, &[value]);
+    }
+    return_var(&mut b, vars[0]);
+    let function = b.finish().expect("complete");
+    assert_eq!(made_params(&function), 0);
+}
+
 #[test]
 fn what_needs_variables_times_loops_is_refused_by_the_limit() {
     assert_eq!(nested_loops(1_000, 100_000, 1_000).err(), Some(BuildError::TooLarge));

@@ -1,0 +1,373 @@
+//! How much memory an import may use: 64 bytes for every byte of input, and 64 MiB.
+//!
+//! Each module here is made of one thing that is small in the input and large in memory. Whether it
+//! imports or is refused, the peak stays below the bound; and what imports at a tenth of the size
+//! shows that the bound is not kept by refusing everything. One test only: the allocator counts for
+//! the whole process.
+
+use ir::Module;
+use peak_alloc::PeakAlloc;
+use wasm::{ErrorKind, ImportLimits};
+use wasm_encoder::{
+    BlockType, CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, EntityType, ExportKind,
+    ExportSection, Function, FunctionSection, GlobalSection, GlobalType, ImportSection, Instruction, MemorySection,
+    MemoryType, NameMap, NameSection, RefType, TableSection, TableType, TypeSection, ValType,
+};
+
+extern crate osier_wasm as wasm;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// A module with one function of type `() -> ()`, these locals and this body.
+fn one_function(locals: u32, body: impl FnOnce(&mut Function)) -> Vec<u8> {
+    let mut function = Function::new([(locals, ValType::I32)]);
+    body(&mut function);
+    function.instruction(&Instruction::End);
+    with_functions(&[function])
+}
+
+fn with_functions(functions: &[Function]) -> Vec<u8> {
+    let mut module = wasm_encoder::Module::new();
+    let mut types = TypeSection::new();
+    types.ty().function([], []);
+    module.section(&types);
+    let (mut declared, mut code) = (FunctionSection::new(), CodeSection::new());
+    for function in functions {
+        declared.function(0);
+        code.function(function);
+    }
+    module.section(&declared);
+    module.section(&code);
+    module.finish()
+}
+
+/// Operators again and again until the body has about `bytes` bytes.
+fn repeated(bytes: usize, locals: u32, operators: &[Instruction<'_>]) -> Vec<u8> {
+    one_function(locals, |function| {
+        while function.byte_len() < bytes {
+            for operator in operators {
+                function.instruction(operator);
+            }
+        }
+    })
+}
+
+fn unary_chain(bytes: usize) -> Vec<u8> {
+    one_function(0, |function| {
+        function.instruction(&Instruction::I32Const(1));
+        while function.byte_len() < bytes {
+            function.instruction(&Instruction::I32Eqz);
+        }
+        function.instruction(&Instruction::Drop);
+    })
+}
+
+/// Nested structures, each left or gone back to by a branch at its end.
+fn nested(bytes: usize, open: &[Instruction<'_>], close: &[Instruction<'_>]) -> Vec<u8> {
+    one_function(1, |function| {
+        let mut depth = 0;
+        while function.byte_len() < bytes / 2 {
+            for operator in open.iter() {
+                function.instruction(operator);
+            }
+            depth += 1;
+        }
+        for _ in 0..depth {
+            for operator in close.iter() {
+                function.instruction(operator);
+            }
+        }
+    })
+}
+
+/// `n` loops around `n` locals that are set innermost and read outside: `n * n` parameters.
+fn loops_around_locals(bytes: usize) -> Vec<u8> {
+    let count = (bytes / 16) as u32;
+    one_function(count.min(50_000), |function| {
+        for _ in 0..count {
+            function.instruction(&Instruction::Loop(BlockType::Empty));
+        }
+        for local in 0..count.min(50_000) {
+            function.instruction(&Instruction::I32Const(1)).instruction(&Instruction::LocalSet(local));
+        }
+        for _ in 0..count {
+            function.instruction(&Instruction::LocalGet(0)).instruction(&Instruction::BrIf(0));
+            function.instruction(&Instruction::End);
+        }
+        for local in 0..count.min(50_000) {
+            function.instruction(&Instruction::LocalGet(local)).instruction(&Instruction::Drop);
+        }
+    })
+}
+
+/// Locals set in both arms of as many conditionals, all read at the end.
+fn joins_of_locals(bytes: usize) -> Vec<u8> {
+    let count = (bytes / 20) as u32;
+    one_function(count.min(50_000), |function| {
+        for local in 0..count {
+            function.instruction(&Instruction::LocalGet(local % 50_000));
+            function.instruction(&Instruction::If(BlockType::Empty));
+            function.instruction(&Instruction::I32Const(1)).instruction(&Instruction::LocalSet(local % 50_000));
+            function.instruction(&Instruction::End);
+        }
+        for local in 0..count.min(50_000) {
+            function.instruction(&Instruction::LocalGet(local)).instruction(&Instruction::Drop);
+        }
+    })
+}
+
+/// One branch with as many targets, all the same; with `result`, each passes a value on.
+fn wide_branch(bytes: usize, result: bool) -> Vec<u8> {
+    one_function(1, |function| {
+        let ty = if result { BlockType::Result(ValType::I32) } else { BlockType::Empty };
+        function.instruction(&Instruction::Block(ty)).instruction(&Instruction::Block(ty));
+        for _ in 0..=u32::from(result) {
+            function.instruction(&Instruction::LocalGet(0));
+        }
+        let targets: Vec<u32> = (0..bytes as u32).map(|n| n % 2).collect();
+        function.instruction(&Instruction::BrTable(targets.into(), 0));
+        for _ in 0..2 {
+            function.instruction(&Instruction::End);
+            if result {
+                function.instruction(&Instruction::LocalTee(0));
+            }
+        }
+        if result {
+            function.instruction(&Instruction::Drop);
+        }
+    })
+}
+
+/// A branch of many targets to a block that every local has a parameter in.
+fn wide_branch_of_locals(bytes: usize) -> Vec<u8> {
+    let count = (bytes / 8).min(50_000) as u32;
+    one_function(count, |function| {
+        for half in 0..2 {
+            function.instruction(&Instruction::Block(BlockType::Empty));
+            for local in 0..count {
+                function.instruction(&Instruction::I32Const(half)).instruction(&Instruction::LocalSet(local));
+            }
+            function.instruction(&Instruction::LocalGet(0));
+            if half == 0 {
+                function.instruction(&Instruction::BrIf(0));
+            } else {
+                function.instruction(&Instruction::BrTable(vec![0; count as usize].into(), 0));
+            }
+            function.instruction(&Instruction::End);
+            for local in 0..count {
+                function.instruction(&Instruction::LocalGet(local)).instruction(&Instruction::Drop);
+            }
+        }
+    })
+}
+
+fn empty_functions(bytes: usize, locals: u32) -> Vec<u8> {
+    let mut function = Function::new((locals > 0).then_some((locals, ValType::I64)));
+    function.instruction(&Instruction::End);
+    with_functions(&vec![function; bytes / if locals > 0 { 8 } else { 4 }])
+}
+
+/// A module of declarations only.
+fn declarations(bytes: usize, what: &str) -> Vec<u8> {
+    let mut module = wasm_encoder::Module::new();
+    let mut types = TypeSection::new();
+    if what == "types" {
+        // All different: the digits of a number in the four types.
+        for n in 0..bytes / 14 {
+            let digit = |at: u32| [ValType::I32, ValType::I64, ValType::F32, ValType::F64][n >> (2 * at) & 3];
+            types.ty().function((0..10).map(digit), []);
+        }
+    } else {
+        types.ty().function([], []);
+    }
+    module.section(&types);
+    if what == "imports" {
+        let mut imports = ImportSection::new();
+        for _ in 0..bytes / 4 {
+            imports.import("", "", EntityType::Function(0));
+        }
+        module.section(&imports);
+    }
+    module.section(FunctionSection::new().function(0));
+    let table_type =
+        TableType { element_type: RefType::FUNCREF, minimum: 0, maximum: None, table64: false, shared: false };
+    module.section(TableSection::new().table(table_type));
+    let memory_type = MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None };
+    module.section(MemorySection::new().memory(memory_type));
+    if what == "globals" {
+        let mut globals = GlobalSection::new();
+        let ty = GlobalType { val_type: ValType::I32, mutable: false, shared: false };
+        for _ in 0..bytes / 5 {
+            globals.global(ty, &ConstExpr::i32_const(0));
+        }
+        module.section(&globals);
+    }
+    if what == "exports" {
+        let mut exports = ExportSection::new();
+        for n in 0..bytes / 8 {
+            exports.export(&format!("{n:x}"), ExportKind::Func, 0);
+        }
+        module.section(&exports);
+    }
+    if what == "elements" {
+        let mut elements = ElementSection::new();
+        let funcs: Vec<u32> = vec![0; bytes];
+        elements.active(None, &ConstExpr::i32_const(0), Elements::Functions(funcs.into()));
+        module.section(&elements);
+    }
+    if what == "segments" {
+        let mut elements = ElementSection::new();
+        for _ in 0..(bytes / 12).min(100_000) {
+            elements.active(None, &ConstExpr::i32_const(0), Elements::Functions([].as_slice().into()));
+        }
+        module.section(&elements);
+    }
+    let mut function = Function::new([]);
+    function.instruction(&Instruction::End);
+    module.section(CodeSection::new().function(&function));
+    if what == "data" {
+        let mut data = DataSection::new();
+        for _ in 0..(bytes / 8).min(100_000) {
+            data.active(0, &ConstExpr::i32_const(0), []);
+        }
+        module.section(&data);
+    }
+    if what == "names" {
+        let (mut names, mut map) = (NameSection::new(), NameMap::new());
+        (0..bytes as u32 / 4).for_each(|n| map.append(n, "f"));
+        names.functions(&map);
+        names.globals(&map);
+        module.section(&names);
+    }
+    if what == "custom" {
+        module.section(&CustomSection { name: "x".into(), data: vec![0; bytes].into() });
+    }
+    module.finish()
+}
+
+/// Many functions of the same name.
+fn equal_names(bytes: usize) -> Vec<u8> {
+    let mut module = empty_functions(bytes / 2, 0);
+    let (mut names, mut map) = (NameSection::new(), NameMap::new());
+    (0..bytes as u32 / 8).for_each(|n| map.append(n, "f"));
+    names.functions(&map);
+    wasm_encoder::Section::append_to(&names, &mut module);
+    module
+}
+
+const LOOP: Instruction<'static> = Instruction::Loop(BlockType::Empty);
+const BLOCK: Instruction<'static> = Instruction::Block(BlockType::Empty);
+const IF: Instruction<'static> = Instruction::If(BlockType::Empty);
+const RESULT: Instruction<'static> = Instruction::Block(BlockType::Result(ValType::I32));
+const GET: Instruction<'static> = Instruction::LocalGet(0);
+const END: Instruction<'static> = Instruction::End;
+
+fn module_of(what: &str, bytes: usize) -> Vec<u8> {
+    use Instruction::{Br, BrIf, Drop, Else, I32Const, LocalSet, LocalTee, Return, Unreachable};
+    match what {
+        "unary chain" => unary_chain(bytes),
+        "constants" => repeated(bytes, 0, &[I32Const(0), Drop]),
+        "stack of constants" => one_function(0, |function| {
+            while function.byte_len() < bytes {
+                function.instruction(&I32Const(0));
+            }
+            function.instruction(&Unreachable);
+        }),
+        "locals" => repeated(bytes, 1, &[GET, LocalSet(0)]),
+        "stack of locals" => one_function(1, |function| {
+            while function.byte_len() < bytes {
+                function.instruction(&GET);
+            }
+            function.instruction(&Unreachable);
+        }),
+        "conditional blocks" => repeated(bytes, 1, &[BLOCK, GET, BrIf(0), END]),
+        "empty conditionals" => repeated(bytes, 1, &[GET, IF, END]),
+        "two arms" => repeated(bytes, 1, &[GET, IF, GET, LocalSet(0), Else, END]),
+        "loops" => repeated(bytes, 1, &[LOOP, GET, BrIf(0), END]),
+        "dead code" => repeated(bytes, 1, &[BLOCK, Unreachable, LOOP, Br(0), END, END]),
+        "exits" => repeated(bytes, 1, &[BLOCK, GET, BrIf(0), Return, END]),
+        "tests" => repeated(bytes, 1, &[GET, Instruction::I32Eqz, LocalTee(0), Drop]),
+        "nested blocks" => nested(bytes, &[BLOCK], &[END]),
+        "nested blocks left" => nested(bytes, &[BLOCK, GET, BrIf(0)], &[END]),
+        "nested results" => nested(bytes, &[RESULT, GET], &[GET, BrIf(0), END, Drop]),
+        "nested loops" => nested(bytes, &[LOOP], &[GET, BrIf(0), END]),
+        "nested dead loops" => nested(bytes, &[LOOP], &[END]),
+        "nested conditionals" => nested(bytes, &[GET, IF], &[END]),
+        "loops around locals" => loops_around_locals(bytes),
+        "joins of locals" => joins_of_locals(bytes),
+        "wide branch" => wide_branch(bytes, false),
+        "wide branch with result" => wide_branch(bytes, true),
+        "wide branch of locals" => wide_branch_of_locals(bytes),
+        "empty functions" => empty_functions(bytes, 0),
+        "functions of locals" => empty_functions(bytes, 40_000),
+        "equal names" => equal_names(bytes),
+        declared => declarations(bytes, declared),
+    }
+}
+
+const MODULES: [&str; 36] = [
+    "unary chain",
+    "constants",
+    "stack of constants",
+    "locals",
+    "stack of locals",
+    "conditional blocks",
+    "empty conditionals",
+    "two arms",
+    "loops",
+    "dead code",
+    "exits",
+    "tests",
+    "nested blocks",
+    "nested blocks left",
+    "nested results",
+    "nested loops",
+    "nested dead loops",
+    "nested conditionals",
+    "loops around locals",
+    "joins of locals",
+    "wide branch",
+    "wide branch with result",
+    "wide branch of locals",
+    "empty functions",
+    "functions of locals",
+    "equal names",
+    "types",
+    "imports",
+    "globals",
+    "exports",
+    "elements",
+    "segments",
+    "data",
+    "names",
+    "custom",
+    "nothing",
+];
+
+/// Imports, and returns the most memory that was in use at once.
+fn measured(bytes: &[u8]) -> (Result<Module, wasm::ImportError>, usize) {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let result = wasm::import(bytes, &ImportLimits::default());
+    (result, ALLOCATOR.peak_usage() - before)
+}
+
+#[test]
+fn import_memory_is_bounded_by_the_input() {
+    for what in MODULES {
+        for size in [10_000, 300_000, 1_000_000, 3_500_000] {
+            let bytes = module_of(what, size);
+            let (result, peak) = measured(&bytes);
+            let bound = 64 * bytes.len() + (64 << 20);
+            assert!(peak <= bound, "{what}: {} bytes took {peak}, more than {bound}", bytes.len());
+            match result {
+                Ok(_) => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::TooLarge, "{what}: {error}");
+                    assert!(size > 10_000, "{what}: refused at {} bytes: {error}", bytes.len());
+                }
+            }
+        }
+    }
+}

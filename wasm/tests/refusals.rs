@@ -1,0 +1,217 @@
+//! Input that is not what it should be: a located error, never a panic.
+
+use osier_wasm::{ErrorKind, ImportError, ImportLimits, Location, import, import_wat};
+use std::path::Path;
+
+fn refusal(text: &str) -> ImportError {
+    match import_wat(text, &ImportLimits::default()) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => error,
+    }
+}
+
+/// What is beyond the supported part of WebAssembly, each with what the error must say.
+#[test]
+fn what_is_not_supported_is_refused_by_name_and_offset() {
+    let function = |body: &str| format!("(module (memory 1) (table 1 funcref) (func {body}))");
+    let cases = [
+        (function("(drop (i32x4.add (v128.const i64x2 0 0) (v128.const i64x2 0 0)))"), "simd instruction v128.const"),
+        (function("(param v128) (drop (i32x4.add (local.get 0) (local.get 0)))"), "SIMD"),
+        (function("(memory.fill (i32.const 0) (i32.const 0) (i32.const 0))"), "bulk_memory instruction memory.fill"),
+        (
+            function("(drop (i32.trunc_sat_f32_s (f32.const 0)))"),
+            "saturating_float_to_int instruction i32.trunc_sat_f32_s",
+        ),
+        (function("(drop (ref.null func))"), "reference_types instruction ref.null"),
+        (function("(drop (table.get 0 (i32.const 0)))"), "reference_types instruction table.get"),
+        (function("(return_call 0)"), "tail_call instruction return_call"),
+        (function("(drop (i32.atomic.load (i32.const 0)))"), "threads instruction i32.atomic.load"),
+        (function("unreachable (drop (i32.atomic.load (i32.const 0)))"), "threads instruction i32.atomic.load"),
+        (function("(local externref)"), "reference types"),
+        (function("(result i32 i32) (i32.const 0) (i32.const 0)"), "multi-value"),
+        (function("(i32.const 0) (block (param i32) (drop))"), "multi-value"),
+        ("(module (memory 1) (memory 1))".to_owned(), "more than one memory"),
+        ("(module (table 1 funcref) (table 1 funcref))".to_owned(), "more than one table"),
+        ("(module (memory i64 1))".to_owned(), "memory64"),
+        ("(module (memory 1 1 shared))".to_owned(), "threads"),
+        ("(module (tag))".to_owned(), "exceptions"),
+        ("(module (memory 1) (data \"x\"))".to_owned(), "bulk-memory"),
+        (
+            "(module (global i32 (i32.add (i32.const 1) (i32.const 1))))".to_owned(),
+            "extended_const instruction i32.add",
+        ),
+        ("(module (global v128 (v128.const i64x2 0 0)))".to_owned(), "simd instruction v128.const"),
+        ("(module (import \"env\" \"memory\" (memory 1)))".to_owned(), "imported memory env.memory"),
+        ("(module (import \"env\" \"t\" (table 1 funcref)))".to_owned(), "imported table env.t"),
+        ("(module (import \"env\" \"g\" (global i32)))".to_owned(), "imported global env.g"),
+    ];
+    for (text, what) in cases {
+        let error = refusal(&text);
+        assert!(error.message().contains(what), "{text}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{text}: {error}");
+        let Location::Offset(offset) = error.location() else { panic!("{text}: {error}") };
+        assert!(offset > 8, "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_offset_is_that_of_the_instruction() {
+    let error =
+        refusal("(module (func (param i32) nop nop (drop (i32.extend8_s (i32.trunc_sat_f32_s (f32.const 0))))))");
+    // 8 bytes of header; sections of 7, 4 and 16 bytes; the operator stands behind the body's size and
+    // locals, two nops and a constant.
+    assert_eq!(
+        error.to_string(),
+        "unsupported: saturating_float_to_int instruction i32.trunc_sat_f32_s at offset 0x1f"
+    );
+}
+
+#[test]
+fn errors_of_text_have_line_and_column() {
+    let error = refusal("(module\n  (func (ünknown)))");
+    assert_eq!(error.location(), Location::LineColumn(2, 10), "{error}");
+    assert!(error.to_string().ends_with("at line 2, column 10"), "{error}");
+    let error = refusal("(module (func (result i32)))");
+    assert_eq!((error.kind(), matches!(error.location(), Location::Offset(_))), (ErrorKind::Invalid, true));
+}
+
+#[test]
+fn deeply_nested_text_does_not_recurse() {
+    let text = format!("(module (func {} {}))", "(block ".repeat(100_000), ")".repeat(100_000));
+    assert!(import_wat(&text, &ImportLimits::default()).is_ok());
+}
+
+#[test]
+fn what_is_no_module_is_refused() {
+    for bytes in [b"".as_slice(), b"\0", b"\0asm", b"\0asm\x02\0\0\0", b"(module)"] {
+        let error = import(bytes, &ImportLimits::default()).expect_err("no module");
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+}
+
+/// A header, and sections of the given contents.
+fn module(sections: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"\0asm\x01\0\0\0".to_vec();
+    for (id, contents) in sections {
+        bytes.push(*id);
+        leb(&mut bytes, contents.len() as u32);
+        bytes.extend(*contents);
+    }
+    bytes
+}
+
+fn leb(bytes: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// Every section with a count of 2^20 and of 2^32 - 1 items and no items, and lengths beyond the end.
+#[test]
+fn counts_and_lengths_that_lie_are_refused() {
+    for count in [b"\x80\x80\x40".as_slice(), b"\xff\xff\xff\xff\x0f"] {
+        for id in (1..=12).filter(|id| *id != 8) {
+            let error = import(&module(&[(id, count)]), &ImportLimits::default()).expect_err("nothing is there");
+            assert!(matches!(error.location(), Location::Offset(8..=16)), "section {id}: {error}");
+        }
+        for id in 1..=12 {
+            let mut bytes = b"\0asm\x01\0\0\0".to_vec();
+            bytes.push(id);
+            bytes.extend(count);
+            let error = import(&bytes, &ImportLimits::default()).expect_err("nothing is there");
+            assert_eq!(error.kind(), ErrorKind::Invalid, "section {id}: {error}");
+        }
+        // Within a body: locals, and targets of a branch.
+        let types = (1, b"\x01\x60\0\0".as_slice());
+        let declared = (3, b"\x01\0".as_slice());
+        for body in [[b"\x01", count, b"\x7f\x0b"].concat(), [b"\0\x41\0\x0e", count, b"\0\x0b"].concat()] {
+            let mut code = vec![1];
+            leb(&mut code, body.len() as u32);
+            code.extend(body);
+            let bytes = module(&[types, declared, (10, &code)]);
+            let error = import(&bytes, &ImportLimits::default()).expect_err("the count is wrong");
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        }
+    }
+}
+
+/// A million structures in each other, of every kind, complete or cut off.
+#[test]
+fn a_million_levels_do_not_recurse() {
+    for open in [b"\x02\x40".as_slice(), b"\x03\x40", b"\x41\0\x04\x40", b"\0\x02\x40", b"\x02\x7f"] {
+        for closed in [true, false] {
+            let mut body = vec![0];
+            body.extend(open.repeat(1_000_000));
+            if closed {
+                body.extend([0x0b].repeat(1_000_000));
+            }
+            body.push(0x0b);
+            let mut code = vec![1];
+            leb(&mut code, body.len() as u32);
+            code.extend(body);
+            let bytes = module(&[(1, b"\x01\x60\0\0"), (3, b"\x01\0"), (10, &code)]);
+            match import(&bytes, &ImportLimits::default()) {
+                Ok(module) => assert!(closed && ir::verifier::verify_module(&module).is_empty()),
+                Err(error) => assert!(matches!(error.location(), Location::Offset(9..)), "{error}"),
+            }
+        }
+    }
+}
+
+fn kernels() -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus");
+    let files = std::fs::read_dir(folder).expect("the corpus is in the repository");
+    let files =
+        files.map(|f| f.expect("a readable folder").path()).filter(|f| f.extension().is_some_and(|e| e == "wasm"));
+    let read = |f: std::path::PathBuf| (f.display().to_string(), std::fs::read(&f).expect("a readable file"));
+    let mut kernels: Vec<_> = files.map(read).collect();
+    kernels.sort();
+    assert!(kernels.len() >= 30, "only {} kernels", kernels.len());
+    kernels
+}
+
+fn check_located(name: &str, bytes: &[u8]) -> bool {
+    match import(bytes, &ImportLimits::default()) {
+        Ok(module) => {
+            let findings = ir::verifier::verify_module(&module);
+            assert!(findings.is_empty(), "{name}: {}", findings[0]);
+            true
+        }
+        Err(error) => {
+            let Location::Offset(offset) = error.location() else { panic!("{name}: {error}") };
+            assert!(offset <= bytes.len() as u64 && !error.message().is_empty(), "{name}: {error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn a_module_cut_off_anywhere_is_refused_or_whole() {
+    let mut kernels = kernels();
+    kernels.sort_by_key(|(_, bytes)| bytes.len());
+    for (name, bytes) in &kernels[..2] {
+        // Without its last sections, which only name things, a module is still one.
+        let whole = (0..bytes.len()).filter(|n| check_located(name, &bytes[..*n])).count();
+        assert!(whole < 10, "{name}: {whole} prefixes were accepted");
+    }
+    for (n, (name, bytes)) in kernels[2..].iter().cycle().take(2_000).enumerate() {
+        check_located(name, &bytes[..n.wrapping_mul(2_654_435_761) % bytes.len()]);
+    }
+}
+
+#[test]
+fn flipped_bits_make_an_error_or_a_well_formed_module() {
+    let kernels = kernels();
+    let (mut accepted, mut refused) = (0, 0);
+    for (n, (name, bytes)) in kernels.iter().cycle().take(3_000).enumerate() {
+        let mut bytes = bytes.clone();
+        for flip in 0..1 + n % 3 {
+            let bit = (n * 3 + flip).wrapping_mul(2_654_435_761) % (8 * bytes.len());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        if check_located(name, &bytes) { accepted += 1 } else { refused += 1 }
+    }
+    assert!(accepted > 300 && refused > 300, "{accepted} accepted, {refused} refused");
+}

@@ -1,0 +1,186 @@
+//! What small functions become: their results, their graphs, and the names of things.
+
+use ir::{Function, Module, Opcode};
+use osier_wasm::{ImportLimits, import_wat, is_wasm};
+
+fn import(text: &str) -> Module {
+    let module = import_wat(text, &ImportLimits::default()).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let findings = ir::verifier::verify_module(&module);
+    assert!(findings.is_empty(), "{text}: {}", findings[0]);
+    module
+}
+
+/// The module with one function `f`, and what it returns for these arguments.
+fn results(text: &str, args: &[u64]) -> Vec<u64> {
+    let module = import(text);
+    let outcome = ir::interp::run(&module, "f", args).expect("instantiable");
+    outcome.returned().unwrap_or_else(|| panic!("{text}: {outcome}")).to_vec()
+}
+
+fn i32_function(params: usize, body: &str) -> String {
+    format!(
+        "(module (memory 1) (func (export \"f\") (param {}) (result i32) (local i32 i32) {body}))",
+        "i32 ".repeat(params)
+    )
+}
+
+/// How many blocks a function has, and how many parameters blocks other than the entry.
+fn shape(body: &str) -> (usize, usize) {
+    let module = import(&i32_function(2, body));
+    let function: &Function = module.body(ir::Func::from_u32(0)).expect("defined");
+    let params = function.blocks().skip(1).map(|b| function.block_params(b).len()).sum();
+    (function.block_count(), params)
+}
+
+#[test]
+fn structures_compute_what_they_say() {
+    let table = "(block $c (block $b (block $a (br_table $a $b $a $c (local.get 0))) (return (i32.const 10)))
+        (return (i32.const 20))) (i32.const 30)";
+    let cases: [(&str, &[(u64, u64)]); 9] = [
+        (table, &[(0, 10), (1, 20), (2, 10), (3, 30), (0xffff_ffff, 30)]),
+        ("(select (i32.const 1) (i32.const 2) (local.get 0))", &[(0, 2), (5, 1)]),
+        ("(if (result i32) (local.get 0) (then (i32.const 7)) (else (i32.const 8)))", &[(0, 8), (9, 7)]),
+        // Triangular numbers, by a loop with its exit in the middle.
+        (
+            "(block $out (loop $top (br_if $out (i32.eqz (local.get 0)))
+                (local.set 1 (i32.add (local.get 1) (local.get 0)))
+                (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br $top))) (local.get 1)",
+            &[(0, 0), (1, 1), (100, 5050)],
+        ),
+        // A result that a branch brings, another that falls through.
+        ("(block $l (result i32) (drop (br_if $l (i32.const 5) (local.get 0))) (i32.const 6))", &[(0, 6), (1, 5)]),
+        // What is below a structure on the stack survives it.
+        (
+            "(i32.const 100) (block $l (br_if $l (local.get 0)) (local.set 1 (i32.const 1))) (local.get 1) (i32.add)",
+            &[(0, 101), (1, 100)],
+        ),
+        // Results through a table of branches, to structures that agree on the type.
+        (
+            "(block $a (result i32) (i32.add (i32.const 1) (block $b (result i32)
+                (br_table $a $b (i32.const 40) (local.get 0)))))",
+            &[(0, 40), (1, 41)],
+        ),
+        // Code after a branch is skipped, with what is nested in it.
+        (
+            "(block $l (br $l) (if (i32.const 0) (then (unreachable)) (else (loop $m (br $m)))) (unreachable)) (local.get 0)",
+            &[(3, 3)],
+        ),
+        // A local that is set on one way only is zero on the other.
+        ("(if (local.get 0) (then (local.set 2 (i32.const 4)))) (local.get 2)", &[(0, 0), (1, 4)]),
+    ];
+    for (body, runs) in cases {
+        for (arg, expected) in runs {
+            assert_eq!(results(&i32_function(1, body), &[*arg]), [*expected], "{body} of {arg}");
+        }
+    }
+}
+
+#[test]
+fn memory_globals_and_calls_keep_their_operands_in_order() {
+    let text = "(module (memory 1) (global $g (mut i64) (i64.const 5)) (table 2 funcref) (elem (i32.const 1) $minus)
+        (data (i32.const 16) \"\\fe\\ff\\ff\\ff\")
+        (type $binary (func (param i32 i32) (result i32)))
+        (func $minus (type $binary) (i32.sub (local.get 0) (local.get 1)))
+        (func (export \"f\") (param i32) (result i32)
+          (i64.store offset=32 (i32.const 8) (i64.mul (global.get $g) (i64.load32_s offset=8 (i32.const 8))))
+          (global.set $g (i64.load (i32.const 40)))
+          (call_indirect (type $binary) (call $minus (i32.const 50) (local.get 0)) (i32.wrap_i64 (global.get $g)) (i32.const 1))))";
+    // (50 - arg) - (5 * -2)
+    assert_eq!(results(text, &[8]), [52]);
+}
+
+#[test]
+fn every_plain_operator_has_its_meaning() {
+    let unary = |op: &str, from: &str, to: &str, arg: u64| {
+        results(&format!("(module (func (export \"f\") (param {from}) (result {to}) ({op} (local.get 0))))"), &[arg])[0]
+    };
+    assert_eq!(unary("i32.extend8_s", "i32", "i32", 0x80), 0xffff_ff80);
+    assert_eq!(unary("i64.extend32_s", "i64", "i64", 0x8000_0000), 0xffff_ffff_8000_0000);
+    assert_eq!(unary("i64.extend_i32_u", "i32", "i64", 0xffff_ffff), 0xffff_ffff);
+    assert_eq!(unary("i64.extend_i32_s", "i32", "i64", 0xffff_ffff), u64::MAX);
+    assert_eq!(unary("i32.trunc_f64_s", "f64", "i32", (-3.9f64).to_bits()), 0xffff_fffd);
+    assert_eq!(unary("i64.trunc_f32_u", "f32", "i64", u64::from(3.9f32.to_bits())), 3);
+    assert_eq!(unary("f64.convert_i32_u", "i32", "f64", 0xffff_ffff), 4294967295.0f64.to_bits());
+    assert_eq!(unary("f32.convert_i64_s", "i64", "f32", u64::MAX), u64::from((-1.0f32).to_bits()));
+    assert_eq!(unary("f32.reinterpret_i32", "i32", "f32", 0x7fa0_0000), 0x7fa0_0000);
+    assert_eq!(unary("f64.promote_f32", "f32", "f64", u64::from(1.5f32.to_bits())), 1.5f64.to_bits());
+    assert_eq!(unary("f64.nearest", "f64", "f64", 2.5f64.to_bits()), 2.0f64.to_bits());
+    let binary = |op: &str, ty: &str, to: &str, a: u64, b: u64| {
+        let text = format!(
+            "(module (func (export \"f\") (param {ty} {ty}) (result {to}) ({op} (local.get 0) (local.get 1))))"
+        );
+        results(&text, &[a, b])[0]
+    };
+    assert_eq!(binary("i32.shr_s", "i32", "i32", 0x8000_0000, 33), 0xc000_0000);
+    assert_eq!(binary("i64.shr_u", "i64", "i64", 1 << 63, 63), 1);
+    assert_eq!(binary("i32.rem_s", "i32", "i32", 0x8000_0000, 0xffff_ffff), 0);
+    assert_eq!(binary("i32.div_u", "i32", "i32", 0xffff_ffff, 2), 0x7fff_ffff);
+    assert_eq!(binary("i32.lt_s", "i32", "i32", 0xffff_ffff, 0), 1);
+    assert_eq!(binary("i32.lt_u", "i32", "i32", 0xffff_ffff, 0), 0);
+    assert_eq!(binary("f64.copysign", "f64", "f64", 1.0f64.to_bits(), (-2.0f64).to_bits()), (-1.0f64).to_bits());
+    assert_eq!(binary("f32.ge", "f32", "i32", u64::from(2.0f32.to_bits()), u64::from(2.0f32.to_bits())), 1);
+}
+
+#[test]
+fn graphs_have_the_blocks_that_control_needs() {
+    // (what, blocks, parameters)
+    let cases = [
+        ("(local.get 0)", 1, 0),
+        ("(block) (block (block)) (local.get 0)", 1, 0),
+        ("(block $l (br $l)) (local.get 0)", 1, 0),
+        ("(if (local.get 0) (then (local.set 1 (i32.const 1)))) (local.get 1)", 3, 1),
+        ("(if (result i32) (local.get 0) (then (i32.const 1)) (else (return (i32.const 2))))", 3, 0),
+        ("(if (result i32) (local.get 0) (then (i32.const 1)) (else (i32.const 2)))", 4, 1),
+        ("(block $l (br_if $l (local.get 0)) (local.set 1 (i32.const 1))) (local.get 1)", 3, 1),
+        // The arm that only jumps on is no block.
+        ("(block $a (block $b (br_if $b (local.get 0)) (br $a)) (local.set 1 (i32.const 1))) (local.get 1)", 3, 1),
+        ("(block $a (block $b (block $c (br_if $c (local.get 0)) (local.set 1 (i32.const 1))))) (local.get 1)", 3, 1),
+        ("(loop $l (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br_if $l (local.get 0))) (local.get 0)", 3, 1),
+        ("(loop) (local.get 0)", 2, 0),
+        ("(unreachable)", 1, 0),
+        ("(return (local.get 0)) (loop $l (br $l))", 1, 0),
+        ("(loop $l (br $l)) (local.get 0)", 2, 0),
+    ];
+    for (body, blocks, params) in cases {
+        assert_eq!(shape(body), (blocks, params), "{body}");
+    }
+}
+
+#[test]
+fn the_entry_has_no_predecessor_even_if_a_loop_starts_the_function() {
+    let module = import(&i32_function(1, "(loop $l (br_if $l (local.get 0))) (local.get 0)"));
+    let function = module.body(ir::Func::from_u32(0)).expect("defined");
+    assert!(function.predecessors(function.entry()).is_empty());
+    assert_eq!(function.inst(function.terminator(function.entry())).opcode, Opcode::Jump);
+}
+
+#[test]
+fn names_are_unique_and_from_the_name_section_where_there_are_some() {
+    let module = import(
+        "(module (import \"env\" \"puts\" (func $ignored (param i32))) (import \"env\" \"puts\" (func (param i64)))
+            (global $sp (mut i32) (i32.const 0)) (global i32 (i32.const 0))
+            (func $f) (func) (func $\"odd name\") (func (@name \"f\")) (func (@name \"f.1\")) (func (@name \"func3\")))",
+    );
+    let names: Vec<&str> = module.funcs.values().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["env.puts", "env.puts.1", "f", "func3", "odd name", "f.1", "f.1.1", "func3.1"]);
+    let globals: Vec<&str> = module.globals.values().map(|g| g.name.as_str()).collect();
+    assert_eq!(globals, ["sp", "global1"]);
+    for (func, body) in module.defined() {
+        assert_eq!(body.name(), module.funcs[func].name);
+    }
+}
+
+#[test]
+fn binary_modules_are_told_by_their_first_bytes() {
+    assert!(is_wasm(b"\0asm\x01\0\0\0"));
+    assert!(!is_wasm(b"(module)") && !is_wasm(b"\0as") && !is_wasm(b""));
+}
+
+/// A start function and exports of functions are kept; other exports need not be.
+#[test]
+fn exports_and_the_start_function_are_kept() {
+    let module = import("(module (memory (export \"m\") 1) (func $s) (func (export \"a\") (export \"b\")) (start $s))");
+    let exports: Vec<(&str, u32)> = module.exports.iter().map(|e| (e.name.as_str(), e.func.as_u32())).collect();
+    assert_eq!(exports, [("a", 1), ("b", 1)]);
+    assert_eq!(module.start, Some(ir::Func::from_u32(0)));
+}
