@@ -88,7 +88,7 @@ pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
         for _ in 0..rng.below(4) {
             let pick = |rng: &mut Rng| available.get(rng.below(available.len().max(1))).copied();
             let value = match (pick(rng), pick(rng)) {
-                (Some(a), Some(b)) => {
+                (Some(a), Some(b)) if rng.below(4) > 0 => {
                     // Remainders may trap, but not by a constant.
                     let opcode = if rng.below(3) == 0 { Opcode::Urem } else { Opcode::Add };
                     builder.op(opcode, Type::I32, &[a, b])
