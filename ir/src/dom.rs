@@ -1,11 +1,11 @@
 //! The dominator tree: which blocks, instructions and values every path to a place has passed.
 //!
 //! SemiNCA on the dense numbers of [`Cfg`]. Measured against `petgraph::algo::dominators::simple_fast`
-//! (Cooper, Harvey and Kennedy's iteration over hash maps; its input graph already built) on graphs of 1,500 to 50,000 blocks:
-//! 3 to 10 times faster where edges are as in programs or random, 120 times in 5,000 nested loops, 2,400
-//! times in an irreducible ladder of 10,000 blocks (0.2 ms against 0.4 s), where the iteration is
-//! quadratic; the same iteration on dense arrays still took 0.12 s there. Input decides the shape, so the
-//! algorithm is written again here.
+//! (Cooper, Harvey and Kennedy's iteration over hash maps; its input graph already built) on graphs of
+//! 1,500 to 50,000 blocks: 3 to 10 times faster where edges are as in programs or random, 120 times in
+//! 5,000 nested loops, 2,400 times in an irreducible ladder of 10,000 blocks (0.2 ms against 0.4 s), where
+//! the iteration is quadratic; the same iteration on dense arrays still took 0.12 s there. Input decides
+//! the shape, so the algorithm is written again here.
 //!
 //! Unreachable blocks are in no relation: they dominate nothing and nothing dominates them.
 

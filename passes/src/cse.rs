@@ -4,10 +4,11 @@
 //! (of commutative operations in either order). Also removes a parameter that receives on every edge
 //! what another parameter of its block receives.
 //!
-//! *Does not*: look at memory, globals or sizes; find equal values that are computed differently; share
-//! constants between blocks, though operations on equal constants are equal. A constant costs less to make
-//! anew than to hold: shared over a whole function, constants were most of what is live anywhere, and
-//! four in five steps of compensation code.
+//! *Does not*: look at memory, globals or sizes; find equal values that are computed differently; see that
+//! two parameters of a loop are equal because of what it replaces inside the loop (a second run does);
+//! share constants between blocks, though operations on equal constants are equal. A constant costs less
+//! to make anew than to hold: shared over a whole function, constants were most of what is live anywhere,
+//! and four in five steps of compensation code.
 //!
 //! *Needs on entry*: nothing.
 //!
