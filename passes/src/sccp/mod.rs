@@ -10,8 +10,8 @@
 //! *Needs on entry*: nothing.
 //!
 //! *Holds on exit*: no reachable branch has a condition that this analysis knows; no parameter, and no set
-//! of parameters that hand each other on, receives a constant or a single other value; no unreachable
-//! block is left.
+//! of parameters that hand each other on, receives a constant or a single other value (beyond a bound on
+//! the search, `copies::RESTARTS`, some may); no unreachable block is left.
 //!
 //! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`, `delete`,
 //! `remove_block_param`.
@@ -28,7 +28,7 @@
 //! the parameter. Branches are folded first, so each rewrite is right with only those before it.
 //!
 //! *Cost*: the constants are linear: a value moves at most twice, and each move looks at its uses. See
-//! [`copies`] for the parameters.
+//! `copies` for the parameters.
 
 mod copies;
 

@@ -1,7 +1,7 @@
 //! Algebraic simplification of integer operations.
 //!
 //! *Does*: replaces an operation by an operand, a constant or one simpler operation, by the rules in
-//! [`rules`], which hold for all inputs.
+//! `rules`, which hold for all inputs.
 //!
 //! *Does not*: touch floating point; look further than an operation and the definitions of its operands
 //! (further only for which bits of a value may be set).
