@@ -101,6 +101,23 @@ fn loops_around_locals(bytes: usize) -> Vec<u8> {
     })
 }
 
+/// `n` loops that each carry `n` locals around: as many arguments as parameters, and all are needed.
+fn loops_carrying_locals(bytes: usize) -> Vec<u8> {
+    let count = (bytes / 14).min(50_000) as u32;
+    one_function(count, |function| {
+        for _ in 0..count {
+            function.instruction(&LOOP);
+        }
+        for local in 0..count {
+            function.instruction(&Instruction::LocalGet(local)).instruction(&Instruction::I32Eqz);
+            function.instruction(&Instruction::LocalSet(local));
+        }
+        for _ in 0..count {
+            function.instruction(&GET).instruction(&Instruction::BrIf(0)).instruction(&END);
+        }
+    })
+}
+
 /// Locals set in both arms of as many conditionals, all read at the end.
 fn joins_of_locals(bytes: usize) -> Vec<u8> {
     let count = (bytes / 20) as u32;
@@ -295,6 +312,7 @@ fn module_of(what: &str, bytes: usize) -> Vec<u8> {
         "nested dead loops" => nested(bytes, &[LOOP], &[END]),
         "nested conditionals" => nested(bytes, &[GET, IF], &[END]),
         "loops around locals" => loops_around_locals(bytes),
+        "loops carrying locals" => loops_carrying_locals(bytes),
         "joins of locals" => joins_of_locals(bytes),
         "wide branch" => wide_branch(bytes, false),
         "wide branch with result" => wide_branch(bytes, true),
@@ -306,7 +324,7 @@ fn module_of(what: &str, bytes: usize) -> Vec<u8> {
     }
 }
 
-const MODULES: [&str; 36] = [
+const MODULES: [&str; 37] = [
     "unary chain",
     "constants",
     "stack of constants",
@@ -326,6 +344,7 @@ const MODULES: [&str; 36] = [
     "nested dead loops",
     "nested conditionals",
     "loops around locals",
+    "loops carrying locals",
     "joins of locals",
     "wide branch",
     "wide branch with result",
@@ -365,9 +384,22 @@ fn import_memory_is_bounded_by_the_input() {
                 Ok(_) => {}
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::TooLarge, "{what}: {error}");
-                    assert!(size > 10_000, "{what}: refused at {} bytes: {error}", bytes.len());
+                    let quadratic = what == "loops carrying locals";
+                    assert!(quadratic || size > 10_000, "{what}: refused at {} bytes: {error}", bytes.len());
                 }
             }
         }
+    }
+    counts_that_lie_cost_nothing();
+}
+
+/// Counts as high as the validator would make room for, without items.
+fn counts_that_lie_cost_nothing() {
+    for section in (1..=12).filter(|id| *id != 8) {
+        let mut bytes = wasm_encoder::Module::HEADER.to_vec();
+        bytes.extend([section, 3, 0xc0, 0x84, 0x3d]); // a million
+        let (result, peak) = measured(&bytes);
+        assert!(result.is_err(), "section {section}");
+        assert!(peak < 100_000, "section {section}: {peak} bytes");
     }
 }

@@ -172,12 +172,10 @@ fn build(program: &Program, skip: Option<&[usize]>) -> Function {
                     None => Target::new(blocks[t], &[]),
                 };
                 let targets: Vec<Target> = targets.iter().map(|t| target(&mut b, *t)).collect();
-                let selector = b.use_var(vars[*v]);
-                let (op, args): (_, &[Value]) = match targets.len() {
-                    1 => (Opcode::Jump, &[]),
-                    2 => (Opcode::BrIf, &[selector]),
-                    _ => (Opcode::Switch, &[selector]),
-                };
+                // A jump reads nothing, so that empty blocks stay empty.
+                let selector = (targets.len() > 1).then(|| b.use_var(vars[*v]));
+                let op = [Opcode::Jump, Opcode::BrIf, Opcode::Switch][targets.len().min(3) - 1];
+                let args = selector.as_slice();
                 b.insert(InstSpec::terminator(op, args, targets));
             }
         }
