@@ -1,10 +1,9 @@
 //! Immediate dominators of any rooted graph.
 //!
 //! Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (TOPLAS 1979), the
-//! version with path compression. SSA construction asks it twice: of the control-flow graph, and of
-//! the graph in which values flow into block parameters. [`crate::dom`] is simpler and quadratic on
-//! deeply nested input, which a builder fed by untrusted programs cannot afford
-//! (`a_deep_ladder_costs_near_linear_time` takes minutes with it).
+//! version with path compression: its bound holds on every input, and builders are fed by untrusted
+//! programs. SSA construction asks it twice: of the control-flow graph, and of the graph in which
+//! values flow into block parameters, where [`crate::dom`], which works on functions, has no say.
 
 /// "No node": larger than every node.
 pub(super) const NONE: u32 = u32::MAX;

@@ -158,6 +158,27 @@ fn variables_set_once_in_deep_loops_cost_their_uses() {
     assert_eq!(made_params(&function), 0);
 }
 
+/// A chain of conditional exits to one block, which sees every link of the chain as a predecessor.
+#[test]
+fn many_exits_to_one_block_cost_near_linear_time() {
+    let (mut b, vars) = start(1);
+    let exit = b.reserve_block();
+    for n in 0..100_000 {
+        let next = b.create_block();
+        let value = b.use_var(vars[0]);
+        b.br_if(value, Target::new(exit, &[]), Target::new(next, &[]));
+        b.switch_to(next);
+        let value = b.constant(Type::I32, n);
+        b.def_var(vars[0], value);
+    }
+    b.jump(exit, &[]);
+    b.place_block(exit);
+    b.switch_to(exit);
+    return_var(&mut b, vars[0]);
+    let function = b.finish().expect("complete");
+    assert_eq!(made_params(&function), 1);
+}
+
 #[test]
 fn what_needs_variables_times_loops_is_refused_by_the_limit() {
     assert_eq!(nested_loops(1_000, 100_000, 1_000).err(), Some(BuildError::TooLarge));
