@@ -14,10 +14,10 @@ use crate::source::{Here, SourcePoint};
 use ir::{Effects, Function, Inst, Type, Value, ValueDef};
 use smallvec::SmallVec;
 
-/// Nodes of the search visited for one source point before it is given up; shared computations make
-/// trees of exponential size out of graphs of linear size, and a compensation code that long helps
-/// nobody.
-const MAX_VISITS: usize = 4096;
+/// Nodes visited in search of one value before it is given up; it can still be kept. Without a limit, a
+/// value at the end of a long chain of operations makes compensation code as long as the function, and
+/// the search at every point as well.
+const MAX_VISITS: usize = 256;
 
 /// Members of a class looked at for one value. Classes are small but for constants, which are as cheap to
 /// make anew.
@@ -113,14 +113,20 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// The expression for a value, if there is one from what may be read.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> Result<u32, Obstacle> {
-        match self.outcome(here, Node::Wanted(value)) {
+        match self.outcome_of(here, Node::Wanted(value)) {
             Some(expr) => Ok(expr),
             None => Err(self.explain(here, value)),
         }
     }
 
-    /// The outcome for a node. Evaluates it and everything it needs.
-    pub(crate) fn outcome(&mut self, here: &SourcePoint, node: Node) -> Outcome {
+    /// The outcome for a node, searched for on its own.
+    pub(crate) fn outcome_of(&mut self, here: &SourcePoint, node: Node) -> Outcome {
+        self.visits = 0;
+        self.outcome(here, node)
+    }
+
+    /// The outcome for a node. Evaluates it and everything it needs, while visits are left.
+    fn outcome(&mut self, here: &SourcePoint, node: Node) -> Outcome {
         self.stack.push(node);
         while let Some(&top) = self.stack.last() {
             if self.known(top).is_none() {

@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// bound.
 const MAX_NODES: usize = 256;
 
+/// Nodes after which an entry is given up.
+const MAX_SHALLOW_NODES: usize = 4096;
+
 /// A capacity no cut can afford.
 const UNCUTTABLE: u32 = 1 << 20;
 
@@ -64,11 +67,13 @@ impl Graph {
             graph.enter(Node::Wanted(*value));
         }
         let mut at = 0;
-        while at < graph.nodes.len() {
+        while at < graph.nodes.len() && at < MAX_SHALLOW_NODES {
             let part = graph.expand(deriver, here, graph.nodes[at], deep);
             graph.parts.push(part);
             at += 1;
         }
+        // What was not looked at is not derivable.
+        graph.parts.resize_with(graph.nodes.len(), Part::default);
         graph.settle();
         graph
     }
@@ -95,7 +100,7 @@ impl Graph {
                 Way::Same(other) => SmallVec::from_iter([other]),
                 Way::Execute { args, .. } => args,
             };
-            let missing = needs.into_iter().filter(|n| deriver.outcome(here, *n).is_none());
+            let missing = needs.into_iter().filter(|n| deriver.outcome_of(here, *n).is_none());
             let missing: SmallVec<[Node; 3]> = missing.collect();
             part.ways.push(missing.into_iter().map(|n| self.enter(n)).collect());
         }
