@@ -223,3 +223,25 @@ fn what_varies_stays() {
          }",
     );
 }
+
+/// Looking at all the ways in for each of them would take minutes.
+#[test]
+fn many_ways_into_one_block() {
+    let ways = "join(%five), ".repeat(200_000);
+    declines(
+        "sccp",
+        &format!(
+            "func @f(%a: i32) -> i32 {{
+             entry:
+               %five = const.i32 5
+               %six = const.i32 6
+               br_if %a, many, join(%six)
+             many:
+               switch %a, [{}], default join(%five)
+             join(%p: i32):
+               return %p
+             }}",
+            ways.trim_end_matches(", ")
+        ),
+    );
+}
