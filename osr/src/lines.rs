@@ -45,13 +45,19 @@ pub(crate) struct Lines {
     tails: SecondaryMap<Block, Option<LineEnd>>,
     /// The points before each bounding anchor that may be landed at, in the order they are passed.
     landings: SecondaryMap<Inst, Vec<Point>>,
+    /// Where among the landings of its anchor the point before an instruction stands.
+    numbers: SecondaryMap<Inst, u32>,
 }
 
 impl Lines {
     /// Computes the lines of a version. Cost: linear in its instructions.
     pub(crate) fn new(f: &Function, cfg: &Cfg, anchors: &FixedBitSet, facts: &Facts) -> Lines {
-        let mut lines =
-            Lines { next_in_block: SecondaryMap::new(), tails: SecondaryMap::new(), landings: SecondaryMap::new() };
+        let mut lines = Lines {
+            next_in_block: SecondaryMap::new(),
+            tails: SecondaryMap::new(),
+            landings: SecondaryMap::new(),
+            numbers: SecondaryMap::new(),
+        };
         for &block in cfg.rpo() {
             lines.scan_block(f, anchors, block);
         }
@@ -64,6 +70,7 @@ impl Lines {
                 if let Some(end) = lines.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)
                 {
+                    lines.numbers[inst] = lines.landings[end.anchor].len() as u32;
                     lines.landings[end.anchor].push(Point::before(inst));
                 }
             }
@@ -115,6 +122,12 @@ impl Lines {
     /// The points from which control runs straight to this anchor, in order.
     pub(crate) fn landings(&self, anchor: Inst) -> &[Point] {
         &self.landings[anchor]
+    }
+
+    /// The index of a point among the landings before this anchor, if it is one of them. Cost: constant.
+    pub(crate) fn landing_number(&self, anchor: Inst, point: Point) -> Option<usize> {
+        let number = self.numbers[point.inst()] as usize;
+        (self.landings(anchor).get(number) == Some(&point)).then_some(number)
     }
 }
 

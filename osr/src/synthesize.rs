@@ -9,6 +9,7 @@
 use crate::derive::Deriver;
 use crate::entry::{self, Cost};
 use crate::level::Level;
+use crate::lines::Lines;
 use crate::pair::{Demand, Heading, VersionPair};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
@@ -195,7 +196,7 @@ impl<'a, 'v> Search<'a, 'v> {
         self.deriver.restart();
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
-        for target in landings_to_try(q.lines.landings(end.anchor), point) {
+        for target in landings_to_try(&q.lines, end.anchor, point) {
             if let Some(trap) = self.skipped_trap(target) {
                 let why = Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) };
                 obstacle.get_or_insert(why);
@@ -236,16 +237,19 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 }
 
-/// The landing points worth trying, earliest first.
-fn landings_to_try(landings: &[Point], source: Point) -> Vec<Point> {
-    if landings.len() <= MAX_LANDINGS {
+/// The landing points worth trying, earliest first. Cost: their number, however long the gap is.
+fn landings_to_try(lines: &Lines, anchor: Inst, source: Point) -> Vec<Point> {
+    let landings = lines.landings(anchor);
+    let count = landings.len();
+    if count <= MAX_LANDINGS {
         return landings.to_vec();
     }
     let third = MAX_LANDINGS / 3;
-    let own = landings.iter().position(|p| *p == source).unwrap_or(landings.len() / 2);
-    let near = own.saturating_sub(third / 2)..(own + third / 2).min(landings.len());
-    let chosen = |i: usize| i < third || i + third >= landings.len() || near.contains(&i);
-    (0..landings.len()).filter(|i| chosen(*i)).map(|i| landings[i]).collect()
+    let own = lines.landing_number(anchor, source).unwrap_or(count / 2);
+    let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
+    let near_end = (own + third / 2).clamp(near_start, count - third);
+    let chosen = (0..third).chain(near_start..near_end).chain(count - third..count);
+    chosen.map(|i| landings[i]).collect()
 }
 
 /// The first action in the log that has to do with what stands in the way: with the value, its definition
