@@ -1,6 +1,7 @@
 //! Input that is not what it should be: a located error, never a panic.
 
 use osier_wasm::{ErrorKind, ImportError, ImportLimits, Location, import, import_wat};
+use std::io::Write;
 use std::path::Path;
 
 fn refusal(text: &str) -> ImportError {
@@ -199,6 +200,34 @@ fn a_module_cut_off_anywhere_is_refused_or_whole() {
     }
     for (n, (name, bytes)) in kernels[2..].iter().cycle().take(2_000).enumerate() {
         check_located(name, &bytes[..n.wrapping_mul(2_654_435_761) % bytes.len()]);
+    }
+}
+
+/// Every prefix of every kernel, and of larger programs 2,000 each: about eight minutes in a release build, so
+/// only where `OSIER_CUT_EVERYWHERE` names the folder of the programs. The test above samples the same.
+#[test]
+fn the_whole_corpus_cut_off_anywhere_is_refused_or_whole() {
+    let Some(folder) = std::env::var_os("OSIER_CUT_EVERYWHERE") else {
+        writeln!(
+            std::io::stderr(),
+            "SKIPPED: prefixes of the whole corpus; set OSIER_CORPUS to where the programs are"
+        )
+        .expect("standard error is open");
+        return;
+    };
+    let mut modules = kernels();
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let paths = entries.map(|f| f.expect("a readable folder").path());
+    let programs = paths.filter(|f| f.extension().is_some_and(|e| e == "wasm"));
+    modules.extend(programs.map(|f| (f.display().to_string(), std::fs::read(&f).expect("a readable file"))));
+    assert!(modules.len() >= 34, "only {} modules", modules.len());
+    for (name, bytes) in &modules {
+        let every = bytes.len() < 16 * 1024;
+        let cuts = if every { bytes.len() } else { 2_000 };
+        for n in 0..cuts {
+            let at = if every { n } else { n.wrapping_mul(2_654_435_761) % bytes.len() };
+            check_located(name, &bytes[..at]);
+        }
     }
 }
 
