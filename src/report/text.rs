@@ -128,12 +128,12 @@ fn feasible(report: &Report) -> Vec<String> {
             ("    highest", &side.ours.share_largest, |s| s.max),
         ];
         for (label, shares, figure) in ours {
-            table.row(label, levels.iter().map(|level| decimal(shares.get(*level).map(figure))));
+            table.row(label, levels.iter().map(|level| percent(shares.get(*level).map(figure))));
         }
         let theirs: [(&str, Figure<PublishedShare, f64>); 3] =
             [("  thesis *, mean", |p| p.mean), ("    lowest", |p| p.min), ("    highest", |p| p.max)];
         for (label, figure) in theirs {
-            table.row(label, levels.iter().map(|level| decimal(side.theirs.share(*level).map(|p| figure(&p)))));
+            table.row(label, levels.iter().map(|level| percent(side.theirs.share(*level).map(|p| figure(&p)))));
         }
     }
     table.lines()
@@ -202,7 +202,7 @@ fn functions(report: &Report) -> Vec<String> {
         let mut figures = [function.base, function.opt].map(|size| grouped(size.instructions)).to_vec();
         for side in [&function.forward, &function.backward] {
             let steps = side.chi.get(avail).and_then(Spread::mean);
-            figures.extend([decimal(side.share(avail)), decimal(steps)]);
+            figures.extend([percent(side.share(avail)), decimal(steps)]);
         }
         table.row(&format!("  {}", function.name), figures);
     }
@@ -215,10 +215,27 @@ fn footnote() -> Vec<String> {
     wrapped("* ", text.split(' '), WIDTH)
 }
 
+/// A share. Only all reads 100.0 and only none reads 0.0, however many points one point is lost among.
+fn percent(share: Option<f64>) -> String {
+    decimal(share.map(|s| if s > 0.0 && s < 100.0 { s.clamp(0.1, 99.9) } else { s }))
+}
+
 fn decimal(figure: Option<f64>) -> String {
     figure.map_or(NO_FIGURE.to_owned(), |f| format!("{f:.1}"))
 }
 
 fn whole(figure: Option<u64>) -> String {
     figure.map_or(NO_FIGURE.to_owned(), grouped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_all_but_one_is_not_all() {
+        let shares = [0.0, 0.001, 50.04, 99.96, 100.0].map(|s| percent(Some(s)));
+        assert_eq!(shares, ["0.0", "0.1", "50.0", "99.9", "100.0"]);
+        assert_eq!(percent(None), NO_FIGURE);
+    }
 }
