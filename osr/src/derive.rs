@@ -217,7 +217,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Whether a value that is available at the source point may be read there.
     pub(crate) fn may_read(&self, here: &SourcePoint, value: Value) -> bool {
         here.is_live(value)
-            || (self.level >= Level::LiveE && self.p.f.arguments().contains(&value))
+            || (self.level >= Level::LiveE && self.p.is_argument(value))
             || self.kept.get(value.as_u32() as usize).is_some()
     }
 

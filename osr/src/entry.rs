@@ -3,11 +3,12 @@
 use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
 use crate::level::Level;
+use crate::pair::Side;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::mapping::{Assign, Entry, Operand, Step};
 use ir::{Opcode, Point, Type, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use smallvec::SmallVec;
 
 /// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation code.
 pub(crate) type Cost = (usize, usize, usize);
@@ -67,46 +68,50 @@ fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value],
 }
 
 /// What an entry costs at its source point.
-pub(crate) fn cost(entry: &Entry, arguments: &[Value]) -> Cost {
-    let kept_args = entry.kept.iter().filter(|v| arguments.contains(v)).count();
+pub(crate) fn cost(entry: &Entry, p: &Side<'_>) -> Cost {
+    let kept_args = entry.kept.iter().filter(|v| p.is_argument(**v)).count();
     (entry.kept.len() - kept_args, kept_args, entry.size())
 }
 
 fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, target: Point, needed: &[Value], results: &[u32]) -> Entry {
-    let mut emitter = Emitter { deriver, done: BTreeMap::new(), steps: Vec::new(), requires: BTreeSet::new() };
+    let done = vec![None; deriver.exprs.len()];
+    let mut emitter = Emitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
     let assigns =
         needed.iter().zip(results).map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) }).collect();
-    let Emitter { steps, requires, .. } = emitter;
+    let Emitter { steps, mut requires, .. } = emitter;
+    requires.sort_unstable();
+    requires.dedup();
     let kept = requires.iter().copied().filter(|v| !here.is_live(*v)).collect();
-    Entry { target, steps, assigns, requires: requires.into_iter().collect(), kept }
+    Entry { target, steps, assigns, requires, kept }
 }
 
 /// Turns expressions into steps, each once.
 struct Emitter<'a, 'b, 'v> {
     deriver: &'a Deriver<'b, 'v>,
-    done: BTreeMap<u32, Operand>,
+    /// By expression.
+    done: Vec<Option<Operand>>,
     steps: Vec<Step>,
-    requires: BTreeSet<Value>,
+    requires: Vec<Value>,
 }
 
 impl Emitter<'_, '_, '_> {
     fn emit(&mut self, root: u32) -> Operand {
-        let mut stack = vec![root];
+        let mut stack: SmallVec<[u32; 8]> = SmallVec::from_iter([root]);
         while let Some(&expr) = stack.last() {
-            if self.done.contains_key(&expr) {
+            if self.done[expr as usize].is_some() {
                 stack.pop();
                 continue;
             }
             match &self.deriver.exprs[expr as usize] {
                 Expr::Source(value) => {
-                    self.requires.insert(*value);
-                    self.done.insert(expr, Operand::Source(*value));
+                    self.requires.push(*value);
+                    self.done[expr as usize] = Some(Operand::Source(*value));
                 }
                 Expr::Constant { ty, bits } => {
                     let (ty, bits, opcode) = (*ty, *bits, Opcode::Const);
-                    self.push(expr, Step { opcode, ty, operand_ty: ty, bits, args: Default::default() });
+                    self.push(expr, Step { opcode, ty, operand_ty: ty, bits, args: SmallVec::new() });
                 }
-                Expr::Op { args, .. } => match args.iter().find(|a| !self.done.contains_key(a)) {
+                Expr::Op { args, .. } => match args.iter().find(|a| self.done[**a as usize].is_none()) {
                     Some(first) => stack.push(*first),
                     None => {
                         let step = self.step(expr);
@@ -115,11 +120,11 @@ impl Emitter<'_, '_, '_> {
                 },
             }
         }
-        self.done[&root]
+        self.done[root as usize].expect("the loop ends when the root is done")
     }
 
     fn push(&mut self, expr: u32, step: Step) {
-        self.done.insert(expr, Operand::Step(self.steps.len() as u32));
+        self.done[expr as usize] = Some(Operand::Step(self.steps.len() as u32));
         self.steps.push(step);
     }
 
@@ -135,7 +140,7 @@ impl Emitter<'_, '_, '_> {
             ty: data.ty,
             operand_ty,
             bits: data.constant().unwrap_or(0),
-            args: args.iter().map(|a| self.done[a]).collect(),
+            args: args.iter().map(|a| self.done[*a as usize].expect("operands come first")).collect(),
         }
     }
 }

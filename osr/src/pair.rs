@@ -8,7 +8,7 @@ use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
-use ir::{Block, Function, Inst, Point, Value};
+use ir::{Block, Function, Inst, Point, Value, ValueDef};
 use smallvec::SmallVec;
 
 /// The direction of a mapping.
@@ -55,6 +55,11 @@ impl<'v> Side<'v> {
             }
         }
         Side { f, cfg, dom, lines, era, holders }
+    }
+
+    /// Whether a value is an argument of the function.
+    pub(crate) fn is_argument(&self, value: Value) -> bool {
+        matches!(self.f.value_def(value), ValueDef::Param(block, _) if block == self.f.entry())
     }
 
     /// Whether a value is available at a point of this version.

@@ -22,6 +22,14 @@ use std::collections::BTreeMap;
 /// point's own place.
 const MAX_LANDINGS: usize = 24;
 
+/// Landing points tried, times values to be provided at the first of them: with many values to provide,
+/// fewer landing points are tried.
+const MAX_VALUES_TRIED: usize = 1 << 13;
+
+/// Live values of a version, summed over its points, beyond which it gets no mappings: an entry names every
+/// value it provides, so a mapping has the size of this sum.
+const MAX_LIVE_VALUES: usize = 1 << 24;
+
 /// The mapping in one direction, and what has none.
 #[derive(Clone, Debug)]
 pub struct Direction {
@@ -31,7 +39,7 @@ pub struct Direction {
     pub points: usize,
     /// Points in code proved never to run. They have no entry and are not unmapped.
     pub unreachable: usize,
-    /// The reachable points without an entry, in layout order.
+    /// The reachable points without an entry, ascending.
     pub unmapped: Vec<Unmapped>,
 }
 
@@ -47,8 +55,18 @@ pub struct Synthesis {
 /// Makes the mappings between two versions at a level, in both directions. Cost: for each source point, the
 /// landing points of its gap times what is live there.
 pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
-    let plain = [LiveTable::plain(pair, 0), LiveTable::plain(pair, 1)];
     let mut directions = [Search::new(pair, Heading::Forward, level), Search::new(pair, Heading::Backward, level)];
+    if meet(pair, &mut directions).is_none() {
+        directions = [Search::new(pair, Heading::Forward, level), Search::new(pair, Heading::Backward, level)];
+        directions.iter_mut().for_each(Search::give_up);
+    }
+    let [forward, backward] = directions.map(Search::finish);
+    Synthesis { forward, backward }
+}
+
+/// Brings both directions to their common fixpoint; `None` when a version has too many live values.
+fn meet(pair: &VersionPair<'_>, directions: &mut [Search<'_, '_>; 2]) -> Option<()> {
+    let plain = [LiveTable::plain(pair, 0)?, LiveTable::plain(pair, 1)?];
     let mut uses = [ExtraUses::new(), ExtraUses::new()];
     let mut plus = [None, None];
     loop {
@@ -60,15 +78,13 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
         for (side, search) in directions.iter().enumerate() {
             if search.add_kept(&mut uses[side]) {
                 grew = true;
-                plus[side] = Some(LiveTable::new(pair, side, &uses[side]));
+                plus[side] = Some(LiveTable::new(pair, side, &uses[side])?);
             }
         }
         if !grew {
-            break;
+            return Some(());
         }
     }
-    let [forward, backward] = directions.map(Search::finish);
-    Synthesis { forward, backward }
 }
 
 /// Kept values, as uses at source points.
@@ -80,23 +96,28 @@ struct LiveTable {
 }
 
 impl LiveTable {
-    fn plain(pair: &VersionPair<'_>, side: usize) -> LiveTable {
+    fn plain(pair: &VersionPair<'_>, side: usize) -> Option<LiveTable> {
         LiveTable::new(pair, side, &ExtraUses::new())
     }
 
-    fn new(pair: &VersionPair<'_>, side: usize, uses: &ExtraUses) -> LiveTable {
+    /// `None` beyond [`MAX_LIVE_VALUES`].
+    fn new(pair: &VersionPair<'_>, side: usize, uses: &ExtraUses) -> Option<LiveTable> {
         let side = &pair.sides[side];
         let liveness = match pair.demand {
             Demand::Needed => Liveness::of_needed(side.f, &side.cfg, uses),
             Demand::Live => Liveness::with_extra_uses(side.f, &side.cfg, uses),
         };
         let mut at = vec![Box::default(); side.f.inst_bound()];
+        let mut total = 0;
         for &block in side.cfg.rpo() {
             liveness.for_each_point(side.f, block, |point, live| {
-                at[point.inst().as_u32() as usize] = live.as_slice().into();
+                total += live.len();
+                if total <= MAX_LIVE_VALUES {
+                    at[point.inst().as_u32() as usize] = live.as_slice().into();
+                }
             });
         }
-        LiveTable { at }
+        (total <= MAX_LIVE_VALUES).then_some(LiveTable { at })
     }
 
     fn live(&self, point: Point) -> &[Value] {
@@ -149,6 +170,12 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
+    /// No entries at all.
+    fn give_up(&mut self) {
+        let points = self.all_points();
+        self.unmapped = points.into_iter().map(|p| (p, Obstacle::new(Reason::TooLong))).collect();
+    }
+
     fn all_points(&mut self) -> Vec<Point> {
         let f = self.deriver.p.f;
         let mut points = Vec::new();
@@ -196,7 +223,7 @@ impl<'a, 'v> Search<'a, 'v> {
         self.deriver.restart();
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
-        for target in landings_to_try(&q.lines, end.anchor, point) {
+        for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
             if let Some(trap) = self.skipped_trap(target) {
                 let why = Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) };
                 obstacle.get_or_insert(why);
@@ -204,7 +231,7 @@ impl<'a, 'v> Search<'a, 'v> {
             }
             match entry::build(&mut self.deriver, &self.here, target, needed.live(target)) {
                 Ok(entry) => {
-                    let cost = entry::cost(&entry, p.f.arguments());
+                    let cost = entry::cost(&entry, p);
                     if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                         best = Some((cost, entry));
                     }
@@ -237,17 +264,21 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 }
 
-/// The landing points worth trying, earliest first. Cost: their number, however long the gap is.
-fn landings_to_try(lines: &Lines, anchor: Inst, source: Point) -> Vec<Point> {
+/// The landing points worth trying, earliest first: all of a short gap; of a long one, or with many values to
+/// provide, some at its start, at its end and around the source point's own place. Cost: their number,
+/// however long the gap is.
+fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(Point) -> usize) -> Vec<Point> {
     let landings = lines.landings(anchor);
     let count = landings.len();
-    if count <= MAX_LANDINGS {
+    let Some(first) = landings.first() else { return Vec::new() };
+    let most = (MAX_VALUES_TRIED / values(*first).max(1)).clamp(3, MAX_LANDINGS);
+    if count <= most {
         return landings.to_vec();
     }
-    let third = MAX_LANDINGS / 3;
+    let third = most / 3;
     let own = lines.landing_number(anchor, source).unwrap_or(count / 2);
     let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
-    let near_end = (own + third / 2).clamp(near_start, count - third);
+    let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
     let chosen = (0..third).chain(near_start..near_end).chain(count - third..count);
     chosen.map(|i| landings[i]).collect()
 }

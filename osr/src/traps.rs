@@ -71,6 +71,8 @@ impl Traps {
             .iter()
             .filter_map(|w| p.f.defining_inst(*w))
             .filter_map(|at| p.lines.end(p.f, p.f.next_inst(at)?))
+            // Behind a join, control may have come to the anchor without passing the witness.
+            .filter(|end| !end.jumps.iter().any(|j| j.joins))
             .map(|end| end.anchor)
             .collect();
         self.own[block].push(id);
