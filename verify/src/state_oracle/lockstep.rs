@@ -3,11 +3,10 @@
 use super::Oracle;
 use super::plan::{EntryPlan, Place, StepPlan};
 use super::record::{AnchorStop, Effects, Plans, Sampler, Visit, Watcher};
-use super::report::{Blamed, Difference, Direction, Divergence, Stop};
+use super::report::{Difference, Direction, Divergence, Stop};
 use crate::prng::Prng;
 use ir::interp::{Host, Machine, NoObserver, Outcome, Run};
-use ir::text::print_inst;
-use ir::{Func, Function, Inst, Opcode, Point, Type, Value, eval};
+use ir::{Func, Inst, Opcode, Point, Value, eval};
 
 /// Where an advance ended.
 enum Advance {
@@ -368,7 +367,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         if !is_new || oracle.report.divergences.len() >= oracle.options.divergences {
             return;
         }
-        let entry = entry.map(|(key, visit)| blamed(oracle, key, visit));
+        let entry = entry.map(|(key, visit)| oracle.blamed(key, Some(visit)));
         oracle.report.divergences.push(Divergence { input: self.args.to_vec(), entry, difference });
     }
 }
@@ -397,7 +396,8 @@ fn run_steps(steps: &[StepPlan], recorded: &[u64], results: &mut Vec<u64>) -> Re
     Ok(())
 }
 
-/// Collects what the entry provides, and compares it with what the other run recorded at the target.
+/// Collects what the entry provides, and compares it with what the other run recorded at the target: bit by
+/// bit, floats too (`a_nan_of_other_bits_is_found`).
 #[inline]
 fn provide(
     entry: &EntryPlan,
@@ -410,7 +410,7 @@ fn provide(
     for assign in &entry.assigns {
         let found = fetch(assign.from, recorded, results);
         let expected = expected[assign.expected as usize];
-        if found != expected && !(is_nan(assign.ty, found) && is_nan(assign.ty, expected)) {
+        if found != expected {
             return Err(Difference::Value { value: assign.value, expected, found });
         }
         provided.push((assign.value, found));
@@ -423,33 +423,5 @@ fn fetch(place: Place, recorded: &[u64], results: &[u64]) -> u64 {
     match place {
         Place::Recorded(index) => recorded[index as usize],
         Place::Step(index) => results[index as usize],
-    }
-}
-
-fn is_nan(ty: Type, bits: u64) -> bool {
-    match ty {
-        Type::F32 => f32::from_bits(bits as u32).is_nan(),
-        Type::F64 => f64::from_bits(bits).is_nan(),
-        _ => false,
-    }
-}
-
-/// Names an entry for people.
-fn blamed(oracle: &Oracle<'_>, (func, side, index): Key, visit: u64) -> Blamed {
-    let pair = oracle.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
-    let (versions, mappings) = ([pair.before, pair.after], [pair.forward, pair.backward]);
-    let (point, entry) = mappings[side].entries().nth(index as usize).expect("plans follow the mapping");
-    let text = |version: &Function, point: Point| match version.has_inst(point.inst()) {
-        true => print_inst(oracle.module, version, point.inst()),
-        false => String::new(),
-    };
-    Blamed {
-        function: pair.before.name().to_owned(),
-        direction: Direction::from_side(side),
-        point,
-        point_text: text(versions[side], point),
-        target: entry.target,
-        target_text: text(versions[1 - side], entry.target),
-        visit,
     }
 }

@@ -11,6 +11,9 @@
 //! the other run recorded at the target point. This is the claim of an entry word for word, and so it
 //! sees wrong values that no later computation happens to use.
 //!
+//! What an entry does not provide shows in no such comparison. So each entry is also checked without a
+//! run, once, when the oracle is made: it has to provide what is live where it lands, by the [`Demand`].
+//!
 //! A trap may have moved up: then one run ends while the other still has anchors before it. That one goes
 //! on alone and must end in the same trap; an entry that starts on the way has no state to land in.
 //!
@@ -25,6 +28,7 @@
 
 mod lockstep;
 mod plan;
+mod provided;
 mod record;
 mod report;
 
@@ -34,7 +38,8 @@ use crate::prng::Prng;
 use fixedbitset::FixedBitSet;
 use ir::interp::{Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId};
 use ir::mapping::{Mapping, VersionKey};
-use ir::{Func, Function, Inst, Module};
+use ir::text::print_inst;
+use ir::{Func, Function, Inst, Module, Point};
 use record::{Gate, Plans, Recording, Sampler};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -70,11 +75,24 @@ pub enum Policy {
     },
 }
 
+/// What an entry has to provide where it lands. The uses that entries of the other direction make of what
+/// they require count in either case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Demand {
+    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]).
+    #[default]
+    Needed,
+    /// Everything live, operands of dead code included.
+    Live,
+}
+
 /// How much the oracle does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OracleOptions {
     /// Which visits are compared.
     pub policy: Policy,
+    /// What entries have to provide.
+    pub demand: Demand,
     /// What each machine may use; fuel is for one run of one machine.
     pub limits: Limits,
     /// The most transitions, over all runs, that are compared.
@@ -89,10 +107,11 @@ pub struct OracleOptions {
 }
 
 impl Default for OracleOptions {
-    /// Every visit, 10^7 instructions a run, 4 goings-on a run and direction, 16 divergences.
+    /// Every visit, what is needed, 10^7 instructions a run, 4 goings-on a run and direction, 16 divergences.
     fn default() -> OracleOptions {
         OracleOptions {
             policy: Policy::Every,
+            demand: Demand::Needed,
             limits: Limits { fuel: 10_000_000, ..Limits::default() },
             transitions: u64::MAX,
             going_on: 4,
@@ -182,8 +201,9 @@ pub struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    /// An oracle for a verified module and verified versions. Cost: near linear in module, versions and
-    /// mappings.
+    /// An oracle for a verified module and verified versions. What entries fail to provide is in the report
+    /// from the start. Cost: near linear in module, versions and mappings, and in what is live at the points
+    /// of the blocks that entries land in.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -196,9 +216,13 @@ impl<'a> Oracle<'a> {
         options: OracleOptions,
     ) -> Result<Oracle<'a>, SetupError> {
         let mut plans: Vec<Option<[plan::SidePlan; 2]>> = module.funcs.keys().map(|_| None).collect();
+        let mut missing = Vec::new();
         for pair in pairs {
             check_pair(pair)?;
-            let plan = plan::plan_pair([pair.before, pair.after], pair.anchors, [pair.forward, pair.backward]);
+            let analyses = [pair.before, pair.after].map(plan::Analyses::new);
+            let mappings = [pair.forward, pair.backward];
+            let plan = plan::plan_pair(&analyses, pair.anchors, mappings);
+            missing.push((pair.func, provided::find_missing(&analyses, mappings, options.demand)));
             if plans[pair.func.as_u32() as usize].replace(plan).is_some() {
                 return Err(SetupError::TwoPairs { function: pair.before.name().to_owned() });
             }
@@ -208,7 +232,7 @@ impl<'a> Oracle<'a> {
         let (after, _) = instantiate(module, &program, pairs, &plans, &options, 1)?;
         let prng = Prng::new(options.seed);
         let recordings = [0, 1].map(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
-        Ok(Oracle {
+        let mut oracle = Oracle {
             module,
             pairs: pairs.to_vec(),
             options,
@@ -220,7 +244,9 @@ impl<'a> Oracle<'a> {
             plans: plans.into_boxed_slice(),
             blamed: BTreeSet::new(),
             report: Report::default(),
-        })
+        };
+        missing.iter().for_each(|(func, missing)| oracle.blame_missing(*func, missing));
+        Ok(oracle)
     }
 
     /// Runs the start function of the module, if it has one, and then a function, in both versions, and
@@ -232,6 +258,41 @@ impl<'a> Oracle<'a> {
     /// When the function is imported or takes another number of arguments.
     pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
         lockstep::run(self, func, args, host);
+    }
+
+    /// Counts what entries fail to provide, and keeps the first of each. What a run shows of the same entry is
+    /// kept too: it may be another mistake.
+    fn blame_missing(&mut self, func: Func, missing: &[provided::Missing]) {
+        self.report.divergence_count += missing.len() as u64;
+        let mut last = None;
+        for m in missing {
+            let key = (func, m.side, m.entry);
+            if last.replace(key) != Some(key) && self.report.divergences.len() < self.options.divergences {
+                let entry = Some(self.blamed(key, None));
+                let difference = Difference::NotProvided { value: m.value };
+                self.report.divergences.push(Divergence { input: Vec::new(), entry, difference });
+            }
+        }
+    }
+
+    /// Names an entry for people.
+    fn blamed(&self, (func, side, index): (Func, usize, u32), visit: Option<u64>) -> Blamed {
+        let pair = self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
+        let (versions, mappings) = ([pair.before, pair.after], [pair.forward, pair.backward]);
+        let (point, entry) = mappings[side].entries().nth(index as usize).expect("plans follow the mapping");
+        let text = |version: &Function, point: Point| match version.has_inst(point.inst()) {
+            true => print_inst(self.module, version, point.inst()),
+            false => String::new(),
+        };
+        Blamed {
+            function: pair.before.name().to_owned(),
+            direction: Direction::from_side(side),
+            point,
+            point_text: text(versions[side], point),
+            target: entry.target,
+            target_text: text(versions[1 - side], entry.target),
+            visit,
+        }
     }
 
     /// What was done and found so far.

@@ -70,7 +70,6 @@ pub(super) enum Place {
 #[derive(Debug)]
 pub(super) struct AssignPlan {
     pub(super) value: Value,
-    pub(super) ty: Type,
     pub(super) from: Place,
     /// An index of the record of the target point.
     pub(super) expected: u32,
@@ -95,8 +94,12 @@ type Wanted = BTreeMap<Inst, BTreeSet<Value>>;
 /// The plans of both versions of a pair.
 ///
 /// Cost: near linear in the versions and mappings.
-pub(super) fn plan_pair(versions: [&Function; 2], anchors: &BTreeSet<Inst>, mappings: [&Mapping; 2]) -> [SidePlan; 2] {
-    let analyses = versions.map(Analyses::new);
+pub(super) fn plan_pair(
+    analyses: &[Analyses<'_>; 2],
+    anchors: &BTreeSet<Inst>,
+    mappings: [&Mapping; 2],
+) -> [SidePlan; 2] {
+    let versions = [analyses[0].function, analyses[1].function];
     let faults = [0, 1].map(|side| find_faults(mappings[side], &analyses[side], &analyses[1 - side]));
     let wanted = [0, 1].map(|side| wanted_at(side, &mappings, &faults));
     let points = [0, 1].map(|side| plan_points(&wanted[side], anchors, mappings[side]));
@@ -106,7 +109,6 @@ pub(super) fn plan_pair(versions: [&Function; 2], anchors: &BTreeSet<Inst>, mapp
             source: (&by_inst[side], &points[side]),
             target: (&by_inst[1 - side], &points[1 - side]),
             analyses: &analyses[side],
-            target_version: versions[1 - side],
         };
         let with_faults = mappings[side].entries().zip(&faults[side]);
         with_faults.map(|((point, entry), fault)| resolver.entry(point, entry, fault)).collect()
@@ -115,19 +117,22 @@ pub(super) fn plan_pair(versions: [&Function; 2], anchors: &BTreeSet<Inst>, mapp
     [SidePlan { by_inst: i0, points: p0, entries: e0 }, SidePlan { by_inst: i1, points: p1, entries: e1 }]
 }
 
-struct Analyses<'a> {
-    function: &'a Function,
+/// What is asked about a version.
+pub(super) struct Analyses<'a> {
+    pub(super) function: &'a Function,
+    pub(super) cfg: Cfg,
     dom: DomTree,
     loops: LoopForest,
 }
 
 impl<'a> Analyses<'a> {
-    fn new(function: &'a Function) -> Analyses<'a> {
+    pub(super) fn new(function: &'a Function) -> Analyses<'a> {
         let cfg = Cfg::new(function);
-        Analyses { function, dom: DomTree::new(function, &cfg), loops: LoopForest::new(function, &cfg) }
+        Analyses { function, dom: DomTree::new(function, &cfg), loops: LoopForest::new(function, &cfg), cfg }
     }
 
-    fn has(&self, value: Value, point: Point) -> bool {
+    /// Whether a value is available at a point; false when the version lacks either.
+    pub(super) fn has(&self, value: Value, point: Point) -> bool {
         self.dom.available_at(self.function, value, point)
     }
 }
@@ -248,7 +253,6 @@ struct Resolver<'a> {
     source: (&'a [u32], &'a [PointPlan]),
     target: (&'a [u32], &'a [PointPlan]),
     analyses: &'a Analyses<'a>,
-    target_version: &'a Function,
 }
 
 impl Resolver<'_> {
@@ -292,7 +296,6 @@ impl Resolver<'_> {
     fn assigns(&self, source: u32, target: u32, entry: &Entry) -> Vec<AssignPlan> {
         let resolve = |assign: &ir::mapping::Assign| AssignPlan {
             value: assign.value,
-            ty: self.target_version.value_type(assign.value),
             from: self.place(source, assign.from),
             expected: position(&self.target.1[target as usize], assign.value),
         };

@@ -157,6 +157,11 @@ pub enum Difference {
     FinalMemory,
     /// The entry is wrong whatever the run.
     Entry(Fault),
+    /// The entry does not provide a value that is live where it lands. Found without a run.
+    NotProvided {
+        /// The value.
+        value: Value,
+    },
     /// The other version did not reach the target point in this gap.
     NoPartner,
     /// A point was visited twice between two anchors, so that no visit is the one to compare.
@@ -201,6 +206,9 @@ impl fmt::Display for Difference {
             Difference::LockstepEffects => f.write_str("the effects of the two versions so far differ"),
             Difference::FinalMemory => f.write_str("the two versions leave different memory or globals behind"),
             Difference::Entry(fault) => write!(f, "{fault}"),
+            Difference::NotProvided { value } => {
+                write!(f, "{value} is live at the target point and not provided")
+            }
             Difference::NoPartner => {
                 f.write_str("the target version did not visit the target between the same anchors")
             }
@@ -234,14 +242,14 @@ pub struct Blamed {
     pub target: Point,
     /// The instruction there, as text; empty when the version lacks it.
     pub target_text: String,
-    /// Which visit of the source point on this input, the first being 1.
-    pub visit: u64,
+    /// Which visit of the source point on this input, the first being 1; `None` when it took no run.
+    pub visit: Option<u64>,
 }
 
 /// Something that is not as the claim of an entry says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The arguments of the run, as bits.
+    /// The arguments of the run, as bits; empty when it took no run.
     pub input: Vec<u64>,
     /// The entry; `None` when the versions themselves differ.
     pub entry: Option<Blamed>,
@@ -253,11 +261,18 @@ impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(entry) = &self.entry {
             let Blamed { function, direction, point, point_text, target, target_text, visit } = entry;
-            writeln!(f, "@{function}, {direction}, visit {visit}:")?;
+            match visit {
+                Some(visit) => writeln!(f, "@{function}, {direction}, visit {visit}:")?,
+                None => writeln!(f, "@{function}, {direction}, without a run:")?,
+            }
             writeln!(f, "  from {}  {point_text}", point.inst())?;
             writeln!(f, "  to   {}  {target_text}", target.inst())?;
         }
-        write!(f, "  {}\n  on input (", self.difference)?;
+        write!(f, "  {}", self.difference)?;
+        if self.entry.as_ref().is_some_and(|e| e.visit.is_none()) {
+            return Ok(());
+        }
+        f.write_str("\n  on input (")?;
         for (index, bits) in self.input.iter().enumerate() {
             write!(f, "{}{bits:#x}", if index == 0 { "" } else { ", " })?;
         }
@@ -280,9 +295,9 @@ pub struct Report {
     pub forward: Counts,
     /// Transitions from the version after.
     pub backward: Counts,
-    /// Divergences found, those not kept included.
+    /// Divergences found, those not kept included: in runs one a visit, without a run one a value.
     pub divergence_count: u64,
-    /// The first divergence of each entry, up to the limit asked for.
+    /// The first divergence of each entry, without a run and in runs, up to the limit asked for.
     pub divergences: Vec<Divergence>,
 }
 

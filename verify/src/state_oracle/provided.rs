@@ -1,0 +1,79 @@
+//! Whether entries provide enough, found without a run.
+//!
+//! A value that the target version goes on to read and no entry provides is poison there. A run notices
+//! only when it goes on after the transition, on an input on which the value matters; so every entry is
+//! checked once, when the oracle is made. What has to be provided is *live+*: what is live at the target
+//! point when each entry that leaves the target version uses, at its source point, the values it
+//! requires. Without the latter, no second transition could follow the first.
+
+use super::Demand;
+use super::plan::Analyses;
+use ir::liveness::Liveness;
+use ir::mapping::{Entry, Mapping};
+use ir::{Block, Inst, Value};
+use std::collections::BTreeMap;
+
+/// A value that is live+ where an entry lands and that the entry does not provide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Missing {
+    /// The source of the entry: 0 is the version before.
+    pub(super) side: usize,
+    /// The place of the entry in its mapping.
+    pub(super) entry: u32,
+    pub(super) value: Value,
+}
+
+/// All that entries fail to provide, by side, entry and value. Entries that land at no point of their target
+/// version are left out: that is a fault of its own.
+///
+/// Cost: near linear in versions and mappings, and in what is live at the points of the blocks landed in.
+pub(super) fn find_missing(analyses: &[Analyses<'_>; 2], mappings: [&Mapping; 2], demand: Demand) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    for side in [0, 1] {
+        let target = &analyses[1 - side];
+        let uses = required(mappings[1 - side], target);
+        let liveness = match demand {
+            Demand::Needed => Liveness::of_needed(target.function, &target.cfg, &uses),
+            Demand::Live => Liveness::with_extra_uses(target.function, &target.cfg, &uses),
+        };
+        let before = missing.len();
+        for (block, landing) in landings(mappings[side], target) {
+            liveness.for_each_point(target.function, block, |point, live| {
+                for (index, entry) in landing.get(&point.inst()).into_iter().flatten() {
+                    let lacking = live.iter().filter(|v| !entry.provides_value(*v));
+                    missing.extend(lacking.map(|value| Missing { side, entry: *index, value }));
+                }
+            });
+        }
+        missing[before..].sort_by_key(|m| (m.entry, m.value));
+    }
+    missing
+}
+
+/// What the entries of a mapping require, as uses at their source points. All of it, not only what they
+/// declare as kept: what is live in any case adds nothing. What is not available there is a fault of the
+/// entry, and no entry could provide it.
+fn required(mapping: &Mapping, source: &Analyses<'_>) -> BTreeMap<Inst, Vec<Value>> {
+    let points = mapping.entries().filter(|(point, _)| source.function.has_inst(point.inst()));
+    let uses = points.map(|(point, entry)| {
+        let values = entry.requires.iter().copied().filter(|v| source.has(*v, point));
+        (point.inst(), values.collect())
+    });
+    uses.collect()
+}
+
+/// The entries that land at an instruction, each with its place in the mapping.
+type Landing<'m> = BTreeMap<Inst, Vec<(u32, &'m Entry)>>;
+
+/// The entries of a mapping by the block and the instruction they land at.
+fn landings<'m>(mapping: &'m Mapping, target: &Analyses<'_>) -> BTreeMap<Block, Landing<'m>> {
+    let mut landings: BTreeMap<Block, Landing<'m>> = BTreeMap::new();
+    for (index, (_, entry)) in (0..).zip(mapping.entries()) {
+        let inst = entry.target.inst();
+        if target.function.has_inst(inst) {
+            let block = landings.entry(target.function.inst_block(inst)).or_default();
+            block.entry(inst).or_default().push((index, entry));
+        }
+    }
+    landings
+}
