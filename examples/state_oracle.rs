@@ -46,7 +46,7 @@ struct Args {
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
     pipeline: Vec<Pipeline>,
     /// Of WebAssembly programs: this many visits of each point are compared in any case
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     first: u32,
     /// Of WebAssembly programs: of the gaps between anchors beyond that, one in this many is compared
     #[arg(long, value_name = "N", default_value_t = 1000)]
