@@ -4,6 +4,7 @@
 //! it too) and changed by the editor alone ([`crate::edit`]): every field is private and nothing here
 //! hands out a `&mut`. Reading is by accessors; iteration is in layout order, never in hash order.
 
+use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
 use crate::family::Family;
 use crate::inst::{Edge, InstData, Target};
@@ -25,7 +26,7 @@ pub(crate) struct ValueData {
     pub(crate) ty: Type,
     pub(crate) def: ValueDef,
     /// The instructions that use the value, once for every operand that is it, in no meaningful order.
-    pub(crate) users: Vec<Inst>,
+    pub(crate) users: Bag<Inst>,
 }
 
 /// An instruction and its place in the list of its block.
@@ -45,7 +46,7 @@ pub(crate) struct BlockData {
     pub(crate) first: Option<Inst>,
     pub(crate) last: Option<Inst>,
     /// The edges that lead here.
-    pub(crate) preds: Vec<Edge>,
+    pub(crate) preds: Bag<Edge>,
 }
 
 /// One version of a function. See the module documentation.
@@ -254,7 +255,7 @@ impl Function {
     /// # Panics
     /// When this version does not have the block.
     pub fn predecessors(&self, block: Block) -> &[Edge] {
-        &self.block(block).preds
+        self.block(block).preds.as_slice()
     }
 
     /// The targets of a block's terminator.
@@ -324,7 +325,7 @@ impl Function {
     /// # Panics
     /// When this version does not have the value.
     pub fn users(&self, value: Value) -> &[Inst] {
-        &self.value(value).users
+        self.value(value).users.as_slice()
     }
 
     /// The name of a value in the text form, if it was given one.

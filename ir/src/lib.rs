@@ -4,6 +4,7 @@
 //! (the only way to change a function, and the log of what changed) and [`mapping`] (what a
 //! transition between two versions is).
 
+mod bag;
 pub mod builder;
 pub mod cfg;
 pub mod dom;

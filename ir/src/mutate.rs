@@ -4,6 +4,7 @@
 //! blocks, the users of values, the predecessor edges of blocks. None checks legality; the editor does
 //! before it calls.
 
+use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
 use crate::inst::{Edge, InstData, Target};
@@ -28,13 +29,13 @@ impl Function {
 
     /// Adds a block that has no place in the layout yet. For the builder.
     pub(crate) fn reserve_block(&mut self, block: Block) {
-        let data = BlockData { params: Vec::new(), first: None, last: None, preds: Vec::new() };
+        let data = BlockData { params: Vec::new(), first: None, last: None, preds: Bag::default() };
         self.blocks.insert(block, data);
     }
 
     /// Adds a value that stands for one not known yet. For the builder, which replaces it in the end.
     pub(crate) fn add_open_read(&mut self, block: Block, value: Value, ty: Type) {
-        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, u32::MAX), users: Vec::new() });
+        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, u32::MAX), users: Bag::default() });
     }
 
     /// Puts a new block before another in layout order.
@@ -49,7 +50,7 @@ impl Function {
         let params = &mut self.block_mut(block).params;
         let index = params.len() as u32;
         params.push(value);
-        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, index), users: Vec::new() });
+        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, index), users: Bag::default() });
     }
 
     /// Removes an unused parameter, without touching the arguments of the edges that lead here.
@@ -74,7 +75,7 @@ impl Function {
         }
         for (index, (value, ty)) in data.results.iter().zip(result_types).enumerate() {
             let def = ValueDef::Result(inst, index as u32);
-            self.values.insert(*value, ValueData { ty: *ty, def, users: Vec::new() });
+            self.values.insert(*value, ValueData { ty: *ty, def, users: Bag::default() });
         }
         let block = self.place_block(place);
         self.insts.insert(inst, InstNode { data, block, prev: None, next: None, order: 0 });
@@ -114,9 +115,11 @@ impl Function {
     /// Makes every operand that is `before` be `after`.
     pub(crate) fn replace_uses(&mut self, before: Value, after: Value) {
         let users = std::mem::take(&mut self.value_mut(before).users);
-        for &inst in &users {
-            // An instruction that uses the value twice comes up twice; the second time there is
-            // nothing left to replace.
+        // A switch may use one value 10^5 times: once is enough to replace it everywhere.
+        let mut insts = users.as_slice().to_vec();
+        insts.sort_unstable();
+        insts.dedup();
+        for inst in insts {
             let data = self.inst_mut(inst);
             for operand in data.args.iter_mut().chain(data.targets.iter_mut().flat_map(|t| t.args.iter_mut())) {
                 if *operand == before {
@@ -180,14 +183,18 @@ impl Function {
             self.unlink(inst);
             self.link(inst, Place::End(to));
         }
-        self.drop_empty_block(from);
+        self.drop_empty_blocks(&[from]);
     }
 
-    /// Drops a block that has no instructions left and no edge that leads to it.
-    pub(crate) fn drop_empty_block(&mut self, block: Block) {
-        self.blocks.remove(block);
-        self.block_names.remove(&block);
-        self.layout.retain(|b| *b != block);
+    /// Drops blocks that have no instructions left and no edge that leads to them. Cost: linear in the
+    /// blocks of the function, however many are dropped.
+    pub(crate) fn drop_empty_blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            self.blocks.remove(*block);
+            self.block_names.remove(block);
+        }
+        let kept = &self.blocks;
+        self.layout.retain(|b| kept.get(*b).is_some());
     }
 
     pub(crate) fn block_mut(&mut self, block: Block) -> &mut BlockData {
@@ -211,17 +218,14 @@ impl Function {
     }
 
     fn remove_user(&mut self, value: Value, inst: Inst) {
-        // Scanned from the end: dead code is removed last user first.
         if let Some(data) = self.values.get_mut(value) {
-            let at = data.users.iter().rposition(|u| *u == inst).expect("users are exact");
-            data.users.swap_remove(at);
+            assert!(data.users.remove(inst), "{value} does not list its user {inst}");
         }
     }
 
     fn remove_pred(&mut self, block: Block, edge: Edge) {
         if let Some(data) = self.blocks.get_mut(block) {
-            let at = data.preds.iter().position(|e| *e == edge).expect("predecessors are exact");
-            data.preds.remove(at);
+            assert!(data.preds.remove(edge), "{block} does not list its edge {edge:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::place::{Placement, Source};
 use super::prune::Pruned;
+use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
 use crate::family::Family;
 use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
@@ -183,10 +184,10 @@ impl Rebuild<'_> {
         let made = self.made[block].iter().map(|p| *p as usize);
         for (value, ty) in types.chain(made.map(|p| (self.made_value[p], self.placement.params[p].ty))) {
             let def = ValueDef::Param(id, params.len() as u32);
-            self.values[value.index()] = Some(ValueData { ty, def, users: Vec::new() });
+            self.values[value.index()] = Some(ValueData { ty, def, users: Bag::default() });
             params.push(value);
         }
-        self.blocks.push(Some(BlockData { params, first: None, last: None, preds: Vec::new() }));
+        self.blocks.push(Some(BlockData { params, first: None, last: None, preds: Bag::default() }));
         let zeros = self.zeros.range((block, Type::ALL[0])..).take_while(|((b, _), _)| *b == block);
         let zeros: Vec<(Type, Value)> = zeros.map(|((_, ty), value)| (*ty, *value)).collect();
         for (ty, value) in zeros {
@@ -239,7 +240,7 @@ impl Rebuild<'_> {
         let (id, inst) = (self.new_block[block], Inst::new(self.insts.len()));
         for (index, (value, ty)) in data.results.iter().zip(types).enumerate() {
             let def = ValueDef::Result(inst, index as u32);
-            self.values[value.index()] = Some(ValueData { ty: *ty, def, users: Vec::new() });
+            self.values[value.index()] = Some(ValueData { ty: *ty, def, users: Bag::default() });
         }
         let block = self.blocks[id.index()].as_mut().expect("the block is started");
         let prev = block.last.replace(inst);
@@ -268,10 +269,10 @@ impl Rebuild<'_> {
             })
         });
         for (data, users) in self.values.iter_mut().zip(users) {
-            data.as_mut().expect("every value is defined").users = users;
+            data.as_mut().expect("every value is defined").users = users.into();
         }
         for (data, preds) in self.blocks.iter_mut().zip(edges) {
-            data.as_mut().expect("every block is filled").preds = preds;
+            data.as_mut().expect("every block is filled").preds = preds.into();
         }
         let names = self.function.value_names.iter().filter(|(v, _)| self.placement.reads[**v].is_none());
         let value_names = names.map(|(v, name)| (self.value[*v], name.clone())).collect();

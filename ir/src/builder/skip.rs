@@ -61,9 +61,9 @@ fn resolve(onward: &mut Onward, block: Block) {
 fn redirect(function: &mut Function, skipped: &[Block], onward: &Onward) {
     let ends: BTreeSet<Block> = skipped.iter().filter_map(|b| onward[*b].expand()).collect();
     for end in ends {
-        let mut preds = std::mem::take(&mut function.block_mut(end).preds);
+        let mut preds = function.predecessors(end).to_vec();
         preds.retain(|edge| onward[function.inst_block(edge.inst)].is_none());
-        function.block_mut(end).preds = preds;
+        function.block_mut(end).preds = preds.into();
     }
     for block in skipped {
         let end = onward[*block].expect("a skipped block leads on");

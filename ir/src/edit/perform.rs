@@ -262,8 +262,8 @@ fn drop_region(f: &mut Function, blocks: &[Block]) {
         for index in (0..f.block_params(block).len()).rev() {
             f.remove_param(block, index);
         }
-        f.drop_empty_block(block);
     }
+    f.drop_empty_blocks(blocks);
 }
 
 fn add_block_param(f: &mut Function, block: Block, param: Value, ty: Type, args: &[(Edge, Value)]) -> Check {

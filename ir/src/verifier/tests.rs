@@ -176,7 +176,7 @@ fn structure_cases() -> Vec<Case> {
         }),
         changed(&[Rule::CfgArgs1], 4, |i| i.targets[0].args.clear()),
         changed(&[Rule::CfgArgs2], 4, |i| i.targets[0].args[0] = value(1)),
-        broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds.clear()),
+        broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds = Default::default()),
         broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds.push(Edge { inst: inst(2), index: 0 })),
         changed(&[Rule::CfgEntry1], 4, |i| i.targets[0] = Target::new(block(ENTRY), &[value(0), value(1)])),
         broken(&[Rule::ModSig2, Rule::CfgEntry2], |f| f.signature.params[1] = Type::F64),
@@ -194,7 +194,7 @@ fn value_cases() -> Vec<Case> {
         broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| f.value_mut(value(5)).def = ValueDef::Result(inst(0), 0)),
         broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| f.inst_mut(inst(6)).results[0] = value(7)),
         broken(&[Rule::SsaOne2], |f| {
-            let data = ValueData { ty: Type::I32, def: ValueDef::Result(inst(0), 1), users: Vec::new() };
+            let data = ValueData { ty: Type::I32, def: ValueDef::Result(inst(0), 1), users: Default::default() };
             f.values.insert(value(60), data);
         }),
         broken(&[Rule::SsaDef1, Rule::UseList1], |f| f.inst_mut(inst(9)).args[0] = value(70)),
@@ -202,7 +202,7 @@ fn value_cases() -> Vec<Case> {
         changed(&[Rule::SsaDom1], 1, |i| i.args[0] = value(5)),
         changed(&[Rule::SsaDom1], 2, |i| i.targets[0].args[0] = value(2)),
         broken(&[Rule::SsaDom1], |f| f.move_inst(inst(0), inst(2))),
-        broken(&[Rule::UseList1], |f| f.value_mut(value(5)).users.clear()),
+        broken(&[Rule::UseList1], |f| f.value_mut(value(5)).users = Default::default()),
         broken(&[Rule::UseList1], |f| f.value_mut(value(5)).users.push(inst(9))),
     ]
 }

@@ -1,0 +1,149 @@
+//! A list without a meaningful order that loses its items cheaply, whichever goes next.
+
+use std::collections::BTreeSet;
+
+/// Items this near the end are found by looking; most lists are never longer.
+const NEAR: usize = 32;
+
+/// Items that may occur more than once, in an order that follows from the insertions and removals alone.
+///
+/// Insertion and removal cost at most the logarithm of the length, amortized, whatever the order: a pass
+/// that replaces the users of a value front to back takes them from the far end of the list.
+#[derive(Debug)]
+pub(crate) struct Bag<T> {
+    items: Vec<T>,
+    /// Each item with each of its places. Made when an item is first looked for far from the end, so the
+    /// many short lists do without.
+    #[expect(clippy::box_collection, reason = "one word for the many lists without an index, not four")]
+    places: Option<Box<BTreeSet<(T, u32)>>>,
+}
+
+impl<T: Copy + Ord> Bag<T> {
+    pub(crate) fn as_slice(&self) -> &[T] {
+        &self.items
+    }
+
+    pub(crate) fn push(&mut self, item: T) {
+        if let Some(places) = &mut self.places {
+            places.insert((item, self.items.len() as u32));
+        }
+        self.items.push(item);
+    }
+
+    /// Removes the last occurrence of an item, whose place the last item takes. Whether there was one.
+    pub(crate) fn remove(&mut self, item: T) -> bool {
+        let Some(at) = self.last_place(item) else { return false };
+        self.items.swap_remove(at);
+        let last = self.items.len();
+        if last <= NEAR {
+            self.places = None;
+        } else if let Some(places) = &mut self.places {
+            places.remove(&(item, at as u32));
+            if let Some(moved) = self.items.get(at) {
+                places.remove(&(*moved, last as u32));
+                places.insert((*moved, at as u32));
+            }
+        }
+        true
+    }
+
+    /// The same with and without the index, so that a replay, which starts without, ends with equal lists.
+    /// The test `the_index_changes_nothing` breaks otherwise.
+    fn last_place(&mut self, item: T) -> Option<usize> {
+        let far = self.items.len().saturating_sub(NEAR);
+        let near = self.items[far..].iter().rposition(|i| *i == item);
+        if near.is_some() || far == 0 {
+            return near.map(|at| far + at);
+        }
+        let items = &self.items;
+        let places = self
+            .places
+            .get_or_insert_with(|| Box::new(items.iter().enumerate().map(|(n, i)| (*i, n as u32)).collect()));
+        places.range((item, 0)..=(item, u32::MAX)).next_back().map(|(_, at)| *at as usize)
+    }
+}
+
+impl<T> Default for Bag<T> {
+    fn default() -> Self {
+        Bag { items: Vec::new(), places: None }
+    }
+}
+
+/// Without the index, which the copy makes anew if it needs one.
+impl<T: Clone> Clone for Bag<T> {
+    fn clone(&self) -> Self {
+        Bag { items: self.items.clone(), places: None }
+    }
+}
+
+impl<T> From<Vec<T>> for Bag<T> {
+    fn from(items: Vec<T>) -> Self {
+        Bag { items, places: None }
+    }
+}
+
+impl<T: Copy + Ord> Extend<T> for Bag<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        items.into_iter().for_each(|item| self.push(item));
+    }
+}
+
+impl<T> IntoIterator for Bag<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the list is by definition.
+    fn removed(items: &mut Vec<u32>, item: u32) -> bool {
+        let at = items.iter().rposition(|i| *i == item);
+        at.map(|at| items.swap_remove(at)).is_some()
+    }
+
+    #[test]
+    fn the_index_changes_nothing() {
+        let mut state = 1u32;
+        let mut draw = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        let (mut bag, mut plain) = (Bag::default(), Vec::new());
+        let (mut indexed, mut missed) = (0, 0);
+        for step in 0..40_000 {
+            // Grows and shrinks again and again, with items that are there several times or not at all.
+            let item = draw(150);
+            if draw(100) < if step / 500 % 2 == 0 { 60 } else { 40 } {
+                bag.push(item);
+                plain.push(item);
+            } else {
+                let expected = removed(&mut plain, item);
+                assert_eq!(bag.remove(item), expected, "step {step}");
+                missed += u32::from(!expected);
+            }
+            assert_eq!(bag.as_slice(), plain, "step {step}");
+            indexed += u32::from(bag.places.is_some());
+            if step % 700 == 0 {
+                bag = bag.clone();
+            }
+        }
+        assert!(indexed > 1_000 && missed > 1_000, "{indexed} {missed}");
+    }
+
+    /// Quadratic by searching alone: tens of billions of steps.
+    #[test]
+    fn items_go_front_to_back_and_every_second_at_a_low_cost() {
+        let count = 300_000;
+        for step in [1, 2] {
+            let mut bag: Bag<u32> = Bag::from((0..count).collect::<Vec<_>>());
+            assert!((0..count).step_by(step).all(|item| bag.remove(item)));
+            assert_eq!(bag.as_slice().len(), count as usize - count.div_ceil(step as u32) as usize);
+        }
+    }
+}
