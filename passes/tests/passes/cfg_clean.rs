@@ -1,6 +1,6 @@
 //! What `cfg_clean` does and declines.
 
-use crate::{becomes, declines};
+use crate::{becomes, declines, run};
 
 #[test]
 fn straight_lines_become_one_block() {
@@ -92,4 +92,50 @@ fn joins_loops_and_blocks_on_edges_stay() {
            jump forever
          }",
     );
+}
+
+/// The parameter of each block can be bound once the branch before it is folded, and then makes the next
+/// branch one that can be. Walking all blocks once for each would be quadratic.
+#[test]
+fn a_chain_of_folds_is_not_walked_once_for_each() {
+    let count = 10_000;
+    let mut text = "func @f(%a: i32) -> i32 {\nentry:\n  jump b0(%a)\n".to_owned();
+    for n in 0..count {
+        let next = n + 1;
+        text += &format!("b{n}(%p{n}: i32):\n  br_if %a, b{next}(%p{n}), b{next}(%a)\n");
+    }
+    let (after, log) = run("cfg_clean", &format!("{text}b{count}(%r: i32):\n  return %r\n}}"));
+    assert!(after.contains("return %a") && !after.contains("b1"), "{after}");
+    let named = |name: &str| log.actions().iter().filter(|a| a.kind().name() == name).count();
+    assert_eq!((named("fold_branch"), named("remove_block_param")), (count, count + 1));
+}
+
+/// A search or a shift for each edge would be quadratic.
+#[test]
+fn a_wide_switch_to_one_block_is_folded_at_a_low_cost() {
+    let arms = "one(%a), ".repeat(300_000);
+    let text = format!(
+        "func @f(%a: i32) -> i32 {{
+         entry:
+           switch %a, [{}], default one(%a)
+         one(%p: i32):
+           return %p
+         }}",
+        arms.trim_end_matches(", ")
+    );
+    let (after, log) = run("cfg_clean", &text);
+    assert!(after.contains("return %a") && !after.contains("switch"), "{after}");
+    assert_eq!(log.len(), 4, "fold, bind (two actions) and merge");
+}
+
+/// Each block of a region that goes is no walk over all the others, nor is each edge between them.
+#[test]
+fn a_large_unreachable_region_goes_at_a_low_cost() {
+    let mut text = "func @f(%a: i32) -> i32 {\nentry:\n  return %a\n".to_owned();
+    for n in 0..100_000 {
+        text += &format!("b{n}:\n  br_if %a, b{}, b0\n", (n + 1) % 100_000);
+    }
+    let (after, log) = run("cfg_clean", &(text + "}"));
+    assert!(!after.contains("br_if"));
+    assert_eq!(log.len(), 1);
 }
