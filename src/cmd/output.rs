@@ -38,8 +38,11 @@ fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
     if path.metadata().is_ok_and(|m| !m.is_file()) {
         return std::fs::OpenOptions::new().write(true).open(path)?.write_all(result.as_bytes());
     }
-    // Through a link, the file it leads to is replaced, not the link.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // Through a link, the file it leads to is replaced or made, not the link.
+    let path = match path.canonicalize() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => end_of_links(path)?,
+        found => found?,
+    };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -48,6 +51,20 @@ fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
     file.write_all(result.as_bytes())?;
     file.persist(&path)?;
     Ok(())
+}
+
+/// The file to be made: where the links that start here lead, which is nowhere yet.
+fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    // As many as systems follow.
+    for _ in 0..40 {
+        if !path.is_symlink() {
+            return Ok(path);
+        }
+        let next = path.read_link()?;
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    Err(std::io::Error::other("too many symbolic links"))
 }
 
 /// Those of the file replaced, or what the umask leaves of the usual ones: temporary files are private.

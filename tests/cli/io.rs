@@ -116,6 +116,34 @@ fn a_file_is_written_whole_or_not_at_all() {
     assert_eq!(names, ["bad.oir", "out.json"], "nothing else is left behind");
 }
 
+#[cfg(unix)]
+#[test]
+fn links_stay_and_what_they_lead_to_is_written() {
+    use std::os::unix::fs::symlink;
+    let folder = scratch();
+    let at = |name: &str| folder.path().join(name);
+    let report = |out: &str, status: i32| {
+        let out = at(out).display().to_string();
+        osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out]).with_status(status)
+    };
+    fs::create_dir(at("below")).expect("writable");
+    file(&folder, "there.json", "what was there before");
+    symlink("there.json", at("to_file")).expect("a link");
+    symlink("below/hop", at("to_nothing")).expect("a link");
+    symlink("../made.json", at("below/hop")).expect("a link");
+    symlink("round", at("round")).expect("a link");
+    for (link, target) in [("to_file", "there.json"), ("to_nothing", "made.json")] {
+        report(link, 0);
+        let json = fs::read_to_string(at(target)).expect("readable");
+        assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{target}");
+    }
+    let ended = report("round", 2);
+    assert!(ended.stderr.contains("round"), "{}", ended.stderr);
+    for link in ["to_file", "to_nothing", "below/hop", "round"] {
+        assert!(at(link).is_symlink(), "{link}");
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_written_is_named() {
     let folder = scratch();
