@@ -80,9 +80,14 @@ impl<'a> Wasi<'a> {
         memory.read(written, 4)?; // nothing is written when the program could not be told
         let buffers = memory.buffers(list, count)?;
         let mut total = 0u32;
+        let mut pieces = Vec::new();
         for (address, length) in buffers {
             total = total.checked_add(length).ok_or(Errno::Inval)?;
-            output.write_all(memory.read(address.into(), length.into())?).map_err(errno)?;
+            pieces.push(memory.read(address.into(), length.into())?);
+        }
+        // Only now: a program told of a bad buffer may take it that nothing was written.
+        for piece in pieces {
+            output.write_all(piece).map_err(errno)?;
         }
         output.flush().map_err(errno)?;
         memory.write_u32(written, total)

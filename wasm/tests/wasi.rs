@@ -91,6 +91,25 @@ fn addresses_and_counts_are_not_trusted() {
 }
 
 #[test]
+fn nothing_is_written_when_a_later_buffer_is_bad() {
+    let second = |address: &str, length: &str, errno: u64| {
+        let mut out = Vec::new();
+        let mut wasi = Wasi::new(Vec::new(), io::empty(), &mut out, io::sink());
+        let body = format!(
+            "{HELLO} (i32.store (i32.const 8) (i32.const {address})) (i32.store (i32.const 12) (i32.const {length}))
+             (call $fd_write (i32.const 1) (i32.const 0) (i32.const 2) (i32.const 16))"
+        );
+        let (outcome, memory) = run(&body, &mut wasi);
+        drop(wasi);
+        assert_eq!(outcome, Outcome::Returned(vec![errno]));
+        (out, memory[16])
+    };
+    assert_eq!(second("64", "3", 0), (b"hello\nhel".to_vec(), 9));
+    assert_eq!(second("65530", "7", 21), (Vec::new(), 0)); // beyond the memory
+    assert_eq!(second("64", "-1", 28), (Vec::new(), 0)); // more bytes than can be told
+}
+
+#[test]
 fn descriptors_are_the_three_standard_ones() {
     assert_eq!(errno("(call $fd_seek (i32.const 1) (i64.const 0) (i32.const 0) (i32.const 0))"), 70);
     assert_eq!(errno("(call $fd_seek (i32.const 3) (i64.const 0) (i32.const 0) (i32.const 0))"), 8);
