@@ -30,9 +30,9 @@ fn the_default_pipeline_removes_what_it_should() {
             let base = module.body(func).expect("a body").clone();
             let mut function = base.clone();
             for pass in passes::Pipeline::default().passes() {
-                let applied = apply(&function, *pass, &mut Fuel::UNLIMITED.clone());
-                assert_eq!(check_replay(&function, &applied.log, &applied.function), Ok(()), "{}", path.display());
-                function = applied.function;
+                let (after, log) = apply(&function, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+                assert_eq!(check_replay(&function, &log, &after), Ok(()), "{}", path.display());
+                function = after;
             }
             module.bodies[func] = Some(function);
         }

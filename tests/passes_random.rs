@@ -3,7 +3,7 @@
 //! After each pass: well-formedness, replay, and that an empty log means an unchanged function. After
 //! each sequence: results, traps, effects and memory as before, on every argument vector.
 
-use ir::edit::{Applied, Fuel, Pass, apply, check_replay};
+use ir::edit::{Fuel, Pass, apply, check_replay};
 use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
@@ -43,7 +43,7 @@ fn run_pass(module: &mut Module, pass: &dyn Pass, fuel: &mut Fuel) -> usize {
     let mut actions = 0;
     for func in funcs {
         let before = module.body(func).expect("a defined function").clone();
-        let Applied { function, log } = apply(&before, pass, fuel);
+        let (function, log) = apply(&before, pass, fuel).into_parts();
         check_replay(&before, &log, &function).unwrap_or_else(|e| panic!("{}: {e}", pass.name()));
         assert_eq!(
             log.is_empty(),

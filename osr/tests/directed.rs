@@ -32,7 +32,7 @@ fn edited(base: &Function, edit: impl Fn(&mut Editor<'_>)) -> Applied {
 }
 
 fn mappings(base: &Function, applied: &Applied, level: Level) -> Synthesis {
-    let pair = VersionPair::new(base, &applied.function, &applied.log).expect("the log replays");
+    let pair = VersionPair::new(base, applied.function(), applied.log()).expect("the log replays");
     synthesize(&pair, level)
 }
 
@@ -160,7 +160,7 @@ fn from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first() {
     // A pool formed before the jump would copy %x to %x: the value of the last iteration.
     let base = function(SWAP);
     let applied = edited(&base, split_back_edge);
-    let added = applied.function.all_insts().find(|i| !base.has_inst(*i)).expect("the split block's jump");
+    let added = applied.function().all_insts().find(|i| !base.has_inst(*i)).expect("the split block's jump");
     let synthesis = mappings(&base, &applied, Level::Live);
     let entry = entry(&synthesis.backward, Point::before(added));
     assert_eq!(entry.target, Point::before(base.first_inst(block(&base, "head"))));
@@ -174,8 +174,8 @@ fn a_block_on_a_back_edge_is_no_landing_point() {
     let base = function(SWAP);
     let applied = edited(&base, split_back_edge);
     let synthesis = mappings(&base, &applied, Level::Avail);
-    let split = applied.function.blocks().find(|b| !base.has_block(*b)).expect("the split block");
-    let lands_there = |e: &Entry| applied.function.inst_block(e.target.inst()) == split;
+    let split = applied.function().blocks().find(|b| !base.has_block(*b)).expect("the split block");
+    let lands_there = |e: &Entry| applied.function().inst_block(e.target.inst()) == split;
     assert!(!synthesis.forward.mapping.entries().any(|(_, e)| lands_there(e)));
 }
 
@@ -274,7 +274,7 @@ fn sink_product(ed: &mut Editor<'_>) {
 fn what_the_other_directions_entries_keep_is_provided() {
     let base = function(KEPT);
     let applied = edited(&base, sink_product);
-    let opt = &applied.function;
+    let opt = applied.function();
     let synthesis = mappings(&base, &applied, Level::Avail);
     let u = value(&base, "u");
     // In the base, after the second store, %u is dead but %v is not there in the other version: going

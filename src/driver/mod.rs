@@ -78,13 +78,13 @@ pub fn derive(
     let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
     for pass in pipeline.passes() {
         observer.begin(Some(Step::Optimize));
-        let applied = apply(&derived.function, *pass, &mut Fuel::UNLIMITED.clone());
+        let (function, log) = apply(&derived.function, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
         if vigilance == Vigilance::On {
             observer.begin(Some(Step::Replay));
-            check_pass(module, *pass, &derived.function, &applied.log, &applied.function);
+            check_pass(module, *pass, &derived.function, &log, &function);
         }
-        derived.function = applied.function;
-        derived.log.extend(applied.log);
+        derived.function = function;
+        derived.log.extend(log);
     }
     observer.begin(None);
     derived
@@ -160,7 +160,7 @@ mod tests {
         let module = module();
         let (_, base) = module.defined().next().expect("one function");
         let applied = apply(base, &ReadsTooEarly, &mut Fuel::UNLIMITED.clone());
-        check_pass(&module, &ReadsTooEarly, base, &applied.log, &applied.function);
+        check_pass(&module, &ReadsTooEarly, base, applied.log(), applied.function());
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         let module = module();
         let (_, base) = module.defined().next().expect("one function");
         let applied = apply(base, &ReadsTooEarly, &mut Fuel::UNLIMITED.clone());
-        check_pass(&module, &ReadsTooEarly, base, &ActionLog::empty_for(base), &applied.function);
+        check_pass(&module, &ReadsTooEarly, base, &ActionLog::empty_for(base), applied.function());
     }
 
     #[test]

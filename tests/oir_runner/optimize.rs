@@ -26,17 +26,17 @@ pub(crate) fn optimize(
         let mut version = base.clone();
         let mut log = ActionLog::empty_for(base);
         for pass in passes {
-            let applied = apply(&version, *pass, &mut fuel);
+            let (function, actions) = apply(&version, *pass, &mut fuel).into_parts();
             let place = format!("{} on @{}", pass.name(), base.name());
-            if let Err(error) = check_replay(&version, &applied.log, &applied.function) {
+            if let Err(error) = check_replay(&version, &actions, &function) {
                 failures.push(format!("{place}: {error}"));
             }
-            if applied.log.is_empty() && version.same_as(&applied.function).is_err() {
+            if actions.is_empty() && version.same_as(&function).is_err() {
                 failures.push(format!("{place}: changed without a log"));
             }
-            failures.extend(verify_function(module, &applied.function).iter().map(|f| format!("{place}: {f}")));
-            log.extend(applied.log);
-            version = applied.function;
+            failures.extend(verify_function(module, &function).iter().map(|f| format!("{place}: {f}")));
+            log.extend(actions);
+            version = function;
         }
         if let Err(error) = check_replay(base, &log, &version) {
             failures.push(format!("the whole log of @{}: {error}", base.name()));

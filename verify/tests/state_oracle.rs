@@ -363,7 +363,7 @@ impl<F: Fn(&mut Editor<'_>)> Pass for Edit<F> {
 
 fn edited(case: Case, edit: impl Fn(&mut Editor<'_>)) -> Case {
     let applied = apply(&case.before, &Edit(edit), &mut Fuel::UNLIMITED.clone());
-    Case::of(case.module, case.before, applied.function)
+    Case::of(case.module, case.before, applied.into_parts().0)
 }
 
 /// The loop, with a block on its back edge in the version after; and the point in it.

@@ -45,13 +45,29 @@ impl Fuel {
     }
 }
 
-/// A new version and the actions that lead to it.
+/// A new version and the actions that lead to it: made by [`apply`] alone, so that neither is ever
+/// paired with another's.
 #[derive(Clone, Debug)]
 pub struct Applied {
+    function: Function,
+    log: ActionLog,
+}
+
+impl Applied {
     /// The version the pass made.
-    pub function: Function,
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+
     /// Every action, in order.
-    pub log: ActionLog,
+    pub fn log(&self) -> &ActionLog {
+        &self.log
+    }
+
+    /// The version and the log, to own each.
+    pub fn into_parts(self) -> (Function, ActionLog) {
+        (self.function, self.log)
+    }
 }
 
 /// Runs one pass on a copy of a version. The version itself stays; if the pass panics, copy and log are
@@ -86,11 +102,6 @@ impl Editor<'_> {
     /// The function as it stands.
     pub fn func(&self) -> &Function {
         self.function
-    }
-
-    /// The number of actions of this session so far.
-    pub fn action_count(&self) -> usize {
-        self.log.len()
     }
 
     /// Announces one whole rewrite under the name of a rule. When this says no, the fuel is spent and

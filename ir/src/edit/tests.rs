@@ -95,7 +95,8 @@ fn applied(pass: &dyn Pass) -> (Function, Applied) {
 
 #[test]
 fn replay_of_every_primitive_gives_an_equal_version() {
-    let (before, Applied { function, log }) = applied(&Everything);
+    let (before, applied) = applied(&Everything);
+    let (function, log) = applied.into_parts();
     assert_eq!(check_replay(&before, &log, &function), Ok(()));
     let names: std::collections::BTreeSet<&str> = log.actions().iter().map(|a| a.kind().name()).collect();
     assert_eq!(names.len(), 14, "every primitive is used: {names:?}");
@@ -103,7 +104,8 @@ fn replay_of_every_primitive_gives_an_equal_version() {
 
 #[test]
 fn replay_notices_a_dropped_action() {
-    let (before, Applied { function, log }) = applied(&Everything);
+    let (before, applied) = applied(&Everything);
+    let (function, log) = applied.into_parts();
     for index in 0..log.len() {
         let mut damaged = log.clone();
         damaged.actions_mut().remove(index);
@@ -113,7 +115,8 @@ fn replay_notices_a_dropped_action() {
 
 #[test]
 fn replay_notices_two_swapped_actions() {
-    let (before, Applied { function, log }) = applied(&Everything);
+    let (before, applied) = applied(&Everything);
+    let (function, log) = applied.into_parts();
     for index in 1..log.len() {
         let mut damaged = log.clone();
         damaged.actions_mut().swap(index - 1, index);
@@ -165,7 +168,8 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
 
 #[test]
 fn replay_notices_an_edited_action() {
-    let (before, Applied { function, log }) = applied(&Everything);
+    let (before, applied) = applied(&Everything);
+    let (function, log) = applied.into_parts();
     let mut tried = 0;
     for (index, action) in log.actions().iter().enumerate() {
         for kind in edits(action.kind(), &before) {
@@ -228,15 +232,15 @@ fn fuel_stops_a_pass_between_rewrites() {
     for rewrites in 0..5 {
         let mut fuel = Fuel::rewrites(rewrites);
         let applied = apply(&before, &OneAtATime, &mut fuel);
-        assert_eq!(applied.log.len() as u64, rewrites.min(3));
+        assert_eq!(applied.log().len() as u64, rewrites.min(3));
     }
 }
 
 #[test]
 fn versions_derived_independently_share_no_new_id() {
     let before = sample();
-    let first = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).function;
-    let second = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).function;
+    let first = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
+    let second = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
     let shared: Vec<_> = first.all_insts().filter(|i| second.has_inst(*i) && !before.has_inst(*i)).collect();
     assert!(shared.is_empty(), "{shared:?}");
 }
@@ -246,10 +250,10 @@ fn logs_of_a_pipeline_compose() {
     let base = sample();
     let mut fuel = Fuel::UNLIMITED;
     let middle = apply(&base, &OneAtATime, &mut fuel);
-    let last = apply(&middle.function, &SplitsAnEdge, &mut fuel);
-    let mut log = middle.log;
-    log.extend(last.log);
-    assert_eq!(check_replay(&base, &log, &last.function), Ok(()));
+    let last = apply(middle.function(), &SplitsAnEdge, &mut fuel);
+    let mut log = middle.into_parts().1;
+    log.extend(last.log().clone());
+    assert_eq!(check_replay(&base, &log, last.function()), Ok(()));
 }
 
 /// Splits an edge; enough to have a second log.

@@ -3,7 +3,7 @@
 use super::rules::{Guard, Pat, RULES, Rule};
 use super::try_rule;
 use cranelift_entity::EntityRef;
-use ir::edit::{Applied, Editor, Fuel, Pass, apply};
+use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::eval::eval;
 use ir::{Function, FunctionBuilder, Imm, InstSpec, Opcode, Shape, Signature, Type, Value};
 use smallvec::SmallVec;
@@ -151,7 +151,7 @@ fn every_rule_holds_for_all_inputs() {
             let ds = choices(uses(rule.operands, &|p| matches!(p, Pat::D)));
             for (c, d) in cs.iter().flat_map(|c| ds.iter().map(move |d| (*c, *d))) {
                 let Some(before) = Instance::of(rule, ty, c & ty.mask(), d & ty.mask()) else { continue };
-                let Applied { function: after, log } = apply(&before, &OneRule(rule), &mut Fuel::UNLIMITED.clone());
+                let (after, log) = apply(&before, &OneRule(rule), &mut Fuel::UNLIMITED.clone()).into_parts();
                 if log.is_empty() {
                     continue;
                 }
@@ -202,6 +202,6 @@ fn a_wrong_rule_is_noticed() {
     };
     let before = Instance::of(&WRONG, Type::I8, 0, 0).expect("a function");
     let values = &mut Vec::new();
-    let after = apply(&before, &OneRule(&WRONG), &mut Fuel::UNLIMITED.clone()).function;
+    let after = apply(&before, &OneRule(&WRONG), &mut Fuel::UNLIMITED.clone()).into_parts().0;
     assert!(inputs(Type::I8).into_iter().any(|x| run(&before, [x, 0], values) != run(&after, [x, 0], values)));
 }

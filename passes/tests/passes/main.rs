@@ -11,7 +11,7 @@ mod registry;
 mod sccp;
 mod simplify;
 
-use ir::edit::{ActionLog, Applied, Fuel, apply, check_replay};
+use ir::edit::{ActionLog, Fuel, apply, check_replay};
 use ir::text::{parse_module, print_function};
 use ir::verifier::verify_function;
 use ir::{Func, Module};
@@ -31,8 +31,7 @@ fn run(pipeline: &str, text: &str) -> (String, ActionLog) {
     let mut function = base.clone();
     let mut log = ActionLog::empty_for(base);
     for pass in passes::parse(pipeline).expect("known passes").passes() {
-        let step = apply(&function, *pass, &mut Fuel::UNLIMITED.clone());
-        let Applied { function: after, log: actions } = step;
+        let (after, actions) = apply(&function, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
         assert_eq!(verify_function(&module, &after), [], "after {}", pass.name());
         log.extend(actions);
         function = after;

@@ -1,0 +1,8 @@
+//! A version paired with the log of another.
+use ir::edit::{ActionLog, Applied};
+
+fn forge(one: &Applied, other: ActionLog) -> Applied {
+    Applied { function: one.function().clone(), log: other }
+}
+
+fn main() {}
