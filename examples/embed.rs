@@ -1,0 +1,117 @@
+//! What a JIT does with the library, in the small: a loop turns hot and goes on in optimized code, an assumption
+//! fails and it goes back, all within one call.
+//!
+//!     cargo run --release --example embed
+//!
+//! Nothing but the facade is needed: load, optimize, make the mappings, run, and fire an entry in each direction.
+
+use osier::driver::{self, Format, Vigilance, derive, load};
+use osier::ir::cfg::Cfg;
+use osier::ir::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
+use osier::ir::loops::LoopForest;
+use osier::ir::mapping::Mapping;
+use osier::ir::{Module, Point};
+use osier::osr::{Level, VersionPair, synthesize};
+use osier::passes::Pipeline;
+use std::error::Error;
+use std::io::{self, Write as _};
+
+/// Sums `x[i] / d * (d * d)`. The product does not change from one iteration to the next.
+const PROGRAM: &[u8] = br#"
+memory @mem 1
+func @sum(%n: i32, %d: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  jump head(%zero, %zero)
+head(%i: i32, %acc: i32):
+  %more = slt.i32 %i, %n
+  br_if %more, body, done
+body:
+  %two = const.i32 2
+  %address = shl.i32 %i, %two
+  %x = load.i32 @mem[%address]
+  %q = sdiv.i32 %x, %d
+  %square = mul.i32 %d, %d
+  %term = mul.i32 %q, %square
+  %next = add.i32 %acc, %term
+  %one = const.i32 1
+  %j = add.i32 %i, %one
+  jump head(%j, %next)
+done:
+  return %acc
+}
+"#;
+const ARGS: [u64; 2] = [1000, 7];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let module = load(Format::Oir, PROGRAM).map_err(|error| error.in_file("sum.oir"))?;
+    let (func, base) = module.defined().next().ok_or("the module defines no function")?;
+    let optimized = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+
+    // Every point from which a run may move, both ways, and the code that gives the state expected there.
+    let pair = VersionPair::new(base, &optimized.function, &optimized.log)?;
+    let maps = synthesize(&pair, Level::Avail);
+    for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
+        let (entries, points) = (maps.mapping.len(), maps.points - maps.unreachable);
+        writeln!(io::stdout(), "{way}: {entries} of {points} points have an entry")?;
+    }
+
+    let mut machine = instance(&module)?;
+    let slow = machine.current(func).ok_or("an imported function has no version")?;
+    let fast = machine.add_version(&module, func, &optimized.function);
+
+    // A JIT counts at loop headers. The 100th visit makes this loop hot.
+    let forest = LoopForest::new(base, &Cfg::new(base));
+    let header = forest.header(forest.loops().next().ok_or("the function has no loop")?);
+    machine.mark(slow, [base.first_inst(header)]);
+    machine.start(func, &ARGS);
+    pause(&mut machine, 100)?;
+    let landed = fire(&mut machine, &maps.forward.mapping, fast)?;
+
+    // In the optimized code, say that an assumption fails 500 iterations later.
+    machine.mark(fast, [landed.inst()]);
+    pause(&mut machine, 500)?;
+    fire(&mut machine, &maps.backward.mapping, slow)?;
+
+    // The rest runs in the first version again, and the result is what it would have been without moving.
+    machine.unmark(slow, [base.first_inst(header)]);
+    let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) else { return Err("paused again".into()) };
+    let expected = instance(&module)?.invoke(func, &ARGS, &mut NoHost, &mut PauseAtMarks);
+    writeln!(io::stdout(), "{outcome}; without moving: {expected}")?;
+    if outcome == expected { Ok(()) } else { Err("the results differ".into()) }
+}
+
+/// An instance of the module with something to sum in its memory.
+fn instance(module: &Module) -> Result<Machine, Box<dyn Error>> {
+    let mut machine = Machine::new(module, Limits::default())?;
+    let memory = module.memories.keys().next().ok_or("the module has no memory")?;
+    for i in 0..ARGS[0] {
+        let written = machine.memories_mut().write(memory, 4 * i, &(i as u32).to_le_bytes());
+        written.map_err(|_| "the memory is too small")?;
+    }
+    Ok(machine)
+}
+
+/// Runs to a marked instruction, that many times.
+fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
+    for _ in 0..times {
+        if let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) {
+            return Err(format!("the run ended early: {outcome}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Moves a paused run into another version: what the entry's compensation code assigns is all that the version
+/// is given. Returns the point landed at.
+fn fire(machine: &mut Machine, mapping: &Mapping, to: VersionId) -> Result<Point, Box<dyn Error>> {
+    let view = machine.view().ok_or("no run is paused")?;
+    let source = Point::before(view.inst());
+    let entry = mapping.entry(source).ok_or_else(|| format!("no entry at {}", source.inst()))?;
+    let mut assigned = Vec::new();
+    entry.run(|value| view.value(value), |value, bits| assigned.push((value, bits)))?;
+    machine.transfer(to, entry.target, &assigned)?;
+    let (from, target) = (source.inst(), entry.target.inst());
+    writeln!(io::stdout(), "{from} -> {target}: {} steps, {} values", entry.steps.len(), assigned.len())?;
+    Ok(entry.target)
+}
