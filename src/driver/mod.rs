@@ -47,7 +47,7 @@ impl Observer for NoObserver {
 /// Whether versions are verified and logs replayed after each pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Vigilance {
-    /// They are. What the command, tests and the fuzzer use.
+    /// They are. What the command and the tests use.
     #[default]
     On,
     /// They are not: for benchmarks of the passes alone.

@@ -6,6 +6,7 @@
 //! which points of two versions correspond and which values are equal.
 
 mod action;
+mod claim;
 mod editor;
 mod log;
 mod perform;
@@ -14,6 +15,7 @@ mod replay;
 mod tests;
 
 pub use action::{Action, ActionKind, Origin};
+pub use claim::ClaimedLog;
 pub use editor::{Applied, Editor, Fuel, Pass, apply};
 pub use log::ActionLog;
 pub use perform::Fault;

@@ -103,7 +103,11 @@ pub fn replay(before: &Function, log: &ActionLog) -> Result<Function, ReplayErro
 /// # Errors
 /// When it does not, saying where the first difference is.
 pub fn check_replay(before: &Function, log: &ActionLog, after: &Function) -> Result<(), ReplayError> {
-    let replayed = replay(before, log)?;
+    same_version(&replay(before, log)?, after)
+}
+
+/// Whether a replayed version is the one it should be.
+pub(super) fn same_version(replayed: &Function, after: &Function) -> Result<(), ReplayError> {
     if replayed.stamp() != after.stamp() {
         let text = format!("stamp {} instead of {}", replayed.stamp(), after.stamp());
         return Err(ReplayError::Result(text));
