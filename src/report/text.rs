@@ -41,7 +41,7 @@ pub fn text(report: &Report) -> String {
     if report.totals.functions.changed > 0 {
         let sections =
             [sizes(report), actions(&report.totals.actions), feasible(report), costs(report), infeasible(report)];
-        for section in sections.into_iter().chain([functions(report), footnote()]) {
+        for section in sections.into_iter().chain([functions(report), legend(), footnote()]) {
             lines.push(String::new());
             lines.extend(section);
         }
@@ -207,6 +207,22 @@ fn functions(report: &Report) -> Vec<String> {
         table.row(&format!("  {}", function.name), figures);
     }
     [headings.lines(), table.lines()].concat()
+}
+
+/// What the words in the tables mean.
+fn legend() -> Vec<String> {
+    const WORDS: [(&str, &str); 8] = [
+        ("levels:", "what the code that moves execution over may read. Each includes the one before."),
+        ("empty", "nothing is needed: every value is there under its own name"),
+        ("live", "values still used where execution leaves, and operations on them"),
+        ("live_e", "and the function's arguments"),
+        ("alias", "and live values that equal the wanted one, as the passes' log tells"),
+        ("avail", "and values computed but no longer used: these have to be kept"),
+        ("steps", "operations executed, and values copied, on moving over"),
+        ("base, opt", "the function before the passes, and after; all points: of all functions, not by function"),
+    ];
+    let lines = WORDS.iter().map(|(word, meaning)| wrapped(&format!("{word:<11}"), meaning.split(' '), WIDTH));
+    lines.flatten().collect()
 }
 
 fn footnote() -> Vec<String> {

@@ -196,3 +196,12 @@ fn functions_no_pass_changes_stay_out_of_the_totals() {
         assert_eq!(number(&side["feasible"]["empty"]), number(&side["points"]) - number(&side["unreachable"]));
     }
 }
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = fs::read_to_string("README.md").expect("tests run in the root of the package");
+    let start = readme.find("```text\n").expect("a report") + "```text\n".len();
+    let shown = &readme[start..start + readme[start..].find("```").expect("its end")];
+    let printed = osier(&["report", "tests/corpus/matmul.wasm"]).with_status(0).stdout;
+    assert_eq!(shown, printed, "put what `osier report tests/corpus/matmul.wasm` prints into README.md");
+}
