@@ -210,7 +210,7 @@ fn the_whole_corpus_cut_off_anywhere_is_refused_or_whole() {
     let Some(folder) = std::env::var_os("OSIER_CUT_EVERYWHERE") else {
         writeln!(
             std::io::stderr(),
-            "SKIPPED: prefixes of the whole corpus; set OSIER_CORPUS to where the programs are"
+            "not run: every prefix of the corpus; set OSIER_CUT_EVERYWHERE to where the programs are"
         )
         .expect("standard error is open");
         return;
