@@ -6,6 +6,7 @@
 
 mod bag;
 pub mod builder;
+pub mod certificate;
 pub mod cfg;
 pub mod dom;
 pub mod edit;
@@ -22,6 +23,7 @@ pub mod module;
 mod mutate;
 pub mod needed;
 pub mod opcode;
+pub mod rules;
 mod sparse;
 pub mod text;
 pub mod trap;

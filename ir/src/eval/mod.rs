@@ -29,6 +29,30 @@ pub const fn is_evaluated(opcode: Opcode) -> bool {
     opcode.is_value_determined() && !matches!(opcode, Opcode::Const)
 }
 
+/// Whether [`eval`] takes an operation with this controlling type on operands of these types: it is one
+/// on values, and the types are as its shape says. For what the verifier has not seen, such as the steps of
+/// a mapping from elsewhere.
+pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
+    if !is_evaluated(opcode) || !opcode.allows_type(ty) {
+        return false;
+    }
+    match (opcode.shape(), operands) {
+        (Shape::IntUnary | Shape::IntTest | Shape::FloatUnary, [a]) => *a == ty,
+        (Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare, [a, b]) => {
+            *a == ty && *b == ty
+        }
+        (Shape::Extend, [a]) => a.is_int() && a.bits() < ty.bits(),
+        (Shape::Wrap, [a]) => a.is_int() && a.bits() > ty.bits(),
+        (Shape::IntToFloat, [a]) => matches!(a, Type::I32 | Type::I64),
+        (Shape::FloatToInt, [a]) => a.is_float(),
+        (Shape::Promote, [a]) => *a == Type::F32,
+        (Shape::Demote, [a]) => *a == Type::F64,
+        (Shape::Bitcast, [a]) => a.bits() == ty.bits() && a.is_int() != ty.is_int(),
+        (Shape::Select, [c, a, b]) => c.is_int() && *a == ty && *b == ty,
+        _ => false,
+    }
+}
+
 /// The result of an operation on values. `ty` is the controlling type and `source` the type of
 /// operand 0, which only conversions look at. Cost: constant.
 ///

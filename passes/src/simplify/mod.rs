@@ -1,7 +1,7 @@
 //! Algebraic simplification of integer operations.
 //!
 //! *Does*: replaces an operation by an operand, a constant or one simpler operation, by the rules in
-//! `rules`, which hold for all inputs.
+//! [`ir::rules`], which hold for all inputs.
 //!
 //! *Does not*: touch floating point; look further than an operation and the definitions of its operands
 //! (further only for which bits of a value may be set).
@@ -22,15 +22,14 @@
 //! *Cost*: linear in instructions, times the rules of one opcode.
 
 mod bits;
-mod rules;
 #[cfg(test)]
 mod tests;
 
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::eval::eval;
+use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
 use ir::{Function, Imm, Inst, InstSpec, Opcode, Type, Value};
-use rules::{Const, Guard, Pat, RULES, Rule, Term};
 
 /// The pass. See the module documentation.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! Every rule against the meaning of operations.
 
-use super::rules::{Guard, Pat, RULES, Rule};
 use super::try_rule;
 use cranelift_entity::EntityRef;
 use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::eval::eval;
+use ir::rules::{Guard, Pat, RULES, Rule};
 use ir::{Function, FunctionBuilder, Imm, InstSpec, Opcode, Shape, Signature, Type, Value};
 use smallvec::SmallVec;
 
@@ -198,7 +198,7 @@ fn a_wrong_rule_is_noticed() {
         ty: None,
         operands: &[Pat::Zero, Pat::X],
         guard: Guard::Always,
-        result: super::rules::Term::X,
+        result: ir::rules::Term::X,
     };
     let before = Instance::of(&WRONG, Type::I8, 0, 0).expect("a function");
     let values = &mut Vec::new();

@@ -1,13 +1,18 @@
-//! The rules of [`super::Simplify`], as data.
+//! The algebraic rules, as data: the one place that states them.
 //!
-//! A rule holds for all inputs, whatever the type: the test `every_rule_holds_for_all_inputs` evaluates
-//! both sides with every 8-bit integer for `X` and for `Y` (edge cases for the constants and in wider types).
+//! The pass `simplify` rewrites by them, certificates of mappings name them, the checker matches them
+//! again, and SMT solvers prove them at every width. A rule holds for all inputs, whatever the type: the
+//! test `every_rule_holds_for_all_inputs` evaluates both sides with every 8-bit integer for `X` and for
+//! `Y` (edge cases for the constants and in wider types).
+//!
+//! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it; nothing else has to know.
 
-use ir::{Opcode, Type};
+use crate::opcode::{Opcode, Shape};
+use crate::types::Type;
 
 /// What an operand must be.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Pat {
+pub enum Pat {
     /// Any value; at its second occurrence, the same value.
     X,
     /// As `X`, another variable.
@@ -32,7 +37,7 @@ pub(super) enum Pat {
 
 /// What the result is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Term {
+pub enum Term {
     /// What `X` stands for.
     X,
     /// What `Y` stands for.
@@ -55,7 +60,7 @@ pub(super) enum Term {
 
 /// A constant made from those matched, in the type of `X`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Const {
+pub enum Const {
     /// These bits.
     Bits(u64),
     /// An operation on `C` and `D`, in this order.
@@ -66,7 +71,7 @@ pub(super) enum Const {
 
 /// What must hold besides the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Guard {
+pub enum Guard {
     /// Nothing.
     Always,
     /// `X` is 0 or 1.
@@ -77,14 +82,19 @@ pub(super) enum Guard {
 
 /// `opcode operands` becomes `result`, if the types agree: the result has the type of the instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
-    pub(super) name: &'static str,
-    pub(super) opcode: Opcode,
+pub struct Rule {
+    /// The name, unique among the rules.
+    pub name: &'static str,
+    /// The operation on the left side.
+    pub opcode: Opcode,
     /// The type of the instruction, where the rule is about one.
-    pub(super) ty: Option<Type>,
-    pub(super) operands: &'static [Pat],
-    pub(super) guard: Guard,
-    pub(super) result: Term,
+    pub ty: Option<Type>,
+    /// What the operands must be.
+    pub operands: &'static [Pat],
+    /// What must hold besides.
+    pub guard: Guard,
+    /// The right side.
+    pub result: Term,
 }
 
 const fn rule(name: &'static str, opcode: Opcode, operands: &'static [Pat], result: Term) -> Rule {
@@ -103,7 +113,7 @@ use Opcode::*;
 use Pat::{C, D, NonZero, One, Ones, Op, X, Y, Zero};
 
 /// The first rule that fits is applied.
-pub(super) const RULES: &[Rule] = &[
+pub const RULES: &[Rule] = &[
     // Neutral and absorbing operands.
     rule("add-zero", Add, &[X, Zero], Term::X),
     rule("sub-zero", Sub, &[X, Zero], Term::X),
@@ -202,3 +212,35 @@ pub(super) const RULES: &[Rule] = &[
     of_type(Type::I32, "mask-sext8", Sext8, &[Op(And, &[X, Pat::Bits(0xff)])], Term::Unary(Sext8)),
     of_type(Type::I32, "mask-sext16", Sext16, &[Op(And, &[X, Pat::Bits(0xffff)])], Term::Unary(Sext16)),
 ];
+
+/// The bits that the result of an operation can have set, when its operands can have these set: a mask. The
+/// guards of rules rest on it.
+pub fn possible_bits(opcode: Opcode, ty: Type, result: Type, operands: &[Operand]) -> u64 {
+    let of = |index: usize| operands.get(index).map_or(u64::MAX, |o| o.possible);
+    let shift = || operands.get(1).and_then(|o| o.constant).map(|k| (k % u64::from(ty.bits())) as u32);
+    let found = match opcode {
+        And => of(0) & of(1),
+        Or | Xor => of(0) | of(1),
+        Select => of(1) | of(2),
+        Uextend | Wrap => of(0),
+        Ushr => shift().map_or(u64::MAX, |k| of(0) >> k),
+        Shl => shift().map_or(u64::MAX, |k| of(0) << k),
+        Uload8 => 0xff,
+        Uload16 => 0xffff,
+        Uload32 => 0xffff_ffff,
+        _ => match opcode.shape() {
+            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare => 1,
+            _ => u64::MAX,
+        },
+    };
+    found & result.mask()
+}
+
+/// What is known of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operand {
+    /// The bits it can have set.
+    pub possible: u64,
+    /// Its bits, if it is a constant.
+    pub constant: Option<u64>,
+}
