@@ -16,6 +16,11 @@ impl Direction {
     /// Both.
     pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
+    /// The side it leaves from: 0 is the version before.
+    pub(crate) fn side(self) -> usize {
+        self as usize
+    }
+
     /// The direction that leaves from a side: 0 is the version before.
     pub(super) fn from_side(side: usize) -> Direction {
         Direction::BOTH[side]

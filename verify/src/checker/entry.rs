@@ -1,0 +1,268 @@
+//! One entry: it starts and lands at corresponding points, and computes what the target version has.
+
+use super::lines::{Bindings, Line};
+use super::product::{Product, is_safe_divisor};
+use super::traps::Traps;
+use super::verdict::{Check, Finding, Options, Place};
+use super::version::Version;
+use ir::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
+use ir::eval::accepts;
+use ir::mapping::{Entry, Operand, Step};
+use ir::{Effects, Imm, Inst, Opcode, Point, Type, Value};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// The instructions of a version that could trap and compute a term.
+pub(super) type Executed = BTreeMap<TermId, SmallVec<[Inst; 2]>>;
+
+/// The operations of a version that could trap and depend on their operands alone, by term.
+pub(super) fn executed(version: &Version<'_>) -> Executed {
+    let mut executed = Executed::new();
+    for &block in version.live().blocks() {
+        for inst in version.f.block_insts(block) {
+            let data = version.f.inst(inst);
+            if data.opcode.is_value_determined()
+                && data.opcode.can_trap()
+                && let Some(result) = data.result()
+            {
+                executed.entry(version.term(result)).or_default().push(inst);
+            }
+        }
+    }
+    executed
+}
+
+/// What an operand stands for: as leaves are at the source point, and as they are at the anchor.
+#[derive(Clone, Copy)]
+struct Class {
+    here: TermId,
+    far: TermId,
+}
+
+const UNKNOWN: Class = Class { here: NO_TERM, far: NO_TERM };
+
+/// Judges the entries of one mapping, one after the other.
+pub(super) struct Judge<'r, 'a, 'c> {
+    product: &'r Product<'a, 'c>,
+    traps: &'r Traps,
+    executed: &'r [Executed; 2],
+    source: usize,
+    options: Options,
+    pub(super) bindings: Bindings,
+    steps: Vec<(Class, Option<Type>)>,
+}
+
+impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
+    /// For entries that leave the version `source`; `traps` are those of the other.
+    pub(super) fn new(
+        product: &'r Product<'a, 'c>,
+        traps: &'r Traps,
+        executed: &'r [Executed; 2],
+        source: usize,
+        options: Options,
+    ) -> Self {
+        let bindings = Bindings::new(&product.terms);
+        Judge { product, traps, executed, source, options, bindings, steps: Vec::new() }
+    }
+
+    fn from(&self) -> &'r Version<'a> {
+        &self.product.versions[self.source]
+    }
+
+    fn to(&self) -> &'r Version<'a> {
+        &self.product.versions[1 - self.source]
+    }
+
+    /// Judges everything but what has to be live. Cost: linear in the entry.
+    pub(super) fn check(&mut self, point: Point, entry: &Entry, facts: &EntryFacts) -> Result<(), Finding> {
+        let Some(line) = self.check_source(point)? else { return Ok(()) };
+        self.check_target(point, &line, entry)?;
+        let memory = self.from().memory_at_end(self.from().f.inst_block(point.inst()));
+        self.bindings.enter(self.from(), &self.product.terms, line.crossings(), memory);
+        self.check_requires(point, entry)?;
+        self.check_facts(entry, facts)?;
+        self.steps.clear();
+        for (index, step) in entry.steps.iter().enumerate() {
+            self.check_step(point, entry, index, step, facts, line.anchor)?;
+        }
+        self.check_assigns(entry, line.anchor)
+    }
+
+    /// The line from the source point; `None` where there is none and the check is left out.
+    fn check_source(&self, point: Point) -> Result<Option<Line<'r>>, Finding> {
+        let (from, inst) = (self.from(), point.inst());
+        let exists = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
+        let line = exists.then(|| self.product.lines[self.source].from(from, inst)).flatten();
+        let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
+        self.options.require(Check::SourcePoint, met.is_some(), Place::Inst(inst))?;
+        Ok(met)
+    }
+
+    fn check_target(&self, point: Point, line: &Line<'r>, entry: &Entry) -> Result<(), Finding> {
+        let (to, inst) = (self.to(), entry.target.inst());
+        let place = Place::Inst(inst);
+        let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
+        let landing = exists.then(|| self.product.lines[1 - self.source].from(to, inst)).flatten();
+        let passed = landing.is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
+        self.options.require(Check::TargetPoint, passed, place)?;
+        let skips = exists && self.traps.skips(self.product, point.inst(), line, inst);
+        self.options.require(Check::TrapPassed, !skips, place)
+    }
+
+    fn check_requires(&self, point: Point, entry: &Entry) -> Result<(), Finding> {
+        let from = self.from();
+        let mut last = None;
+        for &value in &entry.requires {
+            let available = from.f.has_value(value) && from.full.available(from.f, value, point.inst());
+            let fits = available && last.replace(value).is_none_or(|l| l < value);
+            self.options.require(Check::Requires, fits, Place::Value(value))?;
+        }
+        Ok(())
+    }
+
+    fn check_facts(&self, entry: &Entry, facts: &EntryFacts) -> Result<(), Finding> {
+        let count = entry.steps.len();
+        let fits = facts.here.len() == count && (facts.far.len() == count || facts.far.is_empty());
+        self.options.require(Check::Facts, fits, Place::Whole)
+    }
+
+    /// What an operand stands for, and its type.
+    fn operand(&self, entry: &Entry, operand: Operand, anchor: Inst) -> Result<(Class, Option<Type>), Finding> {
+        let value = match operand {
+            Operand::Step(index) => {
+                let known = self.steps.get(index as usize).copied();
+                self.options.require(Check::StepOrder, known.is_some(), Place::Step(index))?;
+                return Ok(known.unwrap_or((UNKNOWN, None)));
+            }
+            Operand::Source(value) => value,
+        };
+        let listed = entry.requires.binary_search(&value).is_ok();
+        self.options.require(Check::StepOrder, listed, Place::Value(value))?;
+        let from = self.from();
+        if !from.f.has_value(value) {
+            return Ok((UNKNOWN, None));
+        }
+        let here = from.class(&self.product.terms, value);
+        Ok((Class { here, far: self.unaffected(here, anchor) }, Some(from.f.value_type(value))))
+    }
+
+    /// A class as leaves are at the anchor, if none it depends on is bound on the way there.
+    fn unaffected(&self, here: TermId, anchor: Inst) -> TermId {
+        let from = self.from();
+        let same =
+            self.bindings.is_empty() || (!self.bindings.affects(from, here) && from.is_supported_at(here, anchor));
+        if same { here } else { NO_TERM }
+    }
+
+    /// Whether an operand is of a class as leaves are at the anchor.
+    fn fits_far(&self, class: Class, wanted: TermId, anchor: Inst) -> bool {
+        if wanted == NO_TERM {
+            return false;
+        }
+        let becomes = || self.bindings.get(wanted) == Some(class.here) && self.from().is_supported_at(wanted, anchor);
+        class.far == wanted || (class.here != NO_TERM && becomes())
+    }
+
+    fn check_step(
+        &mut self,
+        point: Point,
+        entry: &Entry,
+        index: usize,
+        step: &Step,
+        facts: &EntryFacts,
+        anchor: Inst,
+    ) -> Result<(), Finding> {
+        let place = Place::Step(index as u32);
+        let mut classes: SmallVec<[Class; 3]> = SmallVec::new();
+        let mut types: SmallVec<[Type; 3]> = SmallVec::new();
+        for arg in &step.args {
+            let (class, ty) = self.operand(entry, *arg, anchor)?;
+            classes.push(class);
+            types.extend(ty);
+        }
+        self.options.require(Check::StepShape, is_well_formed(step, &types), place)?;
+        let at = |facts: &[TermId]| facts.get(index).copied().unwrap_or(NO_TERM);
+        let here = at(&facts.here);
+        let here_fits = self.computes(step, here, |n, wanted| classes[n].here == wanted);
+        let far = if facts.far.is_empty() { here } else { at(&facts.far) };
+        let far_fits = match self.bindings.is_empty() {
+            true => here_fits,
+            false => self.computes(step, far, |n, wanted| self.fits_far(classes[n], wanted, anchor)),
+        };
+        self.options.require(Check::StepTerm, here_fits || far_fits, place)?;
+        let terms = [here_fits.then_some(here), far_fits.then_some(far)];
+        let cannot_trap = !step.opcode.can_trap() || self.repeats(step, &classes, terms, point, entry);
+        self.options.require(Check::StepTrap, cannot_trap, place)?;
+        let [here, far] = terms.map(|t| t.map_or(NO_TERM, |t| self.product.terms.class(t)));
+        let far = if far == NO_TERM && here != NO_TERM { self.unaffected(here, anchor) } else { far };
+        self.steps.push((Class { here, far }, step.opcode.result_type(step.ty)));
+        Ok(())
+    }
+
+    /// Whether a step computes a term, when `fits` tells which operands are of which classes.
+    fn computes(&self, step: &Step, id: TermId, fits: impl Fn(usize, TermId) -> bool) -> bool {
+        let Some(TermKind::Op { opcode, ty, imm, args }) = self.product.terms.get(id).map(|t| &t.kind) else {
+            return false;
+        };
+        let same_imm = match imm {
+            Imm::None => step.opcode != Opcode::Const,
+            Imm::Bits(bits) => step.opcode == Opcode::Const && *bits == step.bits,
+            _ => false,
+        };
+        if *opcode != step.opcode || *ty != step.ty || !same_imm || args.len() != step.args.len() {
+            return false;
+        }
+        let in_order = args.iter().enumerate().all(|(n, wanted)| fits(n, *wanted));
+        let last = args.len().wrapping_sub(1);
+        in_order || (opcode.is_commutative() && args.iter().enumerate().all(|(n, wanted)| fits(last - n, *wanted)))
+    }
+
+    /// Whether a step that could trap does not: its operands exclude it, or a version has executed the same.
+    fn repeats(
+        &self,
+        step: &Step,
+        classes: &[Class],
+        [here, far]: [Option<TermId>; 2],
+        point: Point,
+        entry: &Entry,
+    ) -> bool {
+        let terms = &self.product.terms;
+        let divisor = classes.get(1).and_then(|c| terms.constant(c.here));
+        let folded = here.or(far).is_some_and(|t| terms.constant(terms.class(t)).is_some());
+        let by = |side: usize, term: Option<TermId>, at: Inst| {
+            let version = &self.product.versions[side];
+            let insts = term.and_then(|t| self.executed[side].get(&t));
+            insts.is_some_and(|insts| insts.iter().any(|i| version.live().passed(version.f, *i, at)))
+        };
+        is_safe_divisor(step.opcode, step.ty, divisor)
+            || folded
+            || by(self.source, here, point.inst())
+            || (self.to().f.has_inst(entry.target.inst()) && by(1 - self.source, far, entry.target.inst()))
+    }
+
+    fn check_assigns(&self, entry: &Entry, anchor: Inst) -> Result<(), Finding> {
+        let to = self.to();
+        let mut last = None;
+        for assign in &entry.assigns {
+            let (value, target) = (assign.value, entry.target.inst());
+            let exists = to.f.has_value(value);
+            let available = exists && to.f.has_inst(target) && to.full.available(to.f, value, target);
+            let ascends = last.replace(value).is_none_or(|l: Value| l < value);
+            self.options.require(Check::AssignShape, available && ascends, Place::Value(value))?;
+            let (class, _) = self.operand(entry, assign.from, anchor)?;
+            let fits = self.fits_far(class, to.class(&self.product.terms, value), anchor);
+            self.options.require(Check::AssignValue, fits, Place::Value(value))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a step is an operation on values that takes operands of these types.
+pub(super) fn is_well_formed(step: &Step, types: &[Type]) -> bool {
+    if step.opcode == Opcode::Const {
+        return step.args.is_empty() && step.bits & !step.ty.mask() == 0;
+    }
+    let first_fits = types.first().is_some_and(|ty| *ty == step.operand_ty);
+    let reads = step.opcode.effects().has(Effects::READS);
+    types.len() == step.args.len() && first_fits && !reads && accepts(step.opcode, step.ty, types)
+}

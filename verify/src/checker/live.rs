@@ -1,0 +1,187 @@
+//! What an entry has to provide: the checker's own liveness.
+//!
+//! A value is *needed* when an effect, a trap, a branch or a result depends on it; live are the needed values
+//! still to be read. For each value the blocks are marked from its uses up to its definition (Boissinot et
+//! al., "Computing Liveness Sets for SSA-Form Programs", 2011, section 4.2).
+
+use super::graph::Graph;
+use super::verdict::{Check, Finding, Options, Place};
+use crate::state_oracle::Demand;
+use fixedbitset::FixedBitSet;
+use ir::{Block, Function, Inst, Value, ValueDef};
+use std::collections::BTreeMap;
+
+/// Values live at the starts of blocks, over all blocks, beyond which a pair is not decided.
+const MAX_LIVE: usize = 1 << 26;
+
+/// Uses besides those of the instructions: what armed entries read, by the instruction they start before.
+pub(super) type Extra = BTreeMap<Inst, Vec<Value>>;
+
+/// Which values are live at the start of each block.
+pub(super) struct Liveness<'a> {
+    f: &'a Function,
+    needed: FixedBitSet,
+    everything: bool,
+    /// By block index.
+    at_start: Vec<Vec<Value>>,
+}
+
+impl<'a> Liveness<'a> {
+    /// Cost: linear in operands and in what is live at block starts.
+    pub(super) fn new(f: &'a Function, graph: &Graph, extra: &Extra, options: &Options) -> Result<Self, Finding> {
+        let needed = FixedBitSet::with_capacity(f.value_bound());
+        let everything = options.demand == Demand::Live;
+        let mut liveness = Liveness { f, needed, everything, at_start: vec![Vec::new(); f.block_bound()] };
+        liveness.find_needed(graph, extra);
+        let total = liveness.spread(graph, extra);
+        options.require(Check::Size, total <= MAX_LIVE, Place::Whole)?;
+        Ok(liveness)
+    }
+
+    fn find_needed(&mut self, graph: &Graph, extra: &Extra) {
+        let mut work: Vec<Value> = extra.values().flatten().copied().collect();
+        for &block in graph.blocks() {
+            for inst in self.f.block_insts(block) {
+                work.extend(demanded(self.f, inst));
+            }
+        }
+        while let Some(value) = work.pop() {
+            if self.needed.put(value.as_u32() as usize) {
+                continue;
+            }
+            match self.f.value_def(value) {
+                ValueDef::Result(inst, _) => work.extend(&self.f.inst(inst).args),
+                ValueDef::Param(block, index) => {
+                    let edges = self.f.predecessors(block).iter();
+                    work.extend(edges.map(|e| self.f.target(*e).args[index as usize]));
+                }
+            }
+        }
+    }
+
+    fn counts(&self, value: Value) -> bool {
+        self.everything || self.needed.contains(value.as_u32() as usize)
+    }
+
+    /// Calls `read` for every value that an instruction reads and that counts.
+    fn reads(&self, inst: Inst, extra: &Extra, mut read: impl FnMut(Value)) {
+        let data = self.f.inst(inst);
+        let computes = self.everything || data.results.iter().any(|v| self.counts(*v));
+        let args = if computes { &data.args[..] } else { demanded(self.f, inst) };
+        args.iter().for_each(|v| read(*v));
+        for target in &data.targets {
+            let params = self.f.block_params(target.block);
+            target.args.iter().zip(params).filter(|(_, p)| self.counts(**p)).for_each(|(v, _)| read(*v));
+        }
+        extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
+    }
+
+    /// Marks every block on the way up from the uses of each value; returns how many marks there are.
+    fn spread(&mut self, graph: &Graph, extra: &Extra) -> usize {
+        let mut uses: Vec<(Value, Block)> = Vec::new();
+        for &block in graph.blocks() {
+            for inst in self.f.block_insts(block) {
+                self.reads(inst, extra, |value| {
+                    if self.f.has_value(value) && !self.is_defined_in(value, block) {
+                        uses.push((value, block));
+                    }
+                });
+            }
+        }
+        uses.sort_unstable();
+        uses.dedup();
+        let mut total = 0;
+        let mut work = Vec::new();
+        for (value, block) in uses {
+            work.push(block);
+            while let Some(block) = work.pop() {
+                let live = &mut self.at_start[block.as_u32() as usize];
+                if live.last() == Some(&value) || total > MAX_LIVE {
+                    continue;
+                }
+                live.push(value);
+                total += 1;
+                let preds = self.f.predecessors(block).iter().map(|e| self.f.inst_block(e.inst));
+                work.extend(preds.filter(|b| graph.has(*b) && !self.is_defined_in(value, *b)));
+            }
+        }
+        total
+    }
+
+    fn is_defined_in(&self, value: Value, block: Block) -> bool {
+        self.f.value_block(value) == block
+    }
+
+    /// Walks a block upward: calls `visit` at each instruction with what is live before it.
+    pub(super) fn walk(&self, block: Block, extra: &Extra, live: &mut LiveSet, mut visit: impl FnMut(Inst, &LiveSet)) {
+        live.clear();
+        for target in self.f.successors(block) {
+            self.at_start[target.block.as_u32() as usize].iter().for_each(|v| live.insert(*v));
+        }
+        let mut at = Some(self.f.terminator(block));
+        while let Some(inst) = at {
+            self.f.inst(inst).results.iter().for_each(|v| live.remove(*v));
+            self.reads(inst, extra, |v| live.insert(v));
+            visit(inst, live);
+            at = self.f.prev_inst(inst);
+        }
+    }
+}
+
+/// The operands that an instruction needs whatever becomes of its results. What cannot trap only because of its
+/// divisor needs that.
+fn demanded(f: &Function, inst: Inst) -> &[Value] {
+    let data = f.inst(inst);
+    if !data.opcode.is_effect_free() || f.may_trap(inst) {
+        &data.args
+    } else if data.opcode.can_trap() {
+        data.args.get(1..).unwrap_or(&[])
+    } else {
+        &[]
+    }
+}
+
+/// A set of values that is quick to list, to ask and to clear.
+pub(super) struct LiveSet {
+    place: Vec<u32>,
+    values: Vec<Value>,
+}
+
+impl LiveSet {
+    pub(super) fn new(f: &Function) -> LiveSet {
+        LiveSet { place: vec![u32::MAX; f.value_bound()], values: Vec::new() }
+    }
+
+    pub(super) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    pub(super) fn has(&self, value: Value) -> bool {
+        self.place.get(value.as_u32() as usize).is_some_and(|p| *p != u32::MAX)
+    }
+
+    pub(super) fn insert(&mut self, value: Value) {
+        if !self.has(value)
+            && let Some(place) = self.place.get_mut(value.as_u32() as usize)
+        {
+            *place = self.values.len() as u32;
+            self.values.push(value);
+        }
+    }
+
+    fn remove(&mut self, value: Value) {
+        if self.has(value) {
+            let place = std::mem::replace(&mut self.place[value.as_u32() as usize], u32::MAX);
+            self.values.swap_remove(place as usize);
+            if let Some(moved) = self.values.get(place as usize) {
+                self.place[moved.as_u32() as usize] = place;
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        for value in self.values.drain(..) {
+            self.place[value.as_u32() as usize] = u32::MAX;
+        }
+    }
+}

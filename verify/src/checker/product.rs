@@ -1,0 +1,222 @@
+//! Both versions side by side: they execute the same anchors in the same order, and leaves agree.
+//!
+//! By induction over the anchors executed: before each anchor, every leaf that both versions bind and that
+//! both have holds the same in both; memory and effects so far are the same. Then values of one class are
+//! equal across versions, for both are the same function of leaves that agree.
+
+use super::lines::{Bindings, Line, Lines};
+use super::terms::Terms;
+use super::verdict::{Check, Finding, Options, Place};
+use super::version::Version;
+use fixedbitset::FixedBitSet;
+use ir::certificate::{NO_TERM, TermId, TermKind};
+use ir::{Edge, Effects, Inst, Opcode, Type};
+use smallvec::SmallVec;
+
+/// One way on from an anchor, along both versions.
+pub(super) struct Onward<'l> {
+    pub(super) lines: [Line<'l>; 2],
+    /// The class of the memory as the lines start, in each version.
+    pub(super) memory: [TermId; 2],
+}
+
+/// Both versions, with their lines.
+pub(super) struct Product<'a, 'c> {
+    pub(super) terms: Terms<'c>,
+    pub(super) versions: [Version<'a>; 2],
+    pub(super) lines: [Lines; 2],
+    /// The anchors that are reached, in the order they were met.
+    pub(super) reached: Vec<Inst>,
+    pub(super) is_reached: FixedBitSet,
+}
+
+/// A check of the product that failed: where two classes should have been equal, those.
+pub(super) struct Failure {
+    pub(super) finding: Finding,
+    pub(super) classes: Option<[TermId; 2]>,
+}
+
+impl From<Finding> for Failure {
+    fn from(finding: Finding) -> Failure {
+        Failure { finding, classes: None }
+    }
+}
+
+impl<'a, 'c> Product<'a, 'c> {
+    /// Cost: linear in both versions.
+    pub(super) fn new(terms: Terms<'c>, versions: [Version<'a>; 2], anchors: &FixedBitSet) -> Product<'a, 'c> {
+        let lines = [0, 1].map(|side| Lines::new(&versions[side], &terms, anchors));
+        let is_reached = FixedBitSet::with_capacity(anchors.len());
+        Product { terms, versions, lines, reached: Vec::new(), is_reached }
+    }
+
+    /// Proves the relation inductive. Cost: linear in both versions; per way on, the parameters it binds.
+    pub(super) fn prove(&mut self, anchors: &FixedBitSet, options: &Options) -> Result<(), Failure> {
+        self.check_anchors(anchors, options)?;
+        let mut bindings = [Bindings::new(&self.terms), Bindings::new(&self.terms)];
+        let mut met: Vec<Inst> = Vec::new();
+        if let Some(onward) = self.start(options)? {
+            self.check_leaves(&onward, &mut bindings, options)?;
+            met.push(onward.lines[0].anchor);
+        }
+        while let Some(anchor) = met.pop() {
+            if self.is_reached.put(anchor.as_u32() as usize) {
+                continue;
+            }
+            self.reached.push(anchor);
+            self.check_operands(anchor, options)?;
+            for onward in self.onward(anchor, options)? {
+                self.check_leaves(&onward, &mut bindings, options)?;
+                met.push(onward.lines[0].anchor);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every anchor is one instruction of both versions; only a branch may have become a jump.
+    fn check_anchors(&self, anchors: &FixedBitSet, options: &Options) -> Result<(), Finding> {
+        let [a, b] = [self.versions[0].f, self.versions[1].f];
+        for inst in anchors.ones().map(|i| Inst::from_u32(i as u32)) {
+            let same = a.has_inst(inst) && b.has_inst(inst) && {
+                let (x, y) = (a.inst(inst), b.inst(inst));
+                let is_branch = |op| matches!(op, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+                let folded = x.opcode != y.opcode && is_branch(x.opcode) && is_branch(y.opcode);
+                let one_jumps = x.opcode == Opcode::Jump || y.opcode == Opcode::Jump;
+                let alike = x.opcode == y.opcode && x.targets.len() == y.targets.len() && x.args.len() == y.args.len();
+                x.ty == y.ty && x.imm == y.imm && x.results.len() == y.results.len() && (alike || (folded && one_jumps))
+            };
+            options.require(Check::AnchorSame, same, Place::Inst(inst))?;
+        }
+        Ok(())
+    }
+
+    /// The way from the start of the function.
+    pub(super) fn start(&self, options: &Options) -> Result<Option<Onward<'_>>, Finding> {
+        let entries = [0, 1].map(|side| self.versions[side].f.entry());
+        let first = [0, 1].map(|side| {
+            let version = &self.versions[side];
+            self.lines[side].from(version, version.f.first_inst(entries[side]))
+        });
+        let memory = [0, 1].map(|side| self.versions[side].memory_at_end(entries[side]));
+        self.pair(first, memory, Place::Whole, options)
+    }
+
+    fn pair<'l>(
+        &self,
+        lines: [Option<Line<'l>>; 2],
+        memory: [TermId; 2],
+        place: Place,
+        options: &Options,
+    ) -> Result<Option<Onward<'l>>, Finding> {
+        match lines {
+            [Some(x), Some(y)] if x.anchor == y.anchor => Ok(Some(Onward { lines: [x, y], memory })),
+            _ => options.require(Check::AnchorNext, false, place).map(|()| None),
+        }
+    }
+
+    /// The ways on from an anchor.
+    pub(super) fn onward(&self, anchor: Inst, options: &Options) -> Result<Vec<Onward<'_>>, Finding> {
+        let [a, b] = &self.versions;
+        // Read where a line leaves the block, and no write stands between.
+        let memory = [0, 1].map(|side| self.versions[side].memory_at_end(self.versions[side].f.inst_block(anchor)));
+        let place = Place::Inst(anchor);
+        if let (Some(next_a), Some(next_b)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
+            let lines = [self.lines[0].from(a, next_a), self.lines[1].from(b, next_b)];
+            return Ok(self.pair(lines, memory, place, options)?.into_iter().collect());
+        }
+        let live: [SmallVec<[Edge; 2]>; 2] =
+            [0, 1].map(|s| self.versions[s].live_targets(&self.terms, anchor).collect());
+        let alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
+        options.require(Check::AnchorNext, !alike || live[0] == live[1], place)?;
+        // Two branches take the same target; a branch and a jump pair each with the only one.
+        let edges: SmallVec<[(Edge, Edge); 2]> = match alike {
+            true => live[0].iter().copied().zip(live[1].iter().copied()).collect(),
+            false => live[0].iter().flat_map(|x| live[1].iter().map(move |y| (*x, *y))).collect(),
+        };
+        let mut onward = Vec::with_capacity(edges.len());
+        for (x, y) in edges {
+            let lines = [self.lines[0].over(a, x), self.lines[1].over(b, y)];
+            onward.extend(self.pair(lines, memory, place, options)?);
+        }
+        Ok(onward)
+    }
+
+    fn check_operands(&self, anchor: Inst, options: &Options) -> Result<(), Failure> {
+        let [a, b] = &self.versions;
+        let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
+        // A branch that became a jump has no condition left to compare.
+        if x.opcode != y.opcode {
+            return Ok(());
+        }
+        for (v, w) in x.args.iter().zip(&y.args) {
+            let classes = [a.class(&self.terms, *v), b.class(&self.terms, *w)];
+            let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
+            options
+                .require(Check::AnchorOperands, equal, Place::Inst(anchor))
+                .map_err(|finding| Failure { finding, classes: Some(classes) })?;
+        }
+        Ok(())
+    }
+
+    /// The leaves bound along two lines agree where both lines end, if both versions have them there.
+    fn check_leaves(&self, onward: &Onward<'_>, bound: &mut [Bindings; 2], options: &Options) -> Result<(), Failure> {
+        for side in [0, 1] {
+            let line = &onward.lines[side];
+            bound[side].enter(&self.versions[side], &self.terms, line.crossings(), onward.memory[side]);
+        }
+        for side in [0, 1] {
+            for &leaf in &bound[side].leaves {
+                if side == 1 && bound[0].get(leaf).is_some() {
+                    continue;
+                }
+                let met = [0, 1].map(|s| {
+                    let at = self.versions[s].f.inst_block(onward.lines[s].anchor);
+                    self.versions[s].binders[leaf as usize]
+                        .is_some_and(|home| self.versions[s].live().dominates(home, at))
+                });
+                if met != [true; 2] {
+                    continue;
+                }
+                let values = [0, 1].map(|s| bound[s].get(leaf));
+                let is_memory = self.terms.get(leaf).is_some_and(|t| t.kind == TermKind::MemoryParam);
+                // Memory is the same in both versions at every anchor, whatever its classes.
+                if is_memory && values.iter().all(Option::is_some) {
+                    continue;
+                }
+                let classes = values.map(|class| class.unwrap_or(leaf));
+                let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
+                options
+                    .require(Check::LeafAgrees, equal, Place::Term(leaf))
+                    .map_err(|finding| Failure { finding, classes: Some(classes) })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an instruction of a version cannot trap with the operands it has.
+    pub(super) fn is_harmless(&self, side: usize, inst: Inst) -> bool {
+        let version = &self.versions[side];
+        let data = version.f.inst(inst);
+        let constant = |v| self.terms.constant(version.class(&self.terms, v));
+        let folded = data.result().is_some_and(|v| constant(v).is_some());
+        !data.opcode.can_trap()
+            || (folded && !data.opcode.effects().has(Effects::READS))
+            || self.divides_by_safe(side, inst)
+    }
+
+    fn divides_by_safe(&self, side: usize, inst: Inst) -> bool {
+        let version = &self.versions[side];
+        let data = version.f.inst(inst);
+        let divisor = data.args.get(1).and_then(|v| self.terms.constant(version.class(&self.terms, *v)));
+        is_safe_divisor(data.opcode, data.ty, divisor)
+    }
+}
+
+/// Whether a division by this constant cannot trap.
+pub(super) fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
+    match (opcode, divisor) {
+        (Opcode::Udiv | Opcode::Urem | Opcode::Srem, Some(d)) => d != 0,
+        (Opcode::Sdiv, Some(d)) => d != 0 && d != ty.mask(),
+        _ => false,
+    }
+}

@@ -1,0 +1,272 @@
+//! Instructions that may trap and are no anchors: each version executes its own.
+//!
+//! Seen from a transition into a version, such a *site* of it is *pending* where that version has executed it
+//! and the other may not yet have executed one that computes the same term: on some inputs the version has
+//! trapped there and the other has not. Nothing may be landed behind a pending site, and no effect may
+//! follow one: then one version traps and the other does not. A site is settled when the other version has passed an
+//! instruction with its term, nothing the term depends on having been bound again in between.
+
+use super::lines::Line;
+use super::product::{Onward, Product};
+use super::verdict::{Check, Finding, Options, Place};
+use fixedbitset::FixedBitSet;
+use ir::certificate::{TermId, TermKind};
+use ir::{Block, Inst, Opcode};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Terms looked at to find what a site depends on; beyond, any binding may matter.
+const MAX_TERMS: usize = 1024;
+
+/// Sites times anchors, beyond which a pair is not decided.
+const MAX_STATES: usize = 1 << 28;
+
+struct Site {
+    inst: Inst,
+    term: TermId,
+    /// The instructions of the other version that compute the term.
+    witnesses: Vec<Inst>,
+    /// By version: the blocks that bind what the term depends on; `None` when that is too much to tell.
+    blocks: Option<[BTreeSet<Block>; 2]>,
+}
+
+/// Sites by number, before an anchor or in the gap before it.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct State {
+    /// Pending, and can be settled.
+    pending: FixedBitSet,
+    /// Pending, and cannot be settled any more.
+    stuck: FixedBitSet,
+}
+
+/// The sites of one version, and where they are pending.
+pub(super) struct Traps {
+    /// The version that has them.
+    side: usize,
+    sites: Vec<Site>,
+    /// By block of that version: its sites, in order.
+    in_block: BTreeMap<Block, Vec<usize>>,
+    /// By anchor: pending just before it.
+    before: BTreeMap<Inst, State>,
+    /// By anchor: pending when the gap before it is entered; and executed in that gap.
+    gap: BTreeMap<Inst, (State, FixedBitSet)>,
+}
+
+impl Traps {
+    /// Finds the sites of a version and where they are pending. Cost: linear without sites; else their number
+    /// times the ways between anchors.
+    pub(super) fn check(
+        product: &Product<'_, '_>,
+        side: usize,
+        anchors: &FixedBitSet,
+        options: &Options,
+    ) -> Result<Traps, Finding> {
+        let mut traps =
+            Traps { side, sites: Vec::new(), in_block: BTreeMap::new(), before: BTreeMap::new(), gap: BTreeMap::new() };
+        traps.find_sites(product, anchors);
+        if traps.sites.is_empty() {
+            return Ok(traps);
+        }
+        let fits = traps.sites.len().saturating_mul(product.reached.len()) <= MAX_STATES;
+        options.require(Check::Size, fits, Place::Whole)?;
+        traps.find_witnesses(product);
+        traps.spread(product, options)?;
+        traps.check_order(product, options)?;
+        Ok(traps)
+    }
+
+    fn find_sites(&mut self, product: &Product<'_, '_>, anchors: &FixedBitSet) {
+        let version = &product.versions[self.side];
+        for &block in version.live().blocks() {
+            for inst in version.f.block_insts(block) {
+                let data = version.f.inst(inst);
+                let is_site = data.opcode.is_effect_free()
+                    && !anchors.contains(inst.as_u32() as usize)
+                    && !product.is_harmless(self.side, inst);
+                if is_site && let Some(result) = data.result() {
+                    self.in_block.entry(block).or_default().push(self.sites.len());
+                    let term = version.term(result);
+                    let blocks = binding_blocks(product, term);
+                    self.sites.push(Site { inst, term, witnesses: Vec::new(), blocks });
+                }
+            }
+        }
+    }
+
+    fn find_witnesses(&mut self, product: &Product<'_, '_>) {
+        let version = &product.versions[1 - self.side];
+        let mut by_term: BTreeMap<TermId, Vec<Inst>> = self.sites.iter().map(|s| (s.term, Vec::new())).collect();
+        for &block in version.live().blocks() {
+            for inst in version.f.block_insts(block) {
+                let data = version.f.inst(inst);
+                if data.opcode.can_trap()
+                    && let Some(found) = data.result().and_then(|v| by_term.get_mut(&version.term(v)))
+                {
+                    found.push(inst);
+                }
+            }
+        }
+        for site in &mut self.sites {
+            site.witnesses.clone_from(&by_term[&site.term]);
+        }
+    }
+
+    /// Spreads what is pending along the ways between anchors, until nothing changes.
+    fn spread(&mut self, product: &Product<'_, '_>, options: &Options) -> Result<(), Finding> {
+        if let Some(onward) = product.start(options)? {
+            self.advance(product, &State::default(), None, &onward);
+        }
+        let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
+        while let Some(anchor) = work.pop_first() {
+            let state = self.before.get(&anchor).cloned().unwrap_or_default();
+            for onward in product.onward(anchor, options)? {
+                if self.advance(product, &state, Some(anchor), &onward) {
+                    work.insert(onward.lines[0].anchor);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is pending one anchor further on; whether that is more than was known.
+    fn advance(&mut self, product: &Product<'_, '_>, from: &State, anchor: Option<Inst>, onward: &Onward<'_>) -> bool {
+        let mut state = from.clone();
+        state.pending.grow(self.sites.len());
+        state.stuck.grow(self.sites.len());
+        for id in from.pending.ones() {
+            if self.is_bound_again(id, onward, 0) {
+                state.stuck.insert(id);
+                state.pending.set(id, false);
+            }
+        }
+        let met = onward.lines[0].anchor;
+        let executed = self.executed(product, anchor, &onward.lines[self.side]);
+        let (entered, passed) = self.gap.entry(met).or_default();
+        entered.pending.union_with(&state.pending);
+        entered.stuck.union_with(&state.stuck);
+        passed.grow(self.sites.len());
+        executed.iter().for_each(|(_, id)| passed.insert(*id));
+        for &(segment, id) in &executed {
+            let set = if self.is_bound_again(id, onward, segment) { &mut state.stuck } else { &mut state.pending };
+            set.insert(id);
+        }
+        let other = &product.versions[1 - self.side];
+        let is_settled = |id: usize| self.sites[id].witnesses.iter().any(|w| other.live().passed(other.f, *w, met));
+        let settled: Vec<usize> = state.pending.ones().filter(|id| is_settled(*id)).collect();
+        settled.into_iter().for_each(|id| state.pending.set(id, false));
+        let known = self.before.entry(met).or_default();
+        let old = known.clone();
+        known.pending.union_with(&state.pending);
+        known.stuck.union_with(&state.stuck);
+        *known != old
+    }
+
+    /// Whether what a site depends on is bound on a way, behind the given number of crossings.
+    fn is_bound_again(&self, id: usize, onward: &Onward<'_>, behind: usize) -> bool {
+        (0..2).any(|side| {
+            let skipped = if side == self.side { behind } else { 0 };
+            onward.lines[side].crossings().skip(skipped).any(|c| self.depends_on(id, side, c.block))
+        })
+    }
+
+    fn depends_on(&self, id: usize, side: usize, block: Block) -> bool {
+        self.sites[id].blocks.as_ref().is_none_or(|blocks| blocks[side].contains(&block))
+    }
+
+    /// The sites on a line, each with the number of crossings before it.
+    fn executed(&self, product: &Product<'_, '_>, from: Option<Inst>, line: &Line<'_>) -> Vec<(usize, usize)> {
+        let f = product.versions[self.side].f;
+        let start = from.map_or(f.entry(), |i| f.inst_block(i));
+        let end = f.inst_block(line.anchor);
+        let blocks = std::iter::once(start).chain(line.crossings().map(|c| c.block));
+        let mut found = Vec::new();
+        for (segment, block) in blocks.enumerate() {
+            for &id in self.in_block.get(&block).into_iter().flatten() {
+                let inst = self.sites[id].inst;
+                let behind = segment > 0 || from.is_none_or(|i| f.stands_before(i, inst));
+                let is_last = block == end && segment == line.crossings().count();
+                if behind && (!is_last || f.stands_before(inst, line.anchor)) {
+                    found.push((segment, id));
+                }
+            }
+        }
+        found
+    }
+
+    /// No effect follows a pending site, and control cannot go around for ever while one is.
+    fn check_order(&self, product: &Product<'_, '_>, options: &Options) -> Result<(), Finding> {
+        let f = product.versions[self.side].f;
+        let is_pending =
+            |anchor: &Inst| self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear());
+        let pending: BTreeSet<Inst> = product.reached.iter().copied().filter(is_pending).collect();
+        let mut ways: BTreeMap<Inst, usize> = pending.iter().map(|a| (*a, 0)).collect();
+        for &anchor in &pending {
+            let only_control = matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+            options.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
+            for onward in product.onward(anchor, options)? {
+                ways.entry(onward.lines[0].anchor).and_modify(|count| *count += 1);
+            }
+        }
+        let mut work: Vec<Inst> = ways.iter().filter(|(_, n)| **n == 0).map(|(a, _)| *a).collect();
+        let mut seen = 0;
+        while let Some(anchor) = work.pop() {
+            seen += 1;
+            for onward in product.onward(anchor, options)? {
+                let next = onward.lines[0].anchor;
+                if let Some(count) = ways.get_mut(&next) {
+                    *count -= 1;
+                    if *count == 0 {
+                        work.push(next);
+                    }
+                }
+            }
+        }
+        options.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
+    }
+
+    /// Whether a landing before `target` skips a site that the other version, before `source` on `line`, has not
+    /// passed.
+    pub(super) fn skips(&self, product: &Product<'_, '_>, source: Inst, line: &Line<'_>, target: Inst) -> bool {
+        let Some((entered, passed)) = self.gap.get(&line.anchor) else { return false };
+        let (own, other) = (&product.versions[self.side], &product.versions[1 - self.side]);
+        let is_ahead = |id: &usize| {
+            let inst = self.sites[*id].inst;
+            inst != target && !own.live().passed(own.f, target, inst)
+        };
+        let mut behind = entered.pending.ones().chain(passed.ones().filter(is_ahead));
+        let is_settled = |id: usize| {
+            let kept = !line.crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
+            kept && self.sites[id].witnesses.iter().any(|w| other.live().passed(other.f, *w, source))
+        };
+        !entered.stuck.is_clear() || !behind.all(is_settled)
+    }
+}
+
+/// By version: the blocks that bind the leaves of a term.
+fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<Block>; 2]> {
+    let mut blocks = [BTreeSet::new(), BTreeSet::new()];
+    let mut seen = BTreeSet::from([term]);
+    let mut work: SmallVec<[TermId; 8]> = SmallVec::from_iter([term]);
+    while let Some(id) = work.pop() {
+        match product.terms.get(id).map(|t| &t.kind) {
+            Some(TermKind::Op { args, .. }) => work.extend(args.iter().copied().filter(|a| seen.insert(*a))),
+            // Bound where they stand, not where a block is entered; the site stands behind them.
+            Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => {
+                for (side, version) in product.versions.iter().enumerate() {
+                    if version.f.has_inst(*inst) {
+                        blocks[side].insert(version.f.inst_block(*inst));
+                    }
+                }
+            }
+            _ => {
+                for (side, version) in product.versions.iter().enumerate() {
+                    blocks[side].extend(version.binders.get(id as usize).copied().flatten());
+                }
+            }
+        }
+        if seen.len() > MAX_TERMS {
+            return None;
+        }
+    }
+    Some(blocks)
+}
