@@ -215,7 +215,11 @@ pub struct Mapping {
 impl Mapping {
     /// A mapping without entries.
     pub fn new(source: &Function, target: &Function) -> Mapping {
-        let (source, target) = (VersionKey::of(source), VersionKey::of(target));
+        Mapping::between(VersionKey::of(source), VersionKey::of(target))
+    }
+
+    /// A mapping without entries, between versions that are known by their keys.
+    pub fn between(source: VersionKey, target: VersionKey) -> Mapping {
         Mapping { source, target, entries: BTreeMap::new() }
     }
 

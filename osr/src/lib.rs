@@ -3,21 +3,31 @@
 //! [`VersionPair`] reads the log that leads from one version of a function to another; [`synthesize`]
 //! makes the mappings between them, in both directions, at one [`Level`] of reconstruction. What has no
 //! entry is listed with the reason and the action to blame.
+//! Entries compose ([`compose`]), and the mappings between any number of versions of a
+//! [`VersionTree`] are made together, as the edges of a [`VersionGraph`].
 
+mod compose;
 mod derive;
 mod entry;
 mod facts;
+mod graph;
 mod keep;
 mod level;
 mod lines;
+mod live;
 mod pair;
 mod reason;
 mod scratch;
+mod search;
 mod source;
 mod synthesize;
 mod traps;
+mod tree;
 
+pub use compose::{Composition, NotAChain, Refusal, compose};
+pub use graph::{Edge, EdgeError, Origin, VersionGraph};
 pub use level::Level;
 pub use pair::{Demand, Heading, VersionPair};
 pub use reason::{Reason, Unmapped};
 pub use synthesize::{Direction, Synthesis, synthesize};
+pub use tree::{Version, VersionTree};

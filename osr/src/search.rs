@@ -1,0 +1,177 @@
+//! Making the entries of one direction of a pair of versions.
+
+use crate::derive::Deriver;
+use crate::entry::{self, Cost};
+use crate::level::Level;
+use crate::lines::Lines;
+use crate::live::LiveTable;
+use crate::pair::{Heading, VersionPair};
+use crate::reason::{Obstacle, Reason, Unmapped};
+use crate::source::{Here, SourcePoint};
+use crate::synthesize::Direction;
+use ir::mapping::{Entry, Mapping};
+use ir::{Inst, Point};
+
+/// Landing points tried from one source point. A longer gap is sampled at both ends and around the
+/// point's own place.
+const MAX_LANDINGS: usize = 24;
+
+/// Landing points tried, times values to be provided at the first of them: with many values to provide,
+/// fewer landing points are tried.
+const MAX_VALUES_TRIED: usize = 1 << 13;
+
+/// One direction being made.
+pub(crate) struct Search<'a, 'v> {
+    heading: Heading,
+    pair: &'a VersionPair<'v>,
+    deriver: Deriver<'a, 'v>,
+    here: SourcePoint,
+    started: bool,
+    pub(crate) mapping: Mapping,
+    points: usize,
+    unreachable: usize,
+    unmapped: Vec<(Point, Obstacle)>,
+}
+
+impl<'a, 'v> Search<'a, 'v> {
+    pub(crate) fn new(pair: &'a VersionPair<'v>, heading: Heading, level: Level) -> Search<'a, 'v> {
+        let (p, q) = (pair.source(heading), pair.target(heading));
+        let entry = Point::before(p.f.first_inst(p.f.entry()));
+        Search {
+            heading,
+            pair,
+            deriver: Deriver::new(pair, p, q, level),
+            here: SourcePoint::new(entry),
+            started: false,
+            mapping: Mapping::new(p.f, q.f),
+            points: 0,
+            unreachable: 0,
+            unmapped: Vec::new(),
+        }
+    }
+
+    /// Builds every entry the first time; later those again that do not provide all that is needed where
+    /// they land.
+    pub(crate) fn update(&mut self, live: &LiveTable, needed: &LiveTable) {
+        let points =
+            if std::mem::replace(&mut self.started, true) { needed.lacking(&self.mapping) } else { self.all_points() };
+        for point in points {
+            match self.best_entry(point, live, needed) {
+                Ok(entry) => self.mapping.insert(point, entry),
+                Err(obstacle) => {
+                    self.mapping.remove(point);
+                    self.unmapped.push((point, obstacle));
+                }
+            }
+        }
+    }
+
+    /// No entries at all.
+    pub(crate) fn give_up(&mut self) {
+        let points = self.all_points();
+        self.unmapped = points.into_iter().map(|p| (p, Obstacle::new(Reason::TooLong))).collect();
+    }
+
+    fn all_points(&mut self) -> Vec<Point> {
+        let f = self.deriver.p.f;
+        let mut points = Vec::new();
+        for block in f.blocks() {
+            let here = f.block_insts(block).map(Point::before);
+            if self.pair.is_unreachable(self.heading, block) {
+                self.unreachable += here.count();
+            } else {
+                points.extend(here);
+            }
+        }
+        self.points = points.len() + self.unreachable;
+        points
+    }
+
+    /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then shortest
+    /// compensation code, then earliest landing point.
+    fn best_entry(&mut self, point: Point, live: &LiveTable, needed: &LiveTable) -> Result<Entry, Obstacle> {
+        if self.pair.facts.effect_changed.is_some() {
+            return Err(Obstacle::new(Reason::Effect));
+        }
+        let (p, q) = (self.deriver.p, self.deriver.q);
+        let Some(end) = p.lines.end(p.f, point.inst()) else { return Err(Obstacle::new(Reason::NoLanding)) };
+        self.here.enter(p, point, live.live(point), &end.jumps);
+        self.deriver.restart();
+        let mut best: Option<(Cost, Entry)> = None;
+        let mut obstacle = None;
+        for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
+            if let Some(trap) = self.skipped_trap(target) {
+                let why = Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) };
+                obstacle.get_or_insert(why);
+                continue;
+            }
+            match entry::build(&mut self.deriver, &self.here, target, needed.live(target)) {
+                Ok(entry) => {
+                    let cost = entry::cost(&entry, p);
+                    if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                        best = Some((cost, entry));
+                    }
+                    if cost == (0, 0, 0) {
+                        break;
+                    }
+                }
+                // A value that cannot be had says more than a trap in the way of another landing.
+                Err(why) if obstacle.is_none_or(|o: Obstacle| o.value.is_none()) => obstacle = Some(why),
+                Err(_) => {}
+            }
+        }
+        best.map(|(_, entry)| entry).ok_or(obstacle.unwrap_or(Obstacle::new(Reason::NoLanding)))
+    }
+
+    fn skipped_trap(&self, target: Point) -> Option<Inst> {
+        let (p, q) = (self.deriver.p, self.deriver.q);
+        self.pair.traps(self.heading).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
+    }
+
+    pub(crate) fn finish(self) -> Direction {
+        let Search { pair, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
+        unmapped.sort_by_key(|(point, _)| *point);
+        let blamed = |(point, o): (Point, Obstacle)| {
+            let blame = blame(pair, &deriver, &o, point);
+            Unmapped { point, reason: o.reason, value: o.value, blame }
+        };
+        let unmapped = unmapped.into_iter().map(blamed).collect();
+        Direction { mapping, points, unreachable, unmapped }
+    }
+}
+
+/// The landing points worth trying, earliest first: all of a short gap; of a long one, or with many values to
+/// provide, some at its start, at its end and around the source point's own place. Cost: their number,
+/// however long the gap is.
+fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(Point) -> usize) -> Vec<Point> {
+    let landings = lines.landings(anchor);
+    let count = landings.len();
+    let Some(first) = landings.first() else { return Vec::new() };
+    let most = (MAX_VALUES_TRIED / values(*first).max(1)).clamp(3, MAX_LANDINGS);
+    if count <= most {
+        return landings.to_vec();
+    }
+    let third = most / 3;
+    let own = lines.landing_number(anchor, source).unwrap_or(count / 2);
+    let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
+    let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
+    let chosen = (0..third).chain(near_start..near_end).chain(count - third..count);
+    chosen.map(|i| landings[i]).collect()
+}
+
+/// The first action in the log that has to do with what stands in the way: with the value, its definition
+/// or a use of it; with the instruction that may trap; with the effect; or with the point's own
+/// instruction.
+fn blame(pair: &VersionPair<'_>, deriver: &Deriver<'_, '_>, obstacle: &Obstacle, point: Point) -> Option<usize> {
+    let facts = &pair.facts;
+    if obstacle.reason == Reason::Effect {
+        return facts.effect_changed;
+    }
+    let q = deriver.q.f;
+    let of_value = obstacle.value.and_then(|v| {
+        let of_users = || q.users(v).iter().filter_map(|u| facts.first_of_inst(*u)).min();
+        facts.first_of_value(v).or_else(of_users)
+    });
+    let of_inst = || obstacle.inst.and_then(|i| facts.first_of_inst(i));
+    of_value.or_else(of_inst).or_else(|| facts.first_of_inst(point.inst()))
+}

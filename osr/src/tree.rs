@@ -1,0 +1,100 @@
+//! The versions of one function, and the log that made each.
+
+use cranelift_entity::{PrimaryMap, entity_impl};
+use ir::Function;
+use ir::edit::{ActionLog, ReplayError, check_replay};
+
+/// A version of a function, in its [`VersionTree`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(u32);
+entity_impl!(Version, "version");
+
+#[derive(Clone, Debug)]
+struct Node {
+    function: Function,
+    /// What it was derived from, and by which actions; `None` for the base.
+    parent: Option<(Version, ActionLog)>,
+    /// Steps to the base.
+    depth: u32,
+}
+
+/// All versions of one function: the base, and versions that are each derived from another by a pipeline of
+/// passes.
+#[derive(Clone, Debug)]
+pub struct VersionTree {
+    nodes: PrimaryMap<Version, Node>,
+}
+
+impl VersionTree {
+    /// The base, the version that was derived from none.
+    pub const BASE: Version = Version(0);
+
+    /// A tree of the base alone.
+    pub fn new(base: Function) -> VersionTree {
+        let mut nodes = PrimaryMap::new();
+        nodes.push(Node { function: base, parent: None, depth: 0 });
+        VersionTree { nodes }
+    }
+
+    /// Adds a version. Cost: that of replaying the log.
+    ///
+    /// # Errors
+    /// When the log does not lead from the parent to it; the tree is unchanged then.
+    ///
+    /// # Panics
+    /// When there is no such parent.
+    pub fn add(&mut self, parent: Version, function: Function, log: ActionLog) -> Result<Version, ReplayError> {
+        check_replay(&self.nodes[parent].function, &log, &function)?;
+        let depth = self.nodes[parent].depth + 1;
+        Ok(self.nodes.push(Node { function, parent: Some((parent, log)), depth }))
+    }
+
+    /// Every version, in the order they were added.
+    pub fn versions(&self) -> impl ExactSizeIterator<Item = Version> + use<> {
+        self.nodes.keys()
+    }
+
+    /// The code of a version.
+    ///
+    /// # Panics
+    /// When there is no such version; so do the others.
+    pub fn function(&self, version: Version) -> &Function {
+        &self.nodes[version].function
+    }
+
+    /// What a version was derived from.
+    pub fn parent(&self, version: Version) -> Option<Version> {
+        self.nodes[version].parent.as_ref().map(|(parent, _)| *parent)
+    }
+
+    /// The actions that lead from a version to one derived from it, over any number of steps: the logs of the
+    /// steps, one after the other. `None` when it was not derived from it. Cost: linear in the log.
+    pub fn log(&self, before: Version, after: Version) -> Option<ActionLog> {
+        let mut steps = Vec::new();
+        let mut at = after;
+        while at != before {
+            let (parent, log) = self.nodes[at].parent.as_ref()?;
+            steps.push(log);
+            at = *parent;
+        }
+        let mut whole = ActionLog::empty_for(self.function(before));
+        steps.into_iter().rev().for_each(|log| whole.extend(log.clone()));
+        Some(whole)
+    }
+
+    /// The way from a version to another along derivations, both included: up to the last version both were
+    /// derived from, and down. Cost: linear in its length.
+    pub fn path(&self, from: Version, to: Version) -> Vec<Version> {
+        let (mut up, mut down) = (vec![from], vec![to]);
+        loop {
+            let (a, b) = (up[up.len() - 1], down[down.len() - 1]);
+            if a == b {
+                down.pop();
+                up.extend(down.into_iter().rev());
+                return up;
+            }
+            let (way, at) = if self.nodes[a].depth >= self.nodes[b].depth { (&mut up, a) } else { (&mut down, b) };
+            way.push(self.parent(at).expect("two versions of a tree have the base in common"));
+        }
+    }
+}
