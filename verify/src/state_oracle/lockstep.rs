@@ -2,8 +2,9 @@
 
 use super::Oracle;
 use super::plan::{EntryPlan, Place, StepPlan};
-use super::record::{AnchorStop, Effects, Plans, Sampler, Visit, Watcher};
+use super::record::{AnchorStop, Plans, Sampler, Visit, Watcher};
 use super::report::{Difference, Direction, Divergence, Stop};
+use crate::end::{End, ended_alike, is_exhausted};
 use crate::prng::Prng;
 use ir::interp::{Host, Machine, NoObserver, Outcome, Run};
 use ir::{Func, Inst, Opcode, Point, Value, eval};
@@ -22,21 +23,6 @@ impl Advance {
     }
 }
 
-fn is_exhausted(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
-}
-
-/// Whether two runs ended the same way. Where does not matter: an instruction that traps may have moved.
-fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
-    match (a, b) {
-        (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
-        (Outcome::Trapped { kind: a, .. }, Outcome::Trapped { kind: b, .. }) => a == b,
-        (Outcome::Exited(a), Outcome::Exited(b)) => a == b,
-        (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
-        _ => false,
-    }
-}
-
 /// A copy of a machine at a visit, to go on from.
 struct Copied<H> {
     side: usize,
@@ -44,30 +30,6 @@ struct Copied<H> {
     visit: usize,
     machine: Machine,
     host: H,
-}
-
-/// How a machine ended, with all that can be compared.
-#[derive(Clone, PartialEq)]
-struct End {
-    outcome: Outcome,
-    memory: u64,
-    effects: Effects,
-}
-
-impl End {
-    fn of(machine: &Machine, outcome: Outcome) -> End {
-        let effects = (machine.trace().count(), machine.trace().digest());
-        End { outcome, memory: machine.memory_digest(), effects }
-    }
-
-    fn same(&self, other: &End) -> bool {
-        ended_alike(&self.outcome, &other.outcome) && self.memory == other.memory && self.effects == other.effects
-    }
-
-    fn text(&self) -> String {
-        let End { outcome, memory, effects: (count, digest) } = self;
-        format!("[{outcome}; memory {memory:#x}; {count} effects, {digest:#x}]")
-    }
 }
 
 /// A run that went on in the other version, to be compared once the reference has ended.

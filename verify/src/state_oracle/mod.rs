@@ -32,6 +32,8 @@ mod provided;
 mod record;
 mod report;
 
+pub(crate) use plan::{Analyses, entry_fault};
+pub(crate) use provided::find_missing;
 pub use report::{Blamed, Counts, Difference, Direction, Divergence, Fault, Report, Stop};
 
 use crate::prng::Prng;
@@ -222,7 +224,8 @@ impl<'a> Oracle<'a> {
             let analyses = [pair.before, pair.after].map(plan::Analyses::new);
             let mappings = [pair.forward, pair.backward];
             let plan = plan::plan_pair(&analyses, pair.anchors, mappings);
-            missing.push((pair.func, provided::find_missing(&analyses, mappings, options.demand)));
+            let edges = [(0, 1, pair.forward), (1, 0, pair.backward)];
+            missing.push((pair.func, provided::find_missing(&analyses, &edges, options.demand)));
             if plans[pair.func.as_u32() as usize].replace(plan).is_some() {
                 return Err(SetupError::TwoPairs { function: pair.before.name().to_owned() });
             }
@@ -266,7 +269,7 @@ impl<'a> Oracle<'a> {
         self.report.divergence_count += missing.len() as u64;
         let mut last = None;
         for m in missing {
-            let key = (func, m.side, m.entry);
+            let key = (func, m.edge, m.entry);
             if last.replace(key) != Some(key) && self.report.divergences.len() < self.options.divergences {
                 let entry = Some(self.blamed(key, None));
                 let difference = Difference::NotProvided { value: m.value };

@@ -118,21 +118,21 @@ pub(super) fn plan_pair(
 }
 
 /// What is asked about a version.
-pub(super) struct Analyses<'a> {
-    pub(super) function: &'a Function,
-    pub(super) cfg: Cfg,
+pub(crate) struct Analyses<'a> {
+    pub(crate) function: &'a Function,
+    pub(crate) cfg: Cfg,
     dom: DomTree,
     loops: LoopForest,
 }
 
 impl<'a> Analyses<'a> {
-    pub(super) fn new(function: &'a Function) -> Analyses<'a> {
+    pub(crate) fn new(function: &'a Function) -> Analyses<'a> {
         let cfg = Cfg::new(function);
         Analyses { function, dom: DomTree::new(function, &cfg), loops: LoopForest::new(function, &cfg), cfg }
     }
 
     /// Whether a value is available at a point; false when the version lacks either.
-    pub(super) fn has(&self, value: Value, point: Point) -> bool {
+    pub(crate) fn has(&self, value: Value, point: Point) -> bool {
         self.dom.available_at(self.function, value, point)
     }
 }
@@ -142,7 +142,8 @@ fn find_faults(mapping: &Mapping, source: &Analyses<'_>, target: &Analyses<'_>) 
     mapping.entries().map(|(point, entry)| entry_fault(point, entry, source, target)).collect()
 }
 
-fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, target: &Analyses<'_>) -> Option<Fault> {
+/// What is wrong with an entry whatever the run.
+pub(crate) fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, target: &Analyses<'_>) -> Option<Fault> {
     if !source.function.has_inst(point.inst()) {
         return Some(Fault::NoSuchPoint { point });
     }

@@ -13,53 +13,56 @@ use ir::mapping::{Entry, Mapping};
 use ir::{Block, Inst, Value};
 use std::collections::BTreeMap;
 
+/// A mapping between two of a list of versions: the places of its source and target, and the mapping.
+pub(crate) type Edge<'m> = (usize, usize, &'m Mapping);
+
 /// A value that is live+ where an entry lands and that the entry does not provide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Missing {
-    /// The source of the entry: 0 is the version before.
-    pub(super) side: usize,
+pub(crate) struct Missing {
+    /// The place of the mapping in the list of edges.
+    pub(crate) edge: usize,
     /// The place of the entry in its mapping.
-    pub(super) entry: u32,
-    pub(super) value: Value,
+    pub(crate) entry: u32,
+    pub(crate) value: Value,
 }
 
-/// All that entries fail to provide, by side, entry and value. Entries that land at no point of their target
-/// version are left out: that is a fault of its own.
+/// All that entries fail to provide, by edge, entry and value. What entries of every mapping that leaves a version
+/// require there counts as used. Entries that land at no point of their target version are left out: that is
+/// a fault of its own.
 ///
 /// Cost: near linear in versions and mappings, and in what is live at the points of the blocks landed in.
-pub(super) fn find_missing(analyses: &[Analyses<'_>; 2], mappings: [&Mapping; 2], demand: Demand) -> Vec<Missing> {
+pub(crate) fn find_missing(versions: &[Analyses<'_>], edges: &[Edge<'_>], demand: Demand) -> Vec<Missing> {
     let mut missing = Vec::new();
-    for side in [0, 1] {
-        let target = &analyses[1 - side];
-        let uses = required(mappings[1 - side], target);
+    for (number, target) in versions.iter().enumerate() {
+        let mut uses = BTreeMap::new();
+        edges.iter().filter(|e| e.0 == number).for_each(|e| add_required(&mut uses, e.2, target));
         let liveness = match demand {
             Demand::Needed => Liveness::of_needed(target.function, &target.cfg, &uses),
             Demand::Live => Liveness::with_extra_uses(target.function, &target.cfg, &uses),
         };
-        let before = missing.len();
-        for (block, landing) in landings(mappings[side], target) {
-            liveness.for_each_point(target.function, block, |point, live| {
-                for (index, entry) in landing.get(&point.inst()).into_iter().flatten() {
-                    let lacking = live.iter().filter(|v| !entry.provides_value(*v));
-                    missing.extend(lacking.map(|value| Missing { side, entry: *index, value }));
-                }
-            });
+        for (edge, (_, _, mapping)) in edges.iter().enumerate().filter(|(_, e)| e.1 == number) {
+            for (block, landing) in landings(mapping, target) {
+                liveness.for_each_point(target.function, block, |point, live| {
+                    for (entry, provider) in landing.get(&point.inst()).into_iter().flatten() {
+                        let lacking = live.iter().filter(|v| !provider.provides_value(*v));
+                        missing.extend(lacking.map(|value| Missing { edge, entry: *entry, value }));
+                    }
+                });
+            }
         }
-        missing[before..].sort_by_key(|m| (m.entry, m.value));
     }
+    missing.sort_by_key(|m| (m.edge, m.entry, m.value));
     missing
 }
 
-/// What the entries of a mapping require, as uses at their source points. All of it, not only what they
+/// Adds what the entries of a mapping require, as uses at their source points. All of it, not only what they
 /// declare as kept: what is live in any case adds nothing. What is not available there is a fault of the
 /// entry, and no entry could provide it.
-fn required(mapping: &Mapping, source: &Analyses<'_>) -> BTreeMap<Inst, Vec<Value>> {
-    let points = mapping.entries().filter(|(point, _)| source.function.has_inst(point.inst()));
-    let uses = points.map(|(point, entry)| {
+fn add_required(uses: &mut BTreeMap<Inst, Vec<Value>>, mapping: &Mapping, source: &Analyses<'_>) {
+    for (point, entry) in mapping.entries().filter(|(point, _)| source.function.has_inst(point.inst())) {
         let values = entry.requires.iter().copied().filter(|v| source.has(*v, point));
-        (point.inst(), values.collect())
-    });
-    uses.collect()
+        uses.entry(point.inst()).or_default().extend(values);
+    }
 }
 
 /// The entries that land at an instruction, each with its place in the mapping.

@@ -1,0 +1,214 @@
+//! Whether mappings that were made in different ways say the same.
+//!
+//! Two mappings between the same two versions, one composed of others and one built directly, say, may land at
+//! different points, provide different values and get them by different code. Where both have an entry at a point
+//! and land at the same one, they must give every value that both provide the same contents. Here both are
+//! run, without transitions, on the states that a real run has at its source point.
+//!
+//! Agreement is no proof that either is right: the state oracle ([`crate::state_oracle`]) compares with the
+//! other version.
+
+use ir::interp::{Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View};
+use ir::mapping::{Entry, Mapping, VersionKey};
+use ir::{Func, Function, Inst, Module, Point, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Two entries that give a value different contents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Disagreement {
+    /// The arguments of the run, as bits.
+    pub input: Vec<u64>,
+    /// The source point.
+    pub point: Point,
+    /// The point that both entries land at.
+    pub target: Point,
+    /// The places of the two mappings in the list.
+    pub mappings: [usize; 2],
+    /// The value; `None` when compensation code failed.
+    pub value: Option<Value>,
+    /// What each gives it, as bits.
+    pub bits: [u64; 2],
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disagreement { input, point, target, mappings: [a, b], value, bits } = self;
+        write!(f, "from {} to {}: ", point.inst(), target.inst())?;
+        match value {
+            Some(value) => write!(f, "{value} is {:#x} by mapping {a}, and {:#x} by {b}", bits[0], bits[1])?,
+            None => write!(f, "the compensation code of mapping {a} or {b} fails")?,
+        }
+        write!(f, ", on input {input:x?}")
+    }
+}
+
+/// What was compared.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AgreementReport {
+    /// Visits of points at which more than one mapping has an entry.
+    pub visits: u64,
+    /// Pairs of entries that land at the same point, over those visits.
+    pub same_point: u64,
+    /// Pairs that do not.
+    pub other_point: u64,
+    /// Values compared.
+    pub compared: u64,
+    /// Disagreements found, those not kept included.
+    pub disagreement_count: u64,
+    /// The first ones, up to [`MAX_KEPT`].
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// Disagreements kept.
+pub const MAX_KEPT: usize = 16;
+
+/// Compares mappings that leave one version of a function and lead to another.
+#[derive(Debug)]
+pub struct Agreement<'a> {
+    func: Func,
+    /// By source point, where more than one has an entry: the mappings and their entries.
+    entries: BTreeMap<Inst, Vec<(usize, &'a Entry)>>,
+    pristine: Machine,
+    report: AgreementReport,
+}
+
+/// Why mappings cannot be compared.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SetupError {
+    /// A mapping does not leave the version, or leads elsewhere than the first.
+    OtherVersions {
+        /// Its place in the list.
+        mapping: usize,
+    },
+    /// The module cannot be instantiated.
+    Instantiate(InstantiateError),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetupError::OtherVersions { mapping } => write!(f, "mapping {mapping} is one between other versions"),
+            SetupError::Instantiate(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl<'a> Agreement<'a> {
+    /// A comparison of mappings that leave `version` of a function of a verified module. The entries have been
+    /// found well-formed by the state oracle. Cost: near linear in module and mappings.
+    ///
+    /// # Errors
+    /// See [`SetupError`].
+    ///
+    /// # Panics
+    /// When the module or the version is not one that the verifier accepts.
+    pub fn new(
+        module: &Module,
+        (func, version): (Func, &Function),
+        mappings: &[&'a Mapping],
+        limits: Limits,
+    ) -> Result<Agreement<'a>, SetupError> {
+        let (source, target) = (VersionKey::of(version), mappings.first().map(|m| m.target()));
+        let strays = |m: &&Mapping| m.source() != source || Some(m.target()) != target;
+        if let Some(mapping) = mappings.iter().position(strays) {
+            return Err(SetupError::OtherVersions { mapping });
+        }
+        let mut entries: BTreeMap<Inst, Vec<(usize, &Entry)>> = BTreeMap::new();
+        for (number, mapping) in mappings.iter().enumerate() {
+            mapping.entries().for_each(|(p, e)| entries.entry(p.inst()).or_default().push((number, e)));
+        }
+        entries.retain(|_, list| list.len() > 1);
+        let mut pristine = Machine::new(module, limits).map_err(SetupError::Instantiate)?;
+        let id = pristine.add_version(module, func, version);
+        pristine.mark(id, entries.keys().copied());
+        pristine.set_current(func, id);
+        Ok(Agreement { func, entries, pristine, report: AgreementReport::default() })
+    }
+
+    /// Runs the start function of the module, if it has one, and then a function, and compares at every visit.
+    /// A run that a limit ends counts as far as it got.
+    ///
+    /// # Panics
+    /// When the function is imported or takes another number of arguments.
+    pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
+        let (mut machine, mut host) = (self.pristine.clone(), host.clone());
+        if let Some(start) = machine.start_function()
+            && machine.invoke(start, &[], &mut host, &mut NoObserver).returned().is_none()
+        {
+            return;
+        }
+        let Agreement { func: watched, entries, report, .. } = self;
+        let mut comparing = Comparing { func: *watched, entries, args, report, given: [Vec::new(), Vec::new()] };
+        machine.invoke(func, args, &mut host, &mut comparing);
+    }
+
+    /// What was done and found so far.
+    pub fn report(&self) -> &AgreementReport {
+        &self.report
+    }
+}
+
+struct Comparing<'r, 'a> {
+    func: Func,
+    entries: &'r BTreeMap<Inst, Vec<(usize, &'a Entry)>>,
+    args: &'r [u64],
+    report: &'r mut AgreementReport,
+    /// What the two entries at hand provide; kept to spare allocations.
+    given: [Vec<(Value, u64)>; 2],
+}
+
+impl Observer for Comparing<'_, '_> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        if view.func() == self.func
+            && let Some(list) = self.entries.get(&inst)
+        {
+            self.report.visits += 1;
+            for (index, a) in list.iter().enumerate() {
+                list[index + 1..].iter().for_each(|b| self.compare(view, inst, [*a, *b]));
+            }
+        }
+        Control::Continue
+    }
+}
+
+impl Comparing<'_, '_> {
+    fn compare(&mut self, view: &View<'_>, inst: Inst, pair: [(usize, &Entry); 2]) {
+        if pair[0].1.target != pair[1].1.target {
+            self.report.other_point += 1;
+            return;
+        }
+        self.report.same_point += 1;
+        let mut different = None;
+        for ((_, entry), given) in pair.iter().zip(&mut self.given) {
+            given.clear();
+            if entry.run(|v| view.value(v), |v, bits| given.push((v, bits))).is_err() {
+                different = Some((None, [0, 0]));
+            }
+        }
+        let [first, second] = &self.given;
+        for (value, bits) in first {
+            let Ok(at) = second.binary_search_by_key(value, |(v, _)| *v) else { continue };
+            self.report.compared += 1;
+            if second[at].1 != *bits {
+                different.get_or_insert((Some(*value), [*bits, second[at].1]));
+            }
+        }
+        let Some((value, bits)) = different else { return };
+        self.report.disagreement_count += 1;
+        if self.report.disagreements.len() < MAX_KEPT {
+            self.report.disagreements.push(Disagreement {
+                input: self.args.to_vec(),
+                point: Point::before(inst),
+                target: pair[0].1.target,
+                mappings: [pair[0].0, pair[1].0],
+                value,
+                bits,
+            });
+        }
+    }
+}

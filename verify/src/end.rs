@@ -1,0 +1,44 @@
+//! How runs end, with all of it that can be compared.
+
+use ir::interp::{Machine, Outcome};
+
+/// Whether a limit of the machine ended the run, which says nothing about the program.
+pub(crate) fn is_exhausted(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
+}
+
+/// Whether two runs ended the same way. Where does not matter: an instruction that traps may have moved.
+pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
+    match (a, b) {
+        (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
+        (Outcome::Trapped { kind: a, .. }, Outcome::Trapped { kind: b, .. }) => a == b,
+        (Outcome::Exited(a), Outcome::Exited(b)) => a == b,
+        (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
+        _ => false,
+    }
+}
+
+/// How a machine ended, with all that can be compared.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct End {
+    pub(crate) outcome: Outcome,
+    pub(crate) memory: u64,
+    /// The effects: their number and digest.
+    pub(crate) effects: (u64, u64),
+}
+
+impl End {
+    pub(crate) fn of(machine: &Machine, outcome: Outcome) -> End {
+        let effects = (machine.trace().count(), machine.trace().digest());
+        End { outcome, memory: machine.memory_digest(), effects }
+    }
+
+    pub(crate) fn same(&self, other: &End) -> bool {
+        ended_alike(&self.outcome, &other.outcome) && self.memory == other.memory && self.effects == other.effects
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let End { outcome, memory, effects: (count, digest) } = self;
+        format!("[{outcome}; memory {memory:#x}; {count} effects, {digest:#x}]")
+    }
+}
