@@ -1,53 +1,21 @@
 //! Hand-made counterexamples to looser rules: each test breaks when the rule it names is left out. The
 //! rules are those of `docs/osr.md`; the fuzzer tries the same on programs nobody thought of.
 
-use ir::edit::{Applied, Editor, Fuel, Pass, apply};
+mod common;
+
+use common::{edited, function, inst, value};
+use ir::edit::{Applied, Editor};
 use ir::mapping::{Entry, Operand};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{Direction, Level, Reason, Synthesis, VersionPair, synthesize};
-
-/// A pass made of one closure.
-struct Edit<F: Fn(&mut Editor<'_>)>(F);
-
-impl<F: Fn(&mut Editor<'_>)> Pass for Edit<F> {
-    fn name(&self) -> &'static str {
-        "edit"
-    }
-
-    fn run(&self, editor: &mut Editor<'_>) {
-        assert!(editor.plan("by_hand"));
-        (self.0)(editor);
-    }
-}
-
-fn function(text: &str) -> Function {
-    let module = ir::text::parse_module(text).unwrap_or_else(|e| panic!("{}", e[0]));
-    let (_, body) = module.defined().next().expect("one function");
-    assert!(ir::verifier::verify_module(&module).is_empty());
-    body.clone()
-}
-
-fn edited(base: &Function, edit: impl Fn(&mut Editor<'_>)) -> Applied {
-    apply(base, &Edit(edit), &mut Fuel::UNLIMITED.clone())
-}
 
 fn mappings(base: &Function, applied: &Applied, level: Level) -> Synthesis {
     let pair = VersionPair::new(base, applied.function(), applied.log()).expect("the log replays");
     synthesize(&pair, level)
 }
 
-fn value(f: &Function, name: &str) -> Value {
-    let params = f.blocks().flat_map(|b| f.block_params(b).to_vec());
-    let results = f.all_insts().flat_map(|i| f.inst(i).results.to_vec());
-    params.chain(results).find(|v| f.value_name(*v) == Some(name)).unwrap_or_else(|| panic!("no %{name}"))
-}
-
 fn block(f: &Function, name: &str) -> Block {
     f.blocks().find(|b| f.block_name(*b) == Some(name)).unwrap_or_else(|| panic!("no {name}"))
-}
-
-fn inst(f: &Function, name: &str) -> Inst {
-    f.defining_inst(value(f, name)).expect("an instruction")
 }
 
 fn entry(direction: &Direction, point: Point) -> &Entry {

@@ -12,6 +12,8 @@ pub(super) enum Choices<'s> {
         left: u32,
         /// Visits of points with entries that are left, if it goes on as in the first version.
         visits: u64,
+        /// Visits to let pass before the first hop, besides.
+        first: u64,
     },
     Script(std::slice::Iter<'s, Hop>),
 }
@@ -19,8 +21,17 @@ pub(super) enum Choices<'s> {
 impl<'s> Choices<'s> {
     /// A random chain for a run that visits so many points with entries.
     pub(super) fn random(mut prng: Prng, visits: u64, most: u32) -> Choices<'s> {
+        // In a short run few hops, or all of them are at its start.
+        let most = most.min(FULL_CHAIN.max(u32::try_from(visits / 3).unwrap_or(u32::MAX)));
         let left = prng.between(FULL_CHAIN.min(most), most);
-        Choices::Random { prng, left, visits }
+        // Half of the chains begin anywhere, most of them not so late that there is no room for a full one.
+        let room = match prng.below(10) {
+            0..=4 => 0,
+            5..=8 => visits.saturating_sub(u64::from(FULL_CHAIN)),
+            _ => visits,
+        };
+        let first = below(&mut prng, room);
+        Choices::Random { prng, left, visits: visits - first, first }
     }
 
     /// The chain another one was.
@@ -35,12 +46,12 @@ impl<'s> Choices<'s> {
     pub(super) fn wait(&mut self) -> Option<u64> {
         match self {
             Choices::Random { left: 0, .. } => None,
-            Choices::Random { prng, left, visits } => {
-                let room = *visits / u64::from(*left);
-                let wait = if prng.chance(25) { 0 } else { u64::from(prng.below(room.min(1 << 31) as u32)) };
+            Choices::Random { prng, left, visits, first } => {
+                let room = 1 + *visits / u64::from(*left);
+                let wait = if prng.chance(25) { 0 } else { below(prng, room) };
                 *left -= 1;
                 *visits = visits.saturating_sub(wait + 1);
-                Some(wait)
+                Some(wait + std::mem::take(first))
             }
             Choices::Script(hops) => hops.as_slice().first().map(|hop| hop.wait),
         }
@@ -56,4 +67,9 @@ impl<'s> Choices<'s> {
             }
         }
     }
+}
+
+/// A number below a bound, of runs of any length.
+fn below(prng: &mut Prng, bound: u64) -> u64 {
+    u64::from(prng.below(u32::try_from(bound).unwrap_or(u32::MAX)))
 }

@@ -1,0 +1,430 @@
+//! Composition, and mappings between more than two versions, on versions made by hand.
+
+mod common;
+
+use common::{edited, function, inst, value};
+use ir::edit::Editor;
+use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
+use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
+use osier_osr::{
+    Demand, EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair, VersionTree, compose,
+    synthesize,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+const TEXT: &str = "
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  %x = add.i32 %a, %b
+  %y = mul.i32 %x, %a
+  %z = sub.i32 %y, %b
+  return %z
+}";
+
+/// Three versions that differ in nothing but their keys, and so need no correspondence: entries between them
+/// may be written at will.
+fn versions() -> [Function; 3] {
+    let base = function(TEXT);
+    let idle = |ed: &mut Editor<'_>| {
+        let last = inst(ed.func(), "z");
+        ed.add_value(InstSpec::constant(Type::I32, 7), last);
+    };
+    let second = edited(&base, idle).into_parts().0;
+    let third = edited(&second, idle).into_parts().0;
+    [base, second, third]
+}
+
+fn step(opcode: Opcode, a: Operand, b: Operand) -> Step {
+    Step { opcode, ty: Type::I32, operand_ty: Type::I32, bits: 0, args: [a, b].into() }
+}
+
+fn constant(bits: u64) -> Step {
+    Step { opcode: Opcode::Const, ty: Type::I32, operand_ty: Type::I32, bits, args: Vec::new().into() }
+}
+
+fn assign(value: Value, from: Operand) -> Assign {
+    Assign { value, from }
+}
+
+/// An entry with everything it must have; lists are put in order.
+fn entry(target: Point, steps: Vec<Step>, mut assigns: Vec<Assign>, mut requires: Vec<Value>) -> Entry {
+    assigns.sort();
+    requires.sort();
+    Entry { target, steps, assigns, requires, kept: Vec::new() }
+}
+
+struct Case {
+    versions: [Function; 3],
+    first: Mapping,
+    second: Mapping,
+}
+
+impl Case {
+    fn new() -> Case {
+        let versions = versions();
+        let (first, second) = (Mapping::new(&versions[0], &versions[1]), Mapping::new(&versions[1], &versions[2]));
+        Case { versions, first, second }
+    }
+
+    fn values<const N: usize>(&self, names: [&str; N]) -> [Value; N] {
+        names.map(|n| value(&self.versions[0], n))
+    }
+
+    fn point(&self, name: &str) -> Point {
+        Point::before(inst(&self.versions[0], name))
+    }
+
+    fn refusal(&self) -> Refusal {
+        let composed = compose(&self.first, &self.second).expect("a chain");
+        assert!(composed.mapping.is_empty(), "{composed:?}");
+        assert_eq!(composed.refused.len(), 1);
+        composed.refused[0].1
+    }
+}
+
+#[test]
+fn steps_are_joined_shared_and_cut_down_to_what_is_read() {
+    let mut case = Case::new();
+    let [a, b, x, y] = case.values(["a", "b", "x", "y"]);
+    let source = Operand::Source;
+    let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
+    // %b is provided by a sum that the second entry does not read.
+    let mut first = entry(
+        middle,
+        vec![step(Opcode::Add, source(a), source(b)), constant(7), step(Opcode::Mul, source(b), Operand::Step(1))],
+        vec![assign(a, source(a)), assign(b, Operand::Step(2)), assign(x, Operand::Step(0))],
+        vec![a, b],
+    );
+    first.kept = vec![b];
+    case.first.insert(at, first);
+    // The same constant again, and twice the same sum.
+    let sum = step(Opcode::Add, source(x), Operand::Step(0));
+    let second = entry(
+        end,
+        vec![constant(7), sum.clone(), sum],
+        vec![assign(y, Operand::Step(1)), assign(x, Operand::Step(2)), assign(a, source(a))],
+        vec![a, x],
+    );
+    case.second.insert(middle, second);
+    let composed = compose(&case.first, &case.second).expect("a chain");
+    assert_eq!(composed.refused, []);
+    assert_eq!(composed.mapping.source(), VersionKey::of(&case.versions[0]));
+    assert_eq!(composed.mapping.target(), VersionKey::of(&case.versions[2]));
+    let mut expected = entry(
+        end,
+        vec![
+            step(Opcode::Add, source(a), source(b)),
+            constant(7),
+            step(Opcode::Add, Operand::Step(0), Operand::Step(1)),
+        ],
+        vec![assign(y, Operand::Step(2)), assign(x, Operand::Step(2)), assign(a, source(a))],
+        vec![a, b],
+    );
+    expected.kept = vec![b];
+    assert_eq!(composed.mapping.entry(at), Some(&expected));
+}
+
+#[test]
+fn what_is_not_read_is_not_required() {
+    let mut case = Case::new();
+    let [a, b] = case.values(["a", "b"]);
+    let (at, middle) = (case.point("x"), case.point("y"));
+    let copy = |v| assign(v, Operand::Source(v));
+    let mut first = entry(middle, Vec::new(), vec![copy(a), copy(b)], vec![a, b]);
+    first.kept = vec![a, b];
+    case.first.insert(at, first);
+    case.second.insert(middle, entry(middle, Vec::new(), vec![copy(a)], vec![a]));
+    let composed = compose(&case.first, &case.second).expect("a chain");
+    let entry = composed.mapping.entry(at).expect("legal");
+    assert_eq!((&entry.requires, &entry.kept), (&vec![a], &vec![a]));
+}
+
+#[test]
+fn what_the_first_entry_does_not_provide_the_second_may_not_require() {
+    let mut case = Case::new();
+    let [a, b, y] = case.values(["a", "b", "y"]);
+    let (at, middle) = (case.point("x"), case.point("y"));
+    let copy = |v| assign(v, Operand::Source(v));
+    case.first.insert(at, entry(middle, Vec::new(), vec![copy(a)], vec![a]));
+    // Required, whether it is read or not; that the source version has the same value does not help.
+    case.second.insert(middle, entry(middle, Vec::new(), vec![copy(a)], vec![a, b]));
+    assert_eq!(case.refusal(), Refusal::NotProvided { value: b });
+    case.second.insert(middle, entry(middle, Vec::new(), vec![assign(y, Operand::Source(b))], vec![b]));
+    assert_eq!(case.refusal(), Refusal::NotProvided { value: b });
+    let composed = compose(&case.first, &case.second).expect("a chain");
+    assert_eq!(composed.refused_for("not_provided"), 1);
+}
+
+#[test]
+fn the_second_mapping_needs_an_entry_where_the_first_lands() {
+    let mut case = Case::new();
+    let at = case.point("x");
+    case.first.insert(at, entry(case.point("y"), Vec::new(), Vec::new(), Vec::new()));
+    case.second.insert(at, entry(at, Vec::new(), Vec::new(), Vec::new()));
+    assert_eq!(case.refusal(), Refusal::NoSecondEntry);
+}
+
+#[test]
+fn mappings_that_do_not_follow_each_other_do_not_compose() {
+    let case = Case::new();
+    let keys = [0, 1].map(|i| VersionKey::of(&case.versions[i]));
+    let expected = Err(NotAChain { target: keys[1], source: keys[0] });
+    assert_eq!(compose(&case.first, &case.first), expected);
+}
+
+#[test]
+fn entries_that_are_none_are_refused() {
+    let mut case = Case::new();
+    let [a, x] = case.values(["a", "x"]);
+    let (at, middle) = (case.point("x"), case.point("y"));
+    let good = entry(middle, Vec::new(), vec![assign(a, Operand::Source(a))], vec![a]);
+    let itself = vec![step(Opcode::Add, Operand::Step(0), Operand::Step(0))];
+    let bad = [
+        entry(middle, itself, vec![assign(a, Operand::Step(0))], Vec::new()),
+        entry(middle, Vec::new(), vec![assign(a, Operand::Step(0))], Vec::new()),
+        entry(middle, Vec::new(), vec![assign(a, Operand::Source(x))], Vec::new()),
+    ];
+    for bad in bad {
+        case.first.insert(at, bad.clone());
+        case.second.insert(middle, entry(middle, Vec::new(), Vec::new(), Vec::new()));
+        assert_eq!(case.refusal(), Refusal::Malformed);
+        case.first.insert(at, good.clone());
+        case.second.insert(middle, bad);
+        assert_eq!(case.refusal(), Refusal::Malformed);
+    }
+}
+
+/// Choices for entries that mean nothing.
+struct Choice(u64);
+
+impl Choice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// An operand; one in 24 is not to be had.
+    fn operand(&mut self, values: &[Value], readable: &[Value], steps: usize) -> Operand {
+        match self.below(24) {
+            0 => Operand::Source(values[self.below(values.len())]),
+            1..=11 if steps > 0 => Operand::Step(self.below(steps) as u32),
+            2 => Operand::Step(self.below(9) as u32),
+            _ if readable.is_empty() => Operand::Step(0),
+            _ => Operand::Source(readable[self.below(readable.len())]),
+        }
+    }
+
+    fn entry(&mut self, target: Point, values: &[Value]) -> Entry {
+        let requires: Vec<Value> = values.iter().copied().filter(|_| self.below(3) > 0).collect();
+        let mut steps = Vec::new();
+        for number in 0..self.below(8) {
+            let opcode = [Opcode::Add, Opcode::Mul, Opcode::Xor, Opcode::Const][self.below(4)];
+            steps.push(match opcode {
+                Opcode::Const => constant(self.below(3) as u64),
+                _ => step(opcode, self.operand(values, &requires, number), self.operand(values, &requires, number)),
+            });
+        }
+        let provided: Vec<Value> = values.iter().copied().filter(|_| self.below(6) > 0).collect();
+        let count = steps.len();
+        let assigns = provided.iter().map(|v| assign(*v, self.operand(values, &requires, count))).collect();
+        let kept = requires.iter().copied().filter(|_| self.below(2) > 0).collect();
+        Entry { kept, ..entry(target, steps, assigns, requires) }
+    }
+}
+
+/// What an entry makes of a state; `None` when it reads what it does not require, or fails.
+fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<BTreeMap<Value, u64>> {
+    let strays = std::cell::Cell::new(false);
+    let mut after = BTreeMap::new();
+    let read = |v: Value| match state.get(&v).filter(|_| entry.requires.contains(&v)) {
+        Some(bits) => *bits,
+        None => {
+            strays.set(true);
+            0
+        }
+    };
+    let ran = entry.run(read, |v, bits| {
+        after.insert(v, bits);
+    });
+    (ran.is_ok() && !strays.get()).then_some(after)
+}
+
+#[test]
+fn a_composed_entry_does_what_both_do_one_after_the_other() {
+    let case = Case::new();
+    let values: Vec<Value> = case.values(["a", "b", "x", "y", "z"]).into();
+    let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
+    let state: BTreeMap<Value, u64> = values.iter().copied().zip([3, 5, 70, 1100, 13_000]).collect();
+    let (mut legal, mut refused) = (0, BTreeMap::new());
+    for seed in 0..20_000 {
+        let mut choice = Choice(seed);
+        let (first, second) = (choice.entry(middle, &values), choice.entry(end, &values));
+        let (mut one, mut other) = (case.first.clone(), case.second.clone());
+        one.insert(at, first.clone());
+        other.insert(middle, second.clone());
+        let composed = compose(&one, &other).expect("a chain");
+        let between = run(&first, &state);
+        let Some(entry) = composed.mapping.entry(at) else {
+            *refused.entry(composed.refused[0].1.name()).or_insert(0) += 1;
+            let covered = second.requires.iter().all(|v| first.provides_value(*v));
+            // Refused for a reason: one of the two does not run by itself, or they do not fit.
+            let runs = between.is_some_and(|s| covered && run(&second, &s).is_some());
+            assert!(!runs, "seed {seed}: {composed:?}");
+            continue;
+        };
+        legal += 1;
+        let between = between.expect("a legal first entry runs");
+        assert_eq!(run(entry, &state), run(&second, &between), "seed {seed}");
+        assert!(entry.requires.iter().all(|v| first.requires.contains(v)), "seed {seed}");
+        let kept: Vec<Value> = entry.requires.iter().copied().filter(|v| first.kept.contains(v)).collect();
+        assert_eq!(entry.kept, kept, "seed {seed}");
+        assert!(entry.provides().eq(second.provides()), "seed {seed}");
+        assert!(entry.steps.len() <= first.steps.len() + second.steps.len(), "seed {seed}");
+        let distinct: BTreeSet<String> = entry.steps.iter().map(Step::to_string).collect();
+        assert_eq!(distinct.len(), entry.steps.len(), "seed {seed}: equal steps are shared");
+    }
+    assert!(legal > 1000 && refused["not_provided"] > 1000 && refused["malformed"] > 1000, "{legal}, {refused:?}");
+}
+
+/// One operand of two products.
+const SHARED: &str = "
+memory @m 1
+func @f(%a: i32) -> i32 {
+entry:
+  %l = load.i32 @m[%a]
+  %x = mul.i32 %l, %l
+  %y = add.i32 %l, %l
+  store.i32 @m[%a], %x
+  store.i32 @m[%a + 4], %y
+  store.i32 @m[%a + 8], %a
+  %r = add.i32 %x, %y
+  return %r
+}";
+
+/// Makes the sum of the loaded value alone: entries from the base keep that.
+fn sum_again(ed: &mut Editor<'_>) {
+    let (l, r) = (value(ed.func(), "l"), inst(ed.func(), "r"));
+    for (opcode, index) in [(Opcode::Mul, 0), (Opcode::Add, 1)] {
+        let again = ed.add_value(InstSpec::new(opcode, Type::I32, Imm::None, &[l, l]), r);
+        ed.replace_operand(r, index, again);
+    }
+}
+
+/// Adds a constant that nothing reads.
+fn idle(ed: &mut Editor<'_>) {
+    let r = inst(ed.func(), "r");
+    ed.add_value(InstSpec::constant(Type::I32, 7), r);
+}
+
+/// A base with two siblings derived from it: one whose entries from the base keep a value, and one that differs in
+/// nothing.
+fn siblings() -> (VersionTree, [Version; 3]) {
+    let base = function(SHARED);
+    let mut tree = VersionTree::new(base.clone());
+    let mut add = |edit: fn(&mut Editor<'_>)| {
+        let (function, log) = edited(&base, edit).into_parts();
+        tree.add(VersionTree::BASE, function, log).expect("the log of the edit")
+    };
+    let (keeps, same) = (add(sum_again), add(idle));
+    (tree, [VersionTree::BASE, keeps, same])
+}
+
+fn last_store(f: &Function) -> Point {
+    let stores = f.all_insts().filter(|i| f.inst(*i).opcode == Opcode::Store);
+    Point::before(stores.last().expect("a store"))
+}
+
+#[test]
+fn kept_values_of_all_mappings_that_leave_a_version_are_provided() {
+    let (tree, [base, keeps, same]) = siblings();
+    let point = last_store(tree.function(base));
+    let l = value(tree.function(base), "l");
+    let build = |pairs: &[(Version, Version)]| {
+        VersionGraph::build(&tree, pairs, Level::Avail, Demand::Needed).expect("derived versions")
+    };
+    let (alone, together) = (build(&[(base, same)]), build(&[(base, keeps), (base, same)]));
+    let back = |graph: &VersionGraph<'_>| {
+        graph.edge(same, base).and_then(|e| e.mapping.entry(point)).expect("the versions hardly differ").clone()
+    };
+    let there = together.edge(base, keeps).and_then(|e| e.mapping.entry(point)).expect("it may keep").clone();
+    assert_eq!(there.kept, [l]);
+    // Only the other sibling's mapping wants the loaded value there.
+    assert!(!back(&alone).provides_value(l));
+    assert!(back(&together).provides_value(l));
+    assert_eq!((alone.lacking(), together.lacking()), (vec![], vec![]));
+}
+
+#[test]
+fn siblings_are_joined_through_what_both_derive_from() {
+    let (tree, [base, keeps, same]) = siblings();
+    assert_eq!(tree.path(same, keeps), [same, base, keeps]);
+    assert!(tree.log(same, keeps).is_none());
+    let pairs = [(base, keeps), (base, same)];
+    let mut graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
+    let edge = graph.add_composed(&[same, base, keeps]).expect("edges to compose").clone();
+    let Origin::Composed { refused, .. } = &edge.origin else { panic!("{edge:?}") };
+    assert_eq!(refused, &[]);
+    assert_eq!(edge.mapping.len(), tree.function(same).inst_count());
+    assert_eq!(graph.lacking(), []);
+    // Made apart, the two mappings do not fit at the last store: the loaded value is not provided.
+    let apart = |before: Version, after: Version| {
+        let log = tree.log(before, after).expect("derived");
+        let pair = VersionPair::new(tree.function(before), tree.function(after), &log).expect("the log replays");
+        synthesize(&pair, Level::Avail)
+    };
+    let composed = compose(&apart(base, same).backward.mapping, &apart(base, keeps).forward.mapping).expect("a chain");
+    let (point, l) = (last_store(tree.function(base)), value(tree.function(base), "l"));
+    assert!(composed.refused.contains(&(point, Refusal::NotProvided { value: l })), "{:?}", composed.refused);
+}
+
+#[test]
+fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
+    let (tree, [base, keeps, same]) = siblings();
+    let point = last_store(tree.function(base));
+    let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed).expect("derived");
+    let log = tree.log(base, same).expect("derived");
+    let pair = VersionPair::new(tree.function(base), tree.function(same), &log).expect("the log replays");
+    let alone = synthesize(&pair, Level::Avail).backward.mapping;
+    let mut damaged = alone.clone();
+    let stray = inst(tree.function(keeps), "r").as_u32() + 100;
+    damaged.insert(Point::before(ir::Inst::from_u32(stray)), alone.entry(point).expect("an entry").clone());
+    let dropped = graph.insert((same, base), damaged, BTreeSet::new()).expect("the right versions");
+    // Every entry that lands where the loaded value is dead and kept goes, and so does the one without a place.
+    assert!(dropped.contains(&(2, point)) && dropped.contains(&(2, Point::before(ir::Inst::from_u32(stray)))));
+    let left = &graph.edges()[2].mapping;
+    assert!(left.len() + dropped.len() == alone.len() + 1 && !left.is_empty(), "{dropped:?}");
+    assert_eq!(graph.lacking(), []);
+    // What is inserted is heard: its own kept values count, and entries that do not provide them go.
+    let there = graph.edge(base, keeps).expect("built").mapping.clone();
+    let mut apart = VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
+    let dropped = apart.insert((base, keeps), there, BTreeSet::new()).expect("the right versions");
+    assert!(dropped.iter().any(|(edge, at)| (*edge, *at) == (1, point)), "{dropped:?}");
+    assert_eq!(apart.lacking(), []);
+}
+
+#[test]
+fn edges_that_cannot_be_are_refused() {
+    let (tree, [base, keeps, same]) = siblings();
+    let error = VersionGraph::build(&tree, &[(keeps, same)], Level::Avail, Demand::Needed).expect_err("siblings");
+    assert_eq!(error, EdgeError::NotDerived { before: keeps, after: same });
+    let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed).expect("derived");
+    assert_eq!(graph.add_composed(&[base, keeps]).expect_err("short"), EdgeError::ShortPath);
+    let error = graph.add_composed(&[keeps, base, same]).expect_err("not built");
+    assert_eq!(error, EdgeError::NoEdge { from: base, to: same });
+    let mapping = graph.edges()[0].mapping.clone();
+    assert_eq!(graph.insert((base, same), mapping, BTreeSet::new()), Err(EdgeError::OtherVersions));
+    assert_eq!(graph.edges().len(), 2);
+}
+
+#[test]
+fn a_version_needs_its_own_log() {
+    let base = function(SHARED);
+    let (function, log) = edited(&base, sum_again).into_parts();
+    let mut tree = VersionTree::new(base.clone());
+    assert!(tree.add(VersionTree::BASE, base, log.clone()).is_err());
+    assert_eq!(tree.versions().len(), 1);
+    let version = tree.add(VersionTree::BASE, function, log.clone()).expect("its own log");
+    assert_eq!((tree.parent(version), tree.parent(VersionTree::BASE)), (Some(VersionTree::BASE), None));
+    assert_eq!(tree.log(VersionTree::BASE, version), Some(log));
+    assert_eq!(tree.path(version, version), [version]);
+}
