@@ -5,7 +5,8 @@
 //! test `every_rule_holds_for_all_inputs` evaluates both sides with every 8-bit integer for `X` and for
 //! `Y` (edge cases for the constants and in wider types).
 //!
-//! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it; nothing else has to know.
+//! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it (`docs/testing.md`, Rules
+//! proved); nothing else has to know.
 
 use crate::opcode::{Opcode, Shape};
 use crate::types::Type;
@@ -213,25 +214,58 @@ pub const RULES: &[Rule] = &[
     of_type(Type::I32, "mask-sext16", Sext16, &[Op(And, &[X, Pat::Bits(0xffff)])], Term::Unary(Sext16)),
 ];
 
+/// Which bits the result of an operation can have set, by the bits that its operands can have set. As data, so
+/// that solvers prove it for all masks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Every bit of the type.
+    Any,
+    /// These alone.
+    Bits(u64),
+    /// Those of the operand with this index.
+    Of(usize),
+    /// Those that both operands with these indices can have.
+    Both(usize, usize),
+    /// Those that one of the operands with these indices can have.
+    Either(usize, usize),
+    /// Those of operand 0, moved left by operand 1 modulo the width, if that is a constant; else any.
+    Left,
+    /// As `Left`, moved right.
+    Right,
+}
+
+/// Which bits the result of an operation can have set.
+pub const fn reach(opcode: Opcode) -> Reach {
+    match opcode {
+        And => Reach::Both(0, 1),
+        Or | Xor => Reach::Either(0, 1),
+        Select => Reach::Either(1, 2),
+        Uextend | Wrap => Reach::Of(0),
+        Shl => Reach::Left,
+        Ushr => Reach::Right,
+        Uload8 => Reach::Bits(0xff),
+        Uload16 => Reach::Bits(0xffff),
+        Uload32 => Reach::Bits(0xffff_ffff),
+        _ => match opcode.shape() {
+            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare => Reach::Bits(1),
+            _ => Reach::Any,
+        },
+    }
+}
+
 /// The bits that the result of an operation can have set, when its operands can have these set: a mask. The
 /// guards of rules rest on it.
 pub fn possible_bits(opcode: Opcode, ty: Type, result: Type, operands: &[Operand]) -> u64 {
     let of = |index: usize| operands.get(index).map_or(u64::MAX, |o| o.possible);
     let shift = || operands.get(1).and_then(|o| o.constant).map(|k| (k % u64::from(ty.bits())) as u32);
-    let found = match opcode {
-        And => of(0) & of(1),
-        Or | Xor => of(0) | of(1),
-        Select => of(1) | of(2),
-        Uextend | Wrap => of(0),
-        Ushr => shift().map_or(u64::MAX, |k| of(0) >> k),
-        Shl => shift().map_or(u64::MAX, |k| of(0) << k),
-        Uload8 => 0xff,
-        Uload16 => 0xffff,
-        Uload32 => 0xffff_ffff,
-        _ => match opcode.shape() {
-            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare => 1,
-            _ => u64::MAX,
-        },
+    let found = match reach(opcode) {
+        Reach::Any => u64::MAX,
+        Reach::Bits(bits) => bits,
+        Reach::Of(index) => of(index),
+        Reach::Both(first, second) => of(first) & of(second),
+        Reach::Either(first, second) => of(first) | of(second),
+        Reach::Left => shift().map_or(u64::MAX, |k| of(0) << k),
+        Reach::Right => shift().map_or(u64::MAX, |k| of(0) >> k),
     };
     found & result.mask()
 }

@@ -15,8 +15,8 @@
 //! *Effect on mappings*: links the old result with an operand, a constant or the new result. A new operation
 //! has a new id: no id changes what it computes.
 //!
-//! *Why correct*: each rule is an equation in the integers modulo two to the width; a test evaluates both
-//! sides of every rule on all 8-bit values of its variables. An operation that may trap is left in place when the rule
+//! *Why correct*: each rule is an equation in the integers modulo two to the width. Solvers prove each for all values
+//! at every width (`provers`); a test applies each and evaluates both sides on all 8-bit values of its variables. An operation that may trap is left in place when the rule
 //! does not show that it cannot.
 //!
 //! *Cost*: linear in instructions, times the rules of one opcode.
