@@ -1,0 +1,215 @@
+//! Everything that is to be proved.
+
+use crate::batch::{Case, folded, gives, never_trap, safe_divisors};
+use crate::masks;
+use crate::meaning::{Definitions, Meaning, Value, has_meaning};
+use crate::rewrite;
+use crate::typing::{Instance, Right, Typing, Variables, instances, typings};
+use easy_smt::SExpr;
+use ir::eval::is_evaluated;
+use ir::rules::{RULES, Reach, Rule, reach};
+use ir::{Opcode, Type};
+use std::fmt;
+use std::io;
+
+/// What a claim is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    /// A rule of [`ir::rules::RULES`].
+    Rule,
+    /// The masks behind the guards of rules.
+    Masks,
+    /// [`Opcode::is_commutative`].
+    Commutativity,
+    /// Divisions that [`ir::Function::may_trap`] says cannot trap.
+    Division,
+    /// What [`ir::eval`] computes.
+    Folding,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Subject::Rule => "rule",
+            Subject::Masks => "masks",
+            Subject::Commutativity => "commutativity",
+            Subject::Division => "division",
+            Subject::Folding => "folding",
+        })
+    }
+}
+
+/// How many operations on constants one query holds: with many more, cvc5 needs more than linear time.
+const CASES: usize = 1500;
+
+/// What is claimed.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Both sides of a rule are the same.
+    Rule(Instance),
+    /// The result has only bits that the masks of the operands allow, by this rule about masks.
+    Masks(Typing, Reach),
+    /// The masks computed are those of the claim above; from a seed.
+    ComputedMasks(Typing, u64),
+    /// Swapping the operands changes nothing.
+    Swap(Typing),
+    /// Dividing by these constants never traps.
+    Divisors(Typing, Vec<u64>),
+    /// The operation gives what the cases say.
+    Cases(Typing, Vec<Case>),
+}
+
+/// One statement at one choice of types.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// What it is about.
+    pub subject: Subject,
+    /// The name of the rule or operation.
+    pub name: String,
+    /// The types, in the order of operands or of the rule's variables.
+    pub types: String,
+    /// What is claimed.
+    pub body: Body,
+}
+
+/// Every claim, in a fixed order. `seed` decides the random constants, of which there are `random` for each
+/// operation besides the special ones.
+pub fn claims(seed: u64, random: usize) -> Vec<Claim> {
+    let mut found: Vec<Claim> = RULES.iter().flat_map(rule_claims).collect();
+    let all = |which: fn(Opcode) -> bool| Opcode::ALL.iter().copied().filter(move |o| which(*o)).flat_map(typings);
+    for typing in all(|o| has_meaning(o) && reach(o) != Reach::Any) {
+        found.push(of_operation(Subject::Masks, &typing, "", Body::Masks(typing.clone(), reach(typing.opcode))));
+    }
+    for typing in all(|o| has_meaning(o) && reach(o) != Reach::Any) {
+        found.push(of_operation(Subject::Masks, &typing, " computed", Body::ComputedMasks(typing.clone(), seed)));
+    }
+    for typing in all(Opcode::is_commutative) {
+        found.push(of_operation(Subject::Commutativity, &typing, "", Body::Swap(typing.clone())));
+    }
+    for typing in all(|o| matches!(o, Opcode::Sdiv | Opcode::Udiv | Opcode::Srem | Opcode::Urem)) {
+        let divisors = safe_divisors(&typing, seed);
+        found.push(of_operation(Subject::Division, &typing, "", Body::Divisors(typing.clone(), divisors)));
+    }
+    for typing in all(is_evaluated) {
+        for cases in folded(&typing, seed, random).chunks(CASES) {
+            found.push(of_operation(Subject::Folding, &typing, "", Body::Cases(typing.clone(), cases.to_vec())));
+        }
+    }
+    found
+}
+
+/// The claims of one rule.
+pub fn rule_claims(rule: &Rule) -> Vec<Claim> {
+    let claim = |instance: Instance| {
+        let types = format!("{} -> {}", variables(instance.variables), instance.left[0].ty());
+        Claim { subject: Subject::Rule, name: rule.name.to_owned(), types, body: Body::Rule(instance) }
+    };
+    instances(rule).into_iter().map(claim).collect()
+}
+
+fn variables(types: Variables) -> String {
+    let named = [("X", types.x), ("Y", types.y), ("C", types.c), ("D", types.d)];
+    let named = named.iter().filter_map(|(name, ty)| ty.map(|ty| format!("{name}: {ty}")));
+    named.collect::<Vec<String>>().join(", ")
+}
+
+fn of_operation(subject: Subject, typing: &Typing, what: &str, body: Body) -> Claim {
+    let operands: Vec<&str> = typing.operands.iter().map(|t| t.name()).collect();
+    let types = format!("{} -> {}", operands.join(", "), typing.result);
+    Claim { subject, name: format!("{}{what}", typing.opcode.name()), types, body }
+}
+
+/// A claim in the language of a solver.
+#[derive(Default)]
+pub(crate) struct Goal {
+    /// What is given.
+    pub(crate) given: Vec<SExpr>,
+    /// What then holds, for all values of the variables.
+    pub(crate) holds: Option<SExpr>,
+    /// What to show of a counterexample, each with its name.
+    pub(crate) shown: Vec<(String, SExpr)>,
+    /// Where the claim is about many constants: what each case says, by the number of the case, which is the
+    /// last of what is shown.
+    pub(crate) cases: Vec<String>,
+}
+
+impl Goal {
+    /// Each of these holds; a counterexample names the case.
+    pub(crate) fn holds_in_each_case(&mut self, definitions: &mut Definitions<'_>, all: &[SExpr]) -> io::Result<()> {
+        let case = definitions.variable("case", Type::I32)?;
+        let t = definitions.terms();
+        let numbered = all.iter().zip(0u64..);
+        let each: Vec<SExpr> =
+            numbered.map(|(one, n)| t.app("=>", &[t.equal(case, t.of_type(n, Type::I32)), *one])).collect();
+        self.holds = Some(t.and(&each));
+        self.shown.push(("case".to_owned(), case));
+        Ok(())
+    }
+}
+
+impl Claim {
+    /// The logic it is written in.
+    pub(crate) fn logic(&self) -> &'static str {
+        let is_float = |t: &Typing| t.result.is_float() || t.operands.iter().any(|t| t.is_float());
+        let has_float = match &self.body {
+            Body::Rule(instance) => {
+                let moved = instance.rule.opcode == Opcode::Select;
+                let types = instance.variables;
+                !moved && [types.x, types.y].into_iter().flatten().any(Type::is_float)
+            }
+            Body::Masks(t, _) | Body::ComputedMasks(t, _) | Body::Swap(t) => is_float(t),
+            Body::Divisors(t, _) | Body::Cases(t, _) => is_float(t),
+        };
+        if has_float { "QF_BVFP" } else { "QF_BV" }
+    }
+
+    /// Writes the claim; or says why it fails without a solver.
+    pub(crate) fn goal(&self, definitions: &mut Definitions<'_>) -> io::Result<Result<Goal, String>> {
+        match &self.body {
+            Body::Rule(instance) => rewrite::goal(definitions, instance),
+            Body::Masks(typing, reach) => masks::within(definitions, typing, *reach).map(Ok),
+            Body::ComputedMasks(typing, seed) => masks::computed(definitions, typing, *seed).map(Ok),
+            Body::Swap(typing) => swapped(definitions, typing).map(Ok),
+            Body::Divisors(typing, divisors) => never_trap(definitions, typing, divisors).map(Ok),
+            Body::Cases(typing, cases) => gives(definitions, typing, cases).map(Ok),
+        }
+    }
+
+    /// The operations on constants it is about.
+    pub fn cases(&self) -> &[Case] {
+        match &self.body {
+            Body::Cases(_, cases) => cases,
+            _ => &[],
+        }
+    }
+
+    /// How many single statements about constants it makes; 1 if it is about all values.
+    pub fn size(&self) -> usize {
+        match &self.body {
+            Body::Cases(_, cases) => cases.len(),
+            Body::Divisors(_, divisors) => divisors.len(),
+            _ => 1,
+        }
+    }
+
+    /// Whether the rule makes code that is not well-formed at these types.
+    pub fn is_ill_formed(&self) -> bool {
+        matches!(&self.body, Body::Rule(i) if matches!(i.right, Right::IllFormed(_)))
+    }
+}
+
+/// An operation on two values gives the same with the operands swapped.
+fn swapped(definitions: &mut Definitions<'_>, typing: &Typing) -> io::Result<Goal> {
+    let x = definitions.variable("X", typing.operands[0])?;
+    let y = definitions.variable("Y", typing.operands[1])?;
+    let one = definitions.apply(typing, &[x, y])?;
+    let other = definitions.apply(typing, &[y, x])?;
+    let t = definitions.terms();
+    let result = |meaning: &Meaning| match meaning.value {
+        Value::Bits(term) | Value::Number(term) => term,
+    };
+    let mut all = vec![t.equal(result(&one), result(&other))];
+    all.extend(one.traps.iter().zip(&other.traps).map(|((_, a), (_, b))| t.equal(*a, *b)));
+    let shown = vec![("X".to_owned(), x), ("Y".to_owned(), y)];
+    Ok(Goal { holds: Some(t.and(&all)), shown, ..Goal::default() })
+}

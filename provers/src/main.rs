@@ -1,0 +1,138 @@
+//! Proves every rule by every solver of the machine, and prints what came of it.
+//!
+//! Ends with status 0 if every claim is proved by enough solvers; 1 if one is refuted or is not; 2 if there is
+//! nothing to prove with.
+
+mod report;
+
+use clap::Parser;
+use osier_provers::{Claim, Limits, Solver, Verdict, claims, known, prove, solvers};
+use report::{Answer, Report, Row};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// Proves the rewrite rules, the masks behind them, commutativity and constant folding by SMT solvers.
+#[derive(Parser, Debug)]
+#[command(name = "osier-provers")]
+struct Arguments {
+    /// Use only this solver; may be given several times
+    #[arg(long = "solver", value_name = "NAME")]
+    solvers: Vec<String>,
+    /// How many solvers must prove a claim
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    least: u8,
+    /// Only claims with this in their name
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Time for one query
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// Memory for one query, in MiB
+    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
+    megabytes: u32,
+    /// Decides the random constants
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Random constants for each operation, besides the special ones
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    random: u32,
+    /// Print every choice of types, not one line for each rule
+    #[arg(long)]
+    all: bool,
+    /// Also write every verdict to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(2),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "osier-provers: error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let found = chosen(&arguments.solvers)?;
+    if found.len() < usize::from(arguments.least) {
+        return nothing_to_prove_with(arguments, &found);
+    }
+    let mut claims = claims(arguments.seed, arguments.random as usize);
+    claims.retain(|c| c.name.contains(&arguments.only));
+    if claims.is_empty() {
+        return Err(io::Error::other(format!("no claim has `{}` in its name", arguments.only)));
+    }
+    let limits = Limits { seconds: arguments.seconds, megabytes: arguments.megabytes };
+    let begun = Instant::now();
+    let answers = answers(&found, &claims, limits);
+    let rows = claims.iter().zip(answers).map(|(claim, answers)| Row { claim, answers }).collect();
+    let report =
+        Report { solvers: found, rows, least: usize::from(arguments.least), seconds: begun.elapsed().as_secs_f64() };
+    report.print(&mut io::stdout().lock(), arguments.all)?;
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, report.json())?;
+    }
+    Ok(ExitCode::from(u8::from(!report.is_good())))
+}
+
+/// The solvers to use.
+fn chosen(names: &[String]) -> io::Result<Vec<Solver>> {
+    if let Some(unknown) = names.iter().find(|n| !known().contains(&n.as_str())) {
+        return Err(io::Error::other(format!("`{unknown}` is none of the solvers {}", known().join(", "))));
+    }
+    Ok(solvers().into_iter().filter(|s| names.is_empty() || names.iter().any(|n| n == s.name)).collect())
+}
+
+fn nothing_to_prove_with(arguments: &Arguments, found: &[Solver]) -> io::Result<ExitCode> {
+    let line = "=".repeat(78);
+    let names: Vec<&str> = found.iter().map(|s| s.name).collect();
+    let found = if names.is_empty() { "none was found".to_owned() } else { format!("found only {}", names.join(", ")) };
+    let mut out = io::stderr().lock();
+    writeln!(
+        out,
+        "{line}\nNOTHING WAS PROVED: {} of the solvers {} are needed, {found}.",
+        arguments.least,
+        known().join(", ")
+    )?;
+    writeln!(out, "On Debian, provers/install installs them.\n{line}")?;
+    Ok(ExitCode::from(2))
+}
+
+/// What every solver says about every claim: by claim, then by solver. Threads share one list of questions.
+fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answer>> {
+    let count = claims.len() * solvers.len();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let question = next.fetch_add(1, Ordering::Relaxed);
+            if question >= count {
+                return done;
+            }
+            let begun = Instant::now();
+            let verdict = prove(&solvers[question % solvers.len()], &claims[question / solvers.len()], limits);
+            done.push((question, Answer { verdict, seconds: begun.elapsed().as_secs_f64() }));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut all: Vec<(usize, Answer)> = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running.into_iter().flat_map(|t| t.join().expect("asking a solver does not panic")).collect()
+    });
+    all.sort_by_key(|(question, _)| *question);
+    let mut all = all.into_iter().map(|(_, answer)| answer);
+    claims.iter().map(|_| all.by_ref().take(solvers.len()).collect()).collect()
+}
+
+/// How many solvers proved a claim.
+fn proofs(answers: &[Answer]) -> usize {
+    answers.iter().filter(|a| a.verdict == Verdict::Proved).count()
+}

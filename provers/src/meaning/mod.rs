@@ -1,0 +1,149 @@
+//! The meaning of operations, written for solvers.
+//!
+//! Written from `docs/oir.md`, apart from [`ir::eval`], so that a slip in one of them is seen when the two are
+//! compared. To add an opcode: its meaning here; the test `every_operation_on_values_has_its_folding_claimed` lists what is missing.
+
+mod float;
+mod int;
+
+use crate::encoder::Terms;
+use crate::typing::Typing;
+use easy_smt::{Context, SExpr};
+use ir::eval::is_evaluated;
+use ir::{Opcode, Shape, TrapKind, Type};
+use std::collections::BTreeMap;
+use std::io;
+
+/// A result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    /// Its bits.
+    Bits(SExpr),
+    /// The number that the bits stand for, where arithmetic computes it. There is one NaN, whose bits are the
+    /// canonical ones.
+    Number(SExpr),
+}
+
+/// What an operation does with its operands.
+#[derive(Clone, Debug)]
+pub(crate) struct Meaning {
+    /// Its result, where it does not trap.
+    pub(crate) value: Value,
+    /// The traps it may end in, each with the condition under which it does; no two hold at once.
+    pub(crate) traps: Vec<(TrapKind, SExpr)>,
+}
+
+impl Meaning {
+    fn bits(term: SExpr) -> Meaning {
+        Meaning { value: Value::Bits(term), traps: Vec::new() }
+    }
+
+    fn number(term: SExpr) -> Meaning {
+        Meaning { value: Value::Number(term), traps: Vec::new() }
+    }
+}
+
+/// Whether operations have a meaning here: those on values, and loads of a part of a value (which stand for what
+/// they make of the contents).
+pub fn has_meaning(opcode: Opcode) -> bool {
+    is_evaluated(opcode) || matches!(opcode.shape(), Shape::Load(1..))
+}
+
+/// The definitions that a solver has been given: each operation is a function, so that queries stay short.
+pub(crate) struct Definitions<'c> {
+    context: &'c mut Context,
+    /// Whether the result is a number, and the traps, by the name of the function.
+    known: BTreeMap<String, (bool, Vec<TrapKind>)>,
+}
+
+impl<'c> Definitions<'c> {
+    pub(crate) fn new(context: &'c mut Context) -> Definitions<'c> {
+        Definitions { context, known: BTreeMap::new() }
+    }
+
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        Terms::new(self.context)
+    }
+
+    /// A new variable that holds a value of a type.
+    pub(crate) fn variable(&mut self, name: &str, ty: Type) -> io::Result<SExpr> {
+        let sort = self.terms().bits_sort(ty);
+        self.context.declare_const(name, sort)
+    }
+
+    /// The meaning of an operation on operands, which are bits.
+    pub(crate) fn apply(&mut self, typing: &Typing, operands: &[SExpr]) -> io::Result<Meaning> {
+        let name = self.define(typing)?;
+        let (is_number, traps) = self.known[&name].clone();
+        let terms = self.terms();
+        let result = terms.app(&name, operands);
+        let value = if is_number { Value::Number(result) } else { Value::Bits(result) };
+        let traps = traps.into_iter().map(|kind| (kind, terms.app(&trap_name(&name, kind), operands))).collect();
+        Ok(Meaning { value, traps })
+    }
+
+    /// Defines the functions of an operation, once. Returns the name of the one that gives the result.
+    fn define(&mut self, typing: &Typing) -> io::Result<String> {
+        let mut name = format!("{}.{}", typing.opcode.name(), typing.ty);
+        typing.operands.iter().for_each(|t| name.push_str(&format!(".{t}")));
+        if self.known.contains_key(&name) {
+            return Ok(name);
+        }
+        let names = ["a", "b", "c"];
+        let terms = self.terms();
+        let operands: Vec<SExpr> = names.iter().take(typing.operands.len()).map(|n| terms.atom(n)).collect();
+        let meaning = meaning(terms, typing, &operands);
+        let (body, sort, is_number) = match meaning.value {
+            Value::Bits(body) => (body, terms.bits_sort(typing.result), false),
+            Value::Number(body) => (body, terms.float_sort(typing.result), true),
+        };
+        let sorts: Vec<SExpr> = typing.operands.iter().map(|t| terms.bits_sort(*t)).collect();
+        let parameters = || names.iter().map(|n| (*n).to_owned()).zip(sorts.iter().copied()).collect();
+        self.context.define_fun(name.clone(), parameters(), sort, body)?;
+        for (kind, condition) in &meaning.traps {
+            let truth = self.context.bool_sort();
+            self.context.define_fun(trap_name(&name, *kind), parameters(), truth, *condition)?;
+        }
+        self.known.insert(name.clone(), (is_number, meaning.traps.into_iter().map(|(kind, _)| kind).collect()));
+        Ok(name)
+    }
+}
+
+fn trap_name(operation: &str, kind: TrapKind) -> String {
+    format!("{operation}!{kind}")
+}
+
+/// The meaning of an operation on terms that are bits.
+///
+/// # Panics
+/// When [`has_meaning`] denies the opcode.
+fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
+    let (opcode, ty) = (typing.opcode, typing.ty);
+    match (opcode.shape(), operands) {
+        (Shape::IntUnary, [x]) => Meaning::bits(int::unary(t, opcode, ty, *x)),
+        (Shape::IntBinary, [x, y]) => int::binary(t, opcode, ty, *x, *y),
+        (Shape::IntTest, [x]) => Meaning::bits(truth(t, t.equal(*x, t.of_type(0, ty)))),
+        (Shape::IntCompare, [x, y]) => Meaning::bits(truth(t, int::comparison(t, opcode, *x, *y))),
+        (Shape::Extend | Shape::Wrap, [x]) => Meaning::bits(int::resized(t, opcode, typing, *x)),
+        (Shape::Load(bytes), [x]) => Meaning::bits(int::loaded(t, opcode, ty, u32::from(bytes) * 8, *x)),
+        (Shape::Select, [c, x, y]) => {
+            let is_zero = t.equal(*c, t.of_type(0, typing.operands[0]));
+            Meaning::bits(t.ite(is_zero, *y, *x))
+        }
+        (Shape::Bitcast, [x]) => Meaning::bits(*x),
+        (Shape::FloatUnary, [x]) => float::unary(t, opcode, ty, *x),
+        (Shape::FloatBinary, [x, y]) => float::binary(t, opcode, ty, *x, *y),
+        (Shape::FloatCompare, [x, y]) => Meaning::bits(truth(t, float::comparison(t, opcode, ty, *x, *y))),
+        (Shape::IntToFloat, [x]) => Meaning::number(float::of_int(t, opcode, ty, *x)),
+        (Shape::FloatToInt, [x]) => float::to_int(t, opcode, ty, typing.operands[0], *x),
+        (Shape::Promote | Shape::Demote, [x]) => {
+            Meaning::number(t.rounded("to_fp", ty, t.float(*x, typing.operands[0])))
+        }
+        _ => panic!("{} has no meaning on values", opcode.name()),
+    }
+}
+
+/// 1 or 0, as an `i32`.
+fn truth(t: Terms<'_>, condition: SExpr) -> SExpr {
+    t.ite(condition, t.of_type(1, Type::I32), t.of_type(0, Type::I32))
+}

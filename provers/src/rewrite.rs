@@ -1,0 +1,192 @@
+//! What a rewrite rule claims: for all values, both sides trap alike, and are equal where they do not trap.
+
+use crate::claim::Goal;
+use crate::encoder::Terms;
+use crate::meaning::{Definitions, Meaning, Value};
+use crate::typing::{Instance, Node, Right, Typing};
+use easy_smt::SExpr;
+use ir::eval::canonical_nan;
+use ir::rules::{Const, Guard};
+use ir::{TrapKind, Type};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Writes the two sides of an instance of a rule.
+struct Sides<'d, 'c> {
+    definitions: &'d mut Definitions<'c>,
+    variables: BTreeMap<char, (SExpr, Type)>,
+    given: Vec<SExpr>,
+    /// How many variables were made besides those of the rule.
+    fresh: usize,
+}
+
+/// One side: its bits, and the conditions under which something in it traps.
+struct Side {
+    bits: SExpr,
+    traps: BTreeMap<TrapKind, Vec<SExpr>>,
+}
+
+impl Side {
+    /// Whether something in it traps.
+    fn trapped(&self, t: Terms<'_>) -> SExpr {
+        t.or(&self.traps.values().flatten().copied().collect::<Vec<SExpr>>())
+    }
+}
+
+/// The claim of a rule at one choice of types, or why it makes code that is not well-formed.
+pub(crate) fn goal(definitions: &mut Definitions<'_>, instance: &Instance) -> io::Result<Result<Goal, String>> {
+    let mut sides = Sides { definitions, variables: BTreeMap::new(), given: Vec::new(), fresh: 0 };
+    let types = instance.variables;
+    for (name, ty) in [('X', types.x), ('Y', types.y), ('C', types.c), ('D', types.d)] {
+        if let Some(ty) = ty {
+            let variable = sides.definitions.variable(&name.to_string(), ty)?;
+            sides.variables.insert(name, (variable, ty));
+        }
+    }
+    sides.guard(instance.rule.guard);
+    let mut holds = Vec::new();
+    let mut shown: Vec<(String, SExpr)> = sides.variables.iter().map(|(n, (v, _))| (n.to_string(), *v)).collect();
+    for (order, node) in instance.left.iter().enumerate() {
+        let (left, operands) = sides.left(node)?;
+        let right = match sides.right(&instance.right, node.ty(), &operands)? {
+            Ok(right) => right,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        holds.push(sides.agree(&left, &right));
+        let which = if order == 0 { String::new() } else { format!(" in order {order}") };
+        for (name, side) in [("left", &left), ("right", &right)] {
+            shown.push((format!("{name}{which}"), side.bits));
+            if !side.traps.is_empty() {
+                shown.push((format!("{name} traps{which}"), side.trapped(sides.definitions.terms())));
+            }
+        }
+    }
+    let holds = sides.definitions.terms().and(&holds);
+    Ok(Ok(Goal { given: sides.given, holds: Some(holds), shown, cases: Vec::new() }))
+}
+
+impl Sides<'_, '_> {
+    /// Adds what the guard says. Masks are compared at 64 bits, as the pass does.
+    fn guard(&mut self, guard: Guard) {
+        let t = self.definitions.terms();
+        let wide = |name: char| self.variables.get(&name).map(|(v, ty)| t.widened(*v, *ty));
+        let covering = match guard {
+            Guard::Always => return,
+            Guard::XIsBool => Some(t.constant(1, 64)),
+            Guard::CCoversX => wide('C'),
+        };
+        // A guard about a variable that the rule has not never holds.
+        let fits = match (wide('X'), covering) {
+            (Some(x), Some(mask)) => t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.constant(0, 64)),
+            _ => t.atom("false"),
+        };
+        self.given.push(fits);
+    }
+
+    fn variable(&self, name: char) -> io::Result<SExpr> {
+        let unbound = || io::Error::other(format!("{name} is bound by nothing"));
+        self.variables.get(&name).map(|(v, _)| *v).ok_or_else(unbound)
+    }
+
+    fn fresh(&mut self, ty: Type) -> io::Result<SExpr> {
+        self.fresh += 1;
+        self.definitions.variable(&format!("fresh{}", self.fresh), ty)
+    }
+
+    /// The bits of a value. Those of a number are a variable that stands for it: there is one, as NaN is the canonical one.
+    fn bits(&mut self, value: Value, ty: Type) -> io::Result<SExpr> {
+        let number = match value {
+            Value::Bits(bits) => return Ok(bits),
+            Value::Number(number) => number,
+        };
+        let bits = self.fresh(ty)?;
+        let stands = same_number(self.definitions, number, bits, ty);
+        self.given.push(stands);
+        Ok(bits)
+    }
+
+    /// The left side, and the bits of its operands. Patterns are a few operations deep, as the table states them.
+    fn left(&mut self, node: &Node) -> io::Result<(Side, Vec<SExpr>)> {
+        let leaf = |bits| Ok((Side { bits, traps: BTreeMap::new() }, Vec::new()));
+        match node {
+            Node::Variable(name, _) => leaf(self.variable(*name)?),
+            Node::Bits(bits, ty) => leaf(self.definitions.terms().of_type(*bits, *ty)),
+            Node::NonZero(ty) => {
+                let constant = self.fresh(*ty)?;
+                let t = self.definitions.terms();
+                self.given.push(t.not(t.equal(constant, t.of_type(0, *ty))));
+                leaf(constant)
+            }
+            Node::Op(typing, _, nodes) => {
+                let mut traps: BTreeMap<TrapKind, Vec<SExpr>> = BTreeMap::new();
+                let mut operands = Vec::new();
+                for node in nodes {
+                    let (side, _) = self.left(node)?;
+                    side.traps.into_iter().for_each(|(kind, all)| traps.entry(kind).or_default().extend(all));
+                    operands.push(side.bits);
+                }
+                let mut side = self.operation(typing, &operands)?;
+                traps.into_iter().for_each(|(kind, all)| side.traps.entry(kind).or_default().extend(all));
+                Ok((side, operands))
+            }
+        }
+    }
+
+    fn operation(&mut self, typing: &Typing, operands: &[SExpr]) -> io::Result<Side> {
+        let Meaning { value, traps } = self.definitions.apply(typing, operands)?;
+        let bits = self.bits(value, typing.result)?;
+        Ok(Side { bits, traps: traps.into_iter().map(|(kind, condition)| (kind, vec![condition])).collect() })
+    }
+
+    fn right(&mut self, right: &Right, ty: Type, operands: &[SExpr]) -> io::Result<Result<Side, String>> {
+        let bits = match right {
+            Right::Variable(name) => self.variable(*name)?,
+            Right::Operand(index) => operands[*index],
+            Right::Bits(bits) => self.definitions.terms().of_type(*bits, ty),
+            Right::Op(typing, names) => {
+                let arguments = names.iter().map(|n| self.variable(*n)).collect::<io::Result<Vec<_>>>()?;
+                return self.operation(typing, &arguments).map(Ok);
+            }
+            Right::WithConstant(typing, constant) => {
+                let constant = self.constant(*constant, typing.operands[1])?;
+                let x = self.variable('X')?;
+                return self.operation(typing, &[x, constant]).map(Ok);
+            }
+            Right::IllFormed(reason) => return Ok(Err(reason.clone())),
+        };
+        Ok(Ok(Side { bits, traps: BTreeMap::new() }))
+    }
+
+    /// A constant that the rule computes. Where computing it traps, the rule is not applied.
+    fn constant(&mut self, constant: Const, ty: Type) -> io::Result<SExpr> {
+        let (opcode, names) = match constant {
+            Const::Bits(bits) => return Ok(self.definitions.terms().of_type(bits, ty)),
+            Const::CthenD(opcode) => (opcode, ['C', 'D']),
+            Const::DthenC(opcode) => (opcode, ['D', 'C']),
+        };
+        let arguments = [self.variable(names[0])?, self.variable(names[1])?];
+        let typing = Typing { opcode, ty, operands: vec![ty, ty], result: ty };
+        let side = self.operation(&typing, &arguments)?;
+        let t = self.definitions.terms();
+        self.given.extend(side.traps.values().flatten().map(|condition| t.not(*condition)));
+        Ok(side.bits)
+    }
+
+    /// Both sides trap alike, and are equal where they do not trap.
+    fn agree(&self, left: &Side, right: &Side) -> SExpr {
+        let t = self.definitions.terms();
+        let conditions = |side: &Side, kind: &TrapKind| t.or(side.traps.get(kind).map_or(&[], Vec::as_slice));
+        let kinds = left.traps.keys().chain(right.traps.keys().filter(|k| !left.traps.contains_key(k)));
+        let mut all: Vec<SExpr> = kinds.map(|k| t.equal(conditions(left, k), conditions(right, k))).collect();
+        let equal = t.equal(left.bits, right.bits);
+        all.push(if left.traps.is_empty() { equal } else { t.or(&[left.trapped(t), equal]) });
+        t.and(&all)
+    }
+}
+
+/// The bits of a type are those of a number.
+pub(crate) fn same_number(definitions: &Definitions<'_>, number: SExpr, bits: SExpr, ty: Type) -> SExpr {
+    let t = definitions.terms();
+    let is_canonical = t.equal(bits, t.of_type(canonical_nan(ty), ty));
+    t.ite(t.app("fp.isNaN", &[number]), is_canonical, t.equal(number, t.float(bits, ty)))
+}

@@ -1,0 +1,171 @@
+//! Solvers as child processes.
+//!
+//! Every query has a process of its own, with a limit on time and memory: a solver that runs wild ends, and has then
+//! proved nothing. Processes are started by `sh`, which sets the limits.
+
+use crate::claim::{Claim, Goal};
+use crate::encoder::Terms;
+use crate::meaning::Definitions;
+use easy_smt::{Context, ContextBuilder, Response, SExpr};
+use std::fmt;
+use std::io;
+use std::process::Command;
+
+/// What a query may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time, in seconds.
+    pub seconds: u32,
+    /// Address space, in MiB.
+    pub megabytes: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { seconds: 10, megabytes: 1024 }
+    }
+}
+
+/// A solver that answered when it was asked for its version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Solver {
+    /// The command.
+    pub name: &'static str,
+    /// The first line it says about itself.
+    pub version: String,
+}
+
+/// What a solver says about a claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It holds for all values.
+    Proved,
+    /// It does not; with values for which it does not.
+    Refuted(String),
+    /// Nothing is known; with the reason.
+    Undecided(String),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Proved => f.write_str("proved"),
+            Verdict::Refuted(values) => write!(f, "refuted: {values}"),
+            Verdict::Undecided(reason) => write!(f, "undecided: {reason}"),
+        }
+    }
+}
+
+/// The arguments that make a solver read queries from its input, and that limit the time of one, in milliseconds.
+type ArgumentsOf = fn(u32) -> Vec<String>;
+
+/// The solvers this crate can talk to.
+const KNOWN: &[(&str, ArgumentsOf)] = &[
+    ("z3", |limit| vec!["-smt2".to_owned(), "-in".to_owned(), format!("-t:{limit}")]),
+    ("cvc5", |limit| vec!["--quiet".to_owned(), "--lang=smt2".to_owned(), format!("--tlimit-per={limit}")]),
+];
+
+/// The names of the solvers this crate can talk to.
+pub fn known() -> Vec<&'static str> {
+    KNOWN.iter().map(|(name, _)| *name).collect()
+}
+
+/// The solvers of this machine.
+pub fn solvers() -> Vec<Solver> {
+    let version = |name: &'static str| {
+        let output = Command::new(name).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version = text.lines().next().unwrap_or_default().to_owned();
+        output.status.success().then_some(Solver { name, version })
+    };
+    known().into_iter().filter_map(version).collect()
+}
+
+impl Solver {
+    fn start(&self, limits: Limits) -> io::Result<Context> {
+        let arguments = KNOWN.iter().find(|(name, _)| *name == self.name).map(|(_, arguments)| arguments);
+        let arguments = arguments.expect("solvers are made by `solvers`, of the table");
+        // The limit on processor time is for a solver that does not keep its own.
+        let script = r#"ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@""#;
+        let (memory, time) = (limits.megabytes * 1024, limits.seconds + 2);
+        let mut all = vec!["-c".to_owned(), script.to_owned(), "sh".to_owned(), memory.to_string(), time.to_string()];
+        all.push(self.name.to_owned());
+        all.extend(arguments(limits.seconds * 1000));
+        ContextBuilder::new().solver("sh").solver_args(all).build()
+    }
+}
+
+/// Asks a solver about a claim. A failure to talk to it leaves the claim undecided.
+pub fn prove(solver: &Solver, claim: &Claim, limits: Limits) -> Verdict {
+    let verdict = denied(solver, claim, limits).and_then(|verdict| match verdict {
+        Verdict::Proved => holds_of_something(solver, claim, limits),
+        other => Ok(other),
+    });
+    verdict.unwrap_or_else(|error| Verdict::Undecided(format!("the solver ended: {error}")))
+}
+
+/// Whether values exist that satisfy what is given and not what is claimed.
+fn denied(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
+    let mut context = solver.start(limits)?;
+    context.set_logic(claim.logic())?;
+    let goal = match claim.goal(&mut Definitions::new(&mut context))? {
+        Ok(goal) => goal,
+        Err(reason) => return Ok(Verdict::Refuted(reason)),
+    };
+    let Some(holds) = goal.holds else { return Ok(Verdict::Undecided("it claims nothing".to_owned())) };
+    for given in &goal.given {
+        context.assert(*given)?;
+    }
+    let denial = Terms::new(&context).not(holds);
+    context.assert(denial)?;
+    Ok(match context.check()? {
+        Response::Unsat => Verdict::Proved,
+        Response::Sat => Verdict::Refuted(counterexample(&mut context, &goal)?),
+        Response::Unknown => Verdict::Undecided("the solver gave up within its limits".to_owned()),
+    })
+}
+
+/// A proof about no values at all is none: something must satisfy what is given.
+fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
+    let mut context = solver.start(limits)?;
+    context.set_logic(claim.logic())?;
+    let given = claim.goal(&mut Definitions::new(&mut context))?.map_or_else(|_| Vec::new(), |goal| goal.given);
+    if given.is_empty() {
+        return Ok(Verdict::Proved);
+    }
+    for given in given {
+        context.assert(given)?;
+    }
+    Ok(match context.check()? {
+        Response::Sat => Verdict::Proved,
+        Response::Unsat => Verdict::Undecided("no values satisfy the guard".to_owned()),
+        Response::Unknown => Verdict::Undecided("it is not known whether values satisfy the guard".to_owned()),
+    })
+}
+
+/// The values with which a claim fails.
+fn counterexample(context: &mut Context, goal: &Goal) -> io::Result<String> {
+    let terms: Vec<SExpr> = goal.shown.iter().map(|(_, term)| *term).collect();
+    let values = context.get_value(terms)?;
+    let shown: Vec<(&str, String)> =
+        goal.shown.iter().map(|(n, _)| n.as_str()).zip(values.iter().map(|(_, v)| number(context, *v))).collect();
+    let mut words: Vec<String> = Vec::new();
+    for (name, value) in &shown {
+        let case = value.strip_prefix("0x").and_then(|digits| usize::from_str_radix(digits, 16).ok());
+        match case.filter(|_| *name == "case").and_then(|case| goal.cases.get(case)) {
+            Some(case) => words.push(case.clone()),
+            None => words.push(format!("{name} = {value}")),
+        }
+    }
+    Ok(words.join(", "))
+}
+
+/// A value in hexadecimal, whichever way the solver writes it.
+fn number(context: &Context, value: SExpr) -> String {
+    let text = context.display(value).to_string();
+    match (text.strip_prefix("#x"), text.strip_prefix("#b")) {
+        (Some(digits), _) => format!("{:#x}", u64::from_str_radix(digits, 16).unwrap_or_default()),
+        (_, Some(digits)) => u64::from_str_radix(digits, 2).map_or(text.clone(), |bits| format!("{bits:#x}")),
+        _ => text,
+    }
+}

@@ -1,0 +1,111 @@
+//! What is to be proved, without a solver: that no rule, width or operation is left out.
+
+use ir::rules::{Guard, Pat, RULES, Reach, Rule, Term, reach};
+use ir::{Opcode, Type};
+use osier_provers::meaning::has_meaning;
+use osier_provers::typing::{instances, typings};
+use osier_provers::{Claim, Subject, claims, rule_claims};
+use std::collections::BTreeSet;
+
+fn of(subject: Subject, claims: &[Claim]) -> Vec<&Claim> {
+    claims.iter().filter(|c| c.subject == subject).collect()
+}
+
+#[test]
+fn every_rule_is_claimed_and_makes_sound_code() {
+    for rule in RULES {
+        let claims = rule_claims(rule);
+        assert!(!claims.is_empty(), "{} fits no types: it is never applied", rule.name);
+        assert!(claims.iter().all(|c| !c.is_ill_formed()), "{} makes code that is not well-formed", rule.name);
+    }
+}
+
+/// A rule that names no type and needs no agreement between types stands at every width.
+#[test]
+fn rules_are_claimed_at_every_width() {
+    let types = |name: &str| -> BTreeSet<Option<Type>> {
+        let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
+        instances(rule).iter().map(|i| i.variables.x).collect()
+    };
+    let integers: BTreeSet<_> = [Type::I8, Type::I16, Type::I32, Type::I64].map(Some).into();
+    for name in ["add-zero", "mul-mul", "sdiv-one", "not-slt", "eq-same", "and-known", "select-bool"] {
+        assert_eq!(types(name), integers, "{name}");
+    }
+    assert_eq!(types("select-same"), Type::ALL.map(Some).into(), "a selection moves floats too");
+    assert_eq!(types("bool-ne-zero"), [Some(Type::I32)].into(), "a truth value is an i32");
+    let rule = RULES.iter().find(|r| r.name == "wrap-sextend").expect("wrap-sextend");
+    assert_eq!(instances(rule).len(), 6, "8 bits to 16, 32, 64 and back, 16 to 32, 64, 32 to 64");
+}
+
+/// Operands of commutative operations are matched in either order, so either order is proved.
+#[test]
+fn both_orders_are_claimed() {
+    let orders = |name: &str| {
+        let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
+        instances(rule)[0].left.len()
+    };
+    assert_eq!(orders("sub-zero"), 1);
+    assert_eq!(orders("add-zero"), 2);
+    assert_eq!(orders("add-sub"), 2);
+    assert_eq!(orders("add-add"), 4);
+}
+
+#[test]
+fn every_operation_on_values_has_its_folding_claimed() {
+    let all = claims(1, 10);
+    let folding: BTreeSet<&str> = of(Subject::Folding, &all).iter().map(|c| c.name.as_str()).collect();
+    let evaluated = || Opcode::ALL.iter().copied().filter(|o| ir::eval::is_evaluated(*o));
+    assert_eq!(folding, evaluated().map(Opcode::name).collect());
+    for opcode in evaluated() {
+        assert!(has_meaning(opcode), "{} has no meaning", opcode.name());
+        let types: BTreeSet<Type> = typings(opcode).iter().map(|t| t.ty).collect();
+        let allowed = Type::ALL.into_iter().filter(|t| opcode.allows_type(*t)).collect();
+        assert_eq!(types, allowed, "the types of {}", opcode.name());
+    }
+}
+
+#[test]
+fn every_rule_about_masks_is_claimed() {
+    let all = claims(1, 10);
+    let claimed: BTreeSet<&str> = of(Subject::Masks, &all).iter().map(|c| c.name.as_str()).collect();
+    for opcode in Opcode::ALL.iter().filter(|o| reach(**o) != Reach::Any) {
+        assert!(claimed.contains(opcode.name()), "{} says which bits are possible", opcode.name());
+    }
+    // Of shifts the amount is any; of a signed load nothing is said.
+    assert!(claimed.contains("shl") && claimed.contains("uload8") && !claimed.contains("sload8"));
+}
+
+#[test]
+fn traps_are_among_the_cases() {
+    let all = claims(1, 10);
+    let traps = |name: &str| -> usize {
+        let folding = of(Subject::Folding, &all).into_iter().filter(|c| c.name == name);
+        folding.map(|c| c.cases().iter().filter(|case| case.gives.is_err()).count()).sum()
+    };
+    for name in ["sdiv", "udiv", "srem", "urem", "sint_from_float", "uint_from_float"] {
+        assert!(traps(name) > 10, "{name} traps in {} cases", traps(name));
+    }
+    assert_eq!(traps("sint_from_float_sat"), 0);
+}
+
+/// Random constants are the same in every run with one seed.
+#[test]
+fn a_seed_decides_the_cases() {
+    let cases = |seed| claims(seed, 10).iter().flat_map(|c| c.cases().to_vec()).collect::<Vec<_>>();
+    assert_eq!(cases(1), cases(1));
+    assert_ne!(cases(1), cases(2));
+}
+
+/// A rule whose right side has another type than its left, or a constant too large, is no rule.
+#[test]
+fn ill_formed_rules_are_noticed() {
+    let rule =
+        |opcode, operands, result| Rule { name: "wrong", opcode, ty: None, operands, guard: Guard::Always, result };
+    let compare = rule_claims(&rule(Opcode::Add, &[Pat::X, Pat::Zero], Term::Unary(Opcode::Eqz)));
+    assert!(compare.iter().any(Claim::is_ill_formed));
+    let float = rule_claims(&rule(Opcode::Add, &[Pat::X, Pat::Zero], Term::Unary(Opcode::Fneg)));
+    assert!(!float.is_empty() && float.iter().all(Claim::is_ill_formed));
+    let constant = Term::WithConstant(Opcode::And, ir::rules::Const::Bits(0x100));
+    let narrow = rule_claims(&rule(Opcode::Sub, &[Pat::X, Pat::Zero], constant));
+    assert_eq!(narrow.iter().map(Claim::is_ill_formed).collect::<Vec<_>>(), [true, false, false, false]);
+}

@@ -1,0 +1,27 @@
+//! The command, where there is no solver.
+
+use std::process::{Command, Output};
+
+/// Runs the command on a machine that has no program at all.
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osier-provers"));
+    command.args(arguments).env("PATH", "").output().expect("the command runs")
+}
+
+#[test]
+fn without_a_solver_it_says_so_and_fails() {
+    let output = run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("NOTHING WAS PROVED: 1 of the solvers z3, cvc5 are needed, none was found."), "{said}");
+    assert!(said.contains("provers/install"), "{said}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_solver_it_does_not_know_is_an_error() {
+    let output = run(&["--solver", "oracle"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`oracle` is none of the solvers z3, cvc5"), "{said}");
+}

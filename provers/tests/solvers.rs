@@ -1,0 +1,289 @@
+//! Judges on trial: what is wrong must be refuted by every solver, and what is not decided must not count as proved.
+//! Needs a solver: `cargo test --release -p osier-provers --features solvers`.
+
+use ir::rules::{Const, Guard, Pat, RULES, Reach, Rule, Term, reach};
+use ir::{Opcode, TrapKind, Type};
+use osier_provers::typing::typings;
+use osier_provers::{Body, Case, Claim, Limits, Solver, Subject, Verdict, claims, prove, rule_claims, solvers};
+
+/// The solvers of this machine; without one there is nothing to test, and that is a failure.
+fn found() -> Vec<Solver> {
+    let found = solvers();
+    assert!(!found.is_empty(), "NO SOLVER: provers/install installs z3 and cvc5");
+    found
+}
+
+/// What every solver says.
+fn verdicts(claim: &Claim) -> Vec<Verdict> {
+    found().iter().map(|solver| prove(solver, claim, Limits::default())).collect()
+}
+
+/// Every solver refutes it. Returns the counterexamples.
+fn refuted(claim: &Claim) -> Vec<String> {
+    let verdicts = verdicts(claim).into_iter().map(|verdict| match verdict {
+        Verdict::Refuted(values) => values,
+        other => panic!("{} ({}) is wrong, and {other}", claim.name, claim.types),
+    });
+    verdicts.collect()
+}
+
+fn assert_proved(claim: &Claim) {
+    for verdict in verdicts(claim) {
+        assert_eq!(verdict, Verdict::Proved, "{} ({})", claim.name, claim.types);
+    }
+}
+
+fn rule(opcode: Opcode, operands: &'static [Pat], result: Term) -> Rule {
+    Rule { name: "trial", opcode, ty: None, operands, guard: Guard::Always, result }
+}
+
+/// Every choice of types is refuted.
+fn refuted_everywhere(rule: &Rule) {
+    let claims = rule_claims(rule);
+    assert!(!claims.is_empty(), "{rule:?} fits no types");
+    claims.iter().for_each(|claim| drop(refuted(claim)));
+}
+
+const X0: &[Pat] = &[Pat::X, Pat::Zero];
+
+#[test]
+fn wrong_rules_are_refuted_at_every_width() {
+    use Opcode::{Add, Sge, Sgt};
+    use Opcode::{Eqz, Mul, Rotl, Sdiv, Select, Sextend, Shl, Slt, Srem, Sub, Ult, Ushr, Wrap};
+    use Pat::{C, D, Ones, Op, X, Y, Zero};
+    let constants: &[Pat] = &[Op(Ushr, &[X, C]), D];
+    let wrong = [
+        rule(Sub, &[Zero, X], Term::X),
+        rule(Sub, &[X, Y], Term::Y),
+        rule(Sdiv, &[X, X], Term::One),
+        rule(Sdiv, &[X, Ones], Term::X),
+        rule(Srem, &[X, Ones], Term::X),
+        rule(Mul, &[X, X], Term::X),
+        rule(Shl, &[X, Ones], Term::Zero),
+        rule(Rotl, &[X, Pat::One], Term::X),
+        rule(Eqz, &[Op(Slt, &[X, Y])], Term::Binary(Sgt)),
+        rule(Eqz, &[Op(Ult, &[X, Y])], Term::Binary(Sge)),
+        rule(Sub, &[Op(Sub, &[X, C]), D], Term::WithConstant(Sub, Const::CthenD(Sub))),
+        // Amounts are taken modulo the width, so they do not add up.
+        rule(Ushr, constants, Term::WithConstant(Ushr, Const::CthenD(Add))),
+        rule(Select, &[X, Y, Zero], Term::Y),
+        rule(Sextend, &[Op(Wrap, &[X])], Term::X),
+    ];
+    wrong.iter().for_each(refuted_everywhere);
+}
+
+/// Division by a nonzero constant and back: true of no width, and wrong only where the division traps or rounds.
+#[test]
+fn a_rule_that_loses_a_trap_is_refuted() {
+    for (operands, result) in [(&[Pat::X, Pat::X], Term::One), (&[Pat::X, Pat::Zero], Term::Zero)] {
+        refuted_everywhere(&rule(Opcode::Udiv, operands, result));
+    }
+    // It holds of all values but those where a division traps.
+    let quotient = Pat::Op(Opcode::Udiv, &[Pat::Zero, Pat::X]);
+    let operands: &'static [Pat] = Box::leak(Box::new([quotient, Pat::X]));
+    refuted_everywhere(&rule(Opcode::Mul, operands, Term::Zero));
+}
+
+#[test]
+fn a_counterexample_is_one() {
+    for claim in rule_claims(&rule(Opcode::Sub, &[Pat::Zero, Pat::X], Term::X)) {
+        for values in refuted(&claim) {
+            let value = |name: &str| {
+                let found = values.split(", ").find_map(|v| v.strip_prefix(name)?.strip_prefix(" = 0x"));
+                u64::from_str_radix(found.unwrap_or_else(|| panic!("no {name} in {values}")), 16).expect("hexadecimal")
+            };
+            let ty = Type::ALL.into_iter().find(|t| claim.types.ends_with(t.name())).expect("a type");
+            let left = ir::eval::eval(Opcode::Sub, ty, ty, &[0, value("X")]);
+            assert_eq!(left, Ok(value("left")), "{values}");
+            assert_eq!(value("right"), value("X"), "{values}");
+            assert_ne!(value("left"), value("right"), "{values}");
+        }
+    }
+}
+
+/// Another right side, which is wrong.
+fn damaged(term: Term) -> Term {
+    match term {
+        Term::X | Term::Y | Term::Operand(_) | Term::One | Term::Ones => Term::Zero,
+        Term::Zero => Term::One,
+        Term::Unary(Opcode::Eqz) => Term::Zero,
+        Term::Unary(Opcode::Sext8) => Term::Unary(Opcode::Clz),
+        Term::Unary(_) => Term::Unary(Opcode::Sext8),
+        Term::Binary(Opcode::Eq) => Term::Binary(Opcode::Ule),
+        Term::Binary(_) => Term::Binary(Opcode::Eq),
+        Term::WithConstant(opcode, Const::Bits(bits)) => Term::WithConstant(opcode, Const::Bits(bits >> 1)),
+        Term::WithConstant(Opcode::Sub, constant) => Term::WithConstant(Opcode::Add, constant),
+        Term::WithConstant(_, constant) => Term::WithConstant(Opcode::Sub, constant),
+    }
+}
+
+/// Every rule of the table with another right side is refuted at every choice of types: the proofs look at all of it.
+#[test]
+fn every_rule_is_refuted_when_damaged() {
+    for original in RULES {
+        let result = damaged(original.result);
+        refuted_everywhere(&Rule { result, ..*original });
+    }
+}
+
+/// Without its guard a rule is wrong somewhere.
+#[test]
+fn guards_are_needed() {
+    let guarded = RULES.iter().filter(|r| r.guard != Guard::Always);
+    let mut count = 0;
+    for original in guarded {
+        count += 1;
+        let claims = rule_claims(&Rule { guard: Guard::Always, ..*original });
+        let wrong = |claim: &Claim| verdicts(claim).iter().all(|v| matches!(v, Verdict::Refuted(_)));
+        assert!(claims.iter().any(wrong), "{} needs no guard", original.name);
+    }
+    assert!(count > 5, "{count} guarded rules");
+}
+
+/// Rules on floats may be stated, and most that look right are wrong: NaN payloads, zeros, rounding.
+#[test]
+fn floating_point_rules_are_judged() {
+    use Opcode::*;
+    use Pat::{Bits, Op, X, Y, Zero};
+    let one = Bits(0x3f80_0000);
+    let one: &'static [Pat] = Box::leak(Box::new([X, one]));
+    let minus_zero: &'static [Pat] = Box::leak(Box::new([X, Bits(0x8000_0000)]));
+    let f32 = |rule: Rule| Rule { ty: Some(Type::F32), ..rule };
+    let wrong = [
+        rule(Fadd, &[X, Zero], Term::X),
+        f32(rule(Fadd, minus_zero, Term::X)),
+        f32(rule(Fmul, one, Term::X)),
+        rule(Fsub, &[X, X], Term::Zero),
+        rule(Feq, &[X, X], Term::One),
+        rule(Eqz, &[Op(Flt, &[X, Y])], Term::Binary(Fge)),
+    ];
+    wrong.iter().for_each(refuted_everywhere);
+    let right = [
+        rule(Fneg, &[Op(Fneg, &[X])], Term::X),
+        rule(Fabs, &[Op(Fneg, &[X])], Term::Unary(Fabs)),
+        rule(Eqz, &[Op(Feq, &[X, Y])], Term::Binary(Fne)),
+    ];
+    for rule in &right {
+        let claims = rule_claims(rule);
+        assert_eq!(claims.len(), 2, "{rule:?}");
+        claims.iter().for_each(assert_proved);
+    }
+}
+
+fn claim(body: Body) -> Claim {
+    Claim { subject: Subject::Folding, name: "trial".to_owned(), types: String::new(), body }
+}
+
+#[test]
+fn wrong_masks_are_refuted() {
+    let wrong = |opcode| match reach(opcode) {
+        Reach::Bits(bits) => Reach::Bits(bits >> 1),
+        Reach::Of(_) | Reach::Left | Reach::Right | Reach::Any => Reach::Bits(1),
+        Reach::Both(..) => Reach::Bits(2),
+        Reach::Either(first, second) => Reach::Both(first, second),
+    };
+    let mut count = 0;
+    for opcode in Opcode::ALL.iter().filter(|o| reach(**o) != Reach::Any) {
+        for typing in typings(*opcode) {
+            refuted(&claim(Body::Masks(typing, wrong(*opcode))));
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count} masks");
+    // A signed extension sets bits that its operand has not.
+    let signed = typings(Opcode::Sextend).into_iter().map(|t| claim(Body::Masks(t, Reach::Of(0))));
+    signed.for_each(|c| drop(refuted(&c)));
+}
+
+#[test]
+fn operations_that_do_not_commute_are_refuted() {
+    for opcode in [Opcode::Sub, Opcode::Shl, Opcode::Slt, Opcode::Udiv, Opcode::Fsub, Opcode::Flt, Opcode::Fcopysign] {
+        typings(opcode).into_iter().for_each(|t| drop(refuted(&claim(Body::Swap(t)))));
+    }
+}
+
+#[test]
+fn divisors_that_trap_are_refuted() {
+    for typing in typings(Opcode::Sdiv) {
+        for divisor in [0, typing.ty.mask()] {
+            let bodies = Body::Divisors(typing.clone(), vec![1, 2, divisor]);
+            let expected = format!("sdiv by {divisor:#x}");
+            assert!(refuted(&claim(bodies)).iter().all(|values| values.contains(&expected)));
+        }
+    }
+}
+
+/// One wrong constant among many is found, and named.
+#[test]
+fn wrong_folding_is_refuted() {
+    let mut damaged = 0;
+    for original in claims(7, 20).into_iter().filter(|c| c.subject == Subject::Folding && c.types.len() < 12) {
+        let Body::Cases(typing, mut cases) = original.body else { panic!("{} has no cases", original.name) };
+        let at = cases.len() / 3;
+        let case: &mut Case = &mut cases[at];
+        case.gives = case.gives.map(|bits| bits ^ 1).or(Ok(0));
+        let operands: Vec<String> = case.operands.iter().map(|bits| format!("{bits:#x}")).collect();
+        let expected = format!("{} of {}: computed", typing.opcode.name(), operands.join(", "));
+        let found = refuted(&claim(Body::Cases(typing, cases)));
+        assert!(found.iter().all(|values| values.contains(&expected)), "{found:?}");
+        damaged += 1;
+    }
+    assert!(damaged > 50, "{damaged} operations");
+}
+
+#[test]
+fn single_slips_of_folding_are_refuted() {
+    let wrong = |opcode, ty, operands: &[u64], gives| {
+        let typing = typings(opcode).into_iter().find(|t| t.ty == ty).expect("a typing");
+        refuted(&claim(Body::Cases(typing, vec![Case { operands: operands.to_vec(), gives }])));
+    };
+    let (nan, minus_zero) = (0x7fc0_0000, 0x8000_0000);
+    // NaN that is not the canonical one, which zero, ties, a trap of another kind, none, one where there is none.
+    wrong(Opcode::Fadd, Type::F32, &[nan | 1, 0], Ok(nan | 1));
+    wrong(Opcode::Fsub, Type::F32, &[0x7f80_0000, 0x7f80_0000], Ok(nan | minus_zero));
+    wrong(Opcode::Fmin, Type::F32, &[0, minus_zero], Ok(0));
+    wrong(Opcode::Fmax, Type::F32, &[minus_zero, 0], Ok(minus_zero));
+    wrong(Opcode::Fnearest, Type::F32, &[0x4020_0000], Ok(0x4040_0000));
+    wrong(Opcode::Sdiv, Type::I32, &[1, 0], Err(TrapKind::IntegerOverflow));
+    wrong(Opcode::Sdiv, Type::I8, &[0x80, 0xff], Ok(0x80));
+    wrong(Opcode::Srem, Type::I8, &[0x80, 0xff], Err(TrapKind::IntegerOverflow));
+    wrong(Opcode::Add, Type::I8, &[1, 1], Err(TrapKind::DivisionByZero));
+    wrong(Opcode::SintFromFloat, Type::I32, &[nan], Err(TrapKind::IntegerOverflow));
+}
+
+/// A guard that nothing satisfies proves anything; that is no proof.
+#[test]
+fn a_claim_about_no_values_is_not_proved() {
+    let empty = Rule { guard: Guard::CCoversX, ..rule(Opcode::Add, X0, Term::Zero) };
+    for claim in rule_claims(&empty) {
+        for verdict in verdicts(&claim) {
+            assert_eq!(verdict, Verdict::Undecided("no values satisfy the guard".to_owned()));
+        }
+    }
+}
+
+/// `x % d` is `x - d * (x / d)`, here with `d = y | 1`, which these solvers do not find at 64 bits. They must say so, in time.
+#[test]
+fn a_solver_that_gives_up_proves_nothing() {
+    use Opcode::{Eq, Mul, Or, Sub, Udiv, Urem};
+    use Pat::{One, X, Y};
+    const D: Pat = Pat::Op(Or, &[Y, One]);
+    let operands = &[Pat::Op(Urem, &[X, D]), Pat::Op(Sub, &[X, Pat::Op(Mul, &[D, Pat::Op(Udiv, &[X, D])])])];
+    let claims = rule_claims(&rule(Eq, operands, Term::One));
+    let hard = claims.iter().find(|c| c.types.starts_with("X: i64")).expect("at 64 bits");
+    for solver in found() {
+        let verdict = prove(&solver, hard, Limits { seconds: 1, ..Limits::default() });
+        assert!(matches!(verdict, Verdict::Undecided(_)), "{} says {verdict}", solver.name);
+    }
+    // It holds, and narrower they find it.
+    assert_proved(claims.iter().find(|c| c.types.starts_with("X: i8")).expect("at 8 bits"));
+}
+
+#[test]
+fn a_solver_without_memory_proves_nothing() {
+    let claim = &rule_claims(&RULES[0])[0];
+    for solver in found() {
+        let verdict = prove(&solver, claim, Limits { megabytes: 4, ..Limits::default() });
+        assert!(matches!(verdict, Verdict::Undecided(_)), "{} says {verdict}", solver.name);
+    }
+}
