@@ -6,7 +6,7 @@
 //! hands the denial of a claim to a solver: if no values satisfy it, the claim holds for all. A [`Verdict`] is
 //! three-valued; a solver that gives up proves nothing.
 //!
-//! *Trusted*: one of the solvers, and [`meaning`], where operations are written in the language of solvers (the
+//! *Trusted*: one of the solvers, and `meaning`, where operations are written in the language of solvers (the
 //! theories of bit-vectors and floats of SMT-LIB). That is written from `docs/oir.md`, and shares nothing with
 //! [`ir::eval`], which is compared with it. How rules are matched is not proved: the tests of `simplify` apply them.
 
@@ -14,7 +14,7 @@ mod batch;
 mod claim;
 mod encoder;
 mod masks;
-pub mod meaning;
+mod meaning;
 mod rewrite;
 mod solver;
 pub mod typing;
