@@ -2,9 +2,11 @@
 //!
 //! This is the library that authors of JITs depend on. It re-exports the crates it is made of and holds
 //! the [`driver`], the one place where they meet: loading a module, running a pipeline of passes over it
-//! with every step verified, and the figures of the [`report`]. The `osier` command is a thin layer above.
+//! with every step verified, and the figures of the [`report`]. [`fuzz`] puts all of it to the judges of [`verify`]
+//! on random programs. The `osier` command is a thin layer above.
 
 pub mod driver;
+pub mod fuzz;
 pub mod listing;
 pub mod report;
 pub mod schema;
@@ -12,4 +14,5 @@ pub mod schema;
 pub use ir;
 pub use osr;
 pub use passes;
+pub use verify;
 pub use wasm;

@@ -4,6 +4,10 @@
 //! feature does not exist yet is `null`, never 0: a consumer can tell "not measured" from "none".
 //! `tests/cli/report.rs` holds the keys to the contract.
 
+mod fuzz;
+
+pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
+
 use ir::edit::Action;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;

@@ -234,7 +234,7 @@ fn composed_direct_and_rebuilt_mappings_hold_and_agree() {
     assert!(lengths[3..].iter().all(|chains| *chains >= 10), "{said}");
     let Existence { points, composed, direct, rebuilt, all, .. } = existence;
     for exist in [composed, direct, rebuilt, all] {
-        assert!(share(exist, points) >= 0.98, "{said}");
+        assert!(share(exist, points) >= 0.96, "{said}");
     }
     // Where a pair of ends has an entry that lands elsewhere, composing found another gap or another price.
     assert!(share(existence.composed_lands_as_direct, existence.composed_and_direct) >= 0.96, "{said}");

@@ -5,6 +5,7 @@
 //! bug in Osier panics and says so.
 
 mod failure;
+mod fuzz;
 mod input;
 mod level;
 mod opt;
@@ -38,6 +39,8 @@ enum Command {
     Opt(opt::Args),
     /// Tell at how many points execution can move between a function and its optimized version
     Report(report::Args),
+    /// Put random programs, and mappings between their versions, to every oracle
+    Fuzz(fuzz::Args),
 }
 
 impl Cli {
@@ -47,6 +50,7 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Opt(args) => opt::opt(args),
             Command::Report(args) => report::report(args),
+            Command::Fuzz(args) => fuzz::fuzz(args),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

@@ -50,6 +50,8 @@ pub(super) struct LoopFrame {
     /// Whether an edge other than that of the regular test leads to the exit: then only what the
     /// header defines dominates it.
     pub(super) left_early: bool,
+    /// Whether an edge from outside the loop leads to the exit: then nothing in the loop dominates it.
+    pub(super) exit_is_around: bool,
 }
 
 /// A loop parameter besides the counter.

@@ -48,6 +48,12 @@ impl Incoming {
 impl Body<'_> {
     /// The whole body, from the open entry block to a return.
     pub(super) fn generate(&mut self) {
+        if self.weight(Feature::Loop) > 0 {
+            // Where nothing has returned or trapped yet.
+            let count = self.prng.between(1, 4);
+            self.straight(count);
+            self.counted_loop(MAX_DEPTH);
+        }
         while self.left > 0 {
             let count = self.prng.between(1, 4);
             self.straight(count);

@@ -11,7 +11,7 @@ impl Body<'_> {
     /// Its counter starts at zero and goes up to the limit, or the other way. The limit is a constant
     /// or `x & 3`; a loop tested at its latches runs at least once, so there the limit is not zero.
     pub(super) fn counted_loop(&mut self, depth: u32) {
-        let rounds = self.prng.between(1, 4);
+        let rounds = self.prng.between(2, 4);
         if self.rounds * u64::from(rounds.max(3) + 1) > MAX_ROUNDS {
             return;
         }
@@ -36,7 +36,9 @@ impl Body<'_> {
         frame = self.loops.pop().expect("pushed above");
 
         self.rounds = outer_rounds;
-        if !tests_at_latch || frame.left_early {
+        if frame.exit_is_around {
+            self.scope.rewind(outside);
+        } else if !tests_at_latch || frame.left_early {
             self.scope.rewind(header_mark);
         }
         self.builder.switch_to(exit);
@@ -76,12 +78,7 @@ impl Body<'_> {
         for ty in &exit_types {
             self.builder.append_param(exit, *ty);
         }
-        if self.prng.chance(15) {
-            let condition = self.condition();
-            self.br_if(condition, Target::new(header, &initial[0]), Target::new(header, &initial[1]));
-        } else {
-            self.terminate(jump(header, &initial[0]));
-        }
+        let exit_is_around = self.enter_loop(header, &initial, (exit, &exit_types));
         let compare = self.prng.pick(&[Opcode::Ult, Opcode::Slt, Opcode::Ne]);
         LoopFrame {
             header,
@@ -95,7 +92,33 @@ impl Body<'_> {
             tests_at_latch,
             carried,
             left_early: false,
+            exit_is_around,
         }
+    }
+
+    /// Enters a loop as front ends and passes do: by a jump, or without a block of its own in front: on one or both
+    /// edges of a branch, with the exit on the other. Whether the exit can be reached without the header.
+    fn enter_loop(&mut self, header: Block, initial: &[Vec<Value>], (exit, exit_types): (Block, &[Type])) -> bool {
+        let way = self.prng.below(100);
+        if way < 15 {
+            self.terminate(jump(header, &initial[0]));
+            return false;
+        }
+        let condition = self.comparison();
+        if way < 30 {
+            let around: Vec<Value> = exit_types.iter().map(|ty| self.pick(*ty)).collect();
+            self.br_if(condition, Target::new(header, &initial[0]), Target::new(exit, &around));
+            return true;
+        }
+        if way < 60 {
+            self.br_if(condition, Target::new(header, &initial[0]), Target::new(header, &initial[1]));
+            return false;
+        }
+        let before = self.builder.create_block();
+        self.br_if(condition, Target::new(header, &initial[0]), Target::new(before, &[]));
+        self.builder.switch_to(before);
+        self.terminate(jump(header, &initial[1]));
+        false
     }
 
     /// The types of the loop's parameters, and where their next contents come from.
@@ -127,7 +150,7 @@ impl Body<'_> {
                 self.scope.push(item.param, item.ty);
             }
         }
-        for _ in 0..3 {
+        for _ in 0..4 {
             if self.wants(Feature::Invariant) {
                 self.invariant(outside);
             }

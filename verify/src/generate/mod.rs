@@ -78,7 +78,7 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     }
     let main = around.callees.last().expect("the main function was added last").clone();
     module.exports.push(Export { name: MAIN.to_owned(), func: main.func });
-    let arguments = argument_vectors(&mut prng.fork(5), &main.signature.params);
+    let arguments = arguments(seed, &main.signature.params, ARGUMENT_VECTORS);
     Program { module, main: main.func, arguments, steps: main.steps, planted }
 }
 
@@ -144,14 +144,16 @@ fn add_function(
     around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
 }
 
-/// Small arguments first, then edges of their types, then anything.
-fn argument_vectors(prng: &mut Prng, params: &[Type]) -> Vec<Vec<u64>> {
+/// Argument lists for the program of a seed: small arguments first, then edges of their types, then anything, and so
+/// on. A longer list begins with a shorter one; [`Program::arguments`] is one of these. Cost: linear in what is made.
+pub fn arguments(seed: u64, params: &[Type], count: usize) -> Vec<Vec<u64>> {
+    let mut prng = Prng::new(seed).fork(5);
     let mut vectors = Vec::new();
-    for index in 0..ARGUMENT_VECTORS {
-        let mut argument = |ty: &Type| match index {
-            0 | 1 => small_bits(prng, *ty),
+    for index in 0..count {
+        let mut argument = |ty: &Type| match index % ARGUMENT_VECTORS {
+            0 | 1 => small_bits(&mut prng, *ty),
             5 => prng.next_u64() & ty.mask(),
-            _ => edge_bits(prng, *ty),
+            _ => edge_bits(&mut prng, *ty),
         };
         vectors.push(params.iter().map(&mut argument).collect());
     }

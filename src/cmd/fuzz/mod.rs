@@ -1,0 +1,277 @@
+//! `osier fuzz`.
+
+mod corpus;
+mod sources;
+
+use super::failure::{Failure, tell};
+use super::level;
+use super::output::Output;
+use corpus::Program;
+use osier::fuzz::{self, Budget, Figures, Options, Oracle, Results, Source, Stress, campaign};
+use osier::schema::{self, FuzzFailure, FuzzReport};
+use osr::Level;
+use passes::Pipeline;
+use sources::{Generated, Programs};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Generated programs when no limit is given.
+const PROGRAMS: u64 = 1000;
+/// Programs with failures after which a campaign ends.
+const FAILURES: usize = 10;
+/// How often a long campaign says how far it has come.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Stop after this many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    time: Option<u32>,
+    /// Stop after this many generated programs [default: 1000 when no limit is given]
+    #[arg(long, value_name = "N")]
+    programs: Option<u64>,
+    /// Stop with this many transitions compared
+    #[arg(long, value_name = "N")]
+    transitions: Option<u64>,
+    /// The seed of the first generated program; the others follow
+    #[arg(long, value_name = "S", default_value_t = Options::default().seed)]
+    seed: u64,
+    /// About the number of instructions of a generated program's main function
+    #[arg(long, value_name = "N", default_value_t = Options::default().size, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    size: u32,
+    /// Argument lists each generated program is run with
+    #[arg(long, value_name = "N", default_value_t = Options::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    inputs: u32,
+    /// Threads; results do not depend on their number [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// A pipeline, or passes with commas between them; several take turns [default: named, shuffled and random ones]
+    #[arg(long, value_name = "P", value_parser = passes::parse)]
+    pipeline: Vec<Pipeline>,
+    /// Put the passes of every pipeline in a random order
+    #[arg(long)]
+    shuffle: bool,
+    /// The level of the mappings; several take turns [default: mostly avail]
+    #[arg(long, value_name = "L", value_parser = level::parser())]
+    level: Vec<Level>,
+    /// Versions of each program, 2 to 6 [default: mostly 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(fuzz::MAX_VERSIONS)))]
+    versions: Option<u32>,
+    /// Transitions of a run and direction after which it goes on to its end
+    #[arg(long, value_name = "N", default_value_t = Options::default().going_on)]
+    going_on: u32,
+    #[command(flatten)]
+    stress: StressArgs,
+    /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
+    #[arg(long, value_name = "FILE ARGS|DIR", num_args = 1..)]
+    corpus: Vec<String>,
+    /// What WebAssembly programs read from their standard input
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Print the figures as JSON; the keys are those of osier::schema::FuzzReport
+    #[arg(long)]
+    json: bool,
+    /// Fail when the figures of generated programs fall below the floors
+    #[arg(long)]
+    floors: bool,
+}
+
+/// The switches that make transitions in any case.
+#[derive(Debug, clap::Args)]
+struct StressArgs {
+    /// Run everything again, and move to the other version at every N-th visit of a mapped point
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    osr_every: Option<u64>,
+    /// Run everything again, and move at every visit of the K-th mapped point
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    osr_at_static: Option<u64>,
+    /// Run everything again, and move at the K-th visit of a mapped point
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    osr_at_dynamic: Option<u64>,
+    /// Let counting for --osr-every begin elsewhere in each run
+    #[arg(long, value_name = "S")]
+    stress_seed: Option<u64>,
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        let StressArgs { osr_every, osr_at_static, osr_at_dynamic, stress_seed } = self.stress;
+        Options {
+            seed: self.seed,
+            size: self.size,
+            inputs: self.inputs,
+            levels: self.level.clone(),
+            pipelines: self.pipeline.iter().map(|p| p.passes().to_vec()).collect(),
+            shuffle: self.shuffle,
+            versions: self.versions,
+            going_on: self.going_on,
+            stress: Stress {
+                every: osr_every,
+                at_static: osr_at_static,
+                at_dynamic: osr_at_dynamic,
+                seed: stress_seed,
+            },
+        }
+    }
+
+    fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        self.jobs.map_or_else(cores, |jobs| jobs as usize)
+    }
+
+    /// Whether programs are generated: when a limit is given for them, or nothing else is asked for.
+    fn generates(&self) -> bool {
+        let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
+        limited || self.corpus.is_empty()
+    }
+
+    /// The most generated programs.
+    fn most_programs(&self) -> u64 {
+        let unlimited = self.time.is_some() || self.transitions.is_some();
+        self.programs.unwrap_or(if unlimited { u64::MAX } else { PROGRAMS })
+    }
+}
+
+/// Judges programs until a limit is reached, and tells what was found.
+pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
+    let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
+    let started = Instant::now();
+    let parts = Parts::judged(&args, programs, started);
+    let seconds = started.elapsed().as_secs_f64();
+    let report = parts.report(&args, seconds);
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
+        false => parts.text(&report),
+    };
+    Output::Stdout.write(&text)?;
+    tell_speed(&report);
+    parts.verdict(&args, &report)
+}
+
+/// The campaigns of a run.
+struct Parts {
+    corpus: Option<(Results, Vec<String>)>,
+    generated: Option<Results>,
+}
+
+impl Parts {
+    /// Runs the campaigns, one after the other.
+    fn judged(args: &Args, programs: Vec<Program>, started: Instant) -> Parts {
+        let options = args.options();
+        let corpus = (!programs.is_empty()).then(|| {
+            let source = Programs::new(programs, &options);
+            let results = run(args, &source, source.len(), u64::MAX, started);
+            let commands = results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
+            (results, commands)
+        });
+        let spent = corpus.as_ref().map_or(0, |(results, _)| results.figures.transitions());
+        let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
+        let source = Generated { options };
+        let generated = args.generates().then(|| run(args, &source, args.most_programs(), left, started));
+        Parts { corpus, generated }
+    }
+
+    fn results(&self) -> impl Iterator<Item = &Results> {
+        self.corpus.iter().map(|(results, _)| results).chain(&self.generated)
+    }
+
+    fn figures(&self) -> Figures {
+        let mut all = Figures::default();
+        self.results().for_each(|results| all.add(&results.figures));
+        all
+    }
+
+    fn report(&self, args: &Args, seconds: f64) -> FuzzReport {
+        let all = self.figures();
+        let options = args.options();
+        FuzzReport {
+            schema: schema::SCHEMA,
+            seed: args.seed,
+            settings: options.to_string(),
+            jobs: args.jobs() as u64,
+            corpus: self.corpus.as_ref().map(|(results, _)| (&results.figures).into()),
+            smith: None,
+            generated: self.generated.as_ref().map(|results| (&results.figures).into()),
+            all: (&all).into(),
+            oracles: schema::by_oracle(&all),
+            below_floors: self.generated.as_ref().map(|r| r.figures.below_floors()).unwrap_or_default(),
+            failures: self.failures(&options),
+            transitions: all.transitions(),
+            seconds,
+        }
+    }
+
+    /// What was found, each with the command that finds it again.
+    fn failures(&self, options: &Options) -> Vec<FuzzFailure> {
+        let mut failures = Vec::new();
+        if let Some((results, commands)) = &self.corpus {
+            for (failure, command) in results.failures.iter().zip(commands) {
+                failures.push(told(failure, format!("osier fuzz --corpus '{command}' {options}"), None));
+            }
+        }
+        for failure in self.generated.iter().flat_map(|r| &r.failures) {
+            let seed = options.seed.wrapping_add(failure.number);
+            failures.push(told(failure, format!("osier fuzz --seed {seed} --programs 1 {options}"), None));
+        }
+        failures
+    }
+
+    fn text(&self, report: &FuzzReport) -> String {
+        let mut text = format!("seed          {}\nsettings      {}\n", report.seed, report.settings);
+        for (title, results) in
+            [("corpus", self.corpus.as_ref().map(|(r, _)| r)), ("generated", self.generated.as_ref())]
+        {
+            text += &results.map(|r| fuzz::text(title, &r.figures)).unwrap_or_default();
+        }
+        text + &fuzz::oracles_text(&self.figures())
+    }
+
+    /// Failures as such; the floors, when they are asked for.
+    fn verdict(&self, args: &Args, report: &FuzzReport) -> Result<(), Failure> {
+        for failure in &report.failures {
+            tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
+            if let Some(test) = &failure.test {
+                tell(&format!("as a test:\n{test}"));
+            }
+        }
+        if !report.failures.is_empty() {
+            return Err(Failure::Program(format!("found something in {} programs", report.failures.len())));
+        }
+        if args.floors && !report.below_floors.is_empty() {
+            return Err(Failure::Program(report.below_floors.join("; ")));
+        }
+        Ok(())
+    }
+}
+
+fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> FuzzFailure {
+    let oracle = failure.findings.first().map_or(Oracle::Panic, |f| f.oracle).name();
+    let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
+    FuzzFailure { oracle, message, reproduce, test }
+}
+
+/// One campaign, until the limits of the command.
+fn run(args: &Args, source: &dyn Source, cases: u64, transitions: u64, started: Instant) -> Results {
+    let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
+    let stop = || time.is_some_and(|time| started.elapsed() >= time);
+    let budget = Budget { cases, transitions, failures: FAILURES, stop: &stop };
+    let told = Mutex::new(Instant::now());
+    let say = |figures: &Figures| {
+        let mut told = told.lock().expect("telling does not panic");
+        if told.elapsed() >= TELL_EVERY {
+            *told = Instant::now();
+            tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
+        }
+    };
+    campaign(source, args.jobs(), &budget, &say)
+}
+
+/// Times differ from run to run: they stay out of the text.
+fn tell_speed(report: &FuzzReport) {
+    let speed = report.transitions as f64 / report.seconds.max(1e-9);
+    tell(&format!(
+        "{} transitions in {:.2} seconds, {speed:.0} a second with {} threads",
+        report.transitions, report.seconds, report.jobs
+    ));
+}

@@ -1,0 +1,115 @@
+//! What a campaign did.
+
+use super::oracle::Oracle;
+use std::collections::BTreeMap;
+use verify::state_oracle::Report;
+
+/// What a pass did over all programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PassFigures {
+    /// Programs it was run on.
+    pub programs: u64,
+    /// Of these, programs in which it did something.
+    pub acted: u64,
+    /// Actions it logged.
+    pub actions: u64,
+}
+
+/// What was done, over any number of programs. Counts only, so that they add up in any order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Figures {
+    /// Programs.
+    pub programs: u64,
+    /// Programs that no pass changed.
+    pub unchanged: u64,
+    /// Inputs (modules) that are no program for this compiler and were left out.
+    pub refused: u64,
+    /// By number of versions: programs.
+    pub versions: BTreeMap<usize, u64>,
+    /// By name of the pass.
+    pub passes: BTreeMap<&'static str, PassFigures>,
+    /// Pairs of versions of a function between which mappings were made.
+    pub pairs: u64,
+    /// Reachable points of both versions of all pairs.
+    pub points: u64,
+    /// Of these, with an entry.
+    pub entries: u64,
+    /// Of these, entries that fired at least once: (point x pair) coverage.
+    pub fired: u64,
+    /// What the state oracle did, without what it found.
+    pub state: Report,
+    /// Runs with several transitions.
+    pub chains: u64,
+    /// Transitions made in them.
+    pub hops: u64,
+    /// Runs with several transitions that a limit ended.
+    pub chains_exhausted: u64,
+    /// By oracle: programs in which it found something.
+    pub findings: BTreeMap<Oracle, u64>,
+}
+
+impl Figures {
+    /// The transitions compared, in both directions.
+    pub fn transitions(&self) -> u64 {
+        self.state.total().transitions
+    }
+
+    /// Programs in which something was found.
+    pub fn divergences(&self) -> u64 {
+        self.findings.values().sum()
+    }
+
+    /// Adds the figures of other programs.
+    pub fn add(&mut self, other: &Figures) {
+        self.programs += other.programs;
+        self.unchanged += other.unchanged;
+        self.refused += other.refused;
+        other.versions.iter().for_each(|(n, count)| *self.versions.entry(*n).or_default() += count);
+        for (name, figures) in &other.passes {
+            let sum = self.passes.entry(name).or_default();
+            sum.programs += figures.programs;
+            sum.acted += figures.acted;
+            sum.actions += figures.actions;
+        }
+        self.pairs += other.pairs;
+        self.points += other.points;
+        self.entries += other.entries;
+        self.fired += other.fired;
+        self.state.add(&other.state);
+        self.chains += other.chains;
+        self.hops += other.hops;
+        self.chains_exhausted += other.chains_exhausted;
+        other.findings.iter().for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
+    }
+
+    /// Counts the passes of one program, with the actions of each.
+    pub(super) fn count_passes(&mut self, acted: &BTreeMap<&'static str, u64>) {
+        for (name, actions) in acted {
+            let pass = self.passes.entry(name).or_default();
+            pass.programs += 1;
+            pass.acted += u64::from(*actions > 0);
+            pass.actions += actions;
+        }
+        self.unchanged += u64::from(acted.values().all(|actions| *actions == 0));
+    }
+
+    /// The floors that the figures of many generated programs must not fall below, and do: what the judges do not
+    /// get to see they cannot judge. Each as a sentence; none when all is well.
+    pub fn below_floors(&self) -> Vec<String> {
+        let total = self.state.total();
+        let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
+        let mut below = Vec::new();
+        let mut floor = |what: &str, found: f64, least: f64| {
+            if found < least {
+                below.push(format!("{what}: {found:.3}, must be at least {least}"));
+            }
+        };
+        floor("transitions that run code", share(total.with_code, total.transitions), 0.30);
+        floor("transitions inside loops", share(total.in_loops, total.transitions), 0.50);
+        floor("values compared in a transition", share(total.compared, total.transitions), 6.0);
+        for (name, pass) in &self.passes {
+            floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), 0.50);
+        }
+        below
+    }
+}

@@ -1,0 +1,34 @@
+//! The fuzzer: random programs and versions of them, put to every oracle there is.
+//!
+//! A [`Case`] is a program, the inputs it runs on, and the passes that lead from each of its versions to the next.
+//! [`judge()`] derives the versions, makes the mappings and asks the [`Oracle`]s in order. [`campaign()`] does that
+//! for many cases, [`Options`] draw them from seeds. What was done is counted in [`Figures`], which have floors: a
+//! fuzzer that sees no compensation code finds nothing wrong with it.
+//!
+//! A case that fails is made smaller ([`reduce()`]) and written down as a test ([`as_test`]).
+//!
+//! Nothing here reads a clock or prints: a campaign ends when it is told to.
+
+mod campaign;
+mod case;
+mod figures;
+mod judge;
+mod options;
+mod oracle;
+mod reduce;
+mod stress;
+mod test_text;
+mod text;
+mod versions;
+
+pub use campaign::{Budget, Drawn, Failure, Results, Source, campaign};
+pub use case::{Case, World};
+pub use figures::{Figures, PassFigures};
+pub use judge::{Judged, MAX_FINDINGS, judge, judge_with};
+pub use options::{MAX_VERSIONS, Options};
+pub use oracle::{Finding, Oracle};
+pub use reduce::{ATTEMPTS, reduce};
+pub use stress::Stress;
+pub use test_text::as_test;
+pub use text::{oracles_text, text};
+pub use versions::Mapper;

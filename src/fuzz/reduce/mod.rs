@@ -1,0 +1,232 @@
+//! Smaller cases that still fail.
+//!
+//! Greedy, to a fixpoint: versions, passes and inputs are left out; declarations and functions; then code, by
+//! changes of one kind at a time ([`rewrite`]), many at once and fewer and fewer (as delta debugging does: Zeller and
+//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002). A smaller case is taken when it
+//! is well-formed and the same oracle finds something in it. What is looked for has no clock: attempts
+//! are counted.
+
+mod declarations;
+mod rewrite;
+
+use super::case::Case;
+use super::oracle::Oracle;
+use ir::Func;
+use ir::text::{parse_module, print_module};
+use ir::verifier::verify_module;
+use rewrite::Change;
+
+/// Attempts to make a case smaller, in all.
+pub const ATTEMPTS: u32 = 4000;
+
+/// Argument lists tried with a function that was not the one run before.
+const ENTRY_INPUTS: usize = 24;
+
+/// Makes a case smaller in which `oracle` finds something. `judge` tells which oracle finds something in a case.
+/// Cost: up to [`ATTEMPTS`] judgments.
+pub fn reduce(case: &Case, oracle: Oracle, judge: &dyn Fn(&Case) -> Option<Oracle>) -> Case {
+    let mut reducer = Reducer { case: case.clone(), oracle, judge, left: ATTEMPTS };
+    reducer.normalize();
+    loop {
+        let before = size(&reducer.case);
+        reducer.fewer_steps();
+        reducer.fewer_passes();
+        reducer.fewer_inputs();
+        reducer.other_entry();
+        reducer.fewer_declarations();
+        reducer.less_code();
+        reducer.fewer_arguments();
+        reducer.smaller_inputs();
+        if reducer.left == 0 || size(&reducer.case) >= before {
+            return reducer.case;
+        }
+    }
+}
+
+/// What gets smaller.
+fn size(case: &Case) -> (usize, usize, usize, u64) {
+    let text = print_module(&case.module).len();
+    let bits = case.arguments.iter().flatten().fold(0u64, |sum, bits| sum.saturating_add(*bits));
+    (case.steps.iter().map(Vec::len).sum::<usize>() + case.steps.len(), case.arguments.len(), text, bits)
+}
+
+struct Reducer<'j> {
+    case: Case,
+    oracle: Oracle,
+    judge: &'j dyn Fn(&Case) -> Option<Oracle>,
+    left: u32,
+}
+
+impl Reducer<'_> {
+    /// Takes a case if it still fails.
+    fn take(&mut self, case: Case) -> bool {
+        if self.left == 0 || !verify_module(&case.module).is_empty() {
+            return false;
+        }
+        self.left -= 1;
+        let fails = (self.judge)(&case) == Some(self.oracle);
+        if fails {
+            self.case = case;
+        }
+        fails
+    }
+
+    /// The case as it is read back from a test: ids are dense there.
+    fn normalize(&mut self) {
+        let name = self.case.module.funcs[self.case.entry].name.clone();
+        if let Ok(module) = parse_module(&print_module(&self.case.module))
+            && let Some(entry) = module.func_named(&name)
+        {
+            self.take(Case { module, entry, ..self.case.clone() });
+        }
+    }
+
+    /// Fewer versions: two steps become one, or a step is left out.
+    fn fewer_steps(&mut self) {
+        let mut at = 0;
+        while at + 1 < self.case.steps.len() {
+            let mut joined = self.case.clone();
+            let next = joined.steps.remove(at + 1);
+            joined.steps[at].extend(next);
+            let (mut first, mut last) = (self.case.clone(), self.case.clone());
+            first.steps.remove(at + 1);
+            last.steps.remove(at);
+            if !self.take(first) && !self.take(last) && !self.take(joined) {
+                at += 1;
+            }
+        }
+    }
+
+    fn fewer_passes(&mut self) {
+        for step in 0..self.case.steps.len() {
+            self.thin_out(
+                |case| case.steps[step].len(),
+                |case, from, count| {
+                    case.steps[step].drain(from..from + count);
+                },
+            );
+        }
+    }
+
+    fn fewer_inputs(&mut self) {
+        self.thin_out(
+            |case| case.arguments.len(),
+            |case, from, count| {
+                case.arguments.drain(from..from + count);
+            },
+        );
+    }
+
+    /// Leaves out parts of a list: large ones first, then smaller ones.
+    fn thin_out(&mut self, len: impl Fn(&Case) -> usize, remove: impl Fn(&mut Case, usize, usize)) {
+        let mut count = len(&self.case);
+        while count > 0 {
+            let mut from = 0;
+            while from < len(&self.case) {
+                let mut smaller = self.case.clone();
+                remove(&mut smaller, from, count.min(len(&self.case) - from));
+                if !self.take(smaller) {
+                    from += count;
+                }
+            }
+            count /= 2;
+        }
+    }
+
+    /// Runs another function instead: one that is called, most likely.
+    fn other_entry(&mut self) {
+        let others: Vec<Func> = self.case.module.defined().map(|(f, _)| f).filter(|f| *f != self.case.entry).collect();
+        for func in others {
+            let params = self.case.module.signature(func).params.clone();
+            let arguments = verify::generate::arguments(self.case.seed, &params, ENTRY_INPUTS);
+            if self.take(Case { entry: func, arguments, ..self.case.clone() }) {
+                self.fewer_inputs();
+                return;
+            }
+        }
+    }
+
+    /// Leaves out declarations and whole functions.
+    fn fewer_declarations(&mut self) {
+        for number in (0..declarations::count(&self.case.module)).rev() {
+            if let Some((module, entry)) = declarations::without(&self.case.module, self.case.entry, number) {
+                self.take(Case { module, entry, ..self.case.clone() });
+            }
+        }
+    }
+
+    fn less_code(&mut self) {
+        let funcs: Vec<Func> = self.case.module.defined().map(|(func, _)| func).collect();
+        for func in funcs {
+            let mut kind = 0;
+            while let Some(changes) = self.possible(func).get(kind) {
+                self.change(func, kind, changes.len());
+                kind += 1;
+            }
+        }
+    }
+
+    fn possible(&self, func: Func) -> Vec<Vec<Change>> {
+        self.case.module.body(func).map(rewrite::possible).unwrap_or_default()
+    }
+
+    /// Makes the changes of a kind, `count` at once, then half as many. Ids change with every change that is taken,
+    /// so the list is made anew.
+    fn change(&mut self, func: Func, kind: usize, mut count: usize) {
+        while count > 0 {
+            let mut from = 0;
+            loop {
+                let possible = self.possible(func);
+                let Some(changes) = possible.get(kind).filter(|changes| from < changes.len()) else { break };
+                let chosen = &changes[from..changes.len().min(from + count)];
+                if !self.take_changed(func, chosen) {
+                    from += count;
+                }
+                if self.left == 0 {
+                    return;
+                }
+            }
+            count /= 2;
+        }
+    }
+
+    fn take_changed(&mut self, func: Func, changes: &[Change]) -> bool {
+        let body = self.case.module.body(func).expect("only functions with a body are changed");
+        let Some(smaller) = rewrite::changed(body, changes) else { return false };
+        let mut case = self.case.clone();
+        case.module.bodies[func] = Some(smaller);
+        self.take(case)
+    }
+
+    /// Leaves out arguments of the function that is run.
+    fn fewer_arguments(&mut self) {
+        let entry = self.case.entry;
+        for index in (0..self.case.module.signature(entry).params.len()).rev() {
+            let Some(body) = self.case.module.body(entry) else { return };
+            let Some(smaller) = rewrite::without_argument(body, index) else { continue };
+            let mut case = self.case.clone();
+            case.module.funcs[entry].sig = case.module.sig(smaller.signature());
+            case.module.bodies[entry] = Some(smaller);
+            for args in &mut case.arguments {
+                args.remove(index);
+            }
+            self.take(case);
+        }
+    }
+
+    /// Smaller numbers as arguments.
+    fn smaller_inputs(&mut self) {
+        for list in 0..self.case.arguments.len() {
+            for index in 0..self.case.arguments[list].len() {
+                let bits = self.case.arguments[list][index];
+                for smaller in [0, 1, 2, bits >> 32, bits >> 8].into_iter().filter(|b| *b < bits) {
+                    let mut case = self.case.clone();
+                    case.arguments[list][index] = smaller;
+                    if self.take(case) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Figures for people, at most 80 columns.
+
+use super::figures::Figures;
+use super::oracle::Oracle;
+use std::fmt::Write;
+
+/// The figures of one kind of programs, with a title. Nothing in it depends on the time or on threads.
+pub fn text(title: &str, figures: &Figures) -> String {
+    let mut out = String::new();
+    let total = figures.state.total();
+    let mut line = |name: &str, value: String| {
+        writeln!(out, "{name:<13} {value}").expect("writing to a string");
+    };
+    let chains: u64 = figures.versions.range(3..).map(|(_, count)| count).sum();
+    let refused = if figures.refused > 0 { format!(", {} inputs refused", figures.refused) } else { String::new() };
+    line(title, format!("{} programs, {chains} of them with 3 to 6 versions{refused}", figures.programs));
+    line("  runs", {
+        let state = &figures.state;
+        format!("{}, {} ended by a trap, {} by a limit", state.runs, state.trapped, state.exhausted)
+    });
+    line("  mapped", format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs));
+    line("  covered", {
+        let share = percent(figures.fired, figures.entries);
+        format!("{} entries fired, {share} of those there are", figures.fired)
+    });
+    let (forward, backward) = (figures.state.forward.transitions, figures.state.backward.transitions);
+    line("  transitions", format!("{} compared, {forward} forward and {backward} backward", total.transitions));
+    line("", {
+        let (code, loops) = (percent(total.with_code, total.transitions), percent(total.in_loops, total.transitions));
+        format!("{code} run code, {loops} in loops, {} values each", mean(total.compared, total.transitions))
+    });
+    line("  going on", format!("{} runs, {} ended by a limit", total.going_on, total.going_on_exhausted));
+    line("  hop chains", {
+        format!("{} runs, {} transitions, {} ended by a limit", figures.chains, figures.hops, figures.chains_exhausted)
+    });
+    passes(&mut out, figures);
+    out
+}
+
+/// The share of programs that each pass acted on, two a line.
+fn passes(out: &mut String, figures: &Figures) {
+    let columns: Vec<String> = figures
+        .passes
+        .iter()
+        .map(|(name, pass)| format!("{name:<11}{:>8} of {:<8}", percent(pass.acted, pass.programs), pass.programs))
+        .collect();
+    for (number, pair) in columns.chunks(2).enumerate() {
+        let name = if number == 0 { "  acted on" } else { "" };
+        writeln!(out, "{name:<13} {}", pair.join("  ").trim_end()).expect("writing to a string");
+    }
+}
+
+/// The oracles in order, with the programs in which each found something.
+pub fn oracles_text(figures: &Figures) -> String {
+    let found = |oracle: &Oracle| match oracle.is_built() {
+        true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),
+        false => "not built".to_owned(),
+    };
+    let words: Vec<String> = Oracle::ALL.iter().map(|o| format!("{o} {}", found(o))).collect();
+    let (first, second) = words.split_at(words.len() / 2 + 1);
+    format!("found         {}\n              {}\n", first.join(", "), second.join(", "))
+}
+
+fn percent(part: u64, all: u64) -> String {
+    if all == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / all as f64) }
+}
+
+fn mean(sum: u64, count: u64) -> String {
+    if count == 0 { "-".to_owned() } else { format!("{:.1}", sum as f64 / count as f64) }
+}

@@ -1,0 +1,160 @@
+//! What `osier fuzz --json` writes.
+
+use crate::fuzz::{Figures, Oracle, PassFigures};
+use std::collections::BTreeMap;
+
+/// What `osier fuzz --json` writes.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FuzzReport {
+    /// [`super::SCHEMA`].
+    pub schema: u32,
+    /// The seed of the first program.
+    pub seed: u64,
+    /// The other options that decide what is judged, as the command takes them.
+    pub settings: String,
+    /// Threads; no other figure but the time depends on it, unless time was the limit.
+    pub jobs: u64,
+    /// Programs compiled to WebAssembly; `null` when none were asked for.
+    pub corpus: Option<FuzzFigures>,
+    /// Random WebAssembly modules; `null` when none were asked for.
+    pub smith: Option<FuzzFigures>,
+    /// Generated programs; `null` when none were asked for.
+    pub generated: Option<FuzzFigures>,
+    /// All of them.
+    pub all: FuzzFigures,
+    /// By oracle, in order: programs in which it found something; `null` when this build does not have it.
+    pub oracles: BTreeMap<&'static str, Option<u64>>,
+    /// Floors that the figures of generated programs fall below, as sentences.
+    pub below_floors: Vec<String>,
+    /// What was found.
+    pub failures: Vec<FuzzFailure>,
+    /// Transitions compared, in all.
+    pub transitions: u64,
+    /// The time it took: making programs, optimizing, verifying, mapping, running and comparing.
+    pub seconds: f64,
+}
+
+/// A program in which something was found.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FuzzFailure {
+    /// The oracle that found it.
+    pub oracle: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// The command that finds it again.
+    pub reproduce: String,
+    /// The reduced program as a test in the form of `tests/oir/`; `null` when it was not reduced.
+    pub test: Option<String>,
+}
+
+/// What was done with some programs.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct FuzzFigures {
+    /// Programs.
+    pub programs: u64,
+    /// Of these, left as they are by every pass.
+    pub unchanged: u64,
+    /// Inputs that are no program for this compiler.
+    pub refused: u64,
+    /// Programs by number of versions.
+    pub versions: BTreeMap<usize, u64>,
+    /// By pass.
+    pub passes: BTreeMap<&'static str, FuzzPass>,
+    /// Pairs of versions of a function that were mapped.
+    pub pairs: u64,
+    /// Reachable points of these, of both versions.
+    pub points: u64,
+    /// Points with an entry.
+    pub entries: u64,
+    /// Entries that fired at least once.
+    pub entries_fired: u64,
+    /// Runs of a pair of versions on one input.
+    pub runs: u64,
+    /// Of these, ended by a trap.
+    pub trapped: u64,
+    /// Of these, ended by a limit, so that nothing was compared at the end.
+    pub exhausted: u64,
+    /// Transitions whose state was compared.
+    pub transitions: u64,
+    /// Of these, from the version before.
+    pub forward: u64,
+    /// Of these, from the version after.
+    pub backward: u64,
+    /// The share of transitions that run compensation code.
+    pub with_chi: Option<f64>,
+    /// The share of transitions that start in a loop.
+    pub in_loops: Option<f64>,
+    /// Values compared.
+    pub compared: u64,
+    /// Values compared in a transition.
+    pub compared_mean: Option<f64>,
+    /// Transitions after which the run went on to its end.
+    pub going_on: u64,
+    /// Of these, ended by a limit.
+    pub going_on_exhausted: u64,
+    /// Runs with several transitions.
+    pub chains: u64,
+    /// Transitions made in them.
+    pub hops: u64,
+    /// Runs with several transitions that a limit ended.
+    pub chains_exhausted: u64,
+    /// Programs in which something was found.
+    pub divergences: u64,
+}
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct FuzzPass {
+    /// Programs it was run on.
+    pub programs: u64,
+    /// Of these, programs in which it did something.
+    pub acted: u64,
+    /// Actions it logged.
+    pub actions: u64,
+}
+
+impl From<&PassFigures> for FuzzPass {
+    fn from(pass: &PassFigures) -> FuzzPass {
+        FuzzPass { programs: pass.programs, acted: pass.acted, actions: pass.actions }
+    }
+}
+
+impl From<&Figures> for FuzzFigures {
+    fn from(figures: &Figures) -> FuzzFigures {
+        let total = figures.state.total();
+        let share = |part: u64| (total.transitions > 0).then(|| part as f64 / total.transitions as f64);
+        FuzzFigures {
+            programs: figures.programs,
+            unchanged: figures.unchanged,
+            refused: figures.refused,
+            versions: figures.versions.clone(),
+            passes: figures.passes.iter().map(|(name, pass)| (*name, pass.into())).collect(),
+            pairs: figures.pairs,
+            points: figures.points,
+            entries: figures.entries,
+            entries_fired: figures.fired,
+            runs: figures.state.runs,
+            trapped: figures.state.trapped,
+            exhausted: figures.state.exhausted,
+            transitions: total.transitions,
+            forward: figures.state.forward.transitions,
+            backward: figures.state.backward.transitions,
+            with_chi: share(total.with_code),
+            in_loops: share(total.in_loops),
+            compared: total.compared,
+            compared_mean: share(total.compared),
+            going_on: total.going_on,
+            going_on_exhausted: total.going_on_exhausted,
+            chains: figures.chains,
+            hops: figures.hops,
+            chains_exhausted: figures.chains_exhausted,
+            divergences: figures.divergences(),
+        }
+    }
+}
+
+/// The programs that each oracle found something in; `None` for one that is not built.
+pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
+    let found = |oracle: &Oracle| figures.findings.get(oracle).copied().unwrap_or(0);
+    Oracle::ALL.iter().map(|o| (o.name(), o.is_built().then(|| found(o)))).collect()
+}

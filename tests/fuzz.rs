@@ -1,0 +1,257 @@
+//! The fuzzer under a small budget: nothing diverges, what is judged is worth judging, and what is wrong is found,
+//! reduced, and written down.
+
+use ir::edit::{Editor, Pass};
+use ir::interp::{Limits, Machine, NoHost, NoObserver};
+use ir::mapping::Mapping;
+use ir::text::parse_module;
+use ir::{Function, Opcode};
+use osier::fuzz::{
+    Budget, Case, Drawn, Figures, Judged, Mapper, Options, Oracle, Results, Source, Stress, as_test, campaign, judge,
+    judge_with, reduce,
+};
+use osr::{Level, Synthesis, VersionPair, synthesize};
+use passes::registry::StaticPass;
+
+/// Generated programs, a seed each.
+struct Seeds(Options);
+
+impl Source for Seeds {
+    fn case(&self, number: u64) -> Drawn {
+        Drawn::Case(Box::new(self.0.generated(self.0.seed + number)))
+    }
+}
+
+fn run(options: Options, jobs: usize, cases: u64, transitions: u64) -> Results {
+    let budget = Budget { cases, transitions, failures: 10, stop: &|| false };
+    campaign(&Seeds(options), jobs, &budget, &|_| {})
+}
+
+/// Fails the test with the first finding.
+fn clean(results: &Results) -> &Figures {
+    if let Some(failure) = results.failures.first() {
+        panic!("case {}: {}", failure.number, failure.findings[0]);
+    }
+    &results.figures
+}
+
+#[test]
+fn nothing_diverges_and_no_figure_is_below_its_floor() {
+    let results = run(Options { inputs: 6, ..Options::default() }, 2, 200, u64::MAX);
+    let figures = clean(&results);
+    assert_eq!(figures.below_floors(), Vec::<String>::new());
+    assert_eq!(figures.programs, 200);
+    assert_eq!(figures.passes.len(), passes::registry::PASSES.len(), "every pass is run");
+    assert!(figures.transitions() >= 500_000, "{} transitions", figures.transitions());
+    assert!(figures.versions.len() >= 4, "programs by number of versions: {:?}", figures.versions);
+    assert!(figures.fired * 2 > figures.entries, "{} of {} entries fired", figures.fired, figures.entries);
+}
+
+/// Each pass by itself finds something to do in at least half of the programs.
+#[test]
+fn every_pass_acts_on_half_of_the_programs() {
+    for pass in passes::registry::PASSES {
+        let options =
+            Options { pipelines: vec![vec![*pass]], versions: Some(2), inputs: 1, going_on: 0, ..Options::default() };
+        let results = run(options, 2, 60, u64::MAX);
+        let acted = clean(&results).passes[pass.name()].acted;
+        assert!(acted >= 30, "{} acts on {acted} of 60 programs", pass.name());
+    }
+}
+
+#[test]
+fn figures_do_not_depend_on_the_number_of_threads() {
+    let options = || Options { inputs: 2, size: 60, ..Options::default() };
+    for (cases, transitions) in [(50, u64::MAX), (u64::MAX, 20_000)] {
+        let alone = run(options(), 1, cases, transitions);
+        assert!(alone.figures.transitions() > 10_000);
+        assert_eq!(alone, run(options(), 3, cases, transitions), "{cases} cases, {transitions} transitions");
+    }
+}
+
+/// Whatever the options, the same case comes of the same seed, first or later.
+#[test]
+fn a_seed_stands_for_one_case() {
+    let first = Options { seed: 7, ..Options::default() };
+    let (case, again) = (first.generated(9), Options { seed: 9, ..Options::default() }.generated(9));
+    assert_eq!(ir::text::print_module(&case.module), ir::text::print_module(&again.module));
+    assert_eq!((case.steps_text(), case.level, case.arguments), (again.steps_text(), again.level, again.arguments));
+}
+
+/// Every switch makes transitions, and the runs end as those without.
+#[test]
+fn every_stress_switch_moves_runs() {
+    let off = Stress::default();
+    let switches = [
+        Stress { every: Some(1), ..off },
+        Stress { every: Some(7), ..off },
+        Stress { every: Some(7), seed: Some(3), ..off },
+        Stress { at_static: Some(5), ..off },
+        Stress { at_dynamic: Some(9), ..off },
+    ];
+    let mut hops = Vec::new();
+    for stress in switches {
+        let options = Options { stress, inputs: 3, size: 80, ..Options::default() };
+        let results = run(options, 2, 40, u64::MAX);
+        let figures = clean(&results);
+        assert!(figures.chains >= 120, "{stress:?}: {} chains", figures.chains);
+        assert!(figures.hops > 60, "{stress:?}: {} transitions", figures.hops);
+        assert!(figures.chains_exhausted * 100 <= figures.chains, "{stress:?}: {}", figures.chains_exhausted);
+        hops.push(figures.hops);
+    }
+    assert!(hops[0] > 2 * hops[1], "more often at every point than at every seventh: {hops:?}");
+    assert_ne!(hops[1], hops[2], "the stress seed shifts where counting begins");
+}
+
+#[test]
+fn shuffling_changes_the_order_of_passes() {
+    let pipelines = || vec![passes::Pipeline::default().passes().to_vec()];
+    let order = |shuffle: bool, seed: u64| {
+        Options { shuffle, pipelines: pipelines(), versions: Some(2), ..Options::default() }.generated(seed).pipeline()
+    };
+    assert_eq!(order(false, 1), order(false, 2));
+    assert_ne!(order(true, 1), order(true, 2));
+    let sorted = |text: String| {
+        let mut names: Vec<String> = text.split(',').map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(sorted(order(true, 1)), sorted(order(false, 1)));
+}
+
+/// A pass that is wrong: it takes the first subtraction of each function for one the other way around.
+struct TurnsSubtractions;
+
+impl Pass for TurnsSubtractions {
+    fn name(&self) -> &'static str {
+        "turns_subtractions"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let function = editor.func();
+        let wanted = |i: &ir::Inst| {
+            let data = function.inst(*i);
+            data.opcode == Opcode::Sub && data.args[0] != data.args[1]
+        };
+        let Some(inst) = function.all_insts().find(wanted) else { return };
+        let args = function.inst(inst).args.clone();
+        if editor.plan("wrong") {
+            editor.replace_operand(inst, 0, args[1]);
+            editor.replace_operand(inst, 1, args[0]);
+        }
+    }
+}
+
+static TURNS_SUBTRACTIONS: TurnsSubtractions = TurnsSubtractions;
+
+/// A pass that panics when it meets a multiplication.
+struct Panics;
+
+impl Pass for Panics {
+    fn name(&self) -> &'static str {
+        "panics"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let function = editor.func();
+        assert!(!function.all_insts().any(|i| function.inst(i).opcode == Opcode::Mul), "a multiplication");
+    }
+}
+
+static PANICS: Panics = Panics;
+
+/// Mappings that provide, for one value that needs code, what is next to it.
+fn off_by_one(pair: &VersionPair<'_>, level: Level) -> Synthesis {
+    let mut made = synthesize(pair, level);
+    damage(&mut made.backward.mapping);
+    made
+}
+
+/// Adds one to the first constant in the compensation code of every entry.
+fn damage(mapping: &mut Mapping) {
+    let damaged: Vec<_> = mapping
+        .entries()
+        .filter_map(|(point, entry)| {
+            let mut entry = entry.clone();
+            let step = entry.steps.iter_mut().find(|s| s.opcode == Opcode::Const && s.ty.is_int())?;
+            step.bits = step.bits.wrapping_add(1) & step.ty.mask();
+            Some((point, entry))
+        })
+        .collect();
+    damaged.into_iter().for_each(|(point, entry)| mapping.insert(point, entry));
+}
+
+/// The first of many cases in which this oracle finds something, the passes given put before what was drawn.
+fn first_failure(oracle: Oracle, wrong: Option<StaticPass>, mapper: Mapper) -> (Case, Judged) {
+    for seed in 0..200 {
+        let mut case = Options { inputs: 6, ..Options::default() }.generated(seed);
+        if let Some(pass) = wrong {
+            case.steps[0].insert(0, pass);
+        }
+        let judged = judge_with(&case, mapper);
+        if judged.oracle() == Some(oracle) {
+            return (case, judged);
+        }
+    }
+    panic!("the {oracle} oracle finds nothing");
+}
+
+fn instructions(case: &Case) -> usize {
+    case.module.defined().map(|(_, body): (_, &Function)| body.inst_count()).sum()
+}
+
+/// Reduces a failing case, and demands that it is small and fails before the same oracle still.
+fn reduced(oracle: Oracle, wrong: Option<StaticPass>, mapper: Mapper, most: usize) -> (Case, Judged) {
+    let (case, _) = first_failure(oracle, wrong, mapper);
+    assert!(instructions(&case) > 5 * most, "only {} instructions to begin with", instructions(&case));
+    let small = reduce(&case, oracle, &|case| judge_with(case, mapper).oracle());
+    let judged = judge_with(&small, mapper);
+    assert_eq!(judged.oracle(), Some(oracle));
+    let text = ir::text::print_module(&small.module);
+    assert!(instructions(&small) <= most, "{} instructions are left:\n{text}", instructions(&small));
+    assert!(small.arguments.len() <= 1, "{:?}", small.arguments);
+    assert_eq!(judge(&small).oracle().is_some(), wrong.is_some(), "the mistake is what is left:\n{text}");
+    (small, judged)
+}
+
+#[test]
+fn a_wrong_pass_is_found_and_reduced_to_its_mistake() {
+    let (case, judged) = reduced(Oracle::Lockstep, Some(&TURNS_SUBTRACTIONS), synthesize, 8);
+    assert_eq!(case.pipeline(), "turns_subtractions");
+    assert_eq!(case.versions(), 2);
+    let test = as_test(&case, &judged.findings[0], "osier fuzz --seed 1");
+    assert!(test.contains(";@ pipeline: turns_subtractions\n"), "{test}");
+    assert!(test.starts_with(";; The lockstep oracle found: "), "{test}");
+    assert!(test.contains(";; Found by: osier fuzz --seed 1\n"), "{test}");
+}
+
+#[test]
+fn a_panic_is_found_and_reduced() {
+    let (case, _) = reduced(Oracle::Panic, Some(&PANICS), synthesize, 6);
+    assert_eq!(case.pipeline(), "panics");
+}
+
+#[test]
+fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
+    let (case, judged) = reduced(Oracle::State, None, off_by_one, 12);
+    assert!(case.steps.iter().flatten().count() <= 2, "{}", case.steps_text());
+    assert!(judged.findings[0].message.contains("in the target version, and"), "{}", judged.findings[0]);
+}
+
+/// What is printed as a test is one: a module that parses, and calls that end as they say.
+#[test]
+fn a_failure_is_printed_as_a_test_that_runs() {
+    let (case, judged) = reduced(Oracle::State, None, off_by_one, 12);
+    let test = as_test(&case, &judged.findings[0], "a test");
+    let module = parse_module(&test).unwrap_or_else(|e| panic!("{e:?}\n{test}"));
+    assert!(test.contains(";@ osr: every-point both\n"), "{test}");
+    let run = test.lines().find_map(|l| l.strip_prefix(";@ run: ")).expect("a call");
+    let entry = module.func_named(&case.module.funcs[case.entry].name).expect("the function that is run");
+    let limits = Limits { fuel: case.fuel, ..Limits::default() };
+    let mut machine = Machine::new(&module, limits).expect("a generated module");
+    let outcome = machine.invoke(entry, &case.arguments[0], &mut NoHost, &mut NoObserver);
+    match outcome.trap() {
+        Some(kind) => assert!(run.ends_with(&format!(" traps {kind}")), "{run}"),
+        None => assert!(run.contains(" == "), "{run}: {outcome}"),
+    }
+}
