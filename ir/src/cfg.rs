@@ -6,6 +6,7 @@
 
 use crate::entity::Block;
 use crate::function::Function;
+use crate::inst::Edge;
 use cranelift_entity::EntityRef;
 
 /// The number of an unreachable block in [`Cfg::number`]. Never leaves this module.
@@ -65,7 +66,15 @@ impl Cfg {
     /// # Panics
     /// When the function has no block.
     pub fn new(function: &Function) -> Cfg {
-        let mut rpo = postorder(function);
+        Cfg::of_edges(function, |_| true)
+    }
+
+    /// As [`Cfg::new`], along the edges that `may_take` admits alone: what it denies is taken not to be there.
+    ///
+    /// # Panics
+    /// When the function has no block.
+    pub fn of_edges(function: &Function, may_take: impl Fn(Edge) -> bool) -> Cfg {
+        let mut rpo = postorder(function, &may_take);
         rpo.reverse();
         let mut number = vec![UNREACHABLE; function.block_bound()];
         for (n, block) in rpo.iter().enumerate() {
@@ -73,7 +82,7 @@ impl Cfg {
         }
         let mut succs = Adjacency { start: vec![0], list: Vec::new() };
         for &block in &rpo {
-            succs.list.extend(function.successors(block).iter().map(|t| number[t.block.index()]));
+            succs.list.extend(edges(function, block, &may_take).map(|to| number[to.index()]));
             succs.start.push(succs.list.len() as u32);
         }
         let preds = succs.reversed();
@@ -189,8 +198,19 @@ pub(crate) fn check_stamp(analysis: &str, stamp: u64, function: &Function) {
     );
 }
 
+/// Where the edges lead that leave a block and may be taken, targets in order.
+fn edges<'f>(
+    function: &'f Function,
+    block: Block,
+    may_take: &'f impl Fn(Edge) -> bool,
+) -> impl Iterator<Item = Block> + 'f {
+    let inst = function.terminator(block);
+    let targets = function.inst(inst).targets.iter().enumerate();
+    targets.filter(move |(index, _)| may_take(Edge { inst, index: *index as u32 })).map(|(_, target)| target.block)
+}
+
 /// The blocks reachable from the entry, each after its successors but for back edges.
-fn postorder(function: &Function) -> Vec<Block> {
+fn postorder(function: &Function, may_take: &impl Fn(Edge) -> bool) -> Vec<Block> {
     let mut order = Vec::new();
     let mut seen = vec![false; function.block_bound()];
     // The blocks on the current path, each with the index of its next target: an explicit stack, since
@@ -198,10 +218,11 @@ fn postorder(function: &Function) -> Vec<Block> {
     let mut path = vec![(function.entry(), 0usize)];
     seen[function.entry().index()] = true;
     while let Some((block, next)) = path.last_mut() {
+        let edge = Edge { inst: function.terminator(*block), index: *next as u32 };
         match function.successors(*block).get(*next) {
             Some(target) => {
                 *next += 1;
-                if !std::mem::replace(&mut seen[target.block.index()], true) {
+                if may_take(edge) && !std::mem::replace(&mut seen[target.block.index()], true) {
                     path.push((target.block, 0));
                 }
             }

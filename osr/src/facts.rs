@@ -56,6 +56,10 @@ pub(crate) struct Facts {
     harmless: BTreeSet<Inst>,
     /// The first action that adds, deletes or moves an effect: effects do not line up beyond it.
     pub(crate) effect_changed: Option<usize>,
+    /// Blocks that joined edges, with the block all of them led to; and their parameters, each with the one
+    /// it is handed on to.
+    pub(crate) joined_blocks: BTreeMap<Block, Block>,
+    pub(crate) joined_params: BTreeMap<Value, Value>,
     first_of_value: SecondaryMap<Value, Option<u32>>,
     first_of_inst: SecondaryMap<Inst, Option<u32>>,
 }
@@ -76,6 +80,8 @@ impl Facts {
             folded: BTreeMap::new(),
             harmless: BTreeSet::new(),
             effect_changed: None,
+            joined_blocks: BTreeMap::new(),
+            joined_params: BTreeMap::new(),
             first_of_value: SecondaryMap::new(),
             first_of_inst: SecondaryMap::new(),
         };
@@ -136,8 +142,13 @@ impl Facts {
                 self.folded.insert(*inst, same.collect());
             }
             ActionKind::SplitEdge { edge, jump, .. } => self.mention(index, &[edge.inst, *jump], &[]),
-            ActionKind::JoinEdges { edges, params, jump, .. } => {
+            ActionKind::JoinEdges { edges, block, params, jump } => {
                 self.mention(index, &[*jump], params);
+                if let Some(edge) = edges.first() {
+                    let target = f.target(*edge).block;
+                    self.joined_blocks.insert(*block, target);
+                    self.joined_params.extend(params.iter().copied().zip(f.block_params(target).iter().copied()));
+                }
                 edges.iter().for_each(|e| self.mention(index, &[e.inst], &[]));
             }
             ActionKind::MergeBlocks { jump, .. } => self.mention(index, &[*jump], &[]),

@@ -4,8 +4,10 @@
 //! makes the mappings between them, in both directions, at one [`Level`] of reconstruction. What has no
 //! entry is listed with the reason and the action to blame.
 //! Entries compose ([`compose`]), and the mappings between any number of versions of a
-//! [`VersionTree`] are made together, as the edges of a [`VersionGraph`].
+//! [`VersionTree`] are made together, as the edges of a [`VersionGraph`]. [`Certifier`] writes down why entries
+//! are right, for a checker that believes none of this.
 
+mod certify;
 mod compose;
 mod derive;
 mod entry;
@@ -24,6 +26,7 @@ mod synthesize;
 mod traps;
 mod tree;
 
+pub use certify::Certifier;
 pub use compose::{Composition, NotAChain, Refusal, compose};
 pub use graph::{Edge, EdgeError, Origin, VersionGraph};
 pub use level::Level;

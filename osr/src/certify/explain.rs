@@ -1,0 +1,199 @@
+//! The facts behind entries: which term each step of compensation code computes.
+
+use super::number::Numbering;
+use super::place::Site;
+use super::runs::{Bindings, Crossing, Run, Runs};
+use super::table::{Args, Table};
+use crate::pair::{Heading, VersionPair};
+use ir::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId};
+use ir::mapping::{Entry, Mapping, Operand, Step, VersionKey};
+use ir::{Block, Imm, Inst, Opcode, Point, Type};
+use smallvec::SmallVec;
+
+/// Choices of far operands that are looked for in the table for one step. There is hardly ever more than one.
+const MAX_CHOICES: usize = 8;
+
+/// What an operand may stand for at the far end of a run.
+type Fits = SmallVec<[TermId; 2]>;
+
+/// The maker of the facts of one mapping.
+pub(super) struct Explainer<'e, 'a> {
+    version: &'e mut Numbering<'a>,
+    runs: &'e Runs,
+    table: &'e mut Table,
+    source: VersionKey,
+    target: VersionKey,
+    bindings: Bindings,
+    /// The block whose end the bindings are those of, and whether there are any.
+    entered: Option<Block>,
+    /// By class: the leaves bound to it on the way.
+    bound_to: Vec<(TermId, TermId)>,
+}
+
+impl<'e, 'a> Explainer<'e, 'a> {
+    pub(super) fn new(
+        pair: &VersionPair<'_>,
+        versions: &'e mut [Numbering<'a>; 2],
+        runs: &'e [Runs; 2],
+        table: &'e mut Table,
+        heading: Heading,
+    ) -> Explainer<'e, 'a> {
+        let (source, target) = (VersionKey::of(pair.source(heading).f), VersionKey::of(pair.target(heading).f));
+        Explainer {
+            version: &mut versions[heading as usize],
+            runs: &runs[heading as usize],
+            table,
+            source,
+            target,
+            bindings: Bindings::default(),
+            entered: None,
+            bound_to: Vec::new(),
+        }
+    }
+
+    pub(super) fn explain(mut self, mapping: &Mapping) -> MappingFacts {
+        let fits = mapping.source() == self.source && mapping.target() == self.target;
+        mapping.entries().map(|(point, entry)| if fits { self.entry(point, entry) } else { nothing(entry) }).collect()
+    }
+
+    fn entry(&mut self, point: Point, entry: &Entry) -> EntryFacts {
+        let f = self.version.f;
+        if !f.has_inst(point.inst()) || !self.version.live.has_block(f.inst_block(point.inst())) {
+            return nothing(entry);
+        }
+        if entry.steps.is_empty() {
+            return EntryFacts::default();
+        }
+        let here = self.here(entry);
+        let runs = self.runs;
+        let far = match runs.from(self.version, point.inst()) {
+            Some(run) if run.crossings().next().is_some() => self.far(point, entry, &here, &run),
+            _ => Box::default(),
+        };
+        EntryFacts { here, far }
+    }
+
+    /// The terms of the steps, with leaves as they stand at the source point.
+    fn here(&mut self, entry: &Entry) -> Box<[TermId]> {
+        let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
+        for step in &entry.steps {
+            let args: Args = step.args.iter().map(|arg| self.class(*arg, &here)).collect();
+            here.push(if takes(self.table, step, &args) { self.make(step, args) } else { NO_TERM });
+        }
+        here.into()
+    }
+
+    fn make(&mut self, step: &Step, args: Args) -> TermId {
+        self.table.op(step.opcode, step.ty, immediate(step), args)
+    }
+
+    /// The class of what a step reads.
+    fn class(&self, operand: Operand, here: &[TermId]) -> TermId {
+        match operand {
+            Operand::Source(value) => self.version.class(self.table, value),
+            Operand::Step(index) => here.get(index as usize).map_or(NO_TERM, |term| self.table.class(*term)),
+        }
+    }
+
+    /// The terms of the steps, with leaves as they stand where the run ends.
+    fn far(&mut self, point: Point, entry: &Entry, here: &[TermId], run: &Run<'_>) -> Box<[TermId]> {
+        self.enter(point, run.crossings());
+        if self.bindings.leaves.is_empty() {
+            return Box::default();
+        }
+        let mut far: Vec<TermId> = Vec::with_capacity(entry.steps.len());
+        for step in &entry.steps {
+            let fits: SmallVec<[Fits; 3]> =
+                step.args.iter().map(|arg| self.fits(*arg, here, &far, run.anchor)).collect();
+            far.push(self.choose(step, &fits));
+        }
+        far.into()
+    }
+
+    /// Binds what the run from a point binds. The same for all points that the end of a block is reached from.
+    fn enter<'r>(&mut self, point: Point, crossings: impl Iterator<Item = &'r Crossing>) {
+        let block = self.version.f.inst_block(point.inst());
+        if self.entered == Some(block) {
+            return;
+        }
+        self.entered = Some(block);
+        let memory = self.version.at_end.get(block);
+        self.bindings.enter(self.version, self.table, crossings, memory);
+        let bound = self.bindings.leaves.iter().filter_map(|leaf| Some((self.bindings.get(*leaf)?, *leaf)));
+        self.bound_to = bound.filter(|(class, _)| *class != NO_TERM).collect();
+        self.bound_to.sort_unstable();
+    }
+
+    /// The classes that what a step reads may stand for where the run ends.
+    fn fits(&mut self, operand: Operand, here: &[TermId], far: &[TermId], anchor: Inst) -> Fits {
+        let mut fits = Fits::new();
+        if let Operand::Step(index) = operand
+            && let Some(term) = far.get(index as usize).filter(|term| **term != NO_TERM)
+        {
+            fits.push(self.table.class(*term));
+        }
+        let class = self.class(operand, here);
+        if class == NO_TERM {
+            return fits;
+        }
+        let site = self.version.site(self.table, class);
+        let is_there = match site {
+            Site::Anywhere => true,
+            Site::Below(home) => self.version.dom.dominates(home, self.version.f.inst_block(anchor)),
+            Site::Nowhere => false,
+        };
+        let from = self.bound_to.partition_point(|(bound, _)| *bound < class);
+        let leaves = self.bound_to[from..].iter().take_while(|(bound, _)| *bound == class).map(|(_, leaf)| *leaf);
+        let all = leaves.chain(Some(class).filter(|_| is_there && self.bindings.spares(site)));
+        for class in all {
+            if !fits.contains(&class) {
+                fits.push(class);
+            }
+        }
+        fits
+    }
+
+    /// The term of a step whose operands may stand for these: one that there is, if any.
+    fn choose(&mut self, step: &Step, fits: &[Fits]) -> TermId {
+        if fits.iter().any(|f| f.is_empty()) {
+            return NO_TERM;
+        }
+        let count = fits.iter().map(|f| f.len()).fold(1usize, usize::saturating_mul);
+        let choice = |mut n: usize| -> Args {
+            let mut pick = |f: &Fits| {
+                let at = n % f.len();
+                n /= f.len();
+                f[at]
+            };
+            fits.iter().map(&mut pick).collect()
+        };
+        let known = (0..count.min(MAX_CHOICES)).map(choice).filter(|args| takes(self.table, step, args));
+        let known = known.filter_map(|args| self.table.find_op(step.opcode, step.ty, immediate(step), args)).next();
+        match known {
+            Some(term) => term,
+            None => {
+                let args = choice(0);
+                if takes(self.table, step, &args) { self.make(step, args) } else { NO_TERM }
+            }
+        }
+    }
+}
+
+/// The facts of an entry about which there are none.
+fn nothing(entry: &Entry) -> EntryFacts {
+    EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), far: Box::default() }
+}
+
+fn immediate(step: &Step) -> Imm {
+    if step.opcode == Opcode::Const { Imm::Bits(step.bits & step.ty.mask()) } else { Imm::None }
+}
+
+/// Whether a step is an operation on values that takes operands of these classes.
+fn takes(table: &Table, step: &Step, args: &[TermId]) -> bool {
+    if step.opcode == Opcode::Const {
+        return args.is_empty();
+    }
+    let types: Option<SmallVec<[Type; 3]>> = args.iter().map(|a| table.ty(*a)).collect();
+    let typed = |types: &SmallVec<[Type; 3]>| types.first() == Some(&step.operand_ty);
+    types.filter(typed).is_some_and(|types| ir::eval::accepts(step.opcode, step.ty, &types))
+}

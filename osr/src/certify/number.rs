@@ -1,0 +1,426 @@
+//! Value numbering of one version: the class of every value, and of the memory at the start of every block.
+//!
+//! *Optimistic* (Click, "Global Code Motion, Global Value Numbering", PLDI 1995; Wegman and Zadeck for the
+//! edges): a parameter is taken to be a copy of what it receives until two edges that may be taken bring
+//! different classes. A round walks the blocks once in reverse postorder, edges back aside; then every edge is
+//! asked whether it brings what was assumed. A parameter it does not hold for is *pinned*: a leaf from then
+//! on; and everything is numbered again. Assumptions only ever grow weaker, and what differs under stronger ones
+//! differs under weaker ones, so nothing is pinned that need not be. (Numbering on from where a round
+//! stands, instead of anew, would compare new classes with outdated ones, and pin the parameters that hand a
+//! value through an inner loop.)
+
+use super::leaves::{Dense, Leaves, Name};
+use super::place::{LiveEdges, Site, Sites, Taken};
+use super::table::{Args, Table};
+use crate::facts::Facts;
+use fixedbitset::FixedBitSet;
+use ir::certificate::{NO_TERM, TermId, TermKind};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::{Block, Edge, Effects, Function, InstData, Opcode, Value};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// What edges bring to one parameter.
+type Received = SmallVec<[TermId; 4]>;
+
+/// The numbering of one version.
+#[derive(Debug)]
+pub(super) struct Numbering<'a> {
+    pub(super) f: &'a Function,
+    other: &'a Function,
+    facts: &'a Facts,
+    side: usize,
+    cfg: Cfg,
+    pub(super) dom: DomTree,
+    /// The edges `cfg` has.
+    edges: usize,
+    /// Parameters, and blocks whose memory, are no copies.
+    pinned: FixedBitSet,
+    pinned_memory: FixedBitSet,
+    /// Parameters of one block that were found to receive different things have different numbers.
+    part: Dense<Value>,
+    parts: u32,
+    /// Parameters are leaves, each its own, and every edge may be taken: numbers everything in one round.
+    is_plain: bool,
+    /// The terms of values, and those of the memory at the start and the end of blocks.
+    pub(super) terms: Dense<Value>,
+    pub(super) at_start: Dense<Block>,
+    pub(super) at_end: Dense<Block>,
+    pub(super) live: LiveEdges,
+    pub(super) sites: Sites,
+    /// By what leaves are named after, the block that binds the leaf.
+    owner: Dense<Value>,
+    memory_owner: Dense<Block>,
+    /// Another round is needed: a name was taken by a parameter that now goes by its own.
+    clash: bool,
+}
+
+impl<'a> Numbering<'a> {
+    pub(super) fn new(f: &'a Function, other: &'a Function, facts: &'a Facts, side: usize) -> Numbering<'a> {
+        let cfg = Cfg::new(f);
+        let dom = DomTree::new(f, &cfg);
+        let edges = cfg.rpo().iter().map(|b| f.successors(*b).len()).sum();
+        let mut numbering = Numbering {
+            f,
+            other,
+            facts,
+            side,
+            cfg,
+            dom,
+            edges,
+            pinned: FixedBitSet::new(),
+            pinned_memory: FixedBitSet::new(),
+            part: Dense::default(),
+            parts: 0,
+            is_plain: false,
+            terms: Dense::default(),
+            at_start: Dense::default(),
+            at_end: Dense::default(),
+            live: LiveEdges::default(),
+            sites: Sites::default(),
+            owner: Dense::default(),
+            memory_owner: Dense::default(),
+            clash: false,
+        };
+        numbering.unpin();
+        numbering
+    }
+
+    /// Assumes again all that can be assumed.
+    fn unpin(&mut self) {
+        self.pinned = FixedBitSet::with_capacity(self.f.value_bound());
+        self.pinned_memory = FixedBitSet::with_capacity(self.f.block_bound());
+        self.part.reset(self.f.value_bound());
+        self.parts = 0;
+    }
+
+    /// Assumes nothing from now on.
+    pub(super) fn make_plain(&mut self) {
+        self.is_plain = true;
+        self.cfg = Cfg::new(self.f);
+        self.dom = DomTree::new(self.f, &self.cfg);
+        self.pinned.insert_range(..);
+        self.pinned_memory.insert_range(..);
+    }
+
+    /// The blocks in the order they are numbered; some may be dead.
+    pub(super) fn blocks(&self) -> &[Block] {
+        self.cfg.rpo()
+    }
+
+    /// The class of a value; [`NO_TERM`] in dead code, and of what this version does not have.
+    pub(super) fn class(&self, table: &Table, value: Value) -> TermId {
+        table.class(self.terms.get(value))
+    }
+
+    /// The site of a class.
+    pub(super) fn site(&mut self, table: &Table, class: TermId) -> Site {
+        self.sites.of(table, &self.dom, class)
+    }
+
+    /// Whether a parameter binds a leaf, and which.
+    pub(super) fn bound_leaf(&self, param: Value) -> Option<TermId> {
+        self.pinned.contains(param.as_u32() as usize).then(|| self.terms.get(param)).filter(|leaf| *leaf != NO_TERM)
+    }
+
+    /// Whether the memory at the start of a block is a leaf, and which.
+    pub(super) fn bound_memory(&self, block: Block) -> Option<TermId> {
+        let pinned = self.pinned_memory.contains(block.as_u32() as usize);
+        pinned.then(|| self.at_start.get(block)).filter(|leaf| *leaf != NO_TERM)
+    }
+
+    /// Narrows the graph to the edges that may be taken, if there are others: more dominates more then, and
+    /// what was pinned for want of that is tried again. Whether there were.
+    pub(super) fn narrow(&mut self) -> bool {
+        let count = self.live.count(self.f, &self.cfg);
+        if self.is_plain || count == self.edges {
+            return false;
+        }
+        self.cfg = Cfg::of_edges(self.f, |e| self.live.has(self.f, e));
+        self.dom = DomTree::new(self.f, &self.cfg);
+        self.edges = count;
+        self.unpin();
+        true
+    }
+
+    /// Numbers everything once. `false` when edges back lead to code that nothing else leads to: then another
+    /// walk is needed.
+    pub(super) fn walk(&mut self, table: &mut Table, leaves: &mut Leaves, is_first: bool) -> bool {
+        if is_first {
+            self.terms.reset(self.f.value_bound());
+            self.at_start.reset(self.f.block_bound());
+            self.at_end.reset(self.f.block_bound());
+            self.live.clear(self.f);
+        }
+        self.sites.clear();
+        self.owner.reset(self.f.value_bound().max(self.other.value_bound()));
+        self.memory_owner.reset(self.f.block_bound().max(self.other.block_bound()));
+        self.clash = false;
+        let mut is_complete = true;
+        for n in 0..self.cfg.rpo().len() {
+            let block = self.cfg.rpo()[n];
+            let incoming = self.incoming(block, n);
+            if n > 0 && incoming.is_empty() && !self.is_plain {
+                continue;
+            }
+            self.enter(table, leaves, block, &incoming);
+            let memory = self.run(table, block);
+            self.at_end.set(block, memory);
+            let taken = self.decide(table, block);
+            if self.live.take(block, taken) {
+                let back = self.live.out_of(self.f, block).into_iter().map(|e| self.f.target(e).block);
+                let mut back = back.filter(|to| self.cfg.rpo_index(*to).is_some_and(|t| t <= n));
+                is_complete &= back.all(|to| self.live.has_block(to));
+            }
+        }
+        is_complete
+    }
+
+    /// The edges that what a block receives is looked at on: those that come from above, if any does.
+    fn incoming(&self, block: Block, n: usize) -> SmallVec<[Edge; 4]> {
+        let above = |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
+        let edges: SmallVec<[Edge; 4]> = self.live.leading_to(self.f, block).filter(above).collect();
+        if edges.is_empty() { self.live.leading_to(self.f, block).collect() } else { edges }
+    }
+
+    /// Numbers the parameters of a block and the memory at its start.
+    fn enter(&mut self, table: &mut Table, leaves: &mut Leaves, block: Block, incoming: &[Edge]) {
+        let params = self.f.block_params(block);
+        if block == self.f.entry() {
+            for (index, &param) in params.iter().enumerate() {
+                let ty = Some(self.f.value_type(param));
+                self.bind(table, |t| t.named_leaf(TermKind::Argument(index as u32), ty), block, Some(param));
+            }
+            let memory = self.bind(table, |t| t.named_leaf(TermKind::MemoryAtEntry, None), block, None);
+            self.at_start.set(block, memory);
+            return;
+        }
+        let mut groups: BTreeMap<(u32, Received), SmallVec<[Value; 2]>> = BTreeMap::new();
+        for (index, &param) in params.iter().enumerate() {
+            let received: Received =
+                incoming.iter().map(|e| self.class(table, self.f.target(*e).args[index])).collect();
+            if !self.pinned.contains(param.as_u32() as usize) {
+                if let Some(class) = self.copied(table, block, &received) {
+                    self.terms.set(param, class);
+                    continue;
+                }
+                self.pinned.insert(param.as_u32() as usize);
+            }
+            let alone = self.is_plain || received.is_empty();
+            let part = if alone { param.as_u32() } else { self.part.get(param) };
+            groups.entry((part, received)).or_default().push(param);
+        }
+        for members in groups.values() {
+            self.bind_group(table, leaves, block, members);
+        }
+        self.enter_memory(table, leaves, block, incoming);
+    }
+
+    /// What a block that receives this may take a parameter for.
+    fn copied(&mut self, table: &Table, block: Block, received: &[TermId]) -> Option<TermId> {
+        let (&class, rest) = received.split_first()?;
+        if class == NO_TERM || rest.iter().any(|other| *other != class) {
+            return None;
+        }
+        let fits = match self.site(table, class) {
+            Site::Anywhere => true,
+            Site::Below(home) => home != block && self.dom.dominates(home, block),
+            Site::Nowhere => false,
+        };
+        fits.then_some(class)
+    }
+
+    /// Makes parameters of a block one leaf.
+    fn bind_group(&mut self, table: &mut Table, leaves: &mut Leaves, block: Block, members: &[Value]) {
+        let in_both = members.iter().copied().find(|p| self.other.has_value(*p));
+        let Some(leader) = in_both.or(members.first().copied()) else { return };
+        let name = self.name(leader, block);
+        let ty = Some(self.f.value_type(leader));
+        let side = self.side;
+        let leaf = self.bind(
+            table,
+            |t| match name {
+                Some(name) => leaves.get(t, side, Name::Param(name), ty),
+                None => t.leaf(TermKind::Param, ty),
+            },
+            block,
+            None,
+        );
+        members.iter().for_each(|p| self.terms.set(*p, leaf));
+    }
+
+    fn enter_memory(&mut self, table: &mut Table, leaves: &mut Leaves, block: Block, incoming: &[Edge]) {
+        if !self.pinned_memory.contains(block.as_u32() as usize) {
+            let received: Received = incoming.iter().map(|e| self.at_end.get(self.f.inst_block(e.inst))).collect();
+            if let Some(class) = self.copied(table, block, &received) {
+                self.at_start.set(block, class);
+                return;
+            }
+            self.pinned_memory.insert(block.as_u32() as usize);
+        }
+        let (name, side) = (self.memory_name(block), self.side);
+        let leaf = self.bind(
+            table,
+            |t| match name {
+                Some(name) => leaves.get(t, side, Name::Memory(name), None),
+                None => t.leaf(TermKind::MemoryParam, None),
+            },
+            block,
+            None,
+        );
+        self.at_start.set(block, leaf);
+    }
+
+    /// Makes a leaf that a block binds, and gives it to a value.
+    fn bind(
+        &mut self,
+        table: &mut Table,
+        make: impl FnOnce(&mut Table) -> TermId,
+        block: Block,
+        value: Option<Value>,
+    ) -> TermId {
+        let leaf = make(table);
+        self.sites.bind(leaf, block);
+        if let Some(value) = value {
+            self.terms.set(value, leaf);
+        }
+        leaf
+    }
+
+    /// What the leaf of a parameter is named after. A parameter of a block that joins edges is handed on to
+    /// another, which is then often a copy: where the other version has that one alone, it is the leaf.
+    fn name(&mut self, param: Value, block: Block) -> Option<Value> {
+        let mut name = param;
+        while let Some(&to) = self.facts.joined_params.get(&name)
+            && to < name
+            && !self.pinned.contains(to.as_u32() as usize)
+        {
+            name = to;
+        }
+        let wanted = [name, param].into_iter().find(|n| {
+            let owner = self.owner.get(*n);
+            owner == NO_TERM || owner == block.as_u32()
+        });
+        match wanted {
+            Some(name) => self.owner.set(name, block.as_u32()),
+            None => self.clash = true,
+        }
+        wanted
+    }
+
+    /// As [`Numbering::name`], for the memory at the start of a block.
+    fn memory_name(&mut self, block: Block) -> Option<Block> {
+        let mut name = block;
+        while let Some(&to) = self.facts.joined_blocks.get(&name)
+            && to < name
+            && !self.pinned_memory.contains(to.as_u32() as usize)
+        {
+            name = to;
+        }
+        let wanted = [name, block].into_iter().find(|n| {
+            let owner = self.memory_owner.get(*n);
+            owner == NO_TERM || owner == block.as_u32()
+        });
+        match wanted {
+            Some(name) => self.memory_owner.set(name, block.as_u32()),
+            None => self.clash = true,
+        }
+        wanted
+    }
+
+    /// Numbers the results of a block; returns the memory at its end.
+    fn run(&mut self, table: &mut Table, block: Block) -> TermId {
+        let mut memory = self.at_start.get(block);
+        for inst in self.f.block_insts(block) {
+            let data = self.f.inst(inst);
+            if data.opcode.is_effect_free() {
+                if let Some(result) = data.result() {
+                    let term = self.operation(table, data, memory);
+                    self.terms.set(result, term);
+                }
+                continue;
+            }
+            for (index, &result) in data.results.iter().enumerate() {
+                let ty = Some(self.f.value_type(result));
+                let kind = TermKind::Result(inst, index as u32);
+                self.bind(table, |t| t.named_leaf(kind, ty), block, Some(result));
+            }
+            if data.opcode.effects().has(Effects::WRITES) {
+                memory = self.bind(table, |t| t.named_leaf(TermKind::MemoryAfter(inst), None), block, None);
+            }
+        }
+        memory
+    }
+
+    fn operation(&self, table: &mut Table, data: &InstData, memory: TermId) -> TermId {
+        let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
+        if data.opcode.effects().has(Effects::READS) {
+            args.push(memory);
+        }
+        table.op(data.opcode, data.ty, data.imm, args)
+    }
+
+    /// Where a block leads to.
+    fn decide(&self, table: &Table, block: Block) -> Taken {
+        let data = self.f.inst(self.f.terminator(block));
+        let known = data.args.first().and_then(|v| table.constant(self.class(table, *v)));
+        match (data.opcode, known) {
+            (Opcode::BrIf, Some(bits)) if !self.is_plain => Taken::One(u32::from(bits == 0)),
+            (Opcode::Switch, Some(bits)) if !self.is_plain => {
+                Taken::One(bits.min((data.targets.len() as u64).saturating_sub(1)) as u32)
+            }
+            _ => Taken::All,
+        }
+    }
+
+    /// Pins what some edge does not bring what was assumed to. Whether another round is needed.
+    pub(super) fn revise(&mut self, table: &Table) -> bool {
+        let mut changed = self.clash;
+        for n in 1..self.cfg.rpo().len() {
+            let block = self.cfg.rpo()[n];
+            if !self.live.has_block(block) || self.is_plain {
+                continue;
+            }
+            let edges: SmallVec<[Edge; 4]> = self.live.leading_to(self.f, block).collect();
+            let memory = self.at_start.get(block);
+            if !self.pinned_memory.contains(block.as_u32() as usize)
+                && edges.iter().any(|e| self.at_end.get(self.f.inst_block(e.inst)) != memory)
+            {
+                self.pinned_memory.insert(block.as_u32() as usize);
+                changed = true;
+            }
+            changed |= self.revise_params(table, block, &edges);
+        }
+        changed
+    }
+
+    fn revise_params(&mut self, table: &Table, block: Block, edges: &[Edge]) -> bool {
+        let mut changed = false;
+        let params = self.f.block_params(block);
+        let mut groups: BTreeMap<TermId, SmallVec<[usize; 2]>> = BTreeMap::new();
+        for (index, &param) in params.iter().enumerate() {
+            let own = self.terms.get(param);
+            if self.pinned.contains(param.as_u32() as usize) {
+                groups.entry(own).or_default().push(index);
+            } else if edges.iter().any(|e| self.class(table, self.f.target(*e).args[index]) != own) {
+                self.pinned.insert(param.as_u32() as usize);
+                changed = true;
+            }
+        }
+        for members in groups.values().filter(|m| m.len() > 1) {
+            let mut seen: BTreeMap<Received, u32> = BTreeMap::new();
+            for &index in members {
+                let received: Received =
+                    edges.iter().map(|e| self.class(table, self.f.target(*e).args[index])).collect();
+                let old = self.part.get(params[index]);
+                let new = if seen.is_empty() { old } else { self.parts };
+                let part = *seen.entry(received).or_insert(new);
+                self.parts += u32::from(part == self.parts);
+                changed |= old != part;
+                self.part.set(params[index], part);
+            }
+        }
+        changed
+    }
+}
