@@ -32,6 +32,8 @@ pub struct Case {
     pub policy: Policy,
     /// Visits of one run and direction from which it goes on in the other version.
     pub going_on: u32,
+    /// Chains of random transitions among all versions, for each input.
+    pub chains: u32,
     /// Transitions that are made in a run whatever is sampled.
     pub stress: Stress,
     /// Decides what is sampled.

@@ -2,6 +2,7 @@
 
 use super::oracle::Oracle;
 use std::collections::BTreeMap;
+use verify::hops::HopReport;
 use verify::state_oracle::Report;
 
 /// What a pass did over all programs.
@@ -34,16 +35,28 @@ pub struct Figures {
     pub points: u64,
     /// Of these, with an entry.
     pub entries: u64,
+    /// Entries under the state oracle, composed ones included.
+    pub armed: u64,
     /// Of these, entries that fired at least once: (point x pair) coverage.
     pub fired: u64,
+    /// Points from which mappings compose along the whole chain of versions.
+    pub composed: u64,
+    /// Points from which the first mapping has an entry and the chain has none.
+    pub not_composed: u64,
+    /// Comparisons of composed, rebuilt and direct entries that land at the same point.
+    pub same_point: u64,
+    /// Such entries that do not.
+    pub other_point: u64,
     /// What the state oracle did, without what it found.
     pub state: Report,
-    /// Runs with several transitions.
-    pub chains: u64,
+    /// What chains of random transitions did, without what they found.
+    pub hops: HopReport,
+    /// Runs with the transitions of a stress switch.
+    pub stressed: u64,
     /// Transitions made in them.
-    pub hops: u64,
-    /// Runs with several transitions that a limit ended.
-    pub chains_exhausted: u64,
+    pub stress_hops: u64,
+    /// Such runs that a limit ended.
+    pub stressed_exhausted: u64,
     /// By oracle: programs in which it found something.
     pub findings: BTreeMap<Oracle, u64>,
 }
@@ -74,11 +87,17 @@ impl Figures {
         self.pairs += other.pairs;
         self.points += other.points;
         self.entries += other.entries;
+        self.armed += other.armed;
         self.fired += other.fired;
+        self.composed += other.composed;
+        self.not_composed += other.not_composed;
+        self.same_point += other.same_point;
+        self.other_point += other.other_point;
         self.state.add(&other.state);
-        self.chains += other.chains;
-        self.hops += other.hops;
-        self.chains_exhausted += other.chains_exhausted;
+        self.hops.add(&other.hops);
+        self.stressed += other.stressed;
+        self.stress_hops += other.stress_hops;
+        self.stressed_exhausted += other.stressed_exhausted;
         other.findings.iter().for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
     }
 

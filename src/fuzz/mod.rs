@@ -11,6 +11,7 @@
 
 mod campaign;
 mod case;
+mod composition;
 mod figures;
 mod judge;
 mod options;
@@ -31,4 +32,4 @@ pub use reduce::{ATTEMPTS, reduce};
 pub use stress::Stress;
 pub use test_text::as_test;
 pub use text::{oracles_text, text};
-pub use versions::Mapper;
+pub use versions::Damage;

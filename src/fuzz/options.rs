@@ -38,6 +38,8 @@ pub struct Options {
     pub versions: Option<u32>,
     /// Visits of one run and direction from which it goes on in the other version.
     pub going_on: u32,
+    /// Chains of random transitions among all versions, for each argument list.
+    pub chains: u32,
     /// Transitions made whatever is sampled.
     pub stress: Stress,
 }
@@ -47,12 +49,13 @@ impl Default for Options {
         Options {
             seed: 0,
             size: 150,
-            inputs: 16,
+            inputs: 12,
             levels: Vec::new(),
             pipelines: Vec::new(),
             shuffle: false,
             versions: None,
             going_on: 1,
+            chains: 1,
             stress: Stress::default(),
         }
     }
@@ -81,6 +84,7 @@ impl Options {
             level,
             policy: Policy::Every,
             going_on: self.going_on,
+            chains: self.chains,
             stress: self.stress,
             seed,
         }
@@ -142,7 +146,8 @@ impl fmt::Display for Options {
     /// The options of `osier fuzz` that say the same, without the seed; those that hold anyway are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Options::default();
-        write!(f, "--size {} --inputs {} --going-on {}", self.size, self.inputs, self.going_on)?;
+        let Options { size, inputs, going_on, chains, .. } = self;
+        write!(f, "--size {size} --inputs {inputs} --going-on {going_on} --chains {chains}")?;
         for level in &self.levels {
             write!(f, " --level {level}")?;
         }

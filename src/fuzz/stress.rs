@@ -11,16 +11,15 @@
 
 use super::case::Case;
 use super::figures::Figures;
+use super::judge::hop_limits;
 use super::oracle::{Finding, Oracle};
-use super::versions::Mapped;
-use ir::interp::{
-    Control, Limits, Machine, Observer, Options, Outcome, Program, Run, Scope, TraceLevel, VersionId, View,
-};
+use ir::interp::{Control, Machine, Observer, Options, Outcome, Program, Run, Scope, TraceLevel, VersionId, View};
 use ir::mapping::{Entry, Mapping};
 use ir::{Func, Inst, Module, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use verify::prng::Prng;
+use verify::state_oracle::FunctionPair;
 
 /// Where transitions are made in any case. None is the usual.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,12 +87,11 @@ struct Sides<'m> {
 
 impl<'m> Sides<'m> {
     /// Adds the versions to a machine, with every mapped point marked. New activations run the version before.
-    fn new(machine: &mut Machine, module: &Module, mapped: &'m [Mapped<'_>]) -> Sides<'m> {
+    fn new(machine: &mut Machine, module: &Module, pairs: &[FunctionPair<'m>]) -> Sides<'m> {
         let mut sides = Sides { leaving: BTreeMap::new(), numbers: BTreeMap::new(), anchors: BTreeMap::new() };
-        for one in mapped {
-            let pair = one.pair();
-            let ids = [pair.before, pair.after].map(|version| machine.add_version(module, one.func, version));
-            machine.set_current(one.func, ids[0]);
+        for pair in pairs {
+            let ids = [pair.before, pair.after].map(|version| machine.add_version(module, pair.func, version));
+            machine.set_current(pair.func, ids[0]);
             for id in ids {
                 sides.anchors.insert(id, pair.anchors);
                 machine.mark(id, pair.anchors.iter().copied());
@@ -173,18 +171,14 @@ pub(super) fn run(
     case: &Case,
     module: &Module,
     versions: (usize, usize),
-    mapped: &[Mapped<'_>],
+    pairs: &[FunctionPair<'_>],
     figures: &mut Figures,
 ) -> Result<(), Vec<Finding>> {
-    if !case.stress.is_on() {
-        return Ok(());
-    }
     let finding = |message: String| vec![Finding { oracle: Oracle::Hops, versions, message }];
     let options = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
-    let limits = Limits { fuel: case.fuel.saturating_mul(4), ..Limits::default() };
     let mut pristine =
-        Machine::with_options(&Program::new(module), limits, options).map_err(|e| finding(e.to_string()))?;
-    let sides = Sides::new(&mut pristine, module, mapped);
+        Machine::with_options(&Program::new(module), hop_limits(case), options).map_err(|e| finding(e.to_string()))?;
+    let sides = Sides::new(&mut pristine, module, pairs);
     for (number, args) in (0..).zip(&case.arguments) {
         let stayed = end_of(&pristine, case, args, None)?;
         let watcher =
@@ -194,10 +188,10 @@ pub(super) fn run(
             e.iter_mut().for_each(|f| f.versions = versions);
             e
         })?;
-        figures.chains += 1;
-        figures.hops += chain.hops.len() as u64;
+        figures.stressed += 1;
+        figures.stress_hops += chain.hops.len() as u64;
         let (Some(stayed), Some(hopped)) = (stayed, hopped) else {
-            figures.chains_exhausted += 1;
+            figures.stressed_exhausted += 1;
             continue;
         };
         if stayed != hopped {

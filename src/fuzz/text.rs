@@ -20,7 +20,7 @@ pub fn text(title: &str, figures: &Figures) -> String {
     });
     line("  mapped", format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs));
     line("  covered", {
-        let share = percent(figures.fired, figures.entries);
+        let share = percent(figures.fired, figures.armed);
         format!("{} entries fired, {share} of those there are", figures.fired)
     });
     let (forward, backward) = (figures.state.forward.transitions, figures.state.backward.transitions);
@@ -31,7 +31,17 @@ pub fn text(title: &str, figures: &Figures) -> String {
     });
     line("  going on", format!("{} runs, {} ended by a limit", total.going_on, total.going_on_exhausted));
     line("  hop chains", {
-        format!("{} runs, {} transitions, {} ended by a limit", figures.chains, figures.hops, figures.chains_exhausted)
+        let hops = &figures.hops;
+        let full = percent(hops.full_chains, hops.chains);
+        format!("{}, {} hops, {full} with 4 or more, {} ended by a limit", hops.chains, hops.hops, hops.exhausted)
+    });
+    if figures.stressed > 0 {
+        let Figures { stressed, stress_hops, stressed_exhausted, .. } = figures;
+        line("  stressed", format!("{stressed} runs, {stress_hops} hops, {stressed_exhausted} ended by a limit"));
+    }
+    line("  composed", {
+        let share = percent(figures.composed, figures.composed + figures.not_composed);
+        format!("{} entries, {share} of those tried; {} agree with others", figures.composed, figures.same_point)
     });
     passes(&mut out, figures);
     out

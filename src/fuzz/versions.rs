@@ -1,61 +1,55 @@
-//! The versions of a program's functions, and the mappings between two of them.
+//! The versions of a program's functions, and the mappings between them.
 
 use super::case::Case;
 use super::figures::Figures;
 use super::oracle::{Finding, Oracle};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
-use ir::mapping::Mapping;
 use ir::verifier::verify_function;
-use ir::{Func, Function, Inst, Module};
-use osr::{Level, Synthesis, VersionPair};
+use ir::{Func, Function, Module};
+use osr::{Demand, Edge, Level, Origin, Version, VersionGraph, VersionTree};
 use passes::registry::StaticPass;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use verify::state_oracle::FunctionPair;
 
 /// All versions of one function.
-pub(super) struct Versions {
+pub(super) struct Family {
     pub(super) func: Func,
-    /// Version 0 is the program's own.
-    pub(super) functions: Vec<Function>,
-    /// What leads from each version to the next.
-    pub(super) logs: Vec<ActionLog>,
+    /// The versions that differ from the one before.
+    pub(super) tree: VersionTree,
+    /// By version of the program: the version of the function in it.
+    pub(super) at: Vec<Version>,
 }
 
-impl Versions {
-    /// Whether two versions differ by some action.
-    fn differ(&self, first: usize, last: usize) -> bool {
-        self.logs[first..last].iter().any(|log| !log.is_empty())
+impl Family {
+    pub(super) fn function(&self, number: usize) -> &Function {
+        self.tree.function(self.at[number])
     }
 
-    /// What leads from one version to a later one.
-    fn log(&self, first: usize, last: usize) -> ActionLog {
-        let mut log = self.logs[first].clone();
-        self.logs[first + 1..last].iter().for_each(|next| log.extend(next.clone()));
-        log
+    fn last(&self) -> Version {
+        self.at[self.at.len() - 1]
     }
 }
 
 /// Derives the versions of every function. After each pass the version is verified and the log replayed: the
 /// first oracle.
-pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Versions>, Finding> {
+pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, Finding> {
     let mut acted: BTreeMap<&'static str, u64> = BTreeMap::new();
-    let mut all = Vec::new();
+    let mut families = Vec::new();
     for (func, base) in case.module.defined() {
-        let mut versions = Versions { func, functions: vec![base.clone()], logs: Vec::new() };
+        let (mut tree, mut at) = (VersionTree::new(base.clone()), vec![VersionTree::BASE]);
         for (number, passes) in case.steps.iter().enumerate() {
-            let before = &versions.functions[number];
-            let (function, log) = derive_one(&case.module, before, passes, &mut acted).map_err(|message| Finding {
-                oracle: Oracle::Ssa,
-                versions: (number, number + 1),
-                message,
-            })?;
-            versions.functions.push(function);
-            versions.logs.push(log);
+            let parent = at[number];
+            let finding = |message| Finding { oracle: Oracle::Ssa, versions: (number, number + 1), message };
+            let derived = derive_one(&case.module, tree.function(parent), passes, &mut acted);
+            let (function, log) = derived.map_err(finding)?;
+            let replayed = |e| finding(format!("@{}: the log of several passes does not replay: {e}", base.name()));
+            let changed = !log.is_empty();
+            at.push(if changed { tree.add(parent, function, log).map_err(replayed)? } else { parent });
         }
-        all.push(versions);
+        families.push(Family { func, tree, at });
     }
     figures.count_passes(&acted);
-    Ok(all)
+    Ok(families)
 }
 
 /// Runs passes over one version, and adds what each did to `acted`.
@@ -82,52 +76,94 @@ fn derive_one(
     Ok((version, log))
 }
 
-/// Two versions of a function with the mappings between them.
-pub(super) struct Mapped<'v> {
-    pub(super) func: Func,
-    before: &'v Function,
-    after: &'v Function,
-    anchors: BTreeSet<Inst>,
-    pub(super) forward: Mapping,
-    pub(super) backward: Mapping,
+/// What is done to the mappings on an edge before they are judged. Wrong ones put the oracles on trial.
+pub type Damage = fn(&mut Edge);
+
+/// The mappings between all versions of a function.
+pub(super) struct Mapped<'f> {
+    pub(super) family: &'f Family,
+    graph: VersionGraph<'f>,
+    damaged: Option<Vec<Edge>>,
 }
 
 impl Mapped<'_> {
-    /// What the state oracle takes.
-    pub(super) fn pair(&self) -> FunctionPair<'_> {
-        let Mapped { func, before, after, anchors, forward, backward } = self;
-        FunctionPair { func: *func, before, after, anchors, forward, backward }
+    /// Built edges, each pair forward and backward; then composed ones.
+    pub(super) fn edges(&self) -> &[Edge] {
+        self.damaged.as_deref().unwrap_or(self.graph.edges())
+    }
+
+    /// What the state oracle takes of two versions of the program; nothing when the function is the same in both.
+    pub(super) fn pair(&self, (first, last): (usize, usize)) -> Option<FunctionPair<'_>> {
+        let (from, to) = (self.family.at[first], self.family.at[last]);
+        let edge = |from, to| self.edges().iter().find(|e| (e.from, e.to) == (from, to));
+        (from != to).then(|| self.pair_of([edge(from, to), edge(to, from)].map(|e| e.expect("all pairs were built"))))
+    }
+
+    /// The composed mappings between the first version and the last; nothing when there is none between them.
+    pub(super) fn composed(&self) -> Option<FunctionPair<'_>> {
+        let mut composed = self.edges().iter().filter(|e| matches!(e.origin, Origin::Composed { .. }));
+        let (there, back) = (composed.next()?, composed.next()?);
+        Some(self.pair_of([there, back]))
+    }
+
+    fn pair_of<'p>(&'p self, [there, back]: [&'p Edge; 2]) -> FunctionPair<'p> {
+        let Family { func, tree, .. } = self.family;
+        FunctionPair {
+            func: *func,
+            before: tree.function(there.from),
+            after: tree.function(there.to),
+            anchors: &there.anchors,
+            forward: &there.mapping,
+            backward: &back.mapping,
+        }
     }
 }
 
-/// Makes mappings between two versions: [`osr::synthesize`], or in tests of the judges something worse.
-pub type Mapper = fn(&VersionPair<'_>, Level) -> Synthesis;
-
-/// The mappings, in both directions, between two versions of every function that has changed between them.
-pub(super) fn map<'v>(
-    all: &'v [Versions],
-    (first, last): (usize, usize),
+/// The mappings between any two versions of a function that differ, made together, and composed ones from the first
+/// to the last and back. Functions without a second version are left out.
+pub(super) fn map<'f>(
+    families: &'f [Family],
     level: Level,
-    mapper: Mapper,
+    damage: Option<Damage>,
     figures: &mut Figures,
-) -> Result<Vec<Mapped<'v>>, Finding> {
+) -> Result<Vec<Mapped<'f>>, Finding> {
     let mut mapped = Vec::new();
-    for versions in all.iter().filter(|v| v.differ(first, last)) {
-        let (before, after) = (&versions.functions[first], &versions.functions[last]);
-        let log = versions.log(first, last);
-        let pair = VersionPair::new(before, after, &log).map_err(|error| Finding {
-            oracle: Oracle::Ssa,
-            versions: (first, last),
-            message: format!("@{}: the log of several passes does not replay: {error}", before.name()),
-        })?;
-        let anchors = pair.bounding_anchors().collect();
-        let made = mapper(&pair, level);
-        for direction in [&made.forward, &made.backward] {
-            figures.points += (direction.points - direction.unreachable) as u64;
-            figures.entries += direction.mapping.len() as u64;
+    for family in families.iter().filter(|f| f.last() != VersionTree::BASE) {
+        let versions: Vec<Version> = family.tree.versions().collect();
+        let later = |first: usize| versions[first + 1..].iter().map(move |last| (first, *last));
+        let pairs: Vec<_> = (0..versions.len()).flat_map(later).map(|(first, last)| (versions[first], last)).collect();
+        let finding = |message| Finding { oracle: Oracle::Ssa, versions: (0, family.at.len() - 1), message };
+        let graph = VersionGraph::build(&family.tree, &pairs, level, Demand::Needed);
+        let mut graph = graph.map_err(|e| finding(format!("@{}: {e}", family.function(0).name())))?;
+        if versions.len() > 2 {
+            let back: Vec<Version> = versions.iter().rev().copied().collect();
+            graph.add_composed(&versions).map_err(|e| finding(e.to_string()))?;
+            graph.add_composed(&back).map_err(|e| finding(e.to_string()))?;
         }
-        let (forward, backward) = (made.forward.mapping, made.backward.mapping);
-        mapped.push(Mapped { func: versions.func, before, after, anchors, forward, backward });
+        figures.pairs += pairs.len() as u64;
+        count_entries(&graph, figures);
+        let damaged = damage.map(|damage| {
+            let mut edges = graph.edges().to_vec();
+            edges.iter_mut().for_each(damage);
+            edges
+        });
+        mapped.push(Mapped { family, graph, damaged });
     }
     Ok(mapped)
+}
+
+fn count_entries(graph: &VersionGraph<'_>, figures: &mut Figures) {
+    for edge in graph.edges() {
+        match &edge.origin {
+            Origin::Built { points, unreachable, .. } => {
+                figures.points += (points - unreachable) as u64;
+                figures.entries += edge.mapping.len() as u64;
+            }
+            Origin::Composed { refused, .. } => {
+                figures.composed += edge.mapping.len() as u64;
+                figures.not_composed += refused.len() as u64;
+            }
+            Origin::Inserted => {}
+        }
+    }
 }

@@ -66,8 +66,18 @@ pub struct FuzzFigures {
     pub points: u64,
     /// Points with an entry.
     pub entries: u64,
-    /// Entries that fired at least once.
+    /// Entries under the state oracle, composed ones included.
+    pub entries_armed: u64,
+    /// Of these, fired at least once.
     pub entries_fired: u64,
+    /// Points from which mappings compose along the whole chain of versions.
+    pub composed: u64,
+    /// Points from which the first mapping has an entry and the chain has none.
+    pub not_composed: u64,
+    /// Comparisons of composed, rebuilt and direct entries that land at the same point.
+    pub same_point: u64,
+    /// Such entries that do not.
+    pub other_point: u64,
     /// Runs of a pair of versions on one input.
     pub runs: u64,
     /// Of these, ended by a trap.
@@ -92,12 +102,20 @@ pub struct FuzzFigures {
     pub going_on: u64,
     /// Of these, ended by a limit.
     pub going_on_exhausted: u64,
-    /// Runs with several transitions.
+    /// Chains of random transitions.
     pub chains: u64,
+    /// Of these, with at least four.
+    pub full_chains: u64,
     /// Transitions made in them.
     pub hops: u64,
-    /// Runs with several transitions that a limit ended.
+    /// Chains that a limit ended.
     pub chains_exhausted: u64,
+    /// Runs with the transitions of a stress switch.
+    pub stressed: u64,
+    /// Transitions made in them.
+    pub stress_hops: u64,
+    /// Such runs that a limit ended.
+    pub stressed_exhausted: u64,
     /// Programs in which something was found.
     pub divergences: u64,
 }
@@ -132,7 +150,12 @@ impl From<&Figures> for FuzzFigures {
             pairs: figures.pairs,
             points: figures.points,
             entries: figures.entries,
+            entries_armed: figures.armed,
             entries_fired: figures.fired,
+            composed: figures.composed,
+            not_composed: figures.not_composed,
+            same_point: figures.same_point,
+            other_point: figures.other_point,
             runs: figures.state.runs,
             trapped: figures.state.trapped,
             exhausted: figures.state.exhausted,
@@ -145,9 +168,13 @@ impl From<&Figures> for FuzzFigures {
             compared_mean: share(total.compared),
             going_on: total.going_on,
             going_on_exhausted: total.going_on_exhausted,
-            chains: figures.chains,
-            hops: figures.hops,
-            chains_exhausted: figures.chains_exhausted,
+            chains: figures.hops.chains,
+            full_chains: figures.hops.full_chains,
+            hops: figures.hops.hops,
+            chains_exhausted: figures.hops.exhausted,
+            stressed: figures.stressed,
+            stress_hops: figures.stress_hops,
+            stressed_exhausted: figures.stressed_exhausted,
             divergences: figures.divergences(),
         }
     }

@@ -7,7 +7,7 @@ use super::failure::{Failure, tell};
 use super::level;
 use super::output::Output;
 use corpus::Program;
-use osier::fuzz::{self, Budget, Figures, Options, Oracle, Results, Source, Stress, campaign};
+use osier::fuzz::{self, Budget, Case, Figures, Options, Oracle, Results, Source, Stress, campaign};
 use osier::schema::{self, FuzzFailure, FuzzReport};
 use osr::Level;
 use passes::Pipeline;
@@ -61,6 +61,9 @@ pub(super) struct Args {
     /// Transitions of a run and direction after which it goes on to its end
     #[arg(long, value_name = "N", default_value_t = Options::default().going_on)]
     going_on: u32,
+    /// Chains of random transitions among all versions, for each argument list
+    #[arg(long, value_name = "N", default_value_t = Options::default().chains)]
+    chains: u32,
     #[command(flatten)]
     stress: StressArgs,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
@@ -75,6 +78,9 @@ pub(super) struct Args {
     /// Fail when the figures of generated programs fall below the floors
     #[arg(long)]
     floors: bool,
+    /// Print the first program in which something is found as it is, not made smaller
+    #[arg(long)]
+    no_reduce: bool,
 }
 
 /// The switches that make transitions in any case.
@@ -106,6 +112,7 @@ impl Args {
             shuffle: self.shuffle,
             versions: self.versions,
             going_on: self.going_on,
+            chains: self.chains,
             stress: Stress {
                 every: osr_every,
                 at_static: osr_at_static,
@@ -137,9 +144,12 @@ impl Args {
 pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
     let started = Instant::now();
+    // A panic is a finding like others, and told as one.
+    std::panic::set_hook(Box::new(|_| {}));
     let parts = Parts::judged(&args, programs, started);
     let seconds = started.elapsed().as_secs_f64();
     let report = parts.report(&args, seconds);
+    drop(std::panic::take_hook());
     let text = match args.json {
         true => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
         false => parts.text(&report),
@@ -196,14 +206,14 @@ impl Parts {
             all: (&all).into(),
             oracles: schema::by_oracle(&all),
             below_floors: self.generated.as_ref().map(|r| r.figures.below_floors()).unwrap_or_default(),
-            failures: self.failures(&options),
+            failures: self.failures(&options, args.no_reduce),
             transitions: all.transitions(),
             seconds,
         }
     }
 
     /// What was found, each with the command that finds it again.
-    fn failures(&self, options: &Options) -> Vec<FuzzFailure> {
+    fn failures(&self, options: &Options, no_reduce: bool) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
         if let Some((results, commands)) = &self.corpus {
             for (failure, command) in results.failures.iter().zip(commands) {
@@ -212,9 +222,24 @@ impl Parts {
         }
         for failure in self.generated.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
-            failures.push(told(failure, format!("osier fuzz --seed {seed} --programs 1 {options}"), None));
+            let reproduce = format!("osier fuzz --seed {seed} --programs 1 {options}");
+            // One is enough to begin with, and each takes a while.
+            let test = failures.is_empty().then(|| self.test(options.generated(seed), failure, &reproduce, no_reduce));
+            failures.push(told(failure, reproduce, test));
         }
         failures
+    }
+
+    /// A failure as a test: of the smaller case, or of the case itself.
+    fn test(&self, case: Case, failure: &fuzz::Failure, origin: &str, no_reduce: bool) -> String {
+        let finding = &failure.findings[0];
+        if no_reduce {
+            return fuzz::as_test(&case, finding, origin);
+        }
+        tell("making it smaller");
+        let small = fuzz::reduce(&case, finding.oracle, &|case| fuzz::judge(case).oracle());
+        let judged = fuzz::judge(&small);
+        fuzz::as_test(&small, judged.findings.first().unwrap_or(finding), origin)
     }
 
     fn text(&self, report: &FuzzReport) -> String {
