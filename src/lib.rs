@@ -6,6 +6,7 @@
 //! on random programs. The `osier` command is a thin layer above.
 
 pub mod driver;
+pub mod export;
 pub mod fuzz;
 pub mod listing;
 pub mod report;

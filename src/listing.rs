@@ -1,10 +1,11 @@
 //! Action logs and mappings as text for people, values and blocks by the names the text form gives them.
 
+use crate::driver::{Certified, CertifiedMapping, Derived};
 use ir::edit::ActionLog;
 use ir::mapping::{Assign, Entry, Operand, Step};
 use ir::text::FunctionText;
 use ir::{Function, Module, Opcode, Point, Value};
-use osr::{Direction, Level, Unmapped, VersionPair};
+use osr::{Level, Unmapped};
 use std::fmt::Write;
 
 /// The actions of a log, one a line, under the name of the function.
@@ -17,20 +18,17 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
     out
 }
 
-/// The mappings both ways between two versions at a level: every reachable point with its entry, or why it
-/// has none.
-pub fn mappings(
-    module: &Module,
-    pair: &VersionPair<'_>,
-    versions: [&Function; 2],
-    log: &ActionLog,
-    level: Level,
-) -> String {
-    let synthesis = osr::synthesize(pair, level);
-    let [base, opt] = versions.map(|version| Version { text: FunctionText::new(module, version), version });
+/// Mappings both ways between a version and the one derived from it: every reachable point with its entry,
+/// or why it has none.
+pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Certified) -> String {
+    let version = |version| Version { text: FunctionText::new(module, version), version };
+    let (base, opt, log) = (version(base), version(&derived.function), &derived.log);
     let mut out = String::new();
-    Listing { source: &base, target: &opt, log, out: &mut out }.direction("base to opt", level, &synthesis.forward);
-    Listing { source: &opt, target: &base, log, out: &mut out }.direction("opt to base", level, &synthesis.backward);
+    for made in &certified.levels {
+        let (level, out) = (made.level, &mut out);
+        Listing { source: &base, target: &opt, log, out }.direction("base to opt", level, &made.forward);
+        Listing { source: &opt, target: &base, log, out }.direction("opt to base", level, &made.backward);
+    }
     out
 }
 
@@ -66,7 +64,7 @@ impl Listing<'_> {
         writeln!(self.out, "{:indent$}{text}", "").expect("writing to a string cannot fail");
     }
 
-    fn direction(&mut self, heading: &str, level: Level, made: &Direction) {
+    fn direction(&mut self, heading: &str, level: Level, made: &CertifiedMapping) {
         let (name, entries) = (self.source.version.name(), made.mapping.len());
         let points = format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
         self.line(0, &format!("func @{name}, {heading}, {level}: {points}"));
@@ -78,6 +76,8 @@ impl Listing<'_> {
                 self.entry(point, entry);
             } else if let Ok(index) = unmapped.binary_search_by_key(&point, |u| u.point) {
                 self.unmapped(unmapped[index]);
+            } else if let Ok(index) = made.rejected.binary_search_by_key(&point, |(point, _)| *point) {
+                self.line(2, &format!("{}: none, not proved: {}", self.source.point(point), made.rejected[index].1));
             }
         }
     }

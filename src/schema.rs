@@ -8,6 +8,7 @@ mod fuzz;
 
 pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 
+use crate::driver::Checked;
 use ir::edit::Action;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -255,6 +256,8 @@ pub struct FunctionReport {
     pub forward: Direction,
     /// From the optimized version to the base.
     pub backward: Direction,
+    /// What the checker said of the entries of both directions, at all levels.
+    pub checked: Checked,
 }
 
 impl FunctionReport {
@@ -336,8 +339,8 @@ pub struct Totals {
     pub forward: DirectionTotals,
     /// From the optimized version to the base.
     pub backward: DirectionTotals,
-    /// What the checker said of the entries: there is none yet.
-    pub checked: Option<()>,
+    /// What the checker said of the entries of both directions, at all levels, in the changed functions.
+    pub checked: Checked,
 }
 
 impl Totals {
@@ -390,10 +393,34 @@ pub struct Time {
     pub optimize: f64,
     /// Verifying each version and replaying each log.
     pub replay: f64,
-    /// Making the mappings.
+    /// Making the mappings and their certificates.
     pub map: f64,
-    /// Checking the mappings: there is no checker yet.
-    pub check: Option<f64>,
+    /// Checking the mappings.
+    pub check: f64,
+}
+
+/// What `osier check` writes.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Check {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The sums over all functions.
+    #[serde(flatten)]
+    pub checked: Checked,
+    /// The functions looked at, in module order.
+    pub functions: Vec<CheckedFunction>,
+    /// The time of checking, in seconds.
+    pub seconds: f64,
+}
+
+/// What the checker said of the mappings of one function, both ways.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct CheckedFunction {
+    /// Its name in the module.
+    pub name: String,
+    /// What was said.
+    #[serde(flatten)]
+    pub checked: Checked,
 }
 
 /// What `osier run --stats` writes.

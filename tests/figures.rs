@@ -33,7 +33,7 @@ fn reports(seed: u64, level: Level) -> Vec<FunctionReport> {
     let bodies = program.module.defined();
     let report = |(_, base)| {
         let derived = derive(&program.module, base, &pipeline, Vigilance::On, &mut NoObserver);
-        function_report(base, &derived, level, &mut NoObserver)
+        function_report(&program.module, base, &derived, level, &mut NoObserver)
     };
     bodies.map(report).collect()
 }

@@ -65,9 +65,14 @@ pub(super) struct Loaded {
     pub(super) module: Module,
 }
 
+/// Reads a file that must be text.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    let input = read(path)?;
+    String::from_utf8(input.bytes).map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))
+}
+
 /// Reads a list of names, one a line; blank lines are left out.
 pub(super) fn read_names(path: &Path) -> Result<Vec<String>, Failure> {
-    let input = read(path)?;
-    let text = String::from_utf8(input.bytes).map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))?;
+    let text = read_text(path)?;
     Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }

@@ -1,9 +1,10 @@
 //! The commands.
 //!
 //! Results go to standard output, diagnostics and progress to standard error. The exit status is 0 when
-//! all is well, 1 when the program failed, 2 for bad usage or bad input (clap's own errors included). A
-//! bug in Osier panics and says so.
+//! all is well, 1 when the program or the check failed, 2 for bad usage or bad input (clap's own errors
+//! included). A bug in Osier panics and says so.
 
+mod check;
 mod failure;
 mod fuzz;
 mod input;
@@ -29,7 +30,7 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 FILE is .wasm, .wat or .oir; with another name its contents decide, and - is standard input.
-Exit status: 0 all is well; 1 the program failed; 2 bad usage or bad input.";
+Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or bad input.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -41,6 +42,8 @@ enum Command {
     Report(report::Args),
     /// Put random programs, and mappings between their versions, to every oracle
     Fuzz(fuzz::Args),
+    /// Judge mappings entry by entry: how many hold, how many are dropped or refuted
+    Check(check::Args),
 }
 
 impl Cli {
@@ -51,6 +54,7 @@ impl Cli {
             Command::Opt(args) => opt::opt(args),
             Command::Report(args) => report::report(args),
             Command::Fuzz(args) => fuzz::fuzz(args),
+            Command::Check(args) => check::check(args),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

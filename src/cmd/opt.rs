@@ -8,9 +8,9 @@ use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Function, Module};
-use osier::driver::{NoObserver, Vigilance, derive, optimize};
-use osier::listing;
-use osr::{Level, VersionPair};
+use osier::driver::{Certified, Derived, NoObserver, Vigilance, certify, derive, optimize};
+use osier::{export, listing};
+use osr::Level;
 use passes::Pipeline;
 use std::path::PathBuf;
 
@@ -21,7 +21,9 @@ enum Emit {
     Oir,
     /// What the passes did, action by action
     Actions,
-    /// The mappings both ways between each function and its optimized version
+    /// The mappings both ways between each function and its optimized version, for people
+    Listing,
+    /// The same with their certificates, for `osier check --mapping` and other programs
     Mapping,
 }
 
@@ -52,7 +54,10 @@ pub(super) fn opt(args: Args) -> Result<(), Failure> {
         print_module(&optimize(&module, &args.pipeline, Vigilance::On, &mut NoObserver).module)
     } else {
         let selected = args.selection.of(&module)?;
-        selected.into_iter().map(|(_, base)| emitted(&args, &module, base)).collect()
+        let functions = selected.into_iter().map(|(_, base)| emitted(&args, &module, base));
+        let pipeline = args.pipeline.names().join(",");
+        let header = (args.emit == Emit::Mapping).then(|| export::header(&pipeline, args.level.name()));
+        header.into_iter().chain(functions).collect()
     };
     Output::to(args.output).write(&text)
 }
@@ -63,10 +68,20 @@ fn emitted(args: &Args, module: &Module, base: &Function) -> String {
     match args.emit {
         Emit::Oir => print_function(module, &derived.function),
         Emit::Actions => listing::actions(base.name(), &derived.log),
+        Emit::Listing => listing::mappings(module, base, &derived, &certified(args, module, base, &derived)),
         Emit::Mapping => {
-            let pair = VersionPair::new(base, &derived.function, &derived.log);
-            let pair = pair.expect("the driver has replayed the log");
-            listing::mappings(module, &pair, [base, &derived.function], &derived.log, args.level)
+            let mut text = String::new();
+            let Certified { certificate, levels } = certified(args, module, base, &derived);
+            for made in &levels {
+                let mappings = [&made.forward, &made.backward].map(|m| (&m.mapping, &m.facts));
+                export::write(&mut text, [base, &derived.function], &certificate, mappings);
+            }
+            text
         }
     }
+}
+
+/// What the checker accepts.
+fn certified(args: &Args, module: &Module, base: &Function, derived: &Derived) -> Certified {
+    certify(module, base, derived, &[args.level], &mut NoObserver)
 }

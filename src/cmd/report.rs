@@ -70,7 +70,7 @@ fn figures(args: &Args, loaded: &Loaded) -> Result<Report, Failure> {
     for (_, base) in selected {
         progress.begin(base.name());
         let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, &mut stopwatch);
-        functions.push(report::function_report(base, &derived, args.level, &mut stopwatch));
+        functions.push(report::function_report(&loaded.module, base, &derived, args.level, &mut stopwatch));
         progress.end();
     }
     let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
@@ -91,14 +91,14 @@ fn times(stopwatch: &Stopwatch) -> Time {
         optimize: stopwatch.seconds(Step::Optimize),
         replay: stopwatch.seconds(Step::Replay),
         map: stopwatch.seconds(Step::Map),
-        check: None,
+        check: stopwatch.seconds(Step::Check),
     }
 }
 
 /// Times differ from run to run: they stay out of the text of the report.
 fn tell_times(time: &Time) {
     tell(&format!(
-        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s",
-        time.import, time.optimize, time.replay, time.map
+        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s",
+        time.import, time.optimize, time.replay, time.map, time.check
     ));
 }

@@ -4,8 +4,10 @@
 //! should ever find anything; if one does, that is a bug in a pass or in the editor, and the driver
 //! panics naming pass and function rather than go on with a version nobody vouches for.
 
+mod certified;
 mod load;
 
+pub use certified::{Certified, CertifiedLevel, CertifiedMapping, Checked, certify, recheck};
 pub use load::{Format, LoadError, load};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
@@ -21,13 +23,15 @@ pub enum Step {
     Optimize,
     /// Verifying a version and replaying a log.
     Replay,
-    /// Making mappings.
+    /// Making mappings and certificates.
     Map,
+    /// Checking mappings.
+    Check,
 }
 
 impl Step {
     /// Every kind of step.
-    pub const ALL: [Step; 3] = [Step::Optimize, Step::Replay, Step::Map];
+    pub const ALL: [Step; 4] = [Step::Optimize, Step::Replay, Step::Map, Step::Check];
 }
 
 /// Told what the driver begins, so that an embedder may take times: the library reads no clock.

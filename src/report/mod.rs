@@ -7,13 +7,13 @@ mod tally;
 mod text;
 mod totals;
 
-pub use text::{WIDTH, text};
+pub use text::{WIDTH, check_text, text};
 
-use crate::driver::{Derived, Observer, Step};
-use crate::schema::{Actions, Direction, FunctionReport, LEVELS, Program, Report, SCHEMA, Size, Time};
-use ir::Function;
+use crate::driver::{CertifiedMapping, Checked, Derived, Observer, certify};
+use crate::schema::{Actions, FunctionReport, LEVELS, Program, Report, SCHEMA, Size, Time};
 use ir::edit::ActionLog;
-use osr::{Level, VersionPair};
+use ir::{Function, Module};
+use osr::Level;
 use tally::{Gap, Tally};
 
 /// The place of a level in [`LEVELS`].
@@ -21,21 +21,33 @@ fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
-/// The figures of one function and the version derived from it; `infeasible` and `blame` at `level`.
+/// The figures of one function and the version derived from it; `infeasible` and `blame` at `level`. Only
+/// entries that the checker has accepted count.
 ///
-/// Mappings are made and dropped level by level. Cost: that of one synthesis for each level.
+/// Cost: that of one synthesis for each level, and of checking what it makes.
 ///
 /// # Panics
 /// When the log does not lead from `base` to the version derived.
 pub fn function_report(
+    module: &Module,
     base: &Function,
     derived: &Derived,
     level: Level,
     observer: &mut dyn Observer,
 ) -> FunctionReport {
-    observer.begin(Some(Step::Map));
-    let (forward, backward) = directions(base, &derived.function, &derived.log, level);
-    observer.begin(None);
+    let certified = certify(module, base, derived, &Level::ALL, observer);
+    let mut tallies = [Tally::new(base), Tally::new(&derived.function)];
+    for made in &certified.levels {
+        for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
+            take(tally, place(made.level), mapping, (made.level == level).then_some(&derived.log));
+        }
+    }
+    let [forward, backward] = tallies.map(Tally::finish);
+    let mut checked = Checked::default();
+    for made in &certified.levels {
+        checked.merge(&made.forward.checked());
+        checked.merge(&made.backward.checked());
+    }
     FunctionReport {
         name: base.name().to_owned(),
         base: Size::of(base),
@@ -43,27 +55,22 @@ pub fn function_report(
         actions: Actions::of(derived.log.actions()),
         forward,
         backward,
+        checked,
     }
 }
 
-/// The figures of the mappings both ways.
-fn directions(base: &Function, opt: &Function, log: &ActionLog, level: Level) -> (Direction, Direction) {
-    let pair = VersionPair::new(base, opt, log).expect("the driver has replayed the log");
-    let mut tallies = [Tally::new(base), Tally::new(opt)];
-    for each in Level::ALL {
-        let synthesis = osr::synthesize(&pair, each);
-        for (tally, made) in tallies.iter_mut().zip([&synthesis.forward, &synthesis.backward]) {
-            tally.take_level(place(each), made.points as u64, made.unreachable as u64, &made.mapping);
-            if each == level {
-                let gaps =
-                    made.unmapped.iter().map(|u| Gap { point: u.point, reason: u.reason.name(), blame: u.blame });
-                tally.take_gaps(gaps, log);
-            }
-        }
+/// Takes in the mapping of one level; with a log, also why points have no entry.
+fn take(tally: &mut Tally<'_>, place: usize, made: &CertifiedMapping, log: Option<&ActionLog>) {
+    tally.take_level(place, made.points as u64, made.unreachable as u64, &made.mapping);
+    if let Some(log) = log {
+        let gaps = made.unmapped.iter().map(|u| Gap { point: u.point, reason: u.reason.name(), blame: u.blame });
+        let rejected = made.rejected.iter().map(|(point, _)| Gap { point: *point, reason: UNPROVED, blame: None });
+        tally.take_gaps(gaps.chain(rejected), log);
     }
-    let [forward, backward] = tallies.map(Tally::finish);
-    (forward, backward)
 }
+
+/// The reason of points whose entry the checker did not accept.
+pub const UNPROVED: &str = "unproved";
 
 /// The report on functions given in module order. Its times are all 0: the library reads no clock.
 pub fn report(program: Program, pipeline: Vec<String>, level: Level, functions: Vec<FunctionReport>) -> Report {

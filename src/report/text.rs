@@ -3,7 +3,8 @@
 use super::published::{self, Published, PublishedShare};
 use super::table::{Table, grouped, shortened, wrapped};
 use super::totals::largest;
-use crate::schema::{Actions, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread};
+use crate::driver::Checked;
+use crate::schema::{Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The widest line of the text.
@@ -41,12 +42,38 @@ pub fn text(report: &Report) -> String {
     if report.totals.functions.changed > 0 {
         let sections =
             [sizes(report), actions(&report.totals.actions), feasible(report), costs(report), infeasible(report)];
-        for section in sections.into_iter().chain([functions(report), legend(), footnote()]) {
+        let checked = checked_lines("entries checked, all levels", &report.totals.checked);
+        for section in sections.into_iter().chain([checked, functions(report), legend(), footnote()]) {
             lines.push(String::new());
             lines.extend(section);
         }
     }
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// What `osier check` says, each line ended.
+pub fn check_text(check: &Check) -> String {
+    let mut lines = checked_lines("entries", &check.checked);
+    let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
+    for function in failed {
+        lines.push(String::new());
+        lines.extend(checked_lines(&shortened(&format!("@{}", function.name), LABEL), &function.checked));
+    }
+    lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// How many entries hold, and what became of the others.
+fn checked_lines(label: &str, checked: &Checked) -> Vec<String> {
+    let mut table = Table::new(LABEL, &[14]);
+    let dropped = checked.dropped.values().sum();
+    table.row(label, [grouped(checked.held + dropped)]);
+    table.row("  held", [grouped(checked.held)]);
+    table.row("  dropped", [grouped(dropped)]);
+    for (reason, count) in &checked.dropped {
+        table.row(&format!("    {reason}"), [grouped(*count)]);
+    }
+    table.row("  refuted, of those dropped", [grouped(checked.refuted)]);
+    table.lines()
 }
 
 fn heading(report: &Report) -> Vec<String> {

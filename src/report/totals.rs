@@ -13,6 +13,7 @@ pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
         totals.base.merge(&function.base);
         totals.opt.merge(&function.opt);
         totals.actions.merge(&function.actions);
+        totals.checked.merge(&function.checked);
     }
     let largest = largest(&changed);
     totals.largest = largest.iter().map(|f| f.name.clone()).collect();

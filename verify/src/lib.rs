@@ -8,6 +8,7 @@
 
 pub mod agreement;
 pub mod checker;
+pub mod damage;
 mod end;
 pub mod generate;
 pub mod hops;

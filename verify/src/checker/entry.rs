@@ -3,12 +3,12 @@
 use super::lines::{Bindings, Line};
 use super::product::{Product, is_safe_divisor};
 use super::traps::Traps;
-use super::verdict::{Check, Finding, Options, Place};
+use super::verdict::{Check, Finding, Place};
 use super::version::Version;
 use ir::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
 use ir::eval::accepts;
 use ir::mapping::{Entry, Operand, Step};
-use ir::{Effects, Imm, Inst, Opcode, Point, Type, Value};
+use ir::{Block, Effects, Imm, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub(super) type Executed = BTreeMap<TermId, SmallVec<[Inst; 2]>>;
 
 /// The operations of a version that could trap and depend on their operands alone, by term.
-pub(super) fn executed(version: &Version<'_>) -> Executed {
+pub(super) fn executed(version: &Version<'_, '_>) -> Executed {
     let mut executed = Executed::new();
     for &block in version.live().blocks() {
         for inst in version.f.block_insts(block) {
@@ -47,7 +47,6 @@ pub(super) struct Judge<'r, 'a, 'c> {
     traps: &'r Traps,
     executed: &'r [Executed; 2],
     source: usize,
-    options: Options,
     pub(super) bindings: Bindings,
     steps: Vec<(Class, Option<Type>)>,
 }
@@ -59,17 +58,16 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         traps: &'r Traps,
         executed: &'r [Executed; 2],
         source: usize,
-        options: Options,
     ) -> Self {
-        let bindings = Bindings::new(&product.terms);
-        Judge { product, traps, executed, source, options, bindings, steps: Vec::new() }
+        let bindings = Bindings::new(product.terms.len());
+        Judge { product, traps, executed, source, bindings, steps: Vec::new() }
     }
 
-    fn from(&self) -> &'r Version<'a> {
+    fn from(&self) -> &'r Version<'a, 'c> {
         &self.product.versions[self.source]
     }
 
-    fn to(&self) -> &'r Version<'a> {
+    fn to(&self) -> &'r Version<'a, 'c> {
         &self.product.versions[1 - self.source]
     }
 
@@ -78,23 +76,31 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let Some(line) = self.check_source(point)? else { return Ok(()) };
         self.check_target(point, &line, entry)?;
         let memory = self.from().memory_at_end(self.from().f.inst_block(point.inst()));
-        self.bindings.enter(self.from(), &self.product.terms, line.crossings(), memory);
+        self.bindings.enter(self.from(), line.crossings(), memory);
         self.check_requires(point, entry)?;
         self.check_facts(entry, facts)?;
         self.steps.clear();
+        let far = self.from().f.inst_block(line.anchor);
         for (index, step) in entry.steps.iter().enumerate() {
-            self.check_step(point, entry, index, step, facts, line.anchor)?;
+            self.check_step(point, entry, index, step, facts, far)?;
         }
-        self.check_assigns(entry, line.anchor)
+        self.check_assigns(entry, far)
     }
 
     /// The line from the source point; `None` where there is none and the check is left out.
     fn check_source(&self, point: Point) -> Result<Option<Line<'r>>, Finding> {
         let (from, inst) = (self.from(), point.inst());
-        let exists = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
-        let line = exists.then(|| self.product.lines[self.source].from(from, inst)).flatten();
+        if !from.f.has_inst(inst) {
+            return self.product.terms.require(Check::SourcePoint, false, Place::Inst(inst)).map(|()| None);
+        }
+        // In code that never runs any entry is right; it is dropped rather than called feasible.
+        let line = if from.live().has(from.f.inst_block(inst)) {
+            self.product.lines[self.source].from(from, inst)
+        } else {
+            None
+        };
         let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
-        self.options.require(Check::SourcePoint, met.is_some(), Place::Inst(inst))?;
+        self.product.terms.require(Check::SourceReached, met.is_some(), Place::Inst(inst))?;
         Ok(met)
     }
 
@@ -104,9 +110,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
         let landing = exists.then(|| self.product.lines[1 - self.source].from(to, inst)).flatten();
         let passed = landing.is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
-        self.options.require(Check::TargetPoint, passed, place)?;
+        self.product.terms.require(Check::TargetPoint, passed, place)?;
         let skips = exists && self.traps.skips(self.product, point.inst(), line, inst);
-        self.options.require(Check::TrapPassed, !skips, place)
+        self.product.terms.require(Check::TrapPassed, !skips, place)
     }
 
     fn check_requires(&self, point: Point, entry: &Entry) -> Result<(), Finding> {
@@ -115,7 +121,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         for &value in &entry.requires {
             let available = from.f.has_value(value) && from.full.available(from.f, value, point.inst());
             let fits = available && last.replace(value).is_none_or(|l| l < value);
-            self.options.require(Check::Requires, fits, Place::Value(value))?;
+            self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
         }
         Ok(())
     }
@@ -123,43 +129,42 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     fn check_facts(&self, entry: &Entry, facts: &EntryFacts) -> Result<(), Finding> {
         let count = entry.steps.len();
         let fits = facts.here.len() == count && (facts.far.len() == count || facts.far.is_empty());
-        self.options.require(Check::Facts, fits, Place::Whole)
+        self.product.terms.require(Check::Facts, fits, Place::Whole)
     }
 
     /// What an operand stands for, and its type.
-    fn operand(&self, entry: &Entry, operand: Operand, anchor: Inst) -> Result<(Class, Option<Type>), Finding> {
+    fn operand(&self, entry: &Entry, operand: Operand, far: Block) -> Result<(Class, Option<Type>), Finding> {
         let value = match operand {
             Operand::Step(index) => {
                 let known = self.steps.get(index as usize).copied();
-                self.options.require(Check::StepOrder, known.is_some(), Place::Step(index))?;
+                self.product.terms.require(Check::StepOrder, known.is_some(), Place::Step(index))?;
                 return Ok(known.unwrap_or((UNKNOWN, None)));
             }
             Operand::Source(value) => value,
         };
         let listed = entry.requires.binary_search(&value).is_ok();
-        self.options.require(Check::StepOrder, listed, Place::Value(value))?;
+        self.product.terms.require(Check::StepOrder, listed, Place::Value(value))?;
         let from = self.from();
         if !from.f.has_value(value) {
             return Ok((UNKNOWN, None));
         }
-        let here = from.class(&self.product.terms, value);
-        Ok((Class { here, far: self.unaffected(here, anchor) }, Some(from.f.value_type(value))))
+        let here = from.class(value);
+        Ok((Class { here, far: self.unaffected(here, far) }, Some(from.f.value_type(value))))
     }
 
     /// A class as leaves are at the anchor, if none it depends on is bound on the way there.
-    fn unaffected(&self, here: TermId, anchor: Inst) -> TermId {
+    fn unaffected(&self, here: TermId, far: Block) -> TermId {
         let from = self.from();
-        let same =
-            self.bindings.is_empty() || (!self.bindings.affects(from, here) && from.is_supported_at(here, anchor));
+        let same = self.bindings.is_empty() || (!self.bindings.affects(from, here) && from.is_supported_at(here, far));
         if same { here } else { NO_TERM }
     }
 
     /// Whether an operand is of a class as leaves are at the anchor.
-    fn fits_far(&self, class: Class, wanted: TermId, anchor: Inst) -> bool {
+    fn fits_far(&self, class: Class, wanted: TermId, far: Block) -> bool {
         if wanted == NO_TERM {
             return false;
         }
-        let becomes = || self.bindings.get(wanted) == Some(class.here) && self.from().is_supported_at(wanted, anchor);
+        let becomes = || self.bindings.get(wanted) == Some(class.here) && self.from().is_supported_at(wanted, far);
         class.far == wanted || (class.here != NO_TERM && becomes())
     }
 
@@ -170,38 +175,38 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         index: usize,
         step: &Step,
         facts: &EntryFacts,
-        anchor: Inst,
+        far: Block,
     ) -> Result<(), Finding> {
         let place = Place::Step(index as u32);
         let mut classes: SmallVec<[Class; 3]> = SmallVec::new();
         let mut types: SmallVec<[Type; 3]> = SmallVec::new();
         for arg in &step.args {
-            let (class, ty) = self.operand(entry, *arg, anchor)?;
+            let (class, ty) = self.operand(entry, *arg, far)?;
             classes.push(class);
             types.extend(ty);
         }
-        self.options.require(Check::StepShape, is_well_formed(step, &types), place)?;
+        self.product.terms.require(Check::StepShape, is_well_formed(step, &types), place)?;
         let at = |facts: &[TermId]| facts.get(index).copied().unwrap_or(NO_TERM);
         let here = at(&facts.here);
         let here_fits = self.computes(step, here, |n, wanted| classes[n].here == wanted);
-        let far = if facts.far.is_empty() { here } else { at(&facts.far) };
+        let there = if facts.far.is_empty() { here } else { at(&facts.far) };
         let far_fits = match self.bindings.is_empty() {
             true => here_fits,
-            false => self.computes(step, far, |n, wanted| self.fits_far(classes[n], wanted, anchor)),
+            false => self.computes(step, there, |n, wanted| self.fits_far(classes[n], wanted, far)),
         };
-        self.options.require(Check::StepTerm, here_fits || far_fits, place)?;
-        let terms = [here_fits.then_some(here), far_fits.then_some(far)];
+        self.product.terms.require(Check::StepTerm, here_fits || far_fits, place)?;
+        let terms = [here_fits.then_some(here), far_fits.then_some(there)];
         let cannot_trap = !step.opcode.can_trap() || self.repeats(step, &classes, terms, point, entry);
-        self.options.require(Check::StepTrap, cannot_trap, place)?;
-        let [here, far] = terms.map(|t| t.map_or(NO_TERM, |t| self.product.terms.class(t)));
-        let far = if far == NO_TERM && here != NO_TERM { self.unaffected(here, anchor) } else { far };
-        self.steps.push((Class { here, far }, step.opcode.result_type(step.ty)));
+        self.product.terms.require(Check::StepTrap, cannot_trap, place)?;
+        let [here, there] = terms.map(|t| t.map_or(NO_TERM, |t| self.product.terms.class(t)));
+        let there = if there == NO_TERM && here != NO_TERM { self.unaffected(here, far) } else { there };
+        self.steps.push((Class { here, far: there }, step.opcode.result_type(step.ty)));
         Ok(())
     }
 
     /// Whether a step computes a term, when `fits` tells which operands are of which classes.
     fn computes(&self, step: &Step, id: TermId, fits: impl Fn(usize, TermId) -> bool) -> bool {
-        let Some(TermKind::Op { opcode, ty, imm, args }) = self.product.terms.get(id).map(|t| &t.kind) else {
+        let Some(TermKind::Op { opcode, ty, imm, args }) = self.product.terms.kind(id) else {
             return false;
         };
         let same_imm = match imm {
@@ -240,7 +245,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             || (self.to().f.has_inst(entry.target.inst()) && by(1 - self.source, far, entry.target.inst()))
     }
 
-    fn check_assigns(&self, entry: &Entry, anchor: Inst) -> Result<(), Finding> {
+    fn check_assigns(&self, entry: &Entry, far: Block) -> Result<(), Finding> {
         let to = self.to();
         let mut last = None;
         for assign in &entry.assigns {
@@ -248,10 +253,10 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             let exists = to.f.has_value(value);
             let available = exists && to.f.has_inst(target) && to.full.available(to.f, value, target);
             let ascends = last.replace(value).is_none_or(|l: Value| l < value);
-            self.options.require(Check::AssignShape, available && ascends, Place::Value(value))?;
-            let (class, _) = self.operand(entry, assign.from, anchor)?;
-            let fits = self.fits_far(class, to.class(&self.product.terms, value), anchor);
-            self.options.require(Check::AssignValue, fits, Place::Value(value))?;
+            self.product.terms.require(Check::AssignShape, available && ascends, Place::Value(value))?;
+            let (class, _) = self.operand(entry, assign.from, far)?;
+            let fits = self.fits_far(class, to.class(value), far);
+            self.product.terms.require(Check::AssignValue, fits, Place::Value(value))?;
         }
         Ok(())
     }

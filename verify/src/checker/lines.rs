@@ -1,6 +1,5 @@
 //! Lines: how a version runs from one anchor to the next, and what it binds on the way.
 
-use super::terms::Terms;
 use super::version::{Support, Version};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId};
@@ -52,7 +51,7 @@ impl Line<'_> {
 
 impl Lines {
     /// Cost: linear in instructions and blocks.
-    pub(super) fn new(version: &Version<'_>, terms: &Terms<'_>, anchors: &FixedBitSet) -> Lines {
+    pub(super) fn new(version: &Version<'_, '_>, anchors: &FixedBitSet) -> Lines {
         let f = version.f;
         let mut lines = Lines { next: vec![None; f.inst_bound()], tails: vec![None; f.block_bound()] };
         for &block in version.live().blocks() {
@@ -67,21 +66,21 @@ impl Lines {
             }
         }
         for &block in version.live().blocks() {
-            lines.tails[block.as_u32() as usize] = lines.follow(version, terms, block);
+            lines.tails[block.as_u32() as usize] = lines.follow(version, block);
         }
         lines
     }
 
-    fn follow(&self, version: &Version<'_>, terms: &Terms<'_>, block: Block) -> Option<Tail> {
+    fn follow(&self, version: &Version<'_, '_>, block: Block) -> Option<Tail> {
         let mut crossings: SmallVec<[Crossing; 2]> = SmallVec::new();
         let mut at = version.f.terminator(block);
         while self.next_in_block(at).is_none() && crossings.len() < MAX_CROSSINGS {
-            let edges: SmallVec<[Edge; 1]> = version.live_targets(terms, at).collect();
+            let edges: SmallVec<[Edge; 1]> = version.live_targets(at).collect();
             let block = version.f.target(*edges.first()?).block;
             if edges.iter().any(|e| version.f.target(*e).block != block) {
                 return None;
             }
-            let joins = version.live_into(terms, block).any(|e| !edges.contains(&e));
+            let joins = version.live_into(block).any(|e| !edges.contains(&e));
             crossings.push(Crossing { edges, block, joins });
             if let Some(anchor) = self.next_in_block(version.f.first_inst(block)) {
                 return Some(Tail { crossings, anchor });
@@ -96,7 +95,7 @@ impl Lines {
     }
 
     /// The line from before an instruction.
-    pub(super) fn from(&self, version: &Version<'_>, inst: Inst) -> Option<Line<'_>> {
+    pub(super) fn from(&self, version: &Version<'_, '_>, inst: Inst) -> Option<Line<'_>> {
         if let Some(anchor) = self.next_in_block(inst) {
             return Some(Line { first: None, rest: &[], anchor });
         }
@@ -106,7 +105,7 @@ impl Lines {
     }
 
     /// The line over an edge.
-    pub(super) fn over(&self, version: &Version<'_>, edge: Edge) -> Option<Line<'_>> {
+    pub(super) fn over(&self, version: &Version<'_, '_>, edge: Edge) -> Option<Line<'_>> {
         let block = version.f.target(edge).block;
         let line = self.from(version, version.f.first_inst(block))?;
         // Whether control may come otherwise is asked of landing points alone.
@@ -126,8 +125,8 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    pub(super) fn new(terms: &Terms<'_>) -> Bindings {
-        Bindings { bound: vec![(0, NO_TERM); terms.len()], line: 0, leaves: Vec::new(), blocks: SmallVec::new() }
+    pub(super) fn new(terms: usize) -> Bindings {
+        Bindings { bound: vec![(0, NO_TERM); terms], line: 0, leaves: Vec::new(), blocks: SmallVec::new() }
     }
 
     /// The class a leaf was bound to on this line.
@@ -141,7 +140,7 @@ impl Bindings {
     }
 
     /// Whether leaves bound on this line are among those a class depends on, as far as can be told.
-    pub(super) fn affects(&self, version: &Version<'_>, class: TermId) -> bool {
+    pub(super) fn affects(&self, version: &Version<'_, '_>, class: TermId) -> bool {
         match version.support(class) {
             Support::Anywhere => false,
             Support::Below(block) => self.blocks.contains(&block),
@@ -150,7 +149,7 @@ impl Bindings {
     }
 
     /// What a class before the line's last binding is in terms of the start of the line.
-    fn resolve(&self, version: &Version<'_>, class: TermId) -> TermId {
+    fn resolve(&self, version: &Version<'_, '_>, class: TermId) -> TermId {
         match self.get(class) {
             Some(bound) => bound,
             None if self.affects(version, class) => NO_TERM,
@@ -161,8 +160,7 @@ impl Bindings {
     /// Binds what a line binds. Cost: linear in the parameters of the blocks it enters.
     pub(super) fn enter<'l>(
         &mut self,
-        version: &Version<'_>,
-        terms: &Terms<'_>,
+        version: &Version<'_, '_>,
         crossings: impl Iterator<Item = &'l Crossing>,
         memory: TermId,
     ) {
@@ -173,9 +171,9 @@ impl Bindings {
         for crossing in crossings {
             received.clear();
             for (index, &param) in version.f.block_params(crossing.block).iter().enumerate() {
-                let leaf = version.class(terms, param);
+                let leaf = version.class(param);
                 if version.is_leaf_of(leaf, crossing.block) {
-                    received.push((leaf, self.received(version, terms, crossing, index)));
+                    received.push((leaf, self.received(version, crossing, index)));
                 }
             }
             received.extend(version.memory_leaf(crossing.block).map(|leaf| (leaf, memory)));
@@ -191,8 +189,8 @@ impl Bindings {
     }
 
     /// What a parameter receives, if the edges that may be taken agree.
-    fn received(&self, version: &Version<'_>, terms: &Terms<'_>, crossing: &Crossing, index: usize) -> TermId {
-        let of = |e: &Edge| self.resolve(version, version.class(terms, version.f.target(*e).args[index]));
+    fn received(&self, version: &Version<'_, '_>, crossing: &Crossing, index: usize) -> TermId {
+        let of = |e: &Edge| self.resolve(version, version.class(version.f.target(*e).args[index]));
         let mut all = crossing.edges.iter().map(of);
         let first = all.next().unwrap_or(NO_TERM);
         if all.all(|other| other == first) { first } else { NO_TERM }

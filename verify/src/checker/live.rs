@@ -113,16 +113,16 @@ impl<'a> Liveness<'a> {
     }
 
     /// Walks a block upward: calls `visit` at each instruction with what is live before it.
-    pub(super) fn walk(&self, block: Block, extra: &Extra, live: &mut LiveSet, mut visit: impl FnMut(Inst, &LiveSet)) {
-        live.clear();
+    pub(super) fn walk(&self, block: Block, extra: &Extra, mut visit: impl FnMut(Inst, &FixedBitSet)) {
+        let mut live = FixedBitSet::with_capacity(self.f.value_bound());
         for target in self.f.successors(block) {
-            self.at_start[target.block.as_u32() as usize].iter().for_each(|v| live.insert(*v));
+            self.at_start[target.block.as_u32() as usize].iter().for_each(|v| live.insert(v.as_u32() as usize));
         }
         let mut at = Some(self.f.terminator(block));
         while let Some(inst) = at {
-            self.f.inst(inst).results.iter().for_each(|v| live.remove(*v));
-            self.reads(inst, extra, |v| live.insert(v));
-            visit(inst, live);
+            self.f.inst(inst).results.iter().for_each(|v| live.set(v.as_u32() as usize, false));
+            self.reads(inst, extra, |v| live.insert(v.as_u32() as usize));
+            visit(inst, &live);
             at = self.f.prev_inst(inst);
         }
     }
@@ -138,50 +138,5 @@ fn demanded(f: &Function, inst: Inst) -> &[Value] {
         data.args.get(1..).unwrap_or(&[])
     } else {
         &[]
-    }
-}
-
-/// A set of values that is quick to list, to ask and to clear.
-pub(super) struct LiveSet {
-    place: Vec<u32>,
-    values: Vec<Value>,
-}
-
-impl LiveSet {
-    pub(super) fn new(f: &Function) -> LiveSet {
-        LiveSet { place: vec![u32::MAX; f.value_bound()], values: Vec::new() }
-    }
-
-    pub(super) fn values(&self) -> &[Value] {
-        &self.values
-    }
-
-    pub(super) fn has(&self, value: Value) -> bool {
-        self.place.get(value.as_u32() as usize).is_some_and(|p| *p != u32::MAX)
-    }
-
-    pub(super) fn insert(&mut self, value: Value) {
-        if !self.has(value)
-            && let Some(place) = self.place.get_mut(value.as_u32() as usize)
-        {
-            *place = self.values.len() as u32;
-            self.values.push(value);
-        }
-    }
-
-    fn remove(&mut self, value: Value) {
-        if self.has(value) {
-            let place = std::mem::replace(&mut self.place[value.as_u32() as usize], u32::MAX);
-            self.values.swap_remove(place as usize);
-            if let Some(moved) = self.values.get(place as usize) {
-                self.place[moved.as_u32() as usize] = place;
-            }
-        }
-    }
-
-    pub(super) fn clear(&mut self) {
-        for value in self.values.drain(..) {
-            self.place[value.as_u32() as usize] = u32::MAX;
-        }
     }
 }

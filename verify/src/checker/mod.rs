@@ -34,10 +34,11 @@ use fixedbitset::FixedBitSet;
 use ir::certificate::{Certificate, EntryFacts, MappingFacts};
 use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::verifier::verify_function;
-use ir::{Block, Function, Inst, Module, Point};
-use live::{Extra, LiveSet, Liveness};
+use ir::{Block, Function, Inst, Module, Point, Value};
+use live::{Extra, Liveness};
 use product::{Failure, Product};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use terms::Terms;
 use traps::Traps;
 use version::Version;
@@ -80,14 +81,14 @@ pub fn relate<'a, 'c>(
             anchors.insert(anchor.as_u32() as usize);
         }
     }
-    let terms = Terms::check(&certificate.terms, &options).map_err(judge_finding)?;
-    let version = |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors, &options);
+    let terms = Rc::new(Terms::check(&certificate.terms, options).map_err(judge_finding)?);
+    let version = |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors);
     let versions = [version(0).map_err(judge_finding)?, version(1).map_err(judge_finding)?];
     let mut product = Product::new(terms, versions, &anchors);
-    if let Err(failure) = product.prove(&anchors, &options) {
+    if let Err(failure) = product.prove(&anchors) {
         return Err(judge_failure(&product, failure));
     }
-    let traps = |side: usize| Traps::check(&product, side, &anchors, &options).map_err(judge_finding);
+    let traps = |side: usize| Traps::check(&product, side, &anchors).map_err(judge_finding);
     let traps = [traps(0)?, traps(1)?];
     let executed = [executed(&product.versions[0]), executed(&product.versions[1])];
     Ok(Relation { product, traps, executed, options })
@@ -124,7 +125,7 @@ impl<'a> Relation<'a, '_> {
 
     fn judge_entries(&self, source: usize, mapping: &Mapping, facts: &MappingFacts) -> Vec<Verdict> {
         let traps = &self.traps[1 - source];
-        let mut judge = Judge::new(&self.product, traps, &self.executed, source, self.options);
+        let mut judge = Judge::new(&self.product, traps, &self.executed, source);
         let mut witnesses = Witnesses::default();
         let none = EntryFacts::default();
         let judged = mapping.entries().enumerate().map(|(index, (point, entry))| {
@@ -148,11 +149,10 @@ impl<'a> Relation<'a, '_> {
         let extra = Extra::new();
         let liveness = Liveness::new(version.f, &version.full, &extra, &self.options)?;
         let points = grouped(version.f, mapping, verdicts, |point, _| point.inst());
-        let mut live = LiveSet::new(version.f);
         for (block, entries) in points {
-            liveness.walk(block, &extra, &mut live, |inst, live| {
+            liveness.walk(block, &extra, |inst, live| {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {
-                    let kept = entry.requires.iter().filter(|v| !live.has(**v));
+                    let kept = entry.requires.iter().filter(|v| !live.contains(v.as_u32() as usize));
                     if !kept.eq(entry.kept.iter()) {
                         self.fail(Check::Kept, Place::Inst(inst), &mut verdicts[index]);
                     }
@@ -174,14 +174,12 @@ impl<'a> Relation<'a, '_> {
         let extra = armed_uses(version.f, armed);
         let liveness = Liveness::new(version.f, &version.full, &extra, &self.options)?;
         let landings = grouped(version.f, mapping, verdicts, |_, entry| entry.target.inst());
-        let (mut live, mut provided) = (LiveSet::new(version.f), LiveSet::new(version.f));
         for (block, entries) in landings {
-            liveness.walk(block, &extra, &mut live, |inst, live| {
+            liveness.walk(block, &extra, |inst, live| {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {
-                    provided.clear();
-                    entry.provides().for_each(|v| provided.insert(v));
-                    if let Some(missing) = live.values().iter().find(|v| !provided.has(**v)) {
-                        self.fail(Check::LivePlus, Place::Value(*missing), &mut verdicts[index]);
+                    let missing = live.ones().map(|v| Value::from_u32(v as u32)).find(|v| !entry.provides_value(*v));
+                    if let Some(missing) = missing {
+                        self.fail(Check::LivePlus, Place::Value(missing), &mut verdicts[index]);
                     }
                 }
             });

@@ -6,12 +6,13 @@
 
 use super::lines::{Bindings, Line, Lines};
 use super::terms::Terms;
-use super::verdict::{Check, Finding, Options, Place};
+use super::verdict::{Check, Finding, Place};
 use super::version::Version;
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind};
-use ir::{Edge, Effects, Inst, Opcode, Type};
+use ir::{Edge, Inst, Opcode, Type};
 use smallvec::SmallVec;
+use std::rc::Rc;
 
 /// One way on from an anchor, along both versions.
 pub(super) struct Onward<'l> {
@@ -22,8 +23,8 @@ pub(super) struct Onward<'l> {
 
 /// Both versions, with their lines.
 pub(super) struct Product<'a, 'c> {
-    pub(super) terms: Terms<'c>,
-    pub(super) versions: [Version<'a>; 2],
+    pub(super) terms: Rc<Terms<'c>>,
+    pub(super) versions: [Version<'a, 'c>; 2],
     pub(super) lines: [Lines; 2],
     /// The anchors that are reached, in the order they were met.
     pub(super) reached: Vec<Inst>,
@@ -44,19 +45,19 @@ impl From<Finding> for Failure {
 
 impl<'a, 'c> Product<'a, 'c> {
     /// Cost: linear in both versions.
-    pub(super) fn new(terms: Terms<'c>, versions: [Version<'a>; 2], anchors: &FixedBitSet) -> Product<'a, 'c> {
-        let lines = [0, 1].map(|side| Lines::new(&versions[side], &terms, anchors));
+    pub(super) fn new(terms: Rc<Terms<'c>>, versions: [Version<'a, 'c>; 2], anchors: &FixedBitSet) -> Product<'a, 'c> {
+        let lines = [0, 1].map(|side| Lines::new(&versions[side], anchors));
         let is_reached = FixedBitSet::with_capacity(anchors.len());
         Product { terms, versions, lines, reached: Vec::new(), is_reached }
     }
 
     /// Proves the relation inductive. Cost: linear in both versions; per way on, the parameters it binds.
-    pub(super) fn prove(&mut self, anchors: &FixedBitSet, options: &Options) -> Result<(), Failure> {
-        self.check_anchors(anchors, options)?;
-        let mut bindings = [Bindings::new(&self.terms), Bindings::new(&self.terms)];
+    pub(super) fn prove(&mut self, anchors: &FixedBitSet) -> Result<(), Failure> {
+        self.check_anchors(anchors)?;
+        let mut bindings = [Bindings::new(self.terms.len()), Bindings::new(self.terms.len())];
         let mut met: Vec<Inst> = Vec::new();
-        if let Some(onward) = self.start(options)? {
-            self.check_leaves(&onward, &mut bindings, options)?;
+        if let Some(onward) = self.start()? {
+            self.check_leaves(&onward, &mut bindings)?;
             met.push(onward.lines[0].anchor);
         }
         while let Some(anchor) = met.pop() {
@@ -64,9 +65,9 @@ impl<'a, 'c> Product<'a, 'c> {
                 continue;
             }
             self.reached.push(anchor);
-            self.check_operands(anchor, options)?;
-            for onward in self.onward(anchor, options)? {
-                self.check_leaves(&onward, &mut bindings, options)?;
+            self.check_operands(anchor)?;
+            for onward in self.onward(anchor)? {
+                self.check_leaves(&onward, &mut bindings)?;
                 met.push(onward.lines[0].anchor);
             }
         }
@@ -74,7 +75,7 @@ impl<'a, 'c> Product<'a, 'c> {
     }
 
     /// Every anchor is one instruction of both versions; only a branch may have become a jump.
-    fn check_anchors(&self, anchors: &FixedBitSet, options: &Options) -> Result<(), Finding> {
+    fn check_anchors(&self, anchors: &FixedBitSet) -> Result<(), Finding> {
         let [a, b] = [self.versions[0].f, self.versions[1].f];
         for inst in anchors.ones().map(|i| Inst::from_u32(i as u32)) {
             let same = a.has_inst(inst) && b.has_inst(inst) && {
@@ -85,20 +86,20 @@ impl<'a, 'c> Product<'a, 'c> {
                 let alike = x.opcode == y.opcode && x.targets.len() == y.targets.len() && x.args.len() == y.args.len();
                 x.ty == y.ty && x.imm == y.imm && x.results.len() == y.results.len() && (alike || (folded && one_jumps))
             };
-            options.require(Check::AnchorSame, same, Place::Inst(inst))?;
+            self.terms.require(Check::AnchorSame, same, Place::Inst(inst))?;
         }
         Ok(())
     }
 
     /// The way from the start of the function.
-    pub(super) fn start(&self, options: &Options) -> Result<Option<Onward<'_>>, Finding> {
+    pub(super) fn start(&self) -> Result<Option<Onward<'_>>, Finding> {
         let entries = [0, 1].map(|side| self.versions[side].f.entry());
         let first = [0, 1].map(|side| {
             let version = &self.versions[side];
             self.lines[side].from(version, version.f.first_inst(entries[side]))
         });
         let memory = [0, 1].map(|side| self.versions[side].memory_at_end(entries[side]));
-        self.pair(first, memory, Place::Whole, options)
+        self.pair(first, memory, Place::Whole)
     }
 
     fn pair<'l>(
@@ -106,28 +107,26 @@ impl<'a, 'c> Product<'a, 'c> {
         lines: [Option<Line<'l>>; 2],
         memory: [TermId; 2],
         place: Place,
-        options: &Options,
     ) -> Result<Option<Onward<'l>>, Finding> {
         match lines {
             [Some(x), Some(y)] if x.anchor == y.anchor => Ok(Some(Onward { lines: [x, y], memory })),
-            _ => options.require(Check::AnchorNext, false, place).map(|()| None),
+            _ => self.terms.require(Check::AnchorNext, false, place).map(|()| None),
         }
     }
 
     /// The ways on from an anchor.
-    pub(super) fn onward(&self, anchor: Inst, options: &Options) -> Result<Vec<Onward<'_>>, Finding> {
+    pub(super) fn onward(&self, anchor: Inst) -> Result<Vec<Onward<'_>>, Finding> {
         let [a, b] = &self.versions;
         // Read where a line leaves the block, and no write stands between.
         let memory = [0, 1].map(|side| self.versions[side].memory_at_end(self.versions[side].f.inst_block(anchor)));
         let place = Place::Inst(anchor);
         if let (Some(next_a), Some(next_b)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
             let lines = [self.lines[0].from(a, next_a), self.lines[1].from(b, next_b)];
-            return Ok(self.pair(lines, memory, place, options)?.into_iter().collect());
+            return Ok(self.pair(lines, memory, place)?.into_iter().collect());
         }
-        let live: [SmallVec<[Edge; 2]>; 2] =
-            [0, 1].map(|s| self.versions[s].live_targets(&self.terms, anchor).collect());
+        let live: [SmallVec<[Edge; 2]>; 2] = [0, 1].map(|s| self.versions[s].live_targets(anchor).collect());
         let alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
-        options.require(Check::AnchorNext, !alike || live[0] == live[1], place)?;
+        self.terms.require(Check::AnchorNext, !alike || live[0] == live[1], place)?;
         // Two branches take the same target; a branch and a jump pair each with the only one.
         let edges: SmallVec<[(Edge, Edge); 2]> = match alike {
             true => live[0].iter().copied().zip(live[1].iter().copied()).collect(),
@@ -136,12 +135,12 @@ impl<'a, 'c> Product<'a, 'c> {
         let mut onward = Vec::with_capacity(edges.len());
         for (x, y) in edges {
             let lines = [self.lines[0].over(a, x), self.lines[1].over(b, y)];
-            onward.extend(self.pair(lines, memory, place, options)?);
+            onward.extend(self.pair(lines, memory, place)?);
         }
         Ok(onward)
     }
 
-    fn check_operands(&self, anchor: Inst, options: &Options) -> Result<(), Failure> {
+    fn check_operands(&self, anchor: Inst) -> Result<(), Failure> {
         let [a, b] = &self.versions;
         let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
         // A branch that became a jump has no condition left to compare.
@@ -149,9 +148,9 @@ impl<'a, 'c> Product<'a, 'c> {
             return Ok(());
         }
         for (v, w) in x.args.iter().zip(&y.args) {
-            let classes = [a.class(&self.terms, *v), b.class(&self.terms, *w)];
+            let classes = [a.class(*v), b.class(*w)];
             let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
-            options
+            self.terms
                 .require(Check::AnchorOperands, equal, Place::Inst(anchor))
                 .map_err(|finding| Failure { finding, classes: Some(classes) })?;
         }
@@ -159,10 +158,10 @@ impl<'a, 'c> Product<'a, 'c> {
     }
 
     /// The leaves bound along two lines agree where both lines end, if both versions have them there.
-    fn check_leaves(&self, onward: &Onward<'_>, bound: &mut [Bindings; 2], options: &Options) -> Result<(), Failure> {
+    fn check_leaves(&self, onward: &Onward<'_>, bound: &mut [Bindings; 2]) -> Result<(), Failure> {
         for side in [0, 1] {
             let line = &onward.lines[side];
-            bound[side].enter(&self.versions[side], &self.terms, line.crossings(), onward.memory[side]);
+            bound[side].enter(&self.versions[side], line.crossings(), onward.memory[side]);
         }
         for side in [0, 1] {
             for &leaf in &bound[side].leaves {
@@ -185,7 +184,7 @@ impl<'a, 'c> Product<'a, 'c> {
                 }
                 let classes = values.map(|class| class.unwrap_or(leaf));
                 let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
-                options
+                self.terms
                     .require(Check::LeafAgrees, equal, Place::Term(leaf))
                     .map_err(|finding| Failure { finding, classes: Some(classes) })?;
             }
@@ -197,18 +196,11 @@ impl<'a, 'c> Product<'a, 'c> {
     pub(super) fn is_harmless(&self, side: usize, inst: Inst) -> bool {
         let version = &self.versions[side];
         let data = version.f.inst(inst);
-        let constant = |v| self.terms.constant(version.class(&self.terms, v));
-        let folded = data.result().is_some_and(|v| constant(v).is_some());
+        let folded = data.result().is_some_and(|v| version.constant(v).is_some());
+        let divisor = data.args.get(1).and_then(|v| version.constant(*v));
         !data.opcode.can_trap()
-            || (folded && !data.opcode.effects().has(Effects::READS))
-            || self.divides_by_safe(side, inst)
-    }
-
-    fn divides_by_safe(&self, side: usize, inst: Inst) -> bool {
-        let version = &self.versions[side];
-        let data = version.f.inst(inst);
-        let divisor = data.args.get(1).and_then(|v| self.terms.constant(version.class(&self.terms, *v)));
-        is_safe_divisor(data.opcode, data.ty, divisor)
+            || (folded && data.opcode.is_value_determined())
+            || is_safe_divisor(data.opcode, data.ty, divisor)
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 /// The table, with what follows from it alone.
 pub(super) struct Terms<'c> {
+    pub(super) options: Options,
     all: &'c [Term],
     /// By class: the bits, where it is a constant.
     constants: Vec<Option<u64>>,
@@ -21,20 +22,25 @@ pub(super) struct Terms<'c> {
 
 impl<'c> Terms<'c> {
     /// Checks every term, in order. Cost: linear in the table.
-    pub(super) fn check(all: &'c [Term], options: &Options) -> Result<Terms<'c>, Finding> {
+    pub(super) fn check(all: &'c [Term], options: Options) -> Result<Terms<'c>, Finding> {
         let count = all.len();
         options.require(Check::Size, count < NO_TERM as usize, Place::Whole)?;
         let mut terms =
-            Terms { all, constants: vec![None; count], masks: vec![u64::MAX; count], after: BTreeMap::new() };
+            Terms { options, all, constants: vec![None; count], masks: vec![u64::MAX; count], after: BTreeMap::new() };
         for id in 0..count as TermId {
-            terms.check_class(id, options)?;
-            terms.check_shape(id, options)?;
-            terms.check_reason(id, options)?;
+            terms.check_class(id)?;
+            terms.check_shape(id)?;
+            terms.check_reason(id)?;
             // Only now: what a term tells of its class must not help to show that it belongs there
             // (`a_term_does_not_vouch_for_itself`).
             terms.learn(id);
         }
         Ok(terms)
+    }
+
+    /// Fails with a finding unless `ok`.
+    pub(super) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
+        self.options.require(check, ok, at)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -43,6 +49,10 @@ impl<'c> Terms<'c> {
 
     pub(super) fn get(&self, id: TermId) -> Option<&'c Term> {
         self.all.get(id as usize)
+    }
+
+    pub(super) fn kind(&self, id: TermId) -> Option<&'c TermKind> {
+        self.get(id).map(|t| &t.kind)
     }
 
     /// The class of a term; [`NO_TERM`] of none.
@@ -62,16 +72,16 @@ impl<'c> Terms<'c> {
         self.masks.get(class as usize).copied().unwrap_or(u64::MAX)
     }
 
-    fn check_class(&self, id: TermId, options: &Options) -> Result<(), Finding> {
+    fn check_class(&self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         let fits = match &term.by {
             By::Itself => term.class == id,
             _ => term.class < id && self.class(term.class) == term.class && self.ty(term.class) == term.ty,
         };
-        options.require(Check::TermClass, fits, Place::Term(id))
+        self.require(Check::TermClass, fits, Place::Term(id))
     }
 
-    fn check_shape(&self, id: TermId, options: &Options) -> Result<(), Finding> {
+    fn check_shape(&self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         let is_own = term.by == By::Itself;
         let fits = match &term.kind {
@@ -79,12 +89,12 @@ impl<'c> Terms<'c> {
             TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_) => is_own && term.ty.is_none(),
             TermKind::Op { opcode, ty, imm, args } => {
                 let before = args.iter().all(|a| *a < id && self.class(*a) == *a);
-                options.require(Check::TermOrder, before, Place::Term(id))?;
+                self.require(Check::TermOrder, before, Place::Term(id))?;
                 let types: SmallVec<[Option<Type>; 3]> = args.iter().map(|a| self.ty(*a)).collect();
                 is_operation(*opcode, *ty, imm, &types) && term.ty == opcode.result_type(*ty)
             }
         };
-        options.require(Check::TermShape, fits, Place::Term(id))
+        self.require(Check::TermShape, fits, Place::Term(id))
     }
 
     /// Takes note of what a term tells about its class.
@@ -111,24 +121,24 @@ impl<'c> Terms<'c> {
         self.masks[class] &= own;
     }
 
-    fn check_reason(&self, id: TermId, options: &Options) -> Result<(), Finding> {
+    fn check_reason(&self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         match &term.by {
             By::Itself => Ok(()),
             By::Folding => {
                 let folded = self.fold(&term.kind);
                 let fits = folded.is_some() && folded == self.constant(term.class);
-                options.require(Check::Folding, fits, Place::Term(id))
+                self.require(Check::Folding, fits, Place::Term(id))
             }
             By::Rule { rule, swapped, inner, result } => {
                 let place = Place::Term(id);
                 let found = RULES.get(*rule as usize).map(|r| (r, Match::find(self, id, r, *swapped, inner)));
                 let (rule, bound) = match found {
                     Some((rule, Some(bound))) => (rule, bound),
-                    _ => return options.require(Check::RulePattern, false, place),
+                    _ => return self.require(Check::RulePattern, false, place),
                 };
-                options.require(Check::RuleGuard, self.guard_holds(rule.guard, &bound), place)?;
-                options.require(Check::RuleResult, self.is_result(term, rule, &bound, *result), place)
+                self.require(Check::RuleGuard, self.guard_holds(rule.guard, &bound), place)?;
+                self.require(Check::RuleResult, self.is_result(term, rule, &bound, *result), place)
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use super::lines::Line;
 use super::product::{Onward, Product};
-use super::verdict::{Check, Finding, Options, Place};
+use super::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{TermId, TermKind};
 use ir::{Block, Inst, Opcode};
@@ -55,12 +55,7 @@ pub(super) struct Traps {
 impl Traps {
     /// Finds the sites of a version and where they are pending. Cost: linear without sites; else their number
     /// times the ways between anchors.
-    pub(super) fn check(
-        product: &Product<'_, '_>,
-        side: usize,
-        anchors: &FixedBitSet,
-        options: &Options,
-    ) -> Result<Traps, Finding> {
+    pub(super) fn check(product: &Product<'_, '_>, side: usize, anchors: &FixedBitSet) -> Result<Traps, Finding> {
         let mut traps =
             Traps { side, sites: Vec::new(), in_block: BTreeMap::new(), before: BTreeMap::new(), gap: BTreeMap::new() };
         traps.find_sites(product, anchors);
@@ -68,10 +63,10 @@ impl Traps {
             return Ok(traps);
         }
         let fits = traps.sites.len().saturating_mul(product.reached.len()) <= MAX_STATES;
-        options.require(Check::Size, fits, Place::Whole)?;
+        product.terms.require(Check::Size, fits, Place::Whole)?;
         traps.find_witnesses(product);
-        traps.spread(product, options)?;
-        traps.check_order(product, options)?;
+        traps.spread(product)?;
+        traps.check_order(product)?;
         Ok(traps)
     }
 
@@ -112,14 +107,14 @@ impl Traps {
     }
 
     /// Spreads what is pending along the ways between anchors, until nothing changes.
-    fn spread(&mut self, product: &Product<'_, '_>, options: &Options) -> Result<(), Finding> {
-        if let Some(onward) = product.start(options)? {
+    fn spread(&mut self, product: &Product<'_, '_>) -> Result<(), Finding> {
+        if let Some(onward) = product.start()? {
             self.advance(product, &State::default(), None, &onward);
         }
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
         while let Some(anchor) = work.pop_first() {
             let state = self.before.get(&anchor).cloned().unwrap_or_default();
-            for onward in product.onward(anchor, options)? {
+            for onward in product.onward(anchor)? {
                 if self.advance(product, &state, Some(anchor), &onward) {
                     work.insert(onward.lines[0].anchor);
                 }
@@ -134,7 +129,7 @@ impl Traps {
         state.pending.grow(self.sites.len());
         state.stuck.grow(self.sites.len());
         for id in from.pending.ones() {
-            if self.is_bound_again(id, onward, 0) {
+            if (0..2).any(|side| self.is_bound_again(id, onward, side, 0)) {
                 state.stuck.insert(id);
                 state.pending.set(id, false);
             }
@@ -147,7 +142,9 @@ impl Traps {
         passed.grow(self.sites.len());
         executed.iter().for_each(|(_, id)| passed.insert(*id));
         for &(segment, id) in &executed {
-            let set = if self.is_bound_again(id, onward, segment) { &mut state.stuck } else { &mut state.pending };
+            // What the other version binds on this way it binds as this one does: leaves agree where it ends.
+            let stuck = self.is_bound_again(id, onward, self.side, segment);
+            let set = if stuck { &mut state.stuck } else { &mut state.pending };
             set.insert(id);
         }
         let other = &product.versions[1 - self.side];
@@ -161,12 +158,9 @@ impl Traps {
         *known != old
     }
 
-    /// Whether what a site depends on is bound on a way, behind the given number of crossings.
-    fn is_bound_again(&self, id: usize, onward: &Onward<'_>, behind: usize) -> bool {
-        (0..2).any(|side| {
-            let skipped = if side == self.side { behind } else { 0 };
-            onward.lines[side].crossings().skip(skipped).any(|c| self.depends_on(id, side, c.block))
-        })
+    /// Whether what a site depends on is bound by a version on a way, behind the given number of crossings.
+    fn is_bound_again(&self, id: usize, onward: &Onward<'_>, side: usize, behind: usize) -> bool {
+        onward.lines[side].crossings().skip(behind).any(|c| self.depends_on(id, side, c.block))
     }
 
     fn depends_on(&self, id: usize, side: usize, block: Block) -> bool {
@@ -194,7 +188,7 @@ impl Traps {
     }
 
     /// No effect follows a pending site, and control cannot go around for ever while one is.
-    fn check_order(&self, product: &Product<'_, '_>, options: &Options) -> Result<(), Finding> {
+    fn check_order(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
         let f = product.versions[self.side].f;
         let is_pending =
             |anchor: &Inst| self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear());
@@ -202,8 +196,8 @@ impl Traps {
         let mut ways: BTreeMap<Inst, usize> = pending.iter().map(|a| (*a, 0)).collect();
         for &anchor in &pending {
             let only_control = matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
-            options.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
-            for onward in product.onward(anchor, options)? {
+            product.terms.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
+            for onward in product.onward(anchor)? {
                 ways.entry(onward.lines[0].anchor).and_modify(|count| *count += 1);
             }
         }
@@ -211,7 +205,7 @@ impl Traps {
         let mut seen = 0;
         while let Some(anchor) = work.pop() {
             seen += 1;
-            for onward in product.onward(anchor, options)? {
+            for onward in product.onward(anchor)? {
                 let next = onward.lines[0].anchor;
                 if let Some(count) = ways.get_mut(&next) {
                     *count -= 1;
@@ -221,7 +215,7 @@ impl Traps {
                 }
             }
         }
-        options.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
+        product.terms.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
     }
 
     /// Whether a landing before `target` skips a site that the other version, before `source` on `line`, has not
@@ -248,7 +242,7 @@ fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<B
     let mut seen = BTreeSet::from([term]);
     let mut work: SmallVec<[TermId; 8]> = SmallVec::from_iter([term]);
     while let Some(id) = work.pop() {
-        match product.terms.get(id).map(|t| &t.kind) {
+        match product.terms.kind(id) {
             Some(TermKind::Op { args, .. }) => work.extend(args.iter().copied().filter(|a| seen.insert(*a))),
             // Bound where they stand, not where a block is entered; the site stands behind them.
             Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => {

@@ -76,8 +76,10 @@ checks! {
     TrapOrder "trap-order";
     /// There are facts for every step of every entry.
     Facts "facts";
-    /// The source point is a reachable point of the source version.
+    /// The source point is a point of the source version.
     SourcePoint "source-point";
+    /// The source point can be reached, as far as the certificate tells.
+    SourceReached "source-reached";
     /// The target point lies in the same gap as the source point, where every run through the gap passes it.
     TargetPoint "target-point";
     /// The target point lies behind no instruction that may trap and that the source version has not passed.

@@ -7,10 +7,11 @@
 
 use super::graph::Graph;
 use super::terms::Terms;
-use super::verdict::{Check, Finding, Options, Place};
+use super::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind, VersionTerms};
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
+use std::rc::Rc;
 
 /// Of a class: the deepest block that binds one of its leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,8 +25,9 @@ pub(super) enum Support {
 }
 
 /// One version with its terms.
-pub(super) struct Version<'a> {
+pub(super) struct Version<'a, 'c> {
     pub(super) f: &'a Function,
+    table: Rc<Terms<'c>>,
     /// All edges.
     pub(super) full: Graph,
     /// Edges that may be taken, where there are others.
@@ -40,34 +42,26 @@ pub(super) struct Version<'a> {
     support: Vec<Support>,
 }
 
-impl<'a> Version<'a> {
+impl<'a, 'c> Version<'a, 'c> {
     /// Checks a version against its terms. Cost: linear in instructions, operands and terms.
     pub(super) fn check(
         f: &'a Function,
         claimed: &VersionTerms,
-        terms: &Terms<'_>,
+        table: &Rc<Terms<'c>>,
         anchors: &FixedBitSet,
-        options: &Options,
-    ) -> Result<Version<'a>, Finding> {
-        let mut version = Version {
-            f,
-            full: Graph::new(f, |_| true),
-            live: None,
-            terms: vec![NO_TERM; f.value_bound()],
-            memory: vec![[NO_TERM; 2]; f.block_bound()],
-            binders: vec![None; terms.len()],
-            support: Vec::new(),
-        };
-        version.read(claimed, terms, options)?;
-        version.find_live_edges(terms);
-        version.bind_leaves(terms, options)?;
-        version.find_support(terms);
+    ) -> Result<Version<'a, 'c>, Finding> {
+        let (full, table, binders) = (Graph::new(f, |_| true), Rc::clone(table), vec![None; table.len()]);
+        let (terms, memory) = (vec![NO_TERM; f.value_bound()], vec![[NO_TERM; 2]; f.block_bound()]);
+        let mut version = Version { f, table, full, live: None, terms, memory, binders, support: Vec::new() };
+        version.read(claimed)?;
+        version.find_live_edges();
+        version.bind_leaves()?;
+        version.find_support();
         for block in version.live().blocks().to_vec() {
-            version.check_results(block, terms, anchors, options)?;
+            version.check_results(block, anchors)?;
         }
-        for &block in version.live().blocks().iter().skip(1) {
-            version.check_block_entry(block, terms, options)?;
-        }
+        let entered = version.live().blocks().iter().skip(1);
+        entered.copied().try_for_each(|block| version.check_block_entry(block))?;
         Ok(version)
     }
 
@@ -77,8 +71,8 @@ impl<'a> Version<'a> {
     }
 
     /// The class of a value; [`NO_TERM`] without.
-    pub(super) fn class(&self, terms: &Terms<'_>, value: Value) -> TermId {
-        terms.class(self.term(value))
+    pub(super) fn class(&self, value: Value) -> TermId {
+        self.table.class(self.term(value))
     }
 
     /// The term of a value; [`NO_TERM`] without.
@@ -86,15 +80,23 @@ impl<'a> Version<'a> {
         self.terms.get(value.as_u32() as usize).copied().unwrap_or(NO_TERM)
     }
 
+    /// The bits of a value whose class is a constant.
+    pub(super) fn constant(&self, value: Value) -> Option<u64> {
+        self.table.constant(self.class(value))
+    }
+
+    fn memory(&self, block: Block) -> [TermId; 2] {
+        self.memory.get(block.as_u32() as usize).copied().unwrap_or([NO_TERM; 2])
+    }
+
     /// The leaf that stands for the memory at the start of a block, if it is one.
     pub(super) fn memory_leaf(&self, block: Block) -> Option<TermId> {
-        let id = self.memory.get(block.as_u32() as usize)?[0];
-        self.is_leaf_of(id, block).then_some(id)
+        Some(self.memory(block)[0]).filter(|id| self.is_leaf_of(*id, block))
     }
 
     /// The class of the memory at the end of a block.
     pub(super) fn memory_at_end(&self, block: Block) -> TermId {
-        self.memory.get(block.as_u32() as usize).map_or(NO_TERM, |m| m[1])
+        self.memory(block)[1]
     }
 
     pub(super) fn support(&self, class: TermId) -> Support {
@@ -102,10 +104,9 @@ impl<'a> Version<'a> {
     }
 
     /// Whether a branch may take an edge: its condition is not known to choose another.
-    pub(super) fn may_take(&self, terms: &Terms<'_>, edge: Edge) -> bool {
+    pub(super) fn may_take(&self, edge: Edge) -> bool {
         let data = self.f.inst(edge.inst);
-        let known = data.args.first().and_then(|v| terms.constant(self.class(terms, *v)));
-        match (data.opcode, known) {
+        match (data.opcode, data.args.first().and_then(|v| self.constant(*v))) {
             (Opcode::BrIf, Some(bits)) => edge.index == u32::from(bits == 0),
             (Opcode::Switch, Some(bits)) => u64::from(edge.index) == bits.min(data.targets.len() as u64 - 1),
             _ => true,
@@ -113,28 +114,28 @@ impl<'a> Version<'a> {
     }
 
     /// The targets that a terminator may continue at, by index.
-    pub(super) fn live_targets<'s>(&'s self, terms: &'s Terms<'_>, inst: Inst) -> impl Iterator<Item = Edge> + 's {
+    pub(super) fn live_targets(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
         let edges = (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
-        edges.filter(move |e| self.may_take(terms, *e))
+        edges.filter(|e| self.may_take(*e))
     }
 
     /// The edges into a block that may be taken, from blocks that are reached.
-    pub(super) fn live_into<'s>(&'s self, terms: &'s Terms<'_>, block: Block) -> impl Iterator<Item = Edge> + 's {
+    pub(super) fn live_into(&self, block: Block) -> impl Iterator<Item = Edge> + '_ {
         let edges = self.f.predecessors(block).iter().copied();
-        edges.filter(move |e| self.live().has(self.f.inst_block(e.inst)) && self.may_take(terms, *e))
+        edges.filter(|e| self.live().has(self.f.inst_block(e.inst)) && self.may_take(*e))
     }
 
-    fn read(&mut self, claimed: &VersionTerms, terms: &Terms<'_>, options: &Options) -> Result<(), Finding> {
+    fn read(&mut self, claimed: &VersionTerms) -> Result<(), Finding> {
         for &(value, term) in &claimed.values {
-            let fits = self.f.has_value(value) && terms.ty(term) == Some(self.f.value_type(value));
-            options.require(Check::ValueTerm, fits, Place::Value(value))?;
+            let fits = self.f.has_value(value) && self.table.ty(term) == Some(self.f.value_type(value));
+            self.table.require(Check::ValueTerm, fits, Place::Value(value))?;
             if let Some(slot) = self.terms.get_mut(value.as_u32() as usize) {
                 *slot = term;
             }
         }
         for &(block, term) in &claimed.memory {
-            let fits = self.f.has_block(block) && terms.get(term).is_some_and(|t| t.ty.is_none());
-            options.require(Check::MemoryTerm, fits, Place::Block(block))?;
+            let fits = self.f.has_block(block) && self.table.get(term).is_some_and(|t| t.ty.is_none());
+            self.table.require(Check::MemoryTerm, fits, Place::Block(block))?;
             if let Some(slot) = self.memory.get_mut(block.as_u32() as usize) {
                 *slot = [term; 2];
             }
@@ -142,21 +143,18 @@ impl<'a> Version<'a> {
         Ok(())
     }
 
-    fn find_live_edges(&mut self, terms: &Terms<'_>) {
-        let blocks = self.full.blocks().iter();
-        let all_live = blocks.map(|b| self.f.terminator(*b)).all(|inst| {
-            let data = self.f.inst(inst);
-            !matches!(data.opcode, Opcode::BrIf | Opcode::Switch)
-                || data.args.first().is_none_or(|v| terms.constant(self.class(terms, *v)).is_none())
-        });
-        if !all_live {
-            self.live = Some(Graph::new(self.f, |e| self.may_take(terms, e)));
+    fn find_live_edges(&mut self) {
+        let terminators = self.full.blocks().iter().map(|b| self.f.terminator(*b));
+        let mut edges =
+            terminators.flat_map(|inst| (0..self.f.inst(inst).targets.len() as u32).map(move |i| (inst, i)));
+        if edges.any(|(inst, index)| !self.may_take(Edge { inst, index })) {
+            self.live = Some(Graph::new(self.f, |e| self.may_take(e)));
         }
     }
 
     /// Finds which block binds which leaf: the first one met that has it. Where others have it too it is a
     /// copy, which the binding block has to dominate, and so is met before.
-    fn bind_leaves(&mut self, terms: &Terms<'_>, options: &Options) -> Result<(), Finding> {
+    fn bind_leaves(&mut self) -> Result<(), Finding> {
         let mut bound = std::mem::take(&mut self.binders);
         let mut bind = |id: TermId, block: Block| {
             if let Some(slot) = bound.get_mut(id as usize) {
@@ -166,23 +164,19 @@ impl<'a> Version<'a> {
         let entry = self.f.entry();
         for &block in self.live().blocks() {
             for (index, &param) in self.f.block_params(block).iter().enumerate() {
-                let (id, place) = (self.term(param), Place::Value(param));
-                let kind = terms.get(id).map(|t| &t.kind);
-                if block == entry {
-                    let fits = kind == Some(&TermKind::Argument(index as u32));
-                    options.require(Check::ArgumentTerm, fits, place)?;
-                    bind(id, block);
-                } else if kind == Some(&TermKind::Param) {
-                    bind(id, block);
+                let kind = self.table.kind(self.term(param));
+                let fits = block != entry || kind == Some(&TermKind::Argument(index as u32));
+                self.table.require(Check::ArgumentTerm, fits, Place::Value(param))?;
+                if block == entry || kind == Some(&TermKind::Param) {
+                    bind(self.term(param), block);
                 }
             }
-            let id = self.memory.get(block.as_u32() as usize).map_or(NO_TERM, |m| m[0]);
-            let kind = terms.get(id).map(|t| &t.kind);
-            options.require(Check::TermMissing, kind.is_some(), Place::Block(block))?;
-            let at_entry = kind == Some(&TermKind::MemoryAtEntry);
-            options.require(Check::MemoryTerm, at_entry || block != entry, Place::Block(block))?;
+            let kind = self.table.kind(self.memory(block)[0]);
+            self.table.require(Check::TermMissing, kind.is_some(), Place::Block(block))?;
+            let fits = block != entry || kind == Some(&TermKind::MemoryAtEntry);
+            self.table.require(Check::MemoryTerm, fits, Place::Block(block))?;
             if block == entry || kind == Some(&TermKind::MemoryParam) {
-                bind(id, block);
+                bind(self.memory(block)[0], block);
             }
         }
         self.binders = bound;
@@ -190,17 +184,16 @@ impl<'a> Version<'a> {
     }
 
     /// The support of every class: of its first term, since the others are equal whatever the leaves stand for.
-    fn find_support(&mut self, terms: &Terms<'_>) {
+    fn find_support(&mut self) {
         let in_block = |inst: Inst| match self.f.has_inst(inst) && self.live().has(self.f.inst_block(inst)) {
             true => Support::Below(self.f.inst_block(inst)),
             false => Support::Unbound,
         };
-        let mut support: Vec<Support> = Vec::with_capacity(terms.len());
-        for id in 0..terms.len() as TermId {
-            let found = match terms.get(id).map(|t| &t.kind) {
+        let mut support: Vec<Support> = Vec::with_capacity(self.table.len());
+        for id in 0..self.table.len() as TermId {
+            let found = match self.table.kind(id) {
                 Some(TermKind::Op { args, .. }) => args.iter().fold(Support::Anywhere, |deepest, arg| {
-                    let other = support.get(*arg as usize).copied().unwrap_or(Support::Unbound);
-                    self.deeper(deepest, other)
+                    self.deeper(deepest, support.get(*arg as usize).copied().unwrap_or(Support::Unbound))
                 }),
                 Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => in_block(*inst),
                 _ => self.binders[id as usize].map_or(Support::Unbound, Support::Below),
@@ -220,84 +213,65 @@ impl<'a> Version<'a> {
     }
 
     /// Checks the results of the instructions of a block, and follows the memory through it.
-    fn check_results(
-        &mut self,
-        block: Block,
-        terms: &Terms<'_>,
-        anchors: &FixedBitSet,
-        options: &Options,
-    ) -> Result<(), Finding> {
-        let mut memory = terms.class(self.memory[block.as_u32() as usize][0]);
+    fn check_results(&mut self, block: Block, anchors: &FixedBitSet) -> Result<(), Finding> {
+        let mut memory = self.table.class(self.memory(block)[0]);
         for inst in self.f.block_insts(block) {
-            let data = self.f.inst(inst);
-            let place = Place::Inst(inst);
+            let (data, place) = (self.f.inst(inst), Place::Inst(inst));
             if data.opcode.is_effect_free() {
-                let own = data.result().map(|v| self.term(v));
-                options.require(Check::TermMissing, own.is_some_and(|t| terms.get(t).is_some()), place)?;
-                self.check_operation(data, own.unwrap_or(NO_TERM), memory, terms, options, place)?;
+                self.check_operation(data, memory, place)?;
                 continue;
             }
             let is_anchor = anchors.contains(inst.as_u32() as usize) || data.opcode.is_terminator();
-            options.require(Check::EffectAnchor, is_anchor, place)?;
+            self.table.require(Check::EffectAnchor, is_anchor, place)?;
             for (index, value) in data.results.iter().enumerate() {
-                let kind = terms.get(self.term(*value)).map(|t| &t.kind);
-                let fits = kind == Some(&TermKind::Result(inst, index as u32));
-                options.require(Check::ValueTerm, fits, place)?;
+                let fits = self.table.kind(self.term(*value)) == Some(&TermKind::Result(inst, index as u32));
+                self.table.require(Check::ValueTerm, fits, place)?;
             }
             if data.opcode.effects().has(Effects::WRITES) {
-                memory = terms.after.get(&inst).copied().unwrap_or(NO_TERM);
-                options.require(Check::MemoryTerm, memory != NO_TERM, place)?;
+                memory = self.table.after.get(&inst).copied().unwrap_or(NO_TERM);
+                self.table.require(Check::MemoryTerm, memory != NO_TERM, place)?;
             }
         }
         self.memory[block.as_u32() as usize][1] = memory;
         Ok(())
     }
 
-    fn check_operation(
-        &self,
-        data: &InstData,
-        id: TermId,
-        memory: TermId,
-        terms: &Terms<'_>,
-        options: &Options,
-        place: Place,
-    ) -> Result<(), Finding> {
-        let Some(TermKind::Op { opcode, ty, imm, args }) = terms.get(id).map(|t| &t.kind) else {
-            return options.require(Check::ValueTerm, false, place);
+    fn check_operation(&self, data: &InstData, memory: TermId, place: Place) -> Result<(), Finding> {
+        let id = data.result().map_or(NO_TERM, |v| self.term(v));
+        self.table.require(Check::TermMissing, self.table.get(id).is_some(), place)?;
+        let Some(TermKind::Op { opcode, ty, imm, args }) = self.table.kind(id) else {
+            return self.table.require(Check::ValueTerm, false, place);
         };
         let reads = data.opcode.effects().has(Effects::READS);
         let values = if reads { args.split_last().map_or(&args[..], |(_, rest)| rest) } else { &args[..] };
-        let same =
-            |order: &mut dyn Iterator<Item = &Value>| order.map(|v| self.class(terms, *v)).eq(values.iter().copied());
+        let same = |order: &mut dyn Iterator<Item = &Value>| order.map(|v| self.class(*v)).eq(values.iter().copied());
         let operands =
             same(&mut data.args.iter()) || (data.opcode.is_commutative() && same(&mut data.args.iter().rev()));
         let fits = *opcode == data.opcode && *ty == data.ty && *imm == data.imm && operands;
-        options.require(Check::ValueTerm, fits, place)?;
-        options.require(Check::MemoryTerm, !reads || args.last() == Some(&memory), place)
+        self.table.require(Check::ValueTerm, fits, place)?;
+        self.table.require(Check::MemoryTerm, !reads || args.last() == Some(&memory), place)
     }
 
     /// Checks what the parameters of a block, and its memory, receive.
-    fn check_block_entry(&self, block: Block, terms: &Terms<'_>, options: &Options) -> Result<(), Finding> {
+    fn check_block_entry(&self, block: Block) -> Result<(), Finding> {
         let params = self.f.block_params(block);
-        let own_memory = terms.class(self.memory[block.as_u32() as usize][0]);
-        let copies_memory = self.memory_leaf(block).is_none();
         for (index, &param) in params.iter().enumerate() {
-            let class = self.class(terms, param);
+            let (class, place) = (self.class(param), Place::Value(param));
             if !self.is_leaf_of(class, block) {
-                let fits = self.is_strictly_above(class, block);
-                options.require(Check::TermMissing, class != NO_TERM, Place::Value(param))?;
-                options.require(Check::CopySupport, fits, Place::Value(param))?;
-                self.check_received(block, index, |_| class, Check::CopyEdges, terms, options)?;
+                self.table.require(Check::TermMissing, class != NO_TERM, place)?;
+                self.table.require(Check::CopySupport, self.is_strictly_above(class, block), place)?;
+                self.check_received(block, index, |_| class, Check::CopyEdges)?;
             } else if let Some(first) = params[..index].iter().position(|p| self.term(*p) == self.term(param)) {
-                let of_first = |edge: Edge| self.class(terms, self.f.target(edge).args[first]);
-                self.check_received(block, index, of_first, Check::LeafBinder, terms, options)?;
+                let of_first = |edge: Edge| self.class(self.f.target(edge).args[first]);
+                self.check_received(block, index, of_first, Check::LeafBinder)?;
             }
         }
-        if copies_memory {
-            options.require(Check::CopySupport, self.is_strictly_above(own_memory, block), Place::Block(block))?;
-            for edge in self.live_into(terms, block) {
+        if self.memory_leaf(block).is_none() {
+            let (own, place) = (self.table.class(self.memory(block)[0]), Place::Block(block));
+            self.table.require(Check::CopySupport, self.is_strictly_above(own, block), place)?;
+            for edge in self.live_into(block) {
                 let given = self.memory_at_end(self.f.inst_block(edge.inst));
-                options.require(Check::CopyEdges, given == own_memory, Place::Block(block))?;
+                self.table.require(Check::CopyEdges, given == own, place)?;
             }
         }
         Ok(())
@@ -309,13 +283,11 @@ impl<'a> Version<'a> {
         index: usize,
         wanted: impl Fn(Edge) -> TermId,
         check: Check,
-        terms: &Terms<'_>,
-        options: &Options,
     ) -> Result<(), Finding> {
         let place = Place::Value(self.f.block_params(block)[index]);
-        for edge in self.live_into(terms, block) {
-            let given = self.class(terms, self.f.target(edge).args[index]);
-            options.require(check, given == wanted(edge) && given != NO_TERM, place)?;
+        for edge in self.live_into(block) {
+            let given = self.class(self.f.target(edge).args[index]);
+            self.table.require(check, given == wanted(edge) && given != NO_TERM, place)?;
         }
         Ok(())
     }
@@ -326,18 +298,14 @@ impl<'a> Version<'a> {
 
     /// Whether everything a class depends on was bound above a block.
     fn is_strictly_above(&self, class: TermId, block: Block) -> bool {
-        match self.support(class) {
-            Support::Anywhere => true,
-            Support::Below(home) => home != block && self.live().dominates(home, block),
-            Support::Unbound => false,
-        }
+        self.is_supported_at(class, block) && self.support(class) != Support::Below(block)
     }
 
-    /// Whether everything a class depends on is available before an instruction, as this version last bound it.
-    pub(super) fn is_supported_at(&self, class: TermId, at: Inst) -> bool {
+    /// Whether everything a class depends on is available in a block, as this version last bound it.
+    pub(super) fn is_supported_at(&self, class: TermId, block: Block) -> bool {
         match self.support(class) {
             Support::Anywhere => true,
-            Support::Below(home) => self.live().dominates(home, self.f.inst_block(at)),
+            Support::Below(home) => self.live().dominates(home, block),
             Support::Unbound => false,
         }
     }

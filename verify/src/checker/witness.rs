@@ -56,7 +56,7 @@ impl Witnesses {
         let (from, to) = (&product.versions[source], &product.versions[1 - source]);
         let line = product.lines[source].from(from, point.inst())?;
         let memory = from.memory_at_end(from.f.inst_block(point.inst()));
-        bindings.enter(from, &product.terms, line.crossings(), memory);
+        bindings.enter(from, line.crossings(), memory);
         self.tables(product);
         self.tables.iter().zip(0..).find_map(|(table, valuation)| {
             let of = |table: &[Option<u64>], id: TermId| table.get(id as usize).copied().flatten();
@@ -68,7 +68,7 @@ impl Witnesses {
             });
             let results = run(product, source, entry, table);
             entry.assigns.iter().filter(|a| to.f.has_value(a.value)).find_map(|assign| {
-                let class = to.class(&product.terms, assign.value);
+                let class = to.class(assign.value);
                 let expected = of(far.as_deref().unwrap_or(table), class)?;
                 let found = read(product, source, assign.from, table, &results)?;
                 (found != Some(expected)).then_some(Witness { valuation, expected, found })
@@ -88,7 +88,7 @@ fn read(
     match operand {
         Operand::Step(index) => results.get(index as usize).copied().flatten(),
         Operand::Source(value) => {
-            let class = product.versions[source].class(&product.terms, value);
+            let class = product.versions[source].class(value);
             table.get(class as usize).copied().flatten().map(Some)
         }
     }

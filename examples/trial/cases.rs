@@ -1,0 +1,78 @@
+//! Generated programs with their mappings: what the damage is done to.
+
+use ir::certificate::{Certificate, MappingFacts};
+use ir::interp::Limits;
+use ir::mapping::Mapping;
+use ir::{Func, Function, Inst};
+use osier::driver::{NoObserver, Vigilance, derive};
+use osier::{ir, osr, passes, verify};
+use osr::{Certifier, Heading, Level, VersionPair, synthesize};
+use std::collections::BTreeSet;
+use verify::generate::{Program, Weights, generate};
+use verify::state_oracle::{FunctionPair, OracleOptions};
+
+/// A function and a version derived from it, with the log and the mappings both ways.
+pub(crate) struct Case {
+    pub(crate) func: Func,
+    pub(crate) versions: [Function; 2],
+    pub(crate) log: ir::edit::ActionLog,
+    pub(crate) anchors: BTreeSet<Inst>,
+    pub(crate) mappings: [Mapping; 2],
+}
+
+impl Case {
+    pub(crate) fn pair<'a>(&'a self, mappings: [&'a Mapping; 2]) -> FunctionPair<'a> {
+        let [before, after] = [&self.versions[0], &self.versions[1]];
+        let [forward, backward] = mappings;
+        FunctionPair { func: self.func, before, after, anchors: &self.anchors, forward, backward }
+    }
+
+    pub(crate) fn versions(&self) -> [&Function; 2] {
+        [&self.versions[0], &self.versions[1]]
+    }
+
+    pub(crate) fn heading(side: usize) -> Heading {
+        if side == 0 { Heading::Forward } else { Heading::Backward }
+    }
+
+    /// The certificate, and the facts behind mappings both ways.
+    pub(crate) fn certificate(&self, mappings: [&Mapping; 2]) -> (Certificate, [MappingFacts; 2]) {
+        let pair = VersionPair::new(&self.versions[0], &self.versions[1], &self.log).expect("the log was replayed");
+        let mut certifier = Certifier::new(&pair);
+        let facts = [0, 1].map(|side| certifier.facts(Case::heading(side), mappings[side]));
+        (certifier.into_certificate(), facts)
+    }
+}
+
+/// The pipelines taken in turn.
+pub(crate) const PIPELINES: [&str; 3] = ["O1", "canonical", "simplify,cse,licm,sccp,adce"];
+
+/// A generated program and its changed functions.
+pub(crate) fn cases(seed: u64, size: u32) -> (Program, Vec<Case>) {
+    let program = generate(seed, size, &Weights::default());
+    let name = PIPELINES[seed as usize % PIPELINES.len()];
+    let pipeline = passes::parse(name).expect("a pipeline");
+    let mut cases = Vec::new();
+    for (func, base) in program.module.defined() {
+        let derived = derive(&program.module, base, &pipeline, Vigilance::On, &mut NoObserver);
+        if derived.log.is_empty() {
+            continue;
+        }
+        let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log was replayed");
+        let made = synthesize(&pair, Level::Avail);
+        let anchors = pair.bounding_anchors().collect();
+        let mappings = [made.forward.mapping, made.backward.mapping];
+        cases.push(Case { func, versions: [base.clone(), derived.function], log: derived.log, anchors, mappings });
+    }
+    (program, cases)
+}
+
+/// An oracle that keeps every divergence.
+pub(crate) fn oracle_options(program: &Program, seed: u64) -> OracleOptions {
+    OracleOptions {
+        limits: Limits { fuel: 2 * program.steps + 1000, ..Limits::default() },
+        divergences: usize::MAX,
+        seed,
+        ..OracleOptions::default()
+    }
+}

@@ -1,0 +1,59 @@
+//! Certificates that make no sense: the checker says no, and never panics.
+
+use crate::cases::cases;
+use osier::verify;
+use std::io::Write as _;
+use verify::checker::{Options, relate};
+use verify::damage::garble;
+use verify::prng::Prng;
+use verify::state_oracle::Direction;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many certificates
+    #[arg(long, default_value_t = 100_000)]
+    certificates: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// The size of the programs
+    #[arg(long, default_value_t = 6)]
+    size: u32,
+}
+
+pub(crate) fn run(args: &Args) -> bool {
+    let (mut done, mut programs) = (0u64, 0);
+    let (mut related, mut held, mut entries) = (0u64, 0u64, 0u64);
+    while done < args.certificates {
+        let seed = args.seed + programs;
+        programs += 1;
+        let (program, cases) = cases(seed, args.size);
+        let mut prng = Prng::new(seed ^ 0x6a12_ba6e);
+        for case in &cases {
+            let mappings = [&case.mappings[0], &case.mappings[1]];
+            let (certificate, facts) = case.certificate(mappings);
+            for _ in 0..2000 {
+                let (mut certificate, mut facts) = (certificate.clone(), facts.clone());
+                let mut mappings = case.mappings.clone();
+                garble(&mut prng, &mut certificate, &mut facts, &mut mappings);
+                done += 1;
+                let Ok(relation) = relate(&program.module, case.versions(), &certificate, Options::default()) else {
+                    continue;
+                };
+                related += 1;
+                for side in [0, 1] {
+                    let verdicts =
+                        relation.judge(Direction::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]]);
+                    entries += verdicts.len() as u64;
+                    held += verdicts.iter().filter(|v| v.holds()).count() as u64;
+                }
+            }
+        }
+    }
+    let text = format!(
+        "{done} garbled certificates of {programs} programs, no panic; {related} still relate the versions, \
+         and of the {entries} garbled entries judged with them {held} hold\n"
+    );
+    std::io::stdout().write_all(text.as_bytes()).expect("standard output can be written");
+    true
+}

@@ -1,0 +1,42 @@
+//! The checker and the oracles on trial: how many wrong mappings each of them notices.
+//!
+//!     cargo run --release --example trial -- p2 --damages 1000000
+//!     cargo run --release --example trial -- p3
+//!     cargo run --release --example trial -- garbage --certificates 10000000
+//!
+//! `docs/testing.md` says what the pools are and holds the tables that these commands print.
+
+mod cases;
+mod garbage;
+mod output;
+mod p2;
+mod p3;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(about = "The checker and the oracles on trial")]
+struct Args {
+    #[command(subcommand)]
+    pool: Pool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Pool {
+    /// Random damage to mappings
+    P2(p2::Args),
+    /// Checkers without one of their checks
+    P3(p3::Args),
+    /// Certificates that make no sense
+    Garbage(garbage::Args),
+}
+
+fn main() -> ExitCode {
+    let passed = match Args::parse().pool {
+        Pool::P2(args) => p2::run(&args),
+        Pool::P3(args) => p3::run(&args),
+        Pool::Garbage(args) => garbage::run(&args),
+    };
+    ExitCode::from(u8::from(!passed))
+}

@@ -1,0 +1,73 @@
+//! The output oracle: takes an entry at the first visit of its source point and compares only how the run ends.
+
+use crate::cases::Case;
+use ir::interp::{Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View};
+use ir::mapping::Mapping;
+use ir::{Inst, Point};
+use osier::{ir, verify};
+use std::collections::BTreeSet;
+use verify::generate::Program as Generated;
+
+/// Stops at every marked point.
+struct Stop;
+
+impl Observer for Stop {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {
+        Control::Pause
+    }
+}
+
+/// The source points of a case's mapping whose entry makes a run end otherwise. All other functions run as they
+/// are in the module.
+pub(crate) fn killed(program: &Generated, case: &Case, side: usize, mapping: &Mapping) -> BTreeSet<Point> {
+    let mut killed = BTreeSet::new();
+    let code = Program::new(&program.module);
+    let limits = crate::cases::oracle_options(program, 0).limits;
+    let checked = Options { poison: true, track_memory: true, ..Options::default() };
+    for args in &program.arguments {
+        let machine = Machine::with_options(&code, limits, checked);
+        let mut machine = machine.expect("generated modules can be instantiated");
+        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
+        machine.set_current(case.func, ids[side]);
+        let mut plain = machine.clone();
+        let expected = plain.invoke(program.main, args, &mut NoHost, &mut NoObserver);
+        let expected = (shown(&expected), plain.memory_digest());
+        machine.mark(ids[side], mapping.entries().map(|(point, _)| point.inst()));
+        machine.start(program.main, args);
+        let mut tried = BTreeSet::new();
+        while let Run::Paused = machine.run(&mut NoHost, &mut Stop) {
+            let view = machine.view().expect("a paused machine has an activation");
+            let point = Point::before(view.inst());
+            let Some(entry) = mapping.entry(point).filter(|_| tried.insert(point)) else { continue };
+            let mut provided = Vec::new();
+            if entry.run(|v| view.value(v), |v, bits| provided.push((v, bits))).is_err() {
+                killed.insert(point);
+                continue;
+            }
+            let mut other = machine.clone();
+            if other.transfer(ids[1 - side], entry.target, &provided).is_err() {
+                killed.insert(point);
+                continue;
+            }
+            let ended = loop {
+                if let Run::Done(outcome) = other.run(&mut NoHost, &mut NoObserver) {
+                    break outcome;
+                }
+            };
+            if (shown(&ended), other.memory_digest()) != expected {
+                killed.insert(point);
+            }
+        }
+    }
+    killed
+}
+
+/// How a run ended, without the place.
+fn shown(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Trapped { kind, .. } => format!("trap: {kind}"),
+        other => other.to_string(),
+    }
+}

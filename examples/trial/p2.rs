@@ -1,0 +1,215 @@
+//! Pool P2: random damage to mappings.
+
+use crate::cases::{Case, cases, oracle_options};
+use crate::output;
+use ir::Point;
+use ir::mapping::Mapping;
+use osier::{ir, verify};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write as _};
+use verify::checker::{Options, Verdict, relate};
+use verify::damage::{Damage, Damager};
+use verify::generate::Program;
+use verify::prng::Prng;
+use verify::state_oracle::{Direction, FunctionPair, Oracle};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How many damaged entries
+    #[arg(long, default_value_t = 100_000)]
+    damages: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// The size of the programs
+    #[arg(long, default_value_t = 40)]
+    size: u32,
+    /// How often the entries of one program are damaged anew
+    #[arg(long, default_value_t = 12)]
+    rounds: u32,
+}
+
+/// What became of damaged entries of one kind.
+#[derive(Clone, Copy, Default)]
+struct Row {
+    damages: u64,
+    accepted: u64,
+    refuted: u64,
+    undecided: u64,
+    /// By the state oracle in a run.
+    killed: u64,
+    killed_refuted: u64,
+    /// Accepted, and then killed by a run: must be 0.
+    escaped: u64,
+    /// In the rounds that the output oracle saw too: all, killed by either.
+    sampled: u64,
+    sampled_state: u64,
+    sampled_output: u64,
+}
+
+impl Row {
+    fn add(&mut self, other: &Row) {
+        self.damages += other.damages;
+        self.accepted += other.accepted;
+        self.refuted += other.refuted;
+        self.undecided += other.undecided;
+        self.killed += other.killed;
+        self.killed_refuted += other.killed_refuted;
+        self.escaped += other.escaped;
+        self.sampled += other.sampled;
+        self.sampled_state += other.sampled_state;
+        self.sampled_output += other.sampled_output;
+    }
+}
+
+type Table = BTreeMap<Damage, Row>;
+
+pub(crate) fn run(args: &Args) -> bool {
+    let mut table = Table::new();
+    let mut done = 0;
+    let mut programs = 0;
+    while done < args.damages {
+        let seed = args.seed + programs;
+        programs += 1;
+        let (program, cases) = cases(seed, args.size);
+        let mut prng = Prng::new(seed ^ 0xda3a_9e00);
+        for round in 0..args.rounds {
+            for side in [0, 1] {
+                done += one_round(&program, &cases, side, seed, round == 0, &mut prng, &mut table);
+            }
+        }
+    }
+    print(&table, programs).expect("standard output can be written");
+    let mut all = Row::default();
+    table.values().for_each(|row| all.add(row));
+    all.escaped == 0
+}
+
+/// Damages every entry of one direction once, and asks everybody.
+fn one_round(
+    program: &Program,
+    cases: &[Case],
+    side: usize,
+    seed: u64,
+    with_output: bool,
+    prng: &mut Prng,
+    table: &mut Table,
+) -> u64 {
+    let damaged: Vec<(Mapping, BTreeMap<Point, Damage>)> = cases.iter().map(|c| damage(c, side, prng)).collect();
+    let mut pairs: Vec<FunctionPair<'_>> = Vec::new();
+    for (case, (mapping, _)) in cases.iter().zip(&damaged) {
+        let mut mappings = [&case.mappings[0], &case.mappings[1]];
+        mappings[side] = mapping;
+        pairs.push(case.pair(mappings));
+    }
+    let options = oracle_options(program, seed);
+    let mut oracle = Oracle::new(&program.module, &pairs, options).expect("the mappings are of their pairs");
+    program.arguments.iter().for_each(|args| oracle.run(program.main, args, &ir::interp::NoHost));
+    let mut killed: BTreeSet<(String, Point)> = BTreeSet::new();
+    for divergence in &oracle.report().divergences {
+        if let Some(entry) = divergence.entry.as_ref().filter(|e| e.visit.is_some()) {
+            killed.insert((entry.function.clone(), entry.point));
+        }
+    }
+    let mut done = 0;
+    for (case, (mapping, kinds)) in cases.iter().zip(&damaged) {
+        let verdicts = judge(program, case, side, mapping);
+        let by_output = if with_output { output::killed(program, case, side, mapping) } else { BTreeSet::new() };
+        for ((point, _), verdict) in mapping.entries().zip(verdicts) {
+            let Some(kind) = kinds.get(&point) else { continue };
+            let is_killed = killed.contains(&(case.versions[0].name().to_owned(), point));
+            if verdict.holds() && is_killed {
+                let what =
+                    format!("escaped: seed {seed}, side {side}, {kind} at {point:?}, {}\n", case.versions[0].name());
+                io::stderr().write_all(what.as_bytes()).expect("standard error can be written");
+            }
+            let sampled = u64::from(with_output);
+            table.entry(*kind).or_default().add(&Row {
+                damages: 1,
+                accepted: u64::from(verdict.holds()),
+                refuted: u64::from(verdict.is_refuted()),
+                undecided: u64::from(matches!(verdict, Verdict::Undecided(_))),
+                killed: u64::from(is_killed),
+                killed_refuted: u64::from(is_killed && verdict.is_refuted()),
+                escaped: u64::from(is_killed && verdict.holds()),
+                sampled,
+                sampled_state: sampled * u64::from(is_killed),
+                sampled_output: sampled * u64::from(by_output.contains(&point)),
+            });
+            done += 1;
+        }
+    }
+    done
+}
+
+/// The mapping with every entry damaged that can be, and how.
+fn damage(case: &Case, side: usize, prng: &mut Prng) -> (Mapping, BTreeMap<Point, Damage>) {
+    let [source, target] = [&case.versions[side], &case.versions[1 - side]];
+    let damager = Damager::new(source, target);
+    let (mut mapping, mut kinds) = (Mapping::new(source, target), BTreeMap::new());
+    for (point, entry) in case.mappings[side].entries() {
+        let kind = prng.pick(&Damage::ALL);
+        match damager.damage(prng, kind, point, entry).filter(|d| d != entry) {
+            Some(damaged) => {
+                mapping.insert(point, damaged);
+                kinds.insert(point, kind);
+            }
+            None => mapping.insert(point, entry.clone()),
+        }
+    }
+    (mapping, kinds)
+}
+
+/// The verdicts on a mapping, with the best facts that can be found for it.
+fn judge(program: &Program, case: &Case, side: usize, mapping: &Mapping) -> Vec<Verdict> {
+    let mut mappings = [&case.mappings[0], &case.mappings[1]];
+    mappings[side] = mapping;
+    let (certificate, facts) = case.certificate(mappings);
+    match relate(&program.module, case.versions(), &certificate, Options::default()) {
+        Ok(relation) => relation.judge(Direction::BOTH[side], mapping, &facts[side], &[&case.mappings[1 - side]]),
+        Err(verdict) => vec![verdict; mapping.len()],
+    }
+}
+
+fn print(table: &Table, programs: u64) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{programs} programs")?;
+    writeln!(
+        out,
+        "{:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} | {:>8} {:>7} {:>7}",
+        "damage",
+        "entries",
+        "refuted",
+        "undecided",
+        "accepted",
+        "killed",
+        "k&refuted",
+        "escaped",
+        "sampled",
+        "state",
+        "output"
+    )?;
+    let mut all = Row::default();
+    let mut line = |name: &str, r: &Row| {
+        let share = |part: u64| format!("{:.1}%", 100.0 * part as f64 / r.sampled.max(1) as f64);
+        writeln!(
+            out,
+            "{name:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} | {:>8} {:>7} {:>7}",
+            r.damages,
+            r.refuted,
+            r.undecided,
+            r.accepted,
+            r.killed,
+            r.killed_refuted,
+            r.escaped,
+            r.sampled,
+            share(r.sampled_state),
+            share(r.sampled_output)
+        )
+    };
+    for (kind, row) in table {
+        line(kind.name(), row)?;
+        all.add(row);
+    }
+    line("all", &all)
+}

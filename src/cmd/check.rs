@@ -1,0 +1,125 @@
+//! `osier check`.
+
+use super::failure::Failure;
+use super::input;
+use super::level;
+use super::output::Output;
+use super::progress::Progress;
+use super::select::Selection;
+use super::stopwatch::Stopwatch;
+use clap::ValueEnum;
+use ir::{Function, Module};
+use osier::driver::{Checked, Step, Vigilance, certify, derive, recheck};
+use osier::export;
+use osier::schema::{Check, CheckedFunction, SCHEMA};
+use osr::Level;
+use passes::Pipeline;
+use std::path::{Path, PathBuf};
+
+/// How the verdicts are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs; the keys are those of osier::schema::Check
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// Check this mapping, written by `osier opt --emit mapping`, and not one made here
+    #[arg(long, value_name = "M", conflicts_with_all = ["pipeline", "level"])]
+    mapping: Option<PathBuf>,
+    /// A pipeline, or passes with commas between them
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
+    pipeline: Pipeline,
+    /// The level of the mappings
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    #[command(flatten)]
+    selection: Selection,
+    /// How the verdicts are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+/// Judges mappings, entry by entry. Fails when an entry is refuted, or when one that was handed out does not
+/// hold.
+pub(super) fn check(args: Args) -> Result<(), Failure> {
+    let module = input::load(&args.file)?.module;
+    let mut stopwatch = Stopwatch::new();
+    let selected = args.selection.of(&module)?;
+    let functions = match &args.mapping {
+        None => check_own(&args, &module, &selected, &mut stopwatch),
+        Some(path) => check_exported(path, &module, &selected, &mut stopwatch)?,
+    };
+    let mut total = Checked::default();
+    functions.iter().for_each(|f| total.merge(&f.checked));
+    let dropped: u64 = total.dropped.values().sum();
+    let (refuted, entries) = (total.refuted, total.held + dropped);
+    let seconds = stopwatch.seconds(Step::Check);
+    let document = Check { schema: SCHEMA, functions, checked: total, seconds };
+    let text = match args.format {
+        Format::Text => osier::report::check_text(&document),
+        Format::Json => serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n",
+    };
+    Output::to(args.output).write(&text)?;
+    super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
+    match (refuted, args.mapping.is_some() && dropped > 0) {
+        (0, false) => Ok(()),
+        (0, true) => Err(Failure::Program(format!("{dropped} entries of the mapping do not hold"))),
+        _ => Err(Failure::Program(format!("{refuted} entries are refuted"))),
+    }
+}
+
+type Selected<'m> = [(ir::Func, &'m Function)];
+
+/// Mappings made here.
+fn check_own(args: &Args, module: &Module, selected: &Selected<'_>, stopwatch: &mut Stopwatch) -> Vec<CheckedFunction> {
+    let mut progress = Progress::new(selected.len() as u64);
+    let mut functions = Vec::new();
+    for (_, base) in selected {
+        progress.begin(base.name());
+        let derived = derive(module, base, &args.pipeline, Vigilance::On, stopwatch);
+        let certified = certify(module, base, &derived, &[args.level], stopwatch);
+        let mut checked = Checked::default();
+        for made in &certified.levels {
+            checked.merge(&made.forward.checked());
+            checked.merge(&made.backward.checked());
+        }
+        functions.push(CheckedFunction { name: base.name().to_owned(), checked });
+        progress.end();
+    }
+    functions
+}
+
+/// Mappings from a file, which names the pipeline that made the versions.
+fn check_exported(
+    path: &Path,
+    module: &Module,
+    selected: &Selected<'_>,
+    stopwatch: &mut Stopwatch,
+) -> Result<Vec<CheckedFunction>, Failure> {
+    let text = input::read_text(path)?;
+    let wrong = |error: export::ReadError| Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what));
+    let file = export::read(&text).map_err(wrong)?;
+    let pipeline = passes::parse(file.pipeline).map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+    let mut functions = Vec::new();
+    for function in &file.functions {
+        let base = selected.iter().map(|(_, base)| *base).find(|base| base.name() == function.name);
+        let Some(base) = base else {
+            let what = format!("{}: @{} is no function of the module", path.display(), function.name);
+            return Err(Failure::input(what));
+        };
+        let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
+        let parts = function.parts([base, &derived.function]).map_err(wrong)?;
+        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
+        functions.push(CheckedFunction { name: base.name().to_owned(), checked });
+    }
+    Ok(functions)
+}

@@ -1,0 +1,368 @@
+//! Reading. Whatever the bytes: an error names the line and the cause; nothing is allocated but for what is
+//! there.
+
+use super::{DIRECTIONS, MAGIC, SIDES, write};
+use cranelift_entity::EntityRef;
+use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
+use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
+use ir::rules::RULES;
+use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Type, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What is wrong with a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The cause.
+    pub what: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// A file, its functions not looked into yet.
+#[derive(Clone, Debug)]
+pub struct Exported<'t> {
+    /// The pipeline that made the versions.
+    pub pipeline: &'t str,
+    /// The level of the mappings.
+    pub level: &'t str,
+    /// The functions, each to be read with its versions.
+    pub functions: Vec<ExportedFunction<'t>>,
+}
+
+/// The lines of one function.
+#[derive(Clone, Debug)]
+pub struct ExportedFunction<'t> {
+    /// The function's name.
+    pub name: &'t str,
+    /// The line that names it.
+    first: usize,
+    lines: Vec<&'t str>,
+}
+
+/// What is written of one function: certificate, and mappings both ways with their facts.
+pub type Parts = (Certificate, [(Mapping, MappingFacts); 2]);
+
+/// Divides a file into its functions.
+///
+/// # Errors
+/// When it does not begin as such a file does, or a function does not end.
+pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
+    let error = |line: usize, what: &str| ReadError { line, what: what.to_owned() };
+    let mut lines = text.lines().zip(1..);
+    let mut expect = |word: &'static str| match lines.next() {
+        Some((line, _)) if line == word || (line.starts_with(word) && word.ends_with(' ')) => Ok(&line[word.len()..]),
+        Some((_, number)) => Err(error(number, &format!("expected `{word}`"))),
+        None => Err(error(text.lines().count(), &format!("the file ends where `{word}` is expected"))),
+    };
+    expect(MAGIC)?;
+    let (pipeline, level) = (expect("pipeline ")?, expect("level ")?);
+    let mut functions: Vec<ExportedFunction<'_>> = Vec::new();
+    let mut open = false;
+    for (line, number) in lines {
+        match (line.strip_prefix("function "), open) {
+            (Some(name), false) => {
+                functions.push(ExportedFunction { name, first: number, lines: Vec::new() });
+                open = true;
+            }
+            (Some(_), true) => return Err(error(number, "a function begins before the one before has ended")),
+            (None, true) if line == "end" => open = false,
+            (None, true) => functions.last_mut().expect("one is open").lines.push(line),
+            (None, false) => return Err(error(number, "expected `function NAME`")),
+        }
+    }
+    match functions.last() {
+        Some(last) if open => Err(error(last.first + last.lines.len(), "the file ends within a function")),
+        _ => Ok(Exported { pipeline, level, functions }),
+    }
+}
+
+impl ExportedFunction<'_> {
+    /// Reads what is written of the function, given its two versions.
+    ///
+    /// # Errors
+    /// When the lines are for other versions, or say nothing that makes sense.
+    pub fn parts(&self, versions: [&Function; 2]) -> Result<Parts, ReadError> {
+        let mut reader =
+            Reader { opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(), at: 0, function: self };
+        for (side, f) in SIDES.iter().zip(versions) {
+            reader.version(side, f)?;
+        }
+        let keys = versions.map(VersionKey::of);
+        let mut certificate =
+            Certificate { versions: keys, terms: Vec::new(), sides: Default::default(), anchors: Vec::new() };
+        reader.certificate(&mut certificate)?;
+        let forward = reader.mapping(DIRECTIONS[0], versions[0], versions[1])?;
+        let backward = reader.mapping(DIRECTIONS[1], versions[1], versions[0])?;
+        match reader.peek() {
+            None => Ok((certificate, [forward, backward])),
+            Some(_) => Err(reader.error("expected `end`")),
+        }
+    }
+}
+
+struct Reader<'t> {
+    opcodes: BTreeMap<&'static str, Opcode>,
+    at: usize,
+    function: &'t ExportedFunction<'t>,
+}
+
+type Read<T> = Result<T, ReadError>;
+
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<&'t str> {
+        self.function.lines.get(self.at).copied()
+    }
+
+    fn error(&self, what: impl fmt::Display) -> ReadError {
+        ReadError { line: self.function.first + 1 + self.at, what: what.to_string() }
+    }
+
+    /// The words after the first of the line, if that is `kind`.
+    fn take(&mut self, kind: &str) -> Option<Words<'t>> {
+        let rest = self.peek()?.strip_prefix(kind)?;
+        if !rest.is_empty() && !rest.starts_with(' ') {
+            return None;
+        }
+        self.at += 1;
+        let line = self.function.first + self.at;
+        Some(Words { words: rest.trim_start(), line })
+    }
+
+    fn expect(&mut self, kind: &str) -> Read<Words<'t>> {
+        self.take(kind).ok_or_else(|| match self.peek() {
+            Some(_) => self.error(format_args!("expected `{kind}`")),
+            None => self.error(format_args!("the function ends where `{kind}` is expected")),
+        })
+    }
+
+    /// Compares the lines of a version with those of the version that is there.
+    fn version(&mut self, side: &str, f: &Function) -> Read<()> {
+        self.expect(&format!("version {side}"))?;
+        for line in write::version(f).lines() {
+            if self.peek() != Some(line) {
+                let what = format!("this is for another version {side} of the function: `{line}` is expected");
+                return Err(self.error(what));
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn certificate(&mut self, certificate: &mut Certificate) -> Read<()> {
+        while let Some(words) = self.take("term") {
+            let term = self.term(words, certificate.terms.len())?;
+            certificate.terms.push(term);
+        }
+        for (side, terms) in SIDES.iter().zip(&mut certificate.sides) {
+            while let Some(mut words) = self.take(&format!("value {side}")) {
+                terms.values.push((words.entity::<Value>()?, words.number()?));
+                words.end()?;
+            }
+            while let Some(mut words) = self.take(&format!("memory {side}")) {
+                terms.memory.push((words.entity::<Block>()?, words.number()?));
+                words.end()?;
+            }
+        }
+        while let Some(mut words) = self.take("anchor") {
+            certificate.anchors.push(words.entity()?);
+            words.end()?;
+        }
+        Ok(())
+    }
+
+    fn term(&self, mut words: Words<'t>, index: usize) -> Read<Term> {
+        if words.number::<usize>()? != index {
+            return Err(words.error(format_args!("term {index} is expected")));
+        }
+        let ty = match words.next()? {
+            "memory" => None,
+            name => Some(words.type_named(name)?),
+        };
+        let class = words.number()?;
+        let by = words.by()?;
+        let kind = match words.next()? {
+            "argument" => TermKind::Argument(words.number()?),
+            "param" => TermKind::Param,
+            "result" => TermKind::Result(words.entity()?, words.number()?),
+            "memory-at-entry" => TermKind::MemoryAtEntry,
+            "memory-param" => TermKind::MemoryParam,
+            "memory-after" => TermKind::MemoryAfter(words.entity()?),
+            "op" => {
+                let opcode = words.opcode(&self.opcodes)?;
+                let (ty, imm) = (words.ty()?, words.immediate()?);
+                TermKind::Op { opcode, ty, imm, args: words.list(|w, item| w.parse(item))?.into() }
+            }
+            other => return Err(words.error(format_args!("no kind of term is named `{other}`"))),
+        };
+        words.end()?;
+        Ok(Term { kind, ty, class, by })
+    }
+
+    fn mapping(&mut self, direction: &str, source: &Function, target: &Function) -> Read<(Mapping, MappingFacts)> {
+        let mut words = self.expect(&format!("mapping {direction}"))?;
+        let claimed: usize = words.number()?;
+        words.end()?;
+        let (mut mapping, mut facts) = (Mapping::new(source, target), MappingFacts::new());
+        let mut last = None;
+        while let Some(mut words) = self.take("entry") {
+            let point = Point::before(words.entity()?);
+            if last.replace(point).is_some_and(|l| l >= point) {
+                return Err(words.error("source points must ascend, each once"));
+            }
+            let target = Point::before(words.entity()?);
+            let requires = words.list(|w, item| w.parse_entity(item))?;
+            let kept = words.list(|w, item| w.parse_entity(item))?;
+            words.end()?;
+            let mut entry = Entry { target, steps: Vec::new(), assigns: Vec::new(), requires, kept };
+            facts.push(self.steps(&mut entry)?);
+            mapping.insert(point, entry);
+        }
+        match mapping.len() == claimed {
+            true => Ok((mapping, facts)),
+            false => Err(self.error(format_args!("{claimed} entries are announced, {} are there", mapping.len()))),
+        }
+    }
+
+    fn steps(&mut self, entry: &mut Entry) -> Read<EntryFacts> {
+        let (mut here, mut far) = (Vec::new(), Vec::new());
+        while let Some(mut words) = self.take("step") {
+            let opcode = words.opcode(&self.opcodes)?;
+            let (ty, operand_ty, bits) = (words.ty()?, words.ty()?, words.number()?);
+            let args = words.list(|w, item| w.operand(item))?.into();
+            entry.steps.push(Step { opcode, ty, operand_ty, bits, args });
+            here.push(words.term_named()?);
+            far.push(words.term_named()?);
+            words.end()?;
+        }
+        while let Some(mut words) = self.take("assign") {
+            let (value, from) = (words.entity()?, words.next()?);
+            entry.assigns.push(Assign { value, from: words.operand(from)? });
+            words.end()?;
+        }
+        if far.iter().all(|t| *t == NO_TERM) {
+            far.clear();
+        }
+        Ok(EntryFacts { here: here.into(), far: far.into() })
+    }
+}
+
+/// The words of a line still to be read.
+struct Words<'t> {
+    words: &'t str,
+    line: usize,
+}
+
+impl<'t> Words<'t> {
+    fn error(&self, what: impl fmt::Display) -> ReadError {
+        ReadError { line: self.line, what: what.to_string() }
+    }
+
+    fn next(&mut self) -> Read<&'t str> {
+        let (word, rest) = self.words.split_once(' ').unwrap_or((self.words, ""));
+        self.words = rest;
+        if word.is_empty() { Err(self.error("the line ends too early")) } else { Ok(word) }
+    }
+
+    fn end(&self) -> Read<()> {
+        if self.words.is_empty() { Ok(()) } else { Err(self.error(format_args!("`{}` is too much", self.words))) }
+    }
+
+    fn parse<T: std::str::FromStr>(&self, word: &str) -> Read<T> {
+        word.parse().map_err(|_| self.error(format_args!("`{word}` is no number that can stand here")))
+    }
+
+    fn number<T: std::str::FromStr>(&mut self) -> Read<T> {
+        let word = self.next()?;
+        self.parse(word)
+    }
+
+    fn parse_entity<T: EntityRef>(&self, word: &str) -> Read<T> {
+        let index: u32 = self.parse(word)?;
+        // The largest number is the one ids keep for `none`.
+        if index == u32::MAX { Err(self.error(format_args!("`{word}` is no id"))) } else { Ok(T::new(index as usize)) }
+    }
+
+    fn entity<T: EntityRef>(&mut self) -> Read<T> {
+        let word = self.next()?;
+        self.parse_entity(word)
+    }
+
+    fn list<T>(&mut self, item: impl Fn(&Self, &'t str) -> Read<T>) -> Read<Vec<T>> {
+        match self.next()? {
+            "-" => Ok(Vec::new()),
+            word => word.split(',').map(|i| item(self, i)).collect(),
+        }
+    }
+
+    fn opcode(&mut self, opcodes: &BTreeMap<&'static str, Opcode>) -> Read<Opcode> {
+        let word = self.next()?;
+        opcodes.get(word).copied().ok_or_else(|| self.error(format_args!("no operation is named `{word}`")))
+    }
+
+    fn type_named(&self, name: &str) -> Read<Type> {
+        Type::from_name(name).ok_or_else(|| self.error(format_args!("no type is named `{name}`")))
+    }
+
+    fn ty(&mut self) -> Read<Type> {
+        let word = self.next()?;
+        self.type_named(word)
+    }
+
+    fn operand(&self, word: &str) -> Read<Operand> {
+        if let Some(value) = word.strip_prefix('v') {
+            return Ok(Operand::Source(self.parse_entity(value)?));
+        }
+        match word.strip_prefix('s') {
+            Some(step) => Ok(Operand::Step(self.parse(step)?)),
+            None => Err(self.error(format_args!("`{word}` is no operand"))),
+        }
+    }
+
+    fn term_named(&mut self) -> Read<TermId> {
+        match self.next()? {
+            "-" => Ok(NO_TERM),
+            word => self.parse(word),
+        }
+    }
+
+    fn by(&mut self) -> Read<By> {
+        let word = self.next()?;
+        let parts: Vec<&str> = word.split(':').collect();
+        match parts.as_slice() {
+            ["itself"] => Ok(By::Itself),
+            ["folding"] => Ok(By::Folding),
+            ["rule", name, swapped, inner, result] => {
+                let rule = RULES.iter().position(|r| r.name == *name);
+                let rule = rule.ok_or_else(|| self.error(format_args!("no rule is named `{name}`")))? as u32;
+                let mut inner = Words { words: inner, line: self.line };
+                let inner = inner.list(|w, item| w.parse(item))?.into();
+                let mut result = Words { words: result, line: self.line };
+                Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result: result.term_named()? })
+            }
+            _ => Err(self.error(format_args!("`{word}` is no reason for a class"))),
+        }
+    }
+
+    fn immediate(&mut self) -> Read<Imm> {
+        let word = self.next()?;
+        let parts: Vec<&str> = word.split(':').collect();
+        match parts.as_slice() {
+            ["-"] => Ok(Imm::None),
+            ["bits", bits] => Ok(Imm::Bits(self.parse(bits)?)),
+            ["address", memory, offset] => Ok(Imm::Address(self.parse_entity::<Memory>(memory)?, self.parse(offset)?)),
+            ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
+            ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
+            // Calls and traps are no terms.
+            _ => Err(self.error(format_args!("`{word}` is no immediate of a term"))),
+        }
+    }
+}

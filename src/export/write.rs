@@ -1,0 +1,152 @@
+//! Writing.
+
+use super::{DIRECTIONS, MAGIC, SIDES};
+use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
+use ir::mapping::{Entry, Mapping, Operand};
+use ir::rules::RULES;
+use ir::{Function, Imm, Point};
+use std::fmt::{Display, Write};
+
+/// The lines before the first function.
+pub fn header(pipeline: &str, level: &str) -> String {
+    format!("{MAGIC}\npipeline {pipeline}\nlevel {level}\n")
+}
+
+/// One function: both versions, the certificate, and the mappings both ways with the facts behind their
+/// entries, in the order of the entries. Cost: linear in what is written.
+pub fn write(
+    out: &mut String,
+    versions: [&Function; 2],
+    certificate: &Certificate,
+    mappings: [(&Mapping, &MappingFacts); 2],
+) {
+    let mut writer = Writer { out };
+    writer.line(format_args!("function {}", versions[0].name()));
+    for (side, f) in SIDES.iter().zip(versions) {
+        writer.line(format_args!("version {side}"));
+        writer.out.push_str(&version(f));
+    }
+    for (id, term) in certificate.terms.iter().enumerate() {
+        writer.term(id, term);
+    }
+    for (side, terms) in SIDES.iter().zip(&certificate.sides) {
+        for (value, term) in &terms.values {
+            writer.line(format_args!("value {side} {} {term}", value.as_u32()));
+        }
+        for (block, term) in &terms.memory {
+            writer.line(format_args!("memory {side} {} {term}", block.as_u32()));
+        }
+    }
+    for anchor in &certificate.anchors {
+        writer.line(format_args!("anchor {}", anchor.as_u32()));
+    }
+    for (direction, (mapping, facts)) in DIRECTIONS.iter().zip(mappings) {
+        writer.line(format_args!("mapping {direction} {}", mapping.len()));
+        for ((point, entry), facts) in mapping.entries().zip(facts) {
+            writer.entry(point, entry, facts);
+        }
+    }
+    writer.line("end");
+}
+
+/// One version: its blocks and instructions, with their ids.
+pub(super) fn version(f: &Function) -> String {
+    let mut out = String::new();
+    let mut writer = Writer { out: &mut out };
+    for block in f.blocks() {
+        let params = f.block_params(block).iter().map(|v| format!(" {}:{}", v.as_u32(), f.value_type(*v)));
+        writer.line(format_args!("block {}{}", block.as_u32(), params.collect::<String>()));
+        for inst in f.block_insts(block) {
+            let data = f.inst(inst);
+            let imm = immediate(&data.imm);
+            let args = list(data.args.iter().map(|v| v.as_u32()));
+            let results = list(data.results.iter().map(|v| format!("{}:{}", v.as_u32(), f.value_type(*v))));
+            let target = |t: &ir::Target| format!("{}({})", t.block.as_u32(), list(t.args.iter().map(|v| v.as_u32())));
+            let targets = list(data.targets.iter().map(target));
+            let (id, opcode, ty) = (inst.as_u32(), data.opcode.name(), data.ty);
+            writer.line(format_args!("inst {id} {opcode} {ty} {imm} {args} {results} {targets}"));
+        }
+    }
+    out
+}
+
+/// Items with commas between them; `-` when there are none, so that a word is always there.
+fn list(items: impl Iterator<Item = impl Display>) -> String {
+    let items: Vec<String> = items.map(|item| item.to_string()).collect();
+    if items.is_empty() { "-".to_owned() } else { items.join(",") }
+}
+
+fn immediate(imm: &Imm) -> String {
+    match imm {
+        Imm::None => "-".to_owned(),
+        Imm::Bits(bits) => format!("bits:{bits}"),
+        Imm::Address(memory, offset) => format!("address:{}:{offset}", memory.as_u32()),
+        Imm::Memory(memory) => format!("memory:{}", memory.as_u32()),
+        Imm::Global(global) => format!("global:{}", global.as_u32()),
+        Imm::Func(func) => format!("func:{}", func.as_u32()),
+        Imm::Indirect(sig, table) => format!("indirect:{}:{}", sig.as_u32(), table.as_u32()),
+        Imm::Trap(kind) => format!("trap:{kind}"),
+    }
+}
+
+struct Writer<'o> {
+    out: &'o mut String,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: impl Display) {
+        writeln!(self.out, "{line}").expect("writing to a string cannot fail");
+    }
+
+    fn term(&mut self, id: usize, term: &Term) {
+        let ty = term.ty.map_or("memory".to_owned(), |ty| ty.to_string());
+        let by = match &term.by {
+            By::Itself => "itself".to_owned(),
+            By::Folding => "folding".to_owned(),
+            By::Rule { rule, swapped, inner, result } => {
+                let name = RULES.get(*rule as usize).map_or("-", |r| r.name);
+                format!("rule:{name}:{swapped}:{}:{}", list(inner.iter()), named(*result))
+            }
+        };
+        let kind = match &term.kind {
+            TermKind::Argument(index) => format!("argument {index}"),
+            TermKind::Param => "param".to_owned(),
+            TermKind::Result(inst, index) => format!("result {} {index}", inst.as_u32()),
+            TermKind::MemoryAtEntry => "memory-at-entry".to_owned(),
+            TermKind::MemoryParam => "memory-param".to_owned(),
+            TermKind::MemoryAfter(inst) => format!("memory-after {}", inst.as_u32()),
+            TermKind::Op { opcode, ty, imm, args } => {
+                format!("op {} {ty} {} {}", opcode.name(), immediate(imm), list(args.iter()))
+            }
+        };
+        self.line(format_args!("term {id} {ty} {} {by} {kind}", term.class));
+    }
+
+    fn entry(&mut self, point: Point, entry: &Entry, facts: &EntryFacts) {
+        let (from, to) = (point.inst().as_u32(), entry.target.inst().as_u32());
+        let requires = list(entry.requires.iter().map(|v| v.as_u32()));
+        let kept = list(entry.kept.iter().map(|v| v.as_u32()));
+        self.line(format_args!("entry {from} {to} {requires} {kept}"));
+        for (index, step) in entry.steps.iter().enumerate() {
+            let at = |facts: &[TermId]| named(facts.get(index).copied().unwrap_or(NO_TERM));
+            let args = list(step.args.iter().map(|a| operand(*a)));
+            let (opcode, ty, operand_ty, bits) = (step.opcode.name(), step.ty, step.operand_ty, step.bits);
+            let (here, far) = (at(&facts.here), at(&facts.far));
+            self.line(format_args!("step {opcode} {ty} {operand_ty} {bits} {args} {here} {far}"));
+        }
+        for assign in &entry.assigns {
+            self.line(format_args!("assign {} {}", assign.value.as_u32(), operand(assign.from)));
+        }
+    }
+}
+
+fn named(term: TermId) -> String {
+    if term == NO_TERM { "-".to_owned() } else { term.to_string() }
+}
+
+fn operand(operand: Operand) -> String {
+    match operand {
+        Operand::Source(value) => format!("v{}", value.as_u32()),
+        Operand::Step(index) => format!("s{index}"),
+    }
+}
