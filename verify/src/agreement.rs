@@ -60,6 +60,18 @@ pub struct AgreementReport {
     pub disagreements: Vec<Disagreement>,
 }
 
+impl AgreementReport {
+    /// Adds what another comparison did; disagreements are all kept.
+    pub fn add(&mut self, other: &AgreementReport) {
+        self.visits += other.visits;
+        self.same_point += other.same_point;
+        self.other_point += other.other_point;
+        self.compared += other.compared;
+        self.disagreement_count += other.disagreement_count;
+        self.disagreements.extend(other.disagreements.iter().cloned());
+    }
+}
+
 /// Disagreements kept.
 pub const MAX_KEPT: usize = 16;
 

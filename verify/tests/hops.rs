@@ -181,6 +181,26 @@ fn a_wrong_copy_is_found_and_found_again() {
 }
 
 #[test]
+fn the_landing_point_is_visited_too() {
+    let mut case = Case::new();
+    let point = case.before("more");
+    case.only(point, copies(point, &case.available_but(&[])));
+    let (i, sum) = (case.value("i"), case.value("sum"));
+    let mut wrong = copies(point, &case.available_but(&[]));
+    wrong.assigns.iter_mut().find(|a| a.value == sum).expect("provided").from = Operand::Source(i);
+    case.back = Mapping::new(case.body(), case.body());
+    case.back.insert(point, wrong);
+    case.hop(HopOptions { chains: 0, ..HopOptions::default() }, |hopper| {
+        let hop =
+            |edge: usize, wait| Hop { func: case.func, edge, wait, from: edge, to: 1 - edge, point, target: point };
+        let differs = |there, back| hopper.replay((case.func, &[9]), &NoHost, &[hop(0, there), hop(1, back)]).is_some();
+        // There are nine rounds, and the wrong way back has to be taken in one of them.
+        assert!(differs(8, 0) && differs(7, 0) && differs(7, 1) && differs(0, 8));
+        assert!(!differs(8, 1) && !differs(7, 2) && !differs(0, 9) && !differs(9, 0));
+    });
+}
+
+#[test]
 fn a_hop_over_a_store_is_found() {
     let mut case = Case::new();
     let store = case.body().next_inst(case.body().defining_inst(case.value("next")).expect("an instruction"));
@@ -271,7 +291,7 @@ fn graphs_that_do_not_fit_are_refused() {
     let case = Case::new();
     let versions = [case.body(); 2];
     let new = |graphs: &[FunctionGraph<'_>]| {
-        Hopper::new(&case.module, graphs, HopOptions::default()).err().expect("a graph that does not fit")
+        Hopper::new(&case.module, graphs, HopOptions::default()).expect_err("a graph that does not fit")
     };
     let edges = [Edge { from: 0, to: 2, mapping: &case.there }];
     let graph = FunctionGraph { func: case.func, versions: &versions, edges: &edges };
