@@ -104,5 +104,5 @@ fn mappings_made_apart_leave_values_undefined() {
         // Nothing shows in a run that was not to be seen without.
         assert!(lacks || report.divergence_count == 0, "seed {seed}: {}", report.divergences[0]);
     }
-    assert!(lacking >= 20 && undefined >= 5, "{lacking} graphs lack something, in {undefined} a chain read it");
+    assert!(lacking >= 10 && undefined >= 8, "{lacking} graphs lack something, in {undefined} a chain read it");
 }
