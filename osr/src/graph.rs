@@ -175,6 +175,13 @@ impl<'v> VersionGraph<'v> {
     /// # Errors
     /// When the path is short or an edge is missing.
     pub fn add_composed(&mut self, path: &[Version]) -> Result<&Edge, EdgeError> {
+        let edge = self.along(path)?;
+        self.edges.push(edge);
+        Ok(&self.edges[self.edges.len() - 1])
+    }
+
+    /// The edge composed along a path.
+    fn along(&self, path: &[Version]) -> Result<Edge, EdgeError> {
         let (Some(&from), Some(&to), 3..) = (path.first(), path.last(), path.len()) else {
             return Err(EdgeError::ShortPath);
         };
@@ -193,8 +200,25 @@ impl<'v> VersionGraph<'v> {
         }
         refused.sort_unstable();
         let origin = Origin::Composed { path: path.to_vec(), refused };
-        self.edges.push(Edge { from, to, mapping, anchors, origin });
-        Ok(&self.edges[self.edges.len() - 1])
+        Ok(Edge { from, to, mapping, anchors, origin })
+    }
+
+    /// Keeps the entries of built and inserted edges that are to be kept, those a judge has proved, say, and
+    /// composes the others again from what is left. No entry comes to lack anything: what is dropped asks for
+    /// nothing. Cost: the entries.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Edge, Point, &Entry) -> bool) {
+        for index in 0..self.edges.len() {
+            let edge = &self.edges[index];
+            if let Origin::Composed { path, .. } = &edge.origin {
+                self.edges[index] = self.along(path).expect("the edges of the path are there");
+                continue;
+            }
+            let dropped = edge.mapping.entries().filter(|(point, entry)| !keep(edge, *point, entry));
+            let dropped: Vec<Point> = dropped.map(|(point, _)| point).collect();
+            for point in dropped {
+                self.edges[index].mapping.remove(point);
+            }
+        }
     }
 
     /// Adds a mapping made elsewhere, with the bounding anchors of its versions, and drops entries, from any

@@ -403,6 +403,29 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
 }
 
 #[test]
+fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
+    let (tree, [base, keeps, same]) = siblings();
+    let pairs = [(base, keeps), (base, same)];
+    let mut graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
+    let whole = graph.add_composed(&[same, base, keeps]).expect("edges to compose").mapping.clone();
+    let point = last_store(tree.function(base));
+    // One entry goes where a composed one starts, and one where another lands in between.
+    let first = Point::before(tree.function(same).first_inst(tree.function(same).entry()));
+    let landing = graph.edge(same, base).and_then(|e| e.mapping.entry(first)).expect("an entry").target;
+    let gone = [(same, point), (base, landing)];
+    graph.retain(|edge, at, _| !gone.contains(&(edge.from, at)));
+    let between = graph.edge(same, base).expect("built").mapping.clone();
+    assert!(between.entry(point).is_none() && between.len() + 1 == whole.len());
+    let composed = graph.edge(same, keeps).expect("composed");
+    let Origin::Composed { refused, .. } = &composed.origin else { panic!("{composed:?}") };
+    assert!(!refused.is_empty() && refused.iter().all(|(_, why)| *why == Refusal::NoSecondEntry), "{refused:?}");
+    assert_eq!(composed.mapping.len() + refused.len(), between.len());
+    let unchanged = |(at, entry): (Point, &Entry)| whole.entry(at) == Some(entry);
+    assert!(composed.mapping.entries().all(unchanged));
+    assert_eq!(graph.lacking(), []);
+}
+
+#[test]
 fn edges_that_cannot_be_are_refused() {
     let (tree, [base, keeps, same]) = siblings();
     let error = VersionGraph::build(&tree, &[(keeps, same)], Level::Avail, Demand::Needed).expect_err("siblings");
