@@ -3,10 +3,11 @@
 use crate::cases::cases;
 use osier::verify;
 use std::io::Write as _;
-use verify::checker::{Options, relate};
+use verify::checker::relate;
 use verify::damage::garble;
 use verify::prng::Prng;
 use verify::state_oracle::Direction;
+use verify::verdict::Options;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -7,11 +7,12 @@ use ir::mapping::Mapping;
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
-use verify::checker::{Options, Verdict, relate};
+use verify::checker::relate;
 use verify::damage::{Damage, Damager};
 use verify::generate::Program;
 use verify::prng::Prng;
 use verify::state_oracle::{Direction, FunctionPair, Oracle};
+use verify::verdict::{Options, Verdict};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

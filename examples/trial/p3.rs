@@ -7,11 +7,12 @@ use ir::mapping::Mapping;
 use osier::{ir, verify};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use verify::checker::{Check, Options, Verdict, relate};
+use verify::checker::relate;
 use verify::damage::{Damage, Damager, garble_once};
 use verify::generate::Program;
 use verify::prng::Prng;
 use verify::state_oracle::Direction;
+use verify::verdict::{Check, Options, Verdict};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

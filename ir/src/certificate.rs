@@ -17,9 +17,10 @@
 //! Nothing here is trusted. `docs/certificates.md` describes the exported form.
 
 use crate::entity::{Block, Inst, Value};
+use crate::eval::accepts;
 use crate::inst::Imm;
 use crate::mapping::VersionKey;
-use crate::opcode::Opcode;
+use crate::opcode::{Effects, Opcode, Shape};
 use crate::types::Type;
 use smallvec::SmallVec;
 
@@ -130,3 +131,21 @@ pub struct EntryFacts {
 
 /// The facts behind the entries of a mapping, in the order of its entries.
 pub type MappingFacts = Vec<EntryFacts>;
+
+/// Whether an operation without effect may have operands of these types; `None` is memory, the last operand of
+/// a read.
+pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Type>]) -> bool {
+    if opcode == Opcode::Const {
+        return operands.is_empty() && matches!(imm, Imm::Bits(bits) if bits & !ty.mask() == 0);
+    }
+    if !opcode.effects().has(Effects::READS) {
+        let types: Option<SmallVec<[Type; 3]>> = operands.iter().copied().collect();
+        return *imm == Imm::None && types.is_some_and(|types| accepts(opcode, ty, &types));
+    }
+    match (opcode.shape(), operands) {
+        (Shape::Load(_), [address, None]) => *address == Some(Type::I32) && matches!(imm, Imm::Address(..)),
+        (Shape::MemorySize, [None]) => matches!(imm, Imm::Memory(_)),
+        (Shape::GlobalGet, [None]) => matches!(imm, Imm::Global(_)),
+        _ => false,
+    }
+}

@@ -7,8 +7,9 @@ use ir::mapping::Mapping;
 use ir::{Function, Module, Point};
 use osr::{Certifier, Heading, Level, Synthesis, Unmapped, VersionPair, synthesize};
 use std::collections::BTreeMap;
-use verify::checker::{Options, Verdict, relate};
+use verify::checker::relate;
 use verify::state_oracle::Direction as Heads;
+use verify::verdict::{Options, Verdict};
 
 /// The mapping in one direction: proved entries, and what became of the other points.
 #[derive(Clone, Debug)]

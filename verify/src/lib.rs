@@ -14,3 +14,4 @@ pub mod generate;
 pub mod hops;
 pub mod prng;
 pub mod state_oracle;
+pub mod verdict;

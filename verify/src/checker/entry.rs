@@ -3,34 +3,13 @@
 use super::lines::{Bindings, Line};
 use super::product::{Product, is_safe_divisor};
 use super::traps::Traps;
-use super::verdict::{Check, Finding, Place};
 use super::version::Version;
+use crate::verdict::{Check, Finding, Place};
 use ir::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
 use ir::eval::accepts;
 use ir::mapping::{Entry, Operand, Step};
 use ir::{Block, Effects, Imm, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
-
-/// The instructions of a version that could trap and compute a term.
-pub(super) type Executed = BTreeMap<TermId, SmallVec<[Inst; 2]>>;
-
-/// The operations of a version that could trap and depend on their operands alone, by term.
-pub(super) fn executed(version: &Version<'_, '_>) -> Executed {
-    let mut executed = Executed::new();
-    for &block in version.live().blocks() {
-        for inst in version.f.block_insts(block) {
-            let data = version.f.inst(inst);
-            if data.opcode.is_value_determined()
-                && data.opcode.can_trap()
-                && let Some(result) = data.result()
-            {
-                executed.entry(version.term(result)).or_default().push(inst);
-            }
-        }
-    }
-    executed
-}
 
 /// What an operand stands for: as leaves are at the source point, and as they are at the anchor.
 #[derive(Clone, Copy)]
@@ -45,7 +24,6 @@ const UNKNOWN: Class = Class { here: NO_TERM, far: NO_TERM };
 pub(super) struct Judge<'r, 'a, 'c> {
     product: &'r Product<'a, 'c>,
     traps: &'r Traps,
-    executed: &'r [Executed; 2],
     source: usize,
     pub(super) bindings: Bindings,
     steps: Vec<(Class, Option<Type>)>,
@@ -53,14 +31,9 @@ pub(super) struct Judge<'r, 'a, 'c> {
 
 impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// For entries that leave the version `source`; `traps` are those of the other.
-    pub(super) fn new(
-        product: &'r Product<'a, 'c>,
-        traps: &'r Traps,
-        executed: &'r [Executed; 2],
-        source: usize,
-    ) -> Self {
+    pub(super) fn new(product: &'r Product<'a, 'c>, traps: &'r Traps, source: usize) -> Self {
         let bindings = Bindings::new(product.terms.len());
-        Judge { product, traps, executed, source, bindings, steps: Vec::new() }
+        Judge { product, traps, source, bindings, steps: Vec::new() }
     }
 
     fn from(&self) -> &'r Version<'a, 'c> {
@@ -234,15 +207,13 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let terms = &self.product.terms;
         let divisor = classes.get(1).and_then(|c| terms.constant(c.here));
         let folded = here.or(far).is_some_and(|t| terms.constant(terms.class(t)).is_some());
-        let by = |side: usize, term: Option<TermId>, at: Inst| {
-            let version = &self.product.versions[side];
-            let insts = term.and_then(|t| self.executed[side].get(&t));
-            insts.is_some_and(|insts| insts.iter().any(|i| version.live().passed(version.f, *i, at)))
+        let by = |version: &Version<'_, '_>, term: Option<TermId>, at: Inst| {
+            version.f.has_inst(at) && term.is_some_and(|t| version.has_executed(t, at))
         };
         is_safe_divisor(step.opcode, step.ty, divisor)
             || folded
-            || by(self.source, here, point.inst())
-            || (self.to().f.has_inst(entry.target.inst()) && by(1 - self.source, far, entry.target.inst()))
+            || by(self.from(), here, point.inst())
+            || by(self.to(), far, entry.target.inst())
     }
 
     fn check_assigns(&self, entry: &Entry, far: Block) -> Result<(), Finding> {

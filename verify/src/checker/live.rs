@@ -5,8 +5,8 @@
 //! al., "Computing Liveness Sets for SSA-Form Programs", 2011, section 4.2).
 
 use super::graph::Graph;
-use super::verdict::{Check, Finding, Options, Place};
 use crate::state_oracle::Demand;
+use crate::verdict::{Check, Finding, Options, Place};
 use fixedbitset::FixedBitSet;
 use ir::{Block, Function, Inst, Value, ValueDef};
 use std::collections::BTreeMap;

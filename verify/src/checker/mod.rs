@@ -10,7 +10,7 @@
 //! (`version`, `graph`); both run side by side and leaves agree (`lines`, `product`), also where something may
 //! trap (`traps`); then each *entry* starts and lands at corresponding points, computes what the target
 //! version has (`entry`) and provides what is live there (`live`). What fails is tried on chosen
-//! contents of the leaves (`witness`): [`Verdict::Refuted`] if it computes something else,
+//! contents of the leaves (`refute`): [`Verdict::Refuted`] if it computes something else,
 //! [`Verdict::Undecided`] if nothing is shown either way. Only [`Verdict::Holds`] is a yes.
 //!
 //! Total: no recursion, no panic whatever it is given, and each step is linear but where it says otherwise.
@@ -20,16 +20,14 @@ mod graph;
 mod lines;
 mod live;
 mod product;
+mod refute;
 mod terms;
 mod traps;
-mod verdict;
 mod version;
-mod witness;
-
-pub use verdict::{Check, Finding, Options, Place, Verdict, Witness};
 
 use crate::state_oracle::Direction;
-use entry::{Executed, Judge, executed};
+use crate::verdict::{Check, Finding, Options, Place, Verdict};
+use entry::Judge;
 use fixedbitset::FixedBitSet;
 use ir::certificate::{Certificate, EntryFacts, MappingFacts};
 use ir::mapping::{Entry, Mapping, VersionKey};
@@ -37,19 +35,18 @@ use ir::verifier::verify_function;
 use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, Liveness};
 use product::{Failure, Product};
+use refute::Witnesses;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use terms::Terms;
 use traps::Traps;
 use version::Version;
-use witness::Witnesses;
 
 /// Two versions proved to correspond: entries between them can be judged.
 pub struct Relation<'a, 'c> {
     product: Product<'a, 'c>,
     /// By version: its sites.
     traps: [Traps; 2],
-    executed: [Executed; 2],
     options: Options,
 }
 
@@ -66,9 +63,9 @@ pub fn relate<'a, 'c>(
 ) -> Result<Relation<'a, 'c>, Verdict> {
     let keys = versions.map(VersionKey::of);
     let belongs = keys == certificate.versions;
-    options.require(Check::Versions, belongs, Place::Whole).map_err(judge_finding)?;
+    options.require(Check::Versions, belongs, Place::Whole).map_err(Verdict::of)?;
     let sound = versions.iter().all(|f| verify_function(module, f).is_empty());
-    options.require(Check::Ssa, sound, Place::Whole).map_err(judge_finding)?;
+    options.require(Check::Ssa, sound, Place::Whole).map_err(Verdict::of)?;
     if !sound {
         return Err(Verdict::Refuted(Finding { check: Check::Ssa, at: Place::Whole }, None));
     }
@@ -76,22 +73,21 @@ pub fn relate<'a, 'c>(
     let mut anchors = FixedBitSet::with_capacity(bound);
     for anchor in &certificate.anchors {
         let known = (anchor.as_u32() as usize) < bound;
-        options.require(Check::AnchorSame, known, Place::Inst(*anchor)).map_err(judge_finding)?;
+        options.require(Check::AnchorSame, known, Place::Inst(*anchor)).map_err(Verdict::of)?;
         if known {
             anchors.insert(anchor.as_u32() as usize);
         }
     }
-    let terms = Rc::new(Terms::check(&certificate.terms, options).map_err(judge_finding)?);
+    let terms = Rc::new(Terms::check(&certificate.terms, options).map_err(Verdict::of)?);
     let version = |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors);
-    let versions = [version(0).map_err(judge_finding)?, version(1).map_err(judge_finding)?];
+    let versions = [version(0).map_err(Verdict::of)?, version(1).map_err(Verdict::of)?];
     let mut product = Product::new(terms, versions, &anchors);
     if let Err(failure) = product.prove(&anchors) {
         return Err(judge_failure(&product, failure));
     }
-    let traps = |side: usize| Traps::check(&product, side, &anchors).map_err(judge_finding);
+    let traps = |side: usize| Traps::check(&product, side, &anchors).map_err(Verdict::of);
     let traps = [traps(0)?, traps(1)?];
-    let executed = [executed(&product.versions[0]), executed(&product.versions[1])];
-    Ok(Relation { product, traps, executed, options })
+    Ok(Relation { product, traps, options })
 }
 
 impl<'a> Relation<'a, '_> {
@@ -112,26 +108,38 @@ impl<'a> Relation<'a, '_> {
             && mapping.target() == keys[1 - source]
             && armed.iter().all(|m| m.source() == keys[1 - source]);
         if let Err(finding) = self.options.require(Check::Versions, belongs, Place::Whole) {
-            return vec![judge_finding(finding); mapping.len()];
+            return vec![Verdict::of(finding); mapping.len()];
         }
         let mut verdicts = self.judge_entries(source, mapping, facts);
-        let kept = self.judge_kept(source, mapping, &mut verdicts);
-        let provided = self.judge_provided(1 - source, mapping, armed, &mut verdicts);
+        // What is listed as kept is what is read that is not live where an entry starts.
+        let kept = |inst: Inst, entry: &Entry, live: &FixedBitSet| {
+            let kept = entry.requires.iter().filter(|v| !live.contains(v.as_u32() as usize));
+            (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
+        };
+        let kept = self.judge_live(source, &Extra::new(), mapping, &mut verdicts, |point, _| point.inst(), kept);
+        // What is live+ where it lands is provided.
+        let provided = |_: Inst, entry: &Entry, live: &FixedBitSet| {
+            let mut live = live.ones().map(|v| Value::from_u32(v as u32));
+            live.find(|v| !entry.provides_value(*v)).map(|v| (Check::LivePlus, Place::Value(v)))
+        };
+        let extra = armed_uses(self.product.versions[1 - source].f, armed);
+        let landing = |_, entry: &Entry| entry.target.inst();
+        let provided = self.judge_live(1 - source, &extra, mapping, &mut verdicts, landing, provided);
         if let Err(finding) = kept.and(provided) {
-            verdicts.iter_mut().filter(|v| v.holds()).for_each(|v| *v = judge_finding(finding));
+            verdicts.iter_mut().filter(|v| v.holds()).for_each(|v| *v = Verdict::of(finding));
         }
         verdicts
     }
 
     fn judge_entries(&self, source: usize, mapping: &Mapping, facts: &MappingFacts) -> Vec<Verdict> {
         let traps = &self.traps[1 - source];
-        let mut judge = Judge::new(&self.product, traps, &self.executed, source);
+        let mut judge = Judge::new(&self.product, traps, source);
         let mut witnesses = Witnesses::default();
         let none = EntryFacts::default();
         let judged = mapping.entries().enumerate().map(|(index, (point, entry))| {
             match judge.check(point, entry, facts.get(index).unwrap_or(&none)) {
                 Ok(()) => Verdict::Holds,
-                Err(finding) => match judge_finding(finding) {
+                Err(finding) => match Verdict::of(finding) {
                     Verdict::Undecided(_) => {
                         let witness = witnesses.refute(&self.product, source, point, entry, &mut judge.bindings);
                         witness.map_or(Verdict::Undecided(finding), |w| Verdict::Refuted(finding, Some(w)))
@@ -143,56 +151,28 @@ impl<'a> Relation<'a, '_> {
         judged.collect()
     }
 
-    /// What entries list as kept is what they read that is not live where they start.
-    fn judge_kept(&self, source: usize, mapping: &Mapping, verdicts: &mut [Verdict]) -> Result<(), Finding> {
-        let version = &self.product.versions[source];
-        let extra = Extra::new();
-        let liveness = Liveness::new(version.f, &version.full, &extra, &self.options)?;
-        let points = grouped(version.f, mapping, verdicts, |point, _| point.inst());
-        for (block, entries) in points {
-            liveness.walk(block, &extra, |inst, live| {
-                for &(index, entry) in entries.get(&inst).into_iter().flatten() {
-                    let kept = entry.requires.iter().filter(|v| !live.contains(v.as_u32() as usize));
-                    if !kept.eq(entry.kept.iter()) {
-                        self.fail(Check::Kept, Place::Inst(inst), &mut verdicts[index]);
-                    }
-                }
-            });
-        }
-        Ok(())
-    }
-
-    /// Entries provide what is live+ where they land.
-    fn judge_provided(
+    /// Asks of every entry that holds so far what fails, given what is live at its place in a version.
+    fn judge_live(
         &self,
-        target: usize,
+        side: usize,
+        extra: &Extra,
         mapping: &Mapping,
-        armed: &[&Mapping],
         verdicts: &mut [Verdict],
+        place: impl Fn(Point, &Entry) -> Inst,
+        fails: impl Fn(Inst, &Entry, &FixedBitSet) -> Option<(Check, Place)>,
     ) -> Result<(), Finding> {
-        let version = &self.product.versions[target];
-        let extra = armed_uses(version.f, armed);
-        let liveness = Liveness::new(version.f, &version.full, &extra, &self.options)?;
-        let landings = grouped(version.f, mapping, verdicts, |_, entry| entry.target.inst());
-        for (block, entries) in landings {
-            liveness.walk(block, &extra, |inst, live| {
+        let version = &self.product.versions[side];
+        let liveness = Liveness::new(version.f, &version.full, extra, &self.options)?;
+        for (block, entries) in grouped(version.f, mapping, verdicts, place) {
+            liveness.walk(block, extra, |inst, live| {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {
-                    let missing = live.ones().map(|v| Value::from_u32(v as u32)).find(|v| !entry.provides_value(*v));
-                    if let Some(missing) = missing {
-                        self.fail(Check::LivePlus, Place::Value(missing), &mut verdicts[index]);
-                    }
+                    let failed = fails(inst, entry, live);
+                    let failed = failed.and_then(|(check, at)| self.options.require(check, false, at).err());
+                    verdicts[index] = failed.map_or(verdicts[index], Verdict::of);
                 }
             });
         }
         Ok(())
-    }
-
-    fn fail(&self, check: Check, at: Place, verdict: &mut Verdict) {
-        if let Err(finding) = self.options.require(check, false, at)
-            && verdict.holds()
-        {
-            *verdict = judge_finding(finding);
-        }
     }
 }
 
@@ -232,24 +212,6 @@ fn judge_failure(product: &Product<'_, '_>, failure: Failure) -> Verdict {
     let witness = failure.classes.and_then(|classes| Witnesses::default().tell_apart(product, classes));
     match witness {
         Some(_) => Verdict::Refuted(failure.finding, witness),
-        None => judge_finding(failure.finding),
-    }
-}
-
-/// What to say of a check that failed, when no contents of leaves show anything.
-fn judge_finding(finding: Finding) -> Verdict {
-    match finding.check {
-        Check::Versions
-        | Check::Ssa
-        | Check::SourcePoint
-        | Check::TargetPoint
-        | Check::TrapPassed
-        | Check::Requires
-        | Check::Kept
-        | Check::StepOrder
-        | Check::StepShape
-        | Check::AssignShape
-        | Check::LivePlus => Verdict::Refuted(finding, None),
-        _ => Verdict::Undecided(finding),
+        None => Verdict::of(failure.finding),
     }
 }

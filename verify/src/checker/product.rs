@@ -6,8 +6,8 @@
 
 use super::lines::{Bindings, Line, Lines};
 use super::terms::Terms;
-use super::verdict::{Check, Finding, Place};
 use super::version::Version;
+use crate::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind};
 use ir::{Edge, Inst, Opcode, Type};

@@ -1,10 +1,10 @@
 //! The term table: every term is what it says, and belongs to its class.
 
-use super::verdict::{Check, Finding, Options, Place};
-use ir::certificate::{By, NO_TERM, Term, TermId, TermKind};
-use ir::eval::{accepts, eval, is_evaluated};
-use ir::rules::{self, Const, Guard, Operand, Pat, RULES, Rule};
-use ir::{Effects, Imm, Inst, Opcode, Shape, Type};
+use crate::verdict::{Check, Finding, Options, Place};
+use ir::certificate::{By, NO_TERM, Term, TermId, TermKind, is_well_typed};
+use ir::eval::{accepts, eval};
+use ir::rules::{self, Bound, Operand, RULES};
+use ir::{Imm, Inst, Opcode, Type};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ impl<'c> Terms<'c> {
                 let before = args.iter().all(|a| *a < id && self.class(*a) == *a);
                 self.require(Check::TermOrder, before, Place::Term(id))?;
                 let types: SmallVec<[Option<Type>; 3]> = args.iter().map(|a| self.ty(*a)).collect();
-                is_operation(*opcode, *ty, imm, &types) && term.ty == opcode.result_type(*ty)
+                is_well_typed(*opcode, *ty, imm, &types) && term.ty == opcode.result_type(*ty)
             }
         };
         self.require(Check::TermShape, fits, Place::Term(id))
@@ -132,13 +132,11 @@ impl<'c> Terms<'c> {
             }
             By::Rule { rule, swapped, inner, result } => {
                 let place = Place::Term(id);
-                let found = RULES.get(*rule as usize).map(|r| (r, Match::find(self, id, r, *swapped, inner)));
-                let (rule, bound) = match found {
-                    Some((rule, Some(bound))) => (rule, bound),
-                    _ => return self.require(Check::RulePattern, false, place),
-                };
-                self.require(Check::RuleGuard, self.guard_holds(rule.guard, &bound), place)?;
-                self.require(Check::RuleResult, self.is_result(term, rule, &bound, *result), place)
+                let found = RULES.get(*rule as usize);
+                let found = found.and_then(|r| Some((r, Bound::find(self, r, id, *swapped, inner)?)));
+                let Some((rule, bound)) = found else { return self.require(Check::RulePattern, false, place) };
+                self.require(Check::RuleGuard, bound.satisfies(self, rule.guard), place)?;
+                self.require(Check::RuleResult, bound.gives(self, rule, id, term.class, *result), place)
             }
         }
     }
@@ -150,139 +148,29 @@ impl<'c> Terms<'c> {
         let source = types.first()?;
         accepts(*opcode, *ty, &types).then(|| eval(*opcode, *ty, *source, &bits).ok()).flatten()
     }
+}
 
-    fn guard_holds(&self, guard: Guard, bound: &Match) -> bool {
-        let possible = bound.x.map_or(u64::MAX, |x| self.mask(x));
-        match guard {
-            Guard::Always => true,
-            Guard::XIsBool => possible & !1 == 0,
-            Guard::CCoversX => bound.c.is_some_and(|c| possible & !c == 0),
+impl rules::Terms for Terms<'_> {
+    fn operation(&self, term: TermId) -> Option<(Opcode, Type, &[TermId])> {
+        match self.kind(term)? {
+            TermKind::Op { opcode, ty, args, .. } => Some((*opcode, *ty, args)),
+            _ => None,
         }
     }
 
-    /// Whether the class of a term is the right side of a rule.
-    fn is_result(&self, term: &Term, rule: &Rule, bound: &Match, result: TermId) -> bool {
-        let (class, constant) = (term.class, self.constant(term.class));
-        let is_op = |opcode: Opcode, fits: &dyn Fn(&[TermId]) -> bool| match self.get(result) {
-            Some(Term { kind: TermKind::Op { opcode: o, ty, args, .. }, class: c, .. }) => {
-                let mut swapped = args.clone();
-                swapped.reverse();
-                let typed = *o == opcode && *c == class && bound.x.and_then(|x| self.ty(x)) == Some(*ty);
-                typed && (fits(args) || (opcode.is_commutative() && fits(&swapped)))
-            }
-            _ => false,
-        };
-        match rule.result {
-            rules::Term::X => bound.x == Some(class),
-            rules::Term::Y => bound.y == Some(class),
-            rules::Term::Operand(index) => match &term.kind {
-                TermKind::Op { args, .. } => args.get(index) == Some(&class),
-                _ => false,
-            },
-            rules::Term::Zero => constant == Some(0),
-            rules::Term::One => constant == Some(1),
-            rules::Term::Ones => constant.is_some() && constant == term.ty.map(Type::mask),
-            rules::Term::Unary(opcode) => is_op(opcode, &|a| a.first().copied() == bound.x && a.len() == 1),
-            rules::Term::Binary(opcode) => {
-                is_op(opcode, &|a| matches!(a, [x, y] if Some(*x) == bound.x && Some(*y) == bound.y))
-            }
-            rules::Term::WithConstant(opcode, wanted) => {
-                let bits = bound.x.and_then(|x| self.ty(x)).and_then(|ty| bound.made(wanted, ty));
-                is_op(
-                    opcode,
-                    &|a| matches!(a, [x, k] if Some(*x) == bound.x && bits.is_some() && self.constant(*k) == bits),
-                )
-            }
-        }
-    }
-}
-
-/// Whether an operation without effect may have such operands. The last operand of a read is the memory.
-fn is_operation(opcode: Opcode, ty: Type, imm: &Imm, types: &[Option<Type>]) -> bool {
-    if opcode == Opcode::Const {
-        return types.is_empty() && matches!(imm, Imm::Bits(bits) if bits & !ty.mask() == 0);
-    }
-    if !opcode.effects().has(Effects::READS) {
-        let types: Option<SmallVec<[Type; 3]>> = types.iter().copied().collect();
-        return *imm == Imm::None && is_evaluated(opcode) && types.is_some_and(|t| accepts(opcode, ty, &t));
-    }
-    match (opcode.shape(), types) {
-        (Shape::Load(_), [address, None]) => *address == Some(Type::I32) && matches!(imm, Imm::Address(..)),
-        (Shape::MemorySize, [None]) => matches!(imm, Imm::Memory(_)),
-        (Shape::GlobalGet, [None]) => matches!(imm, Imm::Global(_)),
-        _ => false,
-    }
-}
-
-/// What the variables of a rule stand for.
-#[derive(Default)]
-struct Match {
-    x: Option<TermId>,
-    y: Option<TermId>,
-    c: Option<u64>,
-    d: Option<u64>,
-}
-
-impl Match {
-    /// Matches a term, and those named for the inner operations, with the pattern of a rule.
-    fn find(terms: &Terms<'_>, id: TermId, rule: &Rule, swapped: u8, inner: &[TermId]) -> Option<Match> {
-        let mut bound = Match::default();
-        let mut inner = inner.iter();
-        let mut work: SmallVec<[(TermId, Opcode, &'static [Pat]); 4]> = SmallVec::new();
-        work.push((id, rule.opcode, rule.operands));
-        let mut at = 0;
-        while let Some(&(id, wanted, pats)) = work.get(at) {
-            let TermKind::Op { opcode, ty, args, .. } = &terms.get(id)?.kind else { return None };
-            let is_swapped = swapped.checked_shr(at as u32).is_some_and(|bits| bits & 1 != 0);
-            let typed = at > 0 || rule.ty.is_none_or(|t| t == *ty);
-            if *opcode != wanted || args.len() != pats.len() || !typed || (is_swapped && !opcode.is_commutative()) {
-                return None;
-            }
-            let mut args = args.clone();
-            if is_swapped {
-                args.reverse();
-            }
-            for (arg, pat) in args.iter().zip(pats) {
-                match pat {
-                    Pat::Op(opcode, pats) => {
-                        let named = *inner.next()?;
-                        if named >= id || terms.class(named) != *arg {
-                            return None;
-                        }
-                        work.push((named, *opcode, pats));
-                    }
-                    _ => bound.bind(terms, *arg, *pat)?,
-                }
-            }
-            at += 1;
-        }
-        inner.next().is_none().then_some(bound)
+    fn class(&self, term: TermId) -> TermId {
+        Terms::class(self, term)
     }
 
-    fn bind(&mut self, terms: &Terms<'_>, arg: TermId, pat: Pat) -> Option<()> {
-        let constant = terms.constant(arg);
-        let fits = match pat {
-            Pat::X => *self.x.get_or_insert(arg) == arg,
-            Pat::Y => *self.y.get_or_insert(arg) == arg,
-            Pat::Zero => constant == Some(0),
-            Pat::One => constant == Some(1),
-            Pat::Ones => constant.is_some() && constant == terms.ty(arg).map(Type::mask),
-            Pat::NonZero => constant.is_some_and(|b| b != 0),
-            Pat::Bits(bits) => constant == Some(bits),
-            Pat::C => constant.is_some_and(|b| *self.c.get_or_insert(b) == b),
-            Pat::D => constant.is_some_and(|b| *self.d.get_or_insert(b) == b),
-            Pat::Op(..) => false,
-        };
-        fits.then_some(())
+    fn ty(&self, class: TermId) -> Option<Type> {
+        Terms::ty(self, class)
     }
 
-    /// The bits of a constant made from those matched.
-    fn made(&self, constant: Const, ty: Type) -> Option<u64> {
-        let (opcode, a, b) = match constant {
-            Const::Bits(bits) => return Some(bits),
-            Const::CthenD(opcode) => (opcode, self.c?, self.d?),
-            Const::DthenC(opcode) => (opcode, self.d?, self.c?),
-        };
-        accepts(opcode, ty, &[ty, ty]).then(|| eval(opcode, ty, ty, &[a, b]).ok()).flatten()
+    fn constant(&self, class: TermId) -> Option<u64> {
+        Terms::constant(self, class)
+    }
+
+    fn possible(&self, class: TermId) -> u64 {
+        self.mask(class)
     }
 }

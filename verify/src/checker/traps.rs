@@ -8,7 +8,7 @@
 
 use super::lines::Line;
 use super::product::{Onward, Product};
-use super::verdict::{Check, Finding, Place};
+use crate::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{TermId, TermKind};
 use ir::{Block, Inst, Opcode};
@@ -24,8 +24,6 @@ const MAX_STATES: usize = 1 << 28;
 struct Site {
     inst: Inst,
     term: TermId,
-    /// The instructions of the other version that compute the term.
-    witnesses: Vec<Inst>,
     /// By version: the blocks that bind what the term depends on; `None` when that is too much to tell.
     blocks: Option<[BTreeSet<Block>; 2]>,
 }
@@ -64,7 +62,6 @@ impl Traps {
         }
         let fits = traps.sites.len().saturating_mul(product.reached.len()) <= MAX_STATES;
         product.terms.require(Check::Size, fits, Place::Whole)?;
-        traps.find_witnesses(product);
         traps.spread(product)?;
         traps.check_order(product)?;
         Ok(traps)
@@ -82,27 +79,9 @@ impl Traps {
                     self.in_block.entry(block).or_default().push(self.sites.len());
                     let term = version.term(result);
                     let blocks = binding_blocks(product, term);
-                    self.sites.push(Site { inst, term, witnesses: Vec::new(), blocks });
+                    self.sites.push(Site { inst, term, blocks });
                 }
             }
-        }
-    }
-
-    fn find_witnesses(&mut self, product: &Product<'_, '_>) {
-        let version = &product.versions[1 - self.side];
-        let mut by_term: BTreeMap<TermId, Vec<Inst>> = self.sites.iter().map(|s| (s.term, Vec::new())).collect();
-        for &block in version.live().blocks() {
-            for inst in version.f.block_insts(block) {
-                let data = version.f.inst(inst);
-                if data.opcode.can_trap()
-                    && let Some(found) = data.result().and_then(|v| by_term.get_mut(&version.term(v)))
-                {
-                    found.push(inst);
-                }
-            }
-        }
-        for site in &mut self.sites {
-            site.witnesses.clone_from(&by_term[&site.term]);
         }
     }
 
@@ -148,7 +127,7 @@ impl Traps {
             set.insert(id);
         }
         let other = &product.versions[1 - self.side];
-        let is_settled = |id: usize| self.sites[id].witnesses.iter().any(|w| other.live().passed(other.f, *w, met));
+        let is_settled = |id: usize| other.has_executed(self.sites[id].term, met);
         let settled: Vec<usize> = state.pending.ones().filter(|id| is_settled(*id)).collect();
         settled.into_iter().for_each(|id| state.pending.set(id, false));
         let known = self.before.entry(met).or_default();
@@ -230,7 +209,7 @@ impl Traps {
         let mut behind = entered.pending.ones().chain(passed.ones().filter(is_ahead));
         let is_settled = |id: usize| {
             let kept = !line.crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
-            kept && self.sites[id].witnesses.iter().any(|w| other.live().passed(other.f, *w, source))
+            kept && other.has_executed(self.sites[id].term, source)
         };
         !entered.stuck.is_clear() || !behind.all(is_settled)
     }

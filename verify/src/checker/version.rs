@@ -7,10 +7,12 @@
 
 use super::graph::Graph;
 use super::terms::Terms;
-use super::verdict::{Check, Finding, Place};
+use crate::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind, VersionTerms};
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Of a class: the deepest block that binds one of its leaves.
@@ -40,6 +42,8 @@ pub(super) struct Version<'a, 'c> {
     pub(super) binders: Vec<Option<Block>>,
     /// By class.
     support: Vec<Support>,
+    /// The instructions without effect that could trap, by the term they compute.
+    executed: BTreeMap<TermId, SmallVec<[Inst; 2]>>,
 }
 
 impl<'a, 'c> Version<'a, 'c> {
@@ -52,7 +56,17 @@ impl<'a, 'c> Version<'a, 'c> {
     ) -> Result<Version<'a, 'c>, Finding> {
         let (full, table, binders) = (Graph::new(f, |_| true), Rc::clone(table), vec![None; table.len()]);
         let (terms, memory) = (vec![NO_TERM; f.value_bound()], vec![[NO_TERM; 2]; f.block_bound()]);
-        let mut version = Version { f, table, full, live: None, terms, memory, binders, support: Vec::new() };
+        let mut version = Version {
+            f,
+            table,
+            full,
+            live: None,
+            terms,
+            memory,
+            binders,
+            support: Vec::new(),
+            executed: BTreeMap::new(),
+        };
         version.read(claimed)?;
         version.find_live_edges();
         version.bind_leaves()?;
@@ -219,6 +233,9 @@ impl<'a, 'c> Version<'a, 'c> {
             let (data, place) = (self.f.inst(inst), Place::Inst(inst));
             if data.opcode.is_effect_free() {
                 self.check_operation(data, memory, place)?;
+                if let Some(result) = data.result().filter(|_| data.opcode.can_trap()) {
+                    self.executed.entry(self.term(result)).or_default().push(inst);
+                }
                 continue;
             }
             let is_anchor = anchors.contains(inst.as_u32() as usize) || data.opcode.is_terminator();
@@ -290,6 +307,11 @@ impl<'a, 'c> Version<'a, 'c> {
             self.table.require(check, given == wanted(edge) && given != NO_TERM, place)?;
         }
         Ok(())
+    }
+
+    /// Whether an instruction that could trap and computes a term has executed wherever control is before `at`.
+    pub(super) fn has_executed(&self, term: TermId, at: Inst) -> bool {
+        self.executed.get(&term).is_some_and(|insts| insts.iter().any(|i| self.live().passed(self.f, *i, at)))
     }
 
     pub(super) fn is_leaf_of(&self, class: TermId, block: Block) -> bool {

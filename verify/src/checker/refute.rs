@@ -6,7 +6,7 @@
 use super::entry::is_well_formed;
 use super::lines::Bindings;
 use super::product::Product;
-use super::verdict::Witness;
+use crate::verdict::Witness;
 use ir::certificate::{TermId, TermKind};
 use ir::eval::{eval, is_evaluated, sign_extend};
 use ir::mapping::{Entry, Operand};

@@ -191,6 +191,25 @@ impl Verdict {
         matches!(self, Verdict::Refuted(..))
     }
 
+    /// What to say of a check that failed, when no contents of leaves show anything: some rules need no proof to
+    /// be broken.
+    pub(crate) fn of(finding: Finding) -> Verdict {
+        match finding.check {
+            Check::Versions
+            | Check::Ssa
+            | Check::SourcePoint
+            | Check::TargetPoint
+            | Check::TrapPassed
+            | Check::Requires
+            | Check::Kept
+            | Check::StepOrder
+            | Check::StepShape
+            | Check::AssignShape
+            | Check::LivePlus => Verdict::Refuted(finding, None),
+            _ => Verdict::Undecided(finding),
+        }
+    }
+
     /// The check that failed.
     pub fn finding(&self) -> Option<Finding> {
         match self {
@@ -225,7 +244,7 @@ pub struct Options {
 
 impl Options {
     /// Fails with a finding unless `ok`.
-    pub(super) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
+    pub(crate) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
         if ok || self.without == Some(check) { Ok(()) } else { Err(Finding { check, at }) }
     }
 }

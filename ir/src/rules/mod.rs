@@ -8,6 +8,10 @@
 //! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it (`docs/testing.md`, Rules
 //! proved); nothing else has to know.
 
+mod instance;
+
+pub use instance::{Bound, Terms};
+
 use crate::opcode::{Opcode, Shape};
 use crate::types::Type;
 
