@@ -50,6 +50,7 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
         figures.hops
     );
     assert_eq!(figures.hops.exhausted, 0);
+    assert!(figures.certified >= 10_000 && figures.dropped() * 100 <= figures.certified, "{figures:#?}");
     assert!(figures.composed >= 1000 && figures.same_point >= 100_000, "{figures:#?}");
 }
 
@@ -187,7 +188,8 @@ fn off_by_one(edge: &mut Edge) {
 /// The first of many cases in which this oracle finds something, the passes given put before what was drawn.
 fn first_failure(oracle: Oracle, wrong: Option<StaticPass>, damage: Option<Damage>) -> (Case, Judged) {
     for seed in 0..200 {
-        let mut case = Options { inputs: 6, ..Options::default() }.generated(seed);
+        let certificates = oracle == Oracle::Certificates;
+        let mut case = Options { inputs: 6, certificates, ..Options::default() }.generated(seed);
         if let Some(pass) = wrong {
             case.steps[0].insert(0, pass);
         }
@@ -239,6 +241,14 @@ fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
     let (case, judged) = reduced(Oracle::State, None, Some(off_by_one), 12);
     assert!(case.steps.iter().flatten().count() <= 2, "{}", case.steps_text());
     assert!(judged.findings[0].message.contains("in the target version, and"), "{}", judged.findings[0]);
+}
+
+/// The same mistake, seen without a run.
+#[test]
+fn a_wrong_mapping_is_refuted_by_its_certificates() {
+    let (case, judged) = reduced(Oracle::Certificates, None, Some(off_by_one), 12);
+    assert!(case.certificates);
+    assert!(judged.findings[0].message.contains("backward: refuted"), "{}", judged.findings[0]);
 }
 
 /// What is printed as a test is one: a module that parses, and calls that end as they say.

@@ -28,6 +28,8 @@ pub struct Case {
     pub steps: Vec<Vec<StaticPass>>,
     /// What compensation code may read.
     pub level: Level,
+    /// Whether every entry's certificate is made and checked.
+    pub certificates: bool,
     /// Which visits are compared.
     pub policy: Policy,
     /// Visits of one run and direction from which it goes on in the other version.

@@ -39,6 +39,14 @@ pub struct Figures {
     pub armed: u64,
     /// Of these, entries that fired at least once: (point x pair) coverage.
     pub fired: u64,
+    /// Entries whose certificates the checker accepts.
+    pub certified: u64,
+    /// Entries that start in code proved never to run: nothing is claimed.
+    pub unreached: u64,
+    /// Pairs of versions whose certificate the checker refutes; their entries count as dropped.
+    pub unrelated: u64,
+    /// Entries that it drops, by name of the check that fails.
+    pub dropped: BTreeMap<&'static str, u64>,
     /// Points from which mappings compose along the whole chain of versions.
     pub composed: u64,
     /// Points from which the first mapping has an entry and the chain has none.
@@ -67,6 +75,11 @@ impl Figures {
         self.state.total().transitions
     }
 
+    /// Entries that the checker drops.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
     /// Programs in which something was found.
     pub fn divergences(&self) -> u64 {
         self.findings.values().sum()
@@ -89,6 +102,10 @@ impl Figures {
         self.entries += other.entries;
         self.armed += other.armed;
         self.fired += other.fired;
+        self.certified += other.certified;
+        self.unrelated += other.unrelated;
+        self.unreached += other.unreached;
+        other.dropped.iter().for_each(|(check, count)| *self.dropped.entry(check).or_default() += count);
         self.composed += other.composed;
         self.not_composed += other.not_composed;
         self.same_point += other.same_point;

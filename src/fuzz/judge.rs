@@ -1,6 +1,7 @@
 //! One case, put to the oracles in order.
 
 use super::case::Case;
+use super::certificates;
 use super::composition;
 use super::figures::Figures;
 use super::oracle::{Finding, Oracle};
@@ -69,6 +70,9 @@ fn run_oracles(case: &Case, damage: Option<Damage>, figures: &mut Figures) -> Re
     let mapped = map(&families, case.level, damage, figures).map_err(|finding| vec![finding])?;
     if mapped.is_empty() {
         return Ok(());
+    }
+    if case.certificates {
+        certificates::run(case, &mapped, figures)?;
     }
     for versions in pairs_of(case.versions()) {
         let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();

@@ -11,6 +11,7 @@
 
 mod campaign;
 mod case;
+mod certificates;
 mod composition;
 mod figures;
 mod judge;

@@ -38,6 +38,8 @@ pub struct Options {
     pub versions: Option<u32>,
     /// Visits of one run and direction from which it goes on in the other version.
     pub going_on: u32,
+    /// Whether every entry's certificate is made and checked.
+    pub certificates: bool,
     /// Chains of random transitions among all versions, for each argument list.
     pub chains: u32,
     /// Transitions made whatever is sampled.
@@ -55,6 +57,7 @@ impl Default for Options {
             shuffle: false,
             versions: None,
             going_on: 1,
+            certificates: true,
             chains: 1,
             stress: Stress::default(),
         }
@@ -84,6 +87,7 @@ impl Options {
             level,
             policy: Policy::Every,
             going_on: self.going_on,
+            certificates: self.certificates,
             chains: self.chains,
             stress: self.stress,
             seed,
@@ -145,7 +149,6 @@ fn cut(passes: &[StaticPass], parts: usize, prng: &mut Prng) -> Vec<Vec<StaticPa
 impl fmt::Display for Options {
     /// The options of `osier fuzz` that say the same, without the seed; those that hold anyway are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usual = Options::default();
         let Options { size, inputs, going_on, chains, .. } = self;
         write!(f, "--size {size} --inputs {inputs} --going-on {going_on} --chains {chains}")?;
         for level in &self.levels {
@@ -155,8 +158,11 @@ impl fmt::Display for Options {
             let names: Vec<&str> = passes.iter().map(|p| p.name()).collect();
             write!(f, " --pipeline {}", names.join(","))?;
         }
-        if self.shuffle != usual.shuffle {
+        if self.shuffle {
             f.write_str(" --shuffle")?;
+        }
+        if !self.certificates {
+            f.write_str(" --no-certificates")?;
         }
         if let Some(versions) = self.versions {
             write!(f, " --versions {versions}")?;

@@ -19,6 +19,12 @@ pub fn text(title: &str, figures: &Figures) -> String {
         format!("{}, {} ended by a trap, {} by a limit", state.runs, state.trapped, state.exhausted)
     });
     line("  mapped", format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs));
+    line("  certified", {
+        let dropped = figures.dropped();
+        let share = percent(dropped, figures.certified + dropped);
+        let Figures { certified, unreached, .. } = figures;
+        format!("{certified} entries, {dropped} dropped, {share}; {unreached} never reached")
+    });
     line("  covered", {
         let share = percent(figures.fired, figures.armed);
         format!("{} entries fired, {share} of those there are", figures.fired)

@@ -92,6 +92,11 @@ impl Mapped<'_> {
         self.damaged.as_deref().unwrap_or(self.graph.edges())
     }
 
+    /// The edges that were made from logs.
+    pub(super) fn built(&self) -> impl Iterator<Item = &Edge> {
+        self.edges().iter().filter(|e| matches!(e.origin, Origin::Built { .. }))
+    }
+
     /// What the state oracle takes of two versions of the program; nothing when the function is the same in both.
     pub(super) fn pair(&self, (first, last): (usize, usize)) -> Option<FunctionPair<'_>> {
         let (from, to) = (self.family.at[first], self.family.at[last]);

@@ -70,6 +70,14 @@ pub struct FuzzFigures {
     pub entries_armed: u64,
     /// Of these, fired at least once.
     pub entries_fired: u64,
+    /// Entries whose certificates the checker accepts.
+    pub certified: u64,
+    /// Entries that start in code proved never to run.
+    pub unreached: u64,
+    /// Pairs of versions whose certificate the checker refutes; their entries count as dropped.
+    pub unrelated: u64,
+    /// Entries that it drops, by name of the check that fails.
+    pub dropped: BTreeMap<&'static str, u64>,
     /// Points from which mappings compose along the whole chain of versions.
     pub composed: u64,
     /// Points from which the first mapping has an entry and the chain has none.
@@ -152,6 +160,10 @@ impl From<&Figures> for FuzzFigures {
             entries: figures.entries,
             entries_armed: figures.armed,
             entries_fired: figures.fired,
+            certified: figures.certified,
+            unrelated: figures.unrelated,
+            unreached: figures.unreached,
+            dropped: figures.dropped.clone(),
             composed: figures.composed,
             not_composed: figures.not_composed,
             same_point: figures.same_point,

@@ -77,6 +77,7 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
         level: Level::Avail,
         policy: POLICY,
         going_on: 0,
+        certificates: true,
         chains: 0,
         stress: Stress::default(),
         seed: 0,

@@ -61,6 +61,9 @@ pub(super) struct Args {
     /// Transitions of a run and direction after which it goes on to its end
     #[arg(long, value_name = "N", default_value_t = Options::default().going_on)]
     going_on: u32,
+    /// Make and check no certificates
+    #[arg(long)]
+    no_certificates: bool,
     /// Chains of random transitions among all versions, for each argument list
     #[arg(long, value_name = "N", default_value_t = Options::default().chains)]
     chains: u32,
@@ -112,6 +115,7 @@ impl Args {
             shuffle: self.shuffle,
             versions: self.versions,
             going_on: self.going_on,
+            certificates: !self.no_certificates,
             chains: self.chains,
             stress: Stress {
                 every: osr_every,

@@ -66,6 +66,7 @@ impl Source for Programs {
             steps,
             level: self.levels[level],
             going_on: self.options.going_on,
+            certificates: self.options.certificates,
             chains: self.options.chains,
             stress: self.options.stress,
             seed: self.options.seed,
