@@ -13,8 +13,9 @@ use super::oracle::{Finding, Oracle};
 use super::versions::Mapped;
 use ir::mapping::Mapping;
 use osr::{Certifier, Edge, Heading, Version, VersionPair};
-use verify::checker::{self, Check, Verdict, relate};
+use verify::checker::relate;
 use verify::state_oracle::Direction;
+use verify::verdict::{self, Check, Verdict};
 
 /// Judges the edges of every function.
 pub(super) fn run(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Result<(), Vec<Finding>> {
@@ -58,7 +59,7 @@ fn judge_pair(case: &Case, one: &Mapped<'_>, ends: (Version, Version), figures: 
         }
     }
     let certificate = certifier.into_certificate();
-    let relation = match relate(&case.module, versions, &certificate, checker::Options::default()) {
+    let relation = match relate(&case.module, versions, &certificate, verdict::Options::default()) {
         Ok(relation) => relation,
         Err(verdict) => {
             let entries: usize = mappings.iter().map(|(_, mapping, ..)| mapping.len()).sum();
