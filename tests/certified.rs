@@ -2,9 +2,9 @@
 //! refused or refuted, with the place.
 
 use ir::Module;
-use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck};
+use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck};
 use osier::{export, ir, osr, passes, verify};
-use osr::Level;
+use osr::{Demand, Level, VersionGraph, VersionTree};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 
@@ -35,6 +35,38 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
     }
     let dropped: u64 = total.dropped.values().sum();
     assert!(total.held > 15_000 && 50 * dropped <= total.held, "{total:?}");
+}
+
+#[test]
+fn a_version_graph_keeps_what_is_proved_and_composes_it() {
+    let (mut held, mut dropped, mut composed) = (0, 0, 0);
+    for seed in 0..12 {
+        let program = generate(seed, SIZE, &Weights::default());
+        for (_, base) in program.module.defined() {
+            let mut tree = VersionTree::new(base.clone());
+            let mut at = VersionTree::BASE;
+            for passes in ["sccp,simplify", "cse,licm", "loop_canon,licm,adce,cfg_clean"] {
+                let pipeline = passes::parse(passes).expect("passes");
+                let next = derive(&program.module, tree.function(at), &pipeline, Vigilance::On, &mut NoObserver);
+                at = tree.add(at, next.function, next.log).expect("the log leads to it");
+            }
+            let chain: Vec<_> = tree.versions().collect();
+            let pairs: Vec<_> = chain.windows(2).map(|ends| (ends[0], ends[1])).collect();
+            let mut graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
+            graph.add_composed(&chain).expect("a path");
+            let checked = certify_graph(&program.module, &mut graph, &mut NoObserver);
+            assert_eq!(checked.refuted, 0, "seed {seed}: {checked:?}");
+            held += checked.held;
+            dropped += checked.dropped.values().sum::<u64>();
+            let kept: usize = graph.edges()[..2 * pairs.len()].iter().map(|e| e.mapping.len()).sum();
+            assert_eq!(kept as u64, checked.held, "seed {seed}: what does not hold is gone");
+            composed += graph.edges()[2 * pairs.len()].mapping.len();
+        }
+    }
+    assert!(
+        held > 5_000 && composed > 500 && 20 * dropped < held,
+        "{held} held, {dropped} dropped, {composed} composed"
+    );
 }
 
 /// A program with a loop, something to hoist, to fold and to share, and the version derived from it.

@@ -56,7 +56,7 @@ pub struct Checked {
 
 impl Checked {
     /// Counts a verdict.
-    fn count(&mut self, verdict: &Verdict) {
+    pub(super) fn count(&mut self, verdict: &Verdict) {
         match verdict.finding() {
             None => self.held += 1,
             Some(finding) => *self.dropped.entry(finding.check.name().to_owned()).or_default() += 1,

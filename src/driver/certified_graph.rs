@@ -1,0 +1,87 @@
+//! Version graphs whose entries the checker has accepted.
+
+use super::{Checked, Observer, Step};
+use ir::certificate::MappingFacts;
+use ir::mapping::Mapping;
+use ir::{Module, Point};
+use osr::{Certifier, Edge, Heading, Origin, Version, VersionGraph, VersionPair};
+use std::collections::{BTreeMap, BTreeSet};
+use verify::checker::relate;
+use verify::state_oracle::Direction;
+use verify::verdict::{Options, Verdict};
+
+/// The reason of entries between versions neither of which was derived from the other: there is no log to find
+/// a certificate by. Edges composed of proved ones need none.
+pub const NO_LOG: &str = "no-log";
+
+/// The entries that hold, by the versions they join.
+type Held = BTreeMap<(Version, Version), BTreeSet<Point>>;
+
+/// Drops the entries of a graph that the checker does not accept, and composes the others again from what is
+/// left: composed entries are right because their parts are, and require no more than those provide. Cost: that
+/// of a certificate for every two versions with an edge, and of judging their entries.
+///
+/// # Panics
+/// When a log of the graph's tree does not replay: not where the tree was built by its own functions.
+pub fn certify_graph(module: &Module, graph: &mut VersionGraph<'_>, observer: &mut dyn Observer) -> Checked {
+    let mut checked = Checked::default();
+    let mut held = Held::new();
+    let is_own = |e: &&Edge| !matches!(e.origin, Origin::Composed { .. });
+    let ends: BTreeSet<(Version, Version)> =
+        graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
+    for ends in ends {
+        judge_pair(module, graph, ends, &mut held, &mut checked, observer);
+    }
+    graph.retain(|edge, point, _| held.get(&(edge.from, edge.to)).is_some_and(|points| points.contains(&point)));
+    observer.begin(None);
+    checked
+}
+
+/// Judges the edges between two versions, of which the first is the older.
+fn judge_pair(
+    module: &Module,
+    graph: &VersionGraph<'_>,
+    (before, after): (Version, Version),
+    held: &mut Held,
+    checked: &mut Checked,
+    observer: &mut dyn Observer,
+) {
+    observer.begin(Some(Step::Map));
+    let tree = graph.tree();
+    let versions = [tree.function(before), tree.function(after)];
+    let ways = [
+        (Direction::Forward, Heading::Forward, (before, after)),
+        (Direction::Backward, Heading::Backward, (after, before)),
+    ];
+    let own = |ends: (Version, Version)| {
+        let edges = graph.edges().iter().filter(move |e| (e.from, e.to) == ends);
+        edges.filter(|e| !matches!(e.origin, Origin::Composed { .. }))
+    };
+    let Some(log) = tree.log(before, after) else {
+        let entries = ways.iter().flat_map(|(_, _, ends)| own(*ends)).map(|e| e.mapping.len() as u64).sum::<u64>();
+        *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
+        return;
+    };
+    let pair = VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
+    let mut certifier = Certifier::new(&pair);
+    let mut made: Vec<(Direction, &Edge, MappingFacts)> = Vec::new();
+    for (direction, heading, ends) in ways {
+        made.extend(own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.mapping))));
+    }
+    let certificate = certifier.into_certificate();
+    observer.begin(Some(Step::Check));
+    let relation = relate(module, versions, &certificate, Options::default());
+    for (direction, edge, facts) in &made {
+        // Whatever leaves the version landed in may follow.
+        let armed: Vec<&Mapping> = graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
+        let verdicts = match &relation {
+            Ok(relation) => relation.judge(*direction, &edge.mapping, facts, &armed),
+            Err(verdict) => vec![*verdict; edge.mapping.len()],
+        };
+        checked.points += edge.mapping.len() as u64;
+        verdicts.iter().for_each(|verdict| checked.count(verdict));
+        let points = edge.mapping.entries().map(|(point, _)| point).zip(&verdicts);
+        let points = points.filter(|(_, verdict)| Verdict::holds(verdict)).map(|(point, _)| point);
+        held.entry((edge.from, edge.to)).or_default().extend(points);
+    }
+}
