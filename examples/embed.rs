@@ -5,13 +5,13 @@
 //!
 //! Nothing but the facade is needed: load, optimize, make the mappings, run, and fire an entry in each direction.
 
-use osier::driver::{self, Format, Vigilance, derive, load};
+use osier::driver::{self, Format, Vigilance, certify, derive, load};
 use osier::ir::cfg::Cfg;
 use osier::ir::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::loops::LoopForest;
 use osier::ir::mapping::Mapping;
 use osier::ir::{Module, Point};
-use osier::osr::{Level, VersionPair, synthesize};
+use osier::osr::Level;
 use osier::passes::Pipeline;
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -48,9 +48,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (func, base) = module.defined().next().ok_or("the module defines no function")?;
     let optimized = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
 
-    // Every point from which a run may move, both ways, and the code that gives the state expected there.
-    let pair = VersionPair::new(base, &optimized.function, &optimized.log)?;
-    let maps = synthesize(&pair, Level::Avail);
+    // Every point from which a run may move, both ways, and the code that gives the state expected there. What is
+    // handed out is proved; the rest is dropped and counted.
+    let certified = certify(&module, base, &optimized, &[Level::Avail], &mut driver::NoObserver);
+    let maps = certified.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
         let (entries, points) = (maps.mapping.len(), maps.points - maps.unreachable);
         writeln!(io::stdout(), "{way}: {entries} of {points} points have an entry")?;

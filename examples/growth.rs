@@ -10,12 +10,15 @@
 use clap::Parser;
 use ir::Module;
 use osier::driver::{Format, NoObserver, Vigilance, derive, load};
-use osr::{Level, VersionPair, synthesize};
+use osr::{Certifier, Heading, Level, VersionPair, synthesize};
 use passes::Pipeline;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Instant;
+use verify::checker::relate;
+use verify::state_oracle::Direction;
+use verify::verdict::{Options, Verdict};
 
 /// Times import, optimizing and mapping of a function doubled again and again
 #[derive(Debug, Parser)]
@@ -63,13 +66,13 @@ fn program(units: u32) -> Result<Vec<u8>, wat::Error> {
 /// Seconds of each step for one size.
 struct Sample {
     instructions: usize,
-    seconds: [f64; 3],
+    seconds: [f64; 5],
 }
 
-const STEPS: [&str; 3] = ["import", "optimize", "map"];
+const STEPS: [&str; 5] = ["import", "optimize", "map", "certify", "check"];
 
 fn sample(bytes: &[u8], runs: u32) -> Result<Sample, String> {
-    let mut best = Sample { instructions: 0, seconds: [f64::INFINITY; 3] };
+    let mut best = Sample { instructions: 0, seconds: [f64::INFINITY; 5] };
     let mut take = |step: usize, begun: Instant| {
         best.seconds[step] = best.seconds[step].min(begun.elapsed().as_secs_f64());
     };
@@ -87,8 +90,19 @@ fn sample(bytes: &[u8], runs: u32) -> Result<Sample, String> {
         let pair = VersionPair::new(function, &derived.function, &derived.log).map_err(|e| e.to_string())?;
         let synthesis = synthesize(&pair, Level::Avail);
         take(2, begun);
-        if synthesis.forward.mapping.is_empty() {
-            return Err("the generated function has no entries".to_owned());
+        let begun = Instant::now();
+        let mut certifier = Certifier::new(&pair);
+        let facts = certifier.facts(Heading::Forward, &synthesis.forward.mapping);
+        let certificate = certifier.into_certificate();
+        take(3, begun);
+        let begun = Instant::now();
+        let relation = relate(&module, [function, &derived.function], &certificate, Options::default());
+        let relation = relation.map_err(|verdict| verdict.to_string())?;
+        let (mapping, armed) = (&synthesis.forward.mapping, &synthesis.backward.mapping);
+        let verdicts = relation.judge(Direction::Forward, mapping, &facts, &[armed]);
+        take(4, begun);
+        if mapping.is_empty() || !verdicts.iter().all(Verdict::holds) {
+            return Err("the generated function has no entries, or some that are not proved".to_owned());
         }
     }
     best.instructions = instructions;
