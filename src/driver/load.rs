@@ -2,7 +2,7 @@
 
 use ir::Module;
 use ir::text::{SourceLines, parse_module_with_lines};
-use ir::verifier::{Entity, Finding, verify_module};
+use ir::verifier::{Entity, Finding, Rule, verify_module};
 use std::fmt;
 use wasm::{ImportError, ImportLimits};
 
@@ -98,10 +98,15 @@ pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
 
 fn imported(module: Result<Module, ImportError>) -> Result<Module, LoadError> {
     let module = module.map_err(LoadError::about_bytes)?;
-    if let Some(finding) = verify_module(&module).first() {
-        panic!("bug in the importer of WebAssembly: {finding}");
+    match verify_module(&module).first() {
+        None => Ok(module),
+        // Valid, and of no use: instantiating it traps. The test `segments_outside_their_memory_are_refused` breaks
+        // otherwise.
+        Some(finding) if matches!(finding.rule(), Rule::ModData2 | Rule::ModElem2) => {
+            Err(LoadError::about_bytes(format!("the module cannot be instantiated: {finding}")))
+        }
+        Some(finding) => panic!("bug in the importer of WebAssembly: {finding}"),
     }
-    Ok(module)
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, LoadError> {
@@ -136,6 +141,17 @@ fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_outside_their_memory_are_refused() {
+        for text in [
+            "(module (memory 1) (data (i32.const 65534) \"abc\"))",
+            "(module (table 1 funcref) (func $f) (elem (i32.const 1) $f))",
+        ] {
+            let error = load(Format::Wat, text.as_bytes()).expect_err("it lies outside").to_string();
+            assert!(error.starts_with("the module cannot be instantiated: MOD-"), "{error}");
+        }
+    }
 
     #[test]
     fn the_extension_decides_and_else_the_contents() {

@@ -2,6 +2,7 @@
 
 use super::case::{Case, World};
 use super::stress::Stress;
+use ir::{Func, Module};
 use osr::Level;
 use passes::registry::{PASSES, StaticPass, parse};
 use std::fmt;
@@ -76,12 +77,18 @@ impl Options {
     pub fn generated(&self, seed: u64) -> Case {
         let program = generate(seed, self.size, &Weights::default());
         let params = program.module.signature(program.main).params.clone();
+        let arguments = arguments(seed, &params, self.inputs as usize);
+        self.case(seed, program.module, program.main, arguments, 2 * program.steps + 1000)
+    }
+
+    /// What a seed does with a program that imports nothing.
+    pub fn case(&self, seed: u64, module: Module, entry: Func, arguments: Vec<Vec<u64>>, fuel: u64) -> Case {
         let Plan { steps, level } = self.plan(seed);
         Case {
-            arguments: arguments(seed, &params, self.inputs as usize),
-            entry: program.main,
-            module: program.module,
-            fuel: 2 * program.steps + 1000,
+            module,
+            entry,
+            arguments,
+            fuel,
             world: World::Nothing,
             steps,
             level,

@@ -1,6 +1,7 @@
 //! `osier fuzz`.
 
 mod corpus;
+mod smith;
 mod sources;
 
 use super::failure::{Failure, tell};
@@ -11,9 +12,10 @@ use osier::fuzz::{self, Budget, Case, Figures, Options, Oracle, Results, Source,
 use osier::schema::{self, FuzzFailure, FuzzReport};
 use osr::Level;
 use passes::Pipeline;
+use smith::Smith;
 use sources::{Generated, Programs};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Generated programs when no limit is given.
@@ -72,6 +74,9 @@ pub(super) struct Args {
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
     #[arg(long, value_name = "FILE ARGS|DIR", num_args = 1..)]
     corpus: Vec<String>,
+    /// Random WebAssembly modules of wasm-smith, so many
+    #[arg(long, value_name = "N")]
+    smith: Option<u64>,
     /// What WebAssembly programs read from their standard input
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
@@ -134,7 +139,7 @@ impl Args {
     /// Whether programs are generated: when a limit is given for them, or nothing else is asked for.
     fn generates(&self) -> bool {
         let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
-        limited || self.corpus.is_empty()
+        limited || (self.corpus.is_empty() && self.smith.is_none())
     }
 
     /// The most generated programs.
@@ -148,12 +153,11 @@ impl Args {
 pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
     let started = Instant::now();
-    // A panic is a finding like others, and told as one.
-    std::panic::set_hook(Box::new(|_| {}));
-    let parts = Parts::judged(&args, programs, started);
-    let seconds = started.elapsed().as_secs_f64();
-    let report = parts.report(&args, seconds);
-    drop(std::panic::take_hook());
+    let (parts, report) = quietly(|| {
+        let parts = Parts::judged(&args, programs, started);
+        let report = parts.report(&args, started.elapsed().as_secs_f64());
+        (parts, report)
+    });
     let text = match args.json {
         true => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
         false => parts.text(&report),
@@ -163,9 +167,23 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     parts.verdict(&args, &report)
 }
 
+/// Does work in which a panic is a finding like others, and told as one: none is printed by itself. One that nobody
+/// catches is still a bug of the fuzzer.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let last = Arc::new(Mutex::new(String::new()));
+    let heard = Arc::clone(&last);
+    std::panic::set_hook(Box::new(move |panic| {
+        *heard.lock().unwrap_or_else(|e| e.into_inner()) = panic.to_string();
+    }));
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    drop(std::panic::take_hook());
+    done.unwrap_or_else(|_| panic!("bug in the fuzzer: {}", last.lock().unwrap_or_else(|e| e.into_inner())))
+}
+
 /// The campaigns of a run.
 struct Parts {
     corpus: Option<(Results, Vec<String>)>,
+    smith: Option<Results>,
     generated: Option<Results>,
 }
 
@@ -179,15 +197,19 @@ impl Parts {
             let commands = results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
             (results, commands)
         });
+        let smith = args
+            .smith
+            .map(|modules| run(args, &Smith { options: options.clone(), modules }, modules, u64::MAX, started));
         let spent = corpus.as_ref().map_or(0, |(results, _)| results.figures.transitions());
+        let spent = spent + smith.as_ref().map_or(0, |results| results.figures.transitions());
         let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
         let source = Generated { options };
         let generated = args.generates().then(|| run(args, &source, args.most_programs(), left, started));
-        Parts { corpus, generated }
+        Parts { corpus, smith, generated }
     }
 
     fn results(&self) -> impl Iterator<Item = &Results> {
-        self.corpus.iter().map(|(results, _)| results).chain(&self.generated)
+        self.corpus.iter().map(|(results, _)| results).chain(&self.smith).chain(&self.generated)
     }
 
     fn figures(&self) -> Figures {
@@ -205,7 +227,7 @@ impl Parts {
             settings: options.to_string(),
             jobs: args.jobs() as u64,
             corpus: self.corpus.as_ref().map(|(results, _)| (&results.figures).into()),
-            smith: None,
+            smith: self.smith.as_ref().map(|results| (&results.figures).into()),
             generated: self.generated.as_ref().map(|results| (&results.figures).into()),
             all: (&all).into(),
             oracles: schema::by_oracle(&all),
@@ -223,6 +245,10 @@ impl Parts {
             for (failure, command) in results.failures.iter().zip(commands) {
                 failures.push(told(failure, format!("osier fuzz --corpus '{command}' {options}"), None));
             }
+        }
+        for failure in self.smith.iter().flat_map(|r| &r.failures) {
+            let seed = options.seed.wrapping_add(failure.number);
+            failures.push(told(failure, format!("osier fuzz --seed {seed} --smith 1 {options}"), None));
         }
         for failure in self.generated.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
@@ -248,9 +274,11 @@ impl Parts {
 
     fn text(&self, report: &FuzzReport) -> String {
         let mut text = format!("seed          {}\nsettings      {}\n", report.seed, report.settings);
-        for (title, results) in
-            [("corpus", self.corpus.as_ref().map(|(r, _)| r)), ("generated", self.generated.as_ref())]
-        {
+        for (title, results) in [
+            ("corpus", self.corpus.as_ref().map(|(r, _)| r)),
+            ("smith", self.smith.as_ref()),
+            ("generated", self.generated.as_ref()),
+        ] {
             text += &results.map(|r| fuzz::text(title, &r.figures)).unwrap_or_default();
         }
         text + &fuzz::oracles_text(&self.figures())
