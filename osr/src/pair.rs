@@ -57,6 +57,11 @@ impl<'v> Side<'v> {
         Side { f, cfg, dom, lines, era, holders }
     }
 
+    /// The values of this version that links lead from to an id, in layout order.
+    pub(crate) fn holders(&self, id: Value) -> &[Value] {
+        &self.holders[id]
+    }
+
     /// Whether a value is an argument of the function.
     pub(crate) fn is_argument(&self, value: Value) -> bool {
         matches!(self.f.value_def(value), ValueDef::Param(block, _) if block == self.f.entry())

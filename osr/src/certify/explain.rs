@@ -10,15 +10,24 @@ use ir::mapping::{Entry, Mapping, Operand, Step, VersionKey};
 use ir::{Block, Imm, Inst, Opcode, Point, Type};
 use smallvec::SmallVec;
 
-/// Choices of far operands that are looked for in the table for one step. There is hardly ever more than one.
+/// Far operands of one step that are looked for in the table. There is hardly ever more than one choice: where
+/// a parameter was bound to what can be had otherwise too.
+const MAX_LOOKED_FOR: usize = 32;
+
+/// Terms that one step may compute at the far end.
 const MAX_CHOICES: usize = 8;
 
 /// What an operand may stand for at the far end of a run.
 type Fits = SmallVec<[TermId; 2]>;
 
+/// A term that a step may compute at the far end of a run, with its operands in the order of the step.
+type Choice = (TermId, Args);
+
 /// The maker of the facts of one mapping.
 pub(super) struct Explainer<'e, 'a> {
     version: &'e mut Numbering<'a>,
+    /// The version that entries lead to.
+    other: &'e Numbering<'a>,
     runs: &'e Runs,
     table: &'e mut Table,
     source: VersionKey,
@@ -39,8 +48,11 @@ impl<'e, 'a> Explainer<'e, 'a> {
         heading: Heading,
     ) -> Explainer<'e, 'a> {
         let (source, target) = (VersionKey::of(pair.source(heading).f), VersionKey::of(pair.target(heading).f));
+        let [a, b] = versions;
+        let (version, other) = if heading == Heading::Forward { (a, &*b) } else { (b, &*a) };
         Explainer {
-            version: &mut versions[heading as usize],
+            version,
+            other,
             runs: &runs[heading as usize],
             table,
             source,
@@ -101,11 +113,36 @@ impl<'e, 'a> Explainer<'e, 'a> {
         if self.bindings.leaves.is_empty() {
             return Box::default();
         }
-        let mut far: Vec<TermId> = Vec::with_capacity(entry.steps.len());
+        let mut choices: Vec<SmallVec<[Choice; 1]>> = Vec::with_capacity(entry.steps.len());
         for step in &entry.steps {
             let fits: SmallVec<[Fits; 3]> =
-                step.args.iter().map(|arg| self.fits(*arg, here, &far, run.anchor)).collect();
-            far.push(self.choose(step, &fits));
+                step.args.iter().map(|arg| self.fits(*arg, here, &choices, run.anchor)).collect();
+            choices.push(self.choices(step, &fits));
+        }
+        self.choose(entry, &choices)
+    }
+
+    /// Of the terms that steps may compute, those that make of values assigned what the target version has.
+    fn choose(&self, entry: &Entry, choices: &[SmallVec<[Choice; 1]>]) -> Box<[TermId]> {
+        let mut wanted = vec![NO_TERM; entry.steps.len()];
+        let want = |wanted: &mut Vec<TermId>, operand: Operand, class: TermId| {
+            let Operand::Step(index) = operand else { return };
+            let Some(slot) = wanted.get_mut(index as usize) else { return };
+            let has =
+                choices.get(index as usize).into_iter().flatten().any(|(term, _)| self.table.class(*term) == class);
+            if *slot == NO_TERM && has {
+                *slot = class;
+            }
+        };
+        for assign in &entry.assigns {
+            want(&mut wanted, assign.from, self.other.class(self.table, assign.value));
+        }
+        let mut far = vec![NO_TERM; entry.steps.len()];
+        for (index, step) in entry.steps.iter().enumerate().rev() {
+            let mut fitting = choices[index].iter().filter(|(term, _)| self.table.class(*term) == wanted[index]);
+            let Some((term, args)) = fitting.next().or(choices[index].first()) else { continue };
+            far[index] = *term;
+            step.args.iter().zip(args).for_each(|(operand, class)| want(&mut wanted, *operand, *class));
         }
         far.into()
     }
@@ -125,12 +162,15 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 
     /// The classes that what a step reads may stand for where the run ends.
-    fn fits(&mut self, operand: Operand, here: &[TermId], far: &[TermId], anchor: Inst) -> Fits {
+    fn fits(&mut self, operand: Operand, here: &[TermId], choices: &[SmallVec<[Choice; 1]>], anchor: Inst) -> Fits {
         let mut fits = Fits::new();
-        if let Operand::Step(index) = operand
-            && let Some(term) = far.get(index as usize).filter(|term| **term != NO_TERM)
-        {
-            fits.push(self.table.class(*term));
+        if let Operand::Step(index) = operand {
+            for (term, _) in choices.get(index as usize).into_iter().flatten() {
+                let class = self.table.class(*term);
+                if !fits.contains(&class) {
+                    fits.push(class);
+                }
+            }
         }
         let class = self.class(operand, here);
         if class == NO_TERM {
@@ -144,8 +184,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
         };
         let from = self.bound_to.partition_point(|(bound, _)| *bound < class);
         let leaves = self.bound_to[from..].iter().take_while(|(bound, _)| *bound == class).map(|(_, leaf)| *leaf);
-        let all = leaves.chain(Some(class).filter(|_| is_there && self.bindings.spares(site)));
-        for class in all {
+        let itself = Some(class).filter(|_| is_there && self.bindings.spares(site));
+        for class in itself.into_iter().chain(leaves) {
             if !fits.contains(&class) {
                 fits.push(class);
             }
@@ -153,29 +193,32 @@ impl<'e, 'a> Explainer<'e, 'a> {
         fits
     }
 
-    /// The term of a step whose operands may stand for these: one that there is, if any.
-    fn choose(&mut self, step: &Step, fits: &[Fits]) -> TermId {
-        if fits.iter().any(|f| f.is_empty()) {
-            return NO_TERM;
-        }
+    /// The terms of a step whose operands may stand for these: those that there are, else a new one.
+    fn choices(&mut self, step: &Step, fits: &[Fits]) -> SmallVec<[Choice; 1]> {
         let count = fits.iter().map(|f| f.len()).fold(1usize, usize::saturating_mul);
-        let choice = |mut n: usize| -> Args {
-            let mut pick = |f: &Fits| {
+        let pick = |mut n: usize| -> Args {
+            let one = |f: &Fits| {
                 let at = n % f.len();
                 n /= f.len();
                 f[at]
             };
-            fits.iter().map(&mut pick).collect()
+            fits.iter().map(one).collect()
         };
-        let known = (0..count.min(MAX_CHOICES)).map(choice).filter(|args| takes(self.table, step, args));
-        let known = known.filter_map(|args| self.table.find_op(step.opcode, step.ty, immediate(step), args)).next();
-        match known {
-            Some(term) => term,
-            None => {
-                let args = choice(0);
-                if takes(self.table, step, &args) { self.make(step, args) } else { NO_TERM }
+        let mut found: SmallVec<[Choice; 1]> = SmallVec::new();
+        for args in (0..count.min(MAX_LOOKED_FOR)).map(pick).filter(|args| takes(self.table, step, args)) {
+            let known = self.table.find_op(step.opcode, step.ty, immediate(step), args.clone());
+            found.extend(known.map(|term| (term, args)));
+            if found.len() == MAX_CHOICES {
+                break;
             }
         }
+        if found.is_empty() && count > 0 {
+            let args = pick(0);
+            if takes(self.table, step, &args) {
+                found.push((self.make(step, args.clone()), args));
+            }
+        }
+        found
     }
 }
 

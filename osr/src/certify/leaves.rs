@@ -18,8 +18,9 @@ pub(super) enum Name {
 /// The leaves that were made, by name and version.
 #[derive(Debug, Default)]
 pub(super) struct Leaves {
-    params: [ByName<Value>; 2],
-    memory: [ByName<Block>; 2],
+    /// Those of the version before alone, those of the one after alone, and those of both.
+    params: [ByName<Value>; 3],
+    memory: [ByName<Block>; 3],
     /// Leaves with their names, in the order they were made.
     named: Vec<(TermId, Name)>,
     /// Names that stand for different things in the two versions.
@@ -48,10 +49,22 @@ impl Leaves {
         self.nothing_shared = true;
     }
 
+    fn list(&self, side: usize, name: Name) -> usize {
+        if self.nothing_shared || self.unshared.contains(&name) { side } else { 2 }
+    }
+
+    /// Lets the leaf with one name be found by another as well, unless that has one.
+    pub(super) fn rename(&mut self, side: usize, name: Value, other: Value) {
+        let list = self.list(side, Name::Param(name));
+        let leaf = self.params[list][name];
+        if self.params[list][other] == 0 && self.list(side, Name::Param(other)) == list {
+            self.params[list][other] = leaf;
+        }
+    }
+
     /// The leaf that a version binds under a name.
     pub(super) fn get(&mut self, table: &mut Table, side: usize, name: Name, ty: Option<Type>) -> TermId {
-        let own = self.nothing_shared || self.unshared.contains(&name);
-        let list = if own { side } else { 0 };
+        let list = self.list(side, name);
         match name {
             Name::Param(value) => {
                 let slot = &mut self.params[list][value];
@@ -62,6 +75,11 @@ impl Leaves {
                 find_or_make(slot, &mut self.named, table, name, (TermKind::MemoryParam, None))
             }
         }
+    }
+
+    /// Whether the leaf of a parameter was made, and may be shared.
+    pub(super) fn offers(&self, param: Value) -> bool {
+        self.list(0, Name::Param(param)) == 2 && self.params[2][param] != 0
     }
 
     /// The name of a leaf.

@@ -57,7 +57,7 @@ impl<'a, 'v> Certifier<'a, 'v> {
     /// rounds (at most 40; two to four in most functions).
     pub fn new(pair: &'a VersionPair<'v>) -> Certifier<'a, 'v> {
         let [a, b] = [pair.sides[0].f, pair.sides[1].f];
-        let versions = [Numbering::new(a, b, &pair.facts, 0), Numbering::new(b, a, &pair.facts, 1)];
+        let versions = [Numbering::new(pair, 0), Numbering::new(pair, 1)];
         let mut search = Search { pair, versions, table: Table::default(), leaves: Leaves::default(), unshared: 0 };
         let (runs, rounds) = search.run();
         let Search { versions, table, unshared, .. } = search;

@@ -13,6 +13,7 @@ use super::leaves::{Dense, Leaves, Name};
 use super::place::{LiveEdges, Site, Sites, Taken};
 use super::table::{Args, Table};
 use crate::facts::Facts;
+use crate::pair::VersionPair;
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind};
 use ir::cfg::Cfg;
@@ -30,6 +31,8 @@ pub(super) struct Numbering<'a> {
     pub(super) f: &'a Function,
     other: &'a Function,
     facts: &'a Facts,
+    /// Of parameters that only this version has: those that only the other has and that links lead from to them.
+    replaced: BTreeMap<Value, SmallVec<[Value; 2]>>,
     side: usize,
     cfg: Cfg,
     pub(super) dom: DomTree,
@@ -57,7 +60,9 @@ pub(super) struct Numbering<'a> {
 }
 
 impl<'a> Numbering<'a> {
-    pub(super) fn new(f: &'a Function, other: &'a Function, facts: &'a Facts, side: usize) -> Numbering<'a> {
+    /// The version before the log (side 0) or the one after (1). It knows nothing yet.
+    pub(super) fn new(pair: &'a VersionPair<'_>, side: usize) -> Numbering<'a> {
+        let (f, other, facts) = (pair.sides[side].f, pair.sides[1 - side].f, &pair.facts);
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
         let edges = cfg.rpo().iter().map(|b| f.successors(*b).len()).sum();
@@ -65,6 +70,8 @@ impl<'a> Numbering<'a> {
             f,
             other,
             facts,
+            // The version after is numbered when the leaves of the one before are there.
+            replaced: if side == 1 { replaced_params(pair, side) } else { BTreeMap::new() },
             side,
             cfg,
             dom,
@@ -235,18 +242,15 @@ impl<'a> Numbering<'a> {
     fn bind_group(&mut self, table: &mut Table, leaves: &mut Leaves, block: Block, members: &[Value]) {
         let in_both = members.iter().copied().find(|p| self.other.has_value(*p));
         let Some(leader) = in_both.or(members.first().copied()) else { return };
-        let name = self.name(leader, block);
+        let name = self.name(leader, members, leaves, block);
         let ty = Some(self.f.value_type(leader));
-        let side = self.side;
-        let leaf = self.bind(
-            table,
-            |t| match name {
-                Some(name) => leaves.get(t, side, Name::Param(name), ty),
-                None => t.leaf(TermKind::Param, ty),
-            },
-            block,
-            None,
-        );
+        let named = name.map(|name| leaves.get(table, self.side, Name::Param(name), ty));
+        // By one name and another, the other version may have bound one leaf where this one binds two.
+        let leaf = named.filter(|leaf| !self.sites.is_bound(*leaf)).unwrap_or_else(|| table.leaf(TermKind::Param, ty));
+        self.sites.bind(leaf, block);
+        if let (Some(name), true) = (name, named == Some(leaf)) {
+            members.iter().for_each(|p| leaves.rename(self.side, name, *p));
+        }
         members.iter().for_each(|p| self.terms.set(*p, leaf));
     }
 
@@ -288,9 +292,10 @@ impl<'a> Numbering<'a> {
         leaf
     }
 
-    /// What the leaf of a parameter is named after. A parameter of a block that joins edges is handed on to
-    /// another, which is then often a copy: where the other version has that one alone, it is the leaf.
-    fn name(&mut self, param: Value, block: Block) -> Option<Value> {
+    /// What the leaf of parameters is named after. A parameter of a block that joins edges is handed on to another,
+    /// which is then often a copy: where the other version has that one alone, it is the leaf. Or the
+    /// other version has one that was replaced.
+    fn name(&mut self, param: Value, members: &[Value], leaves: &Leaves, block: Block) -> Option<Value> {
         let mut name = param;
         while let Some(&to) = self.facts.joined_params.get(&name)
             && to < name
@@ -298,7 +303,10 @@ impl<'a> Numbering<'a> {
         {
             name = to;
         }
-        let wanted = [name, param].into_iter().find(|n| {
+        let replaced = members.iter().filter_map(|p| self.replaced.get(p)).flatten().copied();
+        let replaced = replaced.filter(|p| name == param && !self.other.has_value(param) && leaves.offers(*p));
+        let candidates: SmallVec<[Value; 4]> = replaced.chain([name, param]).collect();
+        let wanted = candidates.into_iter().find(|n| {
             let owner = self.owner.get(*n);
             owner == NO_TERM || owner == block.as_u32()
         });
@@ -423,4 +431,13 @@ impl<'a> Numbering<'a> {
         }
         changed
     }
+}
+
+/// The parameters that only this version has and that took the place of parameters that only the other has.
+fn replaced_params(pair: &VersionPair<'_>, side: usize) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
+    let (own, other) = (&pair.sides[side], &pair.sides[1 - side]);
+    let params = own.f.blocks().flat_map(|b| own.f.block_params(b).iter().copied());
+    let is_replaced = |p: &Value| !own.f.has_value(*p) && other.f.defining_inst(*p).is_none();
+    let of = |p: Value| (p, other.holders(p).iter().copied().filter(is_replaced).collect::<SmallVec<[Value; 2]>>());
+    params.filter(|p| !other.f.has_value(*p)).map(of).filter(|(_, found)| !found.is_empty()).collect()
 }

@@ -36,6 +36,11 @@ impl Sites {
         self.known[leaf as usize] = Some(Site::Below(block));
     }
 
+    /// Whether the version has bound a leaf.
+    pub(super) fn is_bound(&self, leaf: TermId) -> bool {
+        matches!(self.known.get(leaf as usize), Some(Some(Site::Below(_))))
+    }
+
     fn grow(&mut self, term: TermId) {
         if self.known.len() <= term as usize {
             self.known.resize(term as usize + 1, None);

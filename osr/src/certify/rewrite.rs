@@ -40,7 +40,7 @@ impl RuleIndex {
 }
 
 /// What a rule was matched with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Match {
     pub(super) x: Option<TermId>,
     pub(super) y: Option<TermId>,
@@ -49,6 +49,13 @@ pub(super) struct Match {
     /// As in a certificate.
     pub(super) swapped: u8,
     pub(super) inner: SmallVec<[TermId; 2]>,
+    guard: Guard,
+}
+
+impl Default for Match {
+    fn default() -> Match {
+        Match { x: None, y: None, c: None, d: None, swapped: 0, inner: SmallVec::new(), guard: Guard::Always }
+    }
 }
 
 /// Operands still to be matched, operation by operation.
@@ -58,9 +65,14 @@ impl Match {
     /// Matches a rule with operands.
     pub(super) fn find(table: &Table, rule: &Rule, args: &[TermId]) -> Option<Match> {
         let mut goals = Goals::new();
-        Match::default()
-            .with_operands(table, rule.opcode, rule.operands, args, &mut goals, 0)
-            .filter(|found| found.guard_holds(table, rule.guard))
+        Match { guard: rule.guard, ..Match::default() }.with_operands(
+            table,
+            rule.opcode,
+            rule.operands,
+            args,
+            &mut goals,
+            0,
+        )
     }
 
     /// Matches the operands of one more operation, in either order if there are two, and then what is left.
@@ -112,7 +124,8 @@ impl Match {
                 _ => None,
             });
         }
-        Some(found)
+        // Asked here, since another term of an operand's class may satisfy it (`a_guard_may_choose_the_term`).
+        found.guard_holds(table).then_some(found)
     }
 
     fn bind(&mut self, table: &Table, class: TermId, pat: Pat) -> Option<()> {
@@ -132,9 +145,9 @@ impl Match {
         fits.then_some(())
     }
 
-    fn guard_holds(&self, table: &Table, guard: Guard) -> bool {
+    fn guard_holds(&self, table: &Table) -> bool {
         let possible = self.x.map_or(u64::MAX, |x| table.mask(x));
-        match guard {
+        match self.guard {
             Guard::Always => true,
             Guard::XIsBool => possible & !1 == 0,
             Guard::CCoversX => self.c.is_some_and(|c| possible & !c == 0),

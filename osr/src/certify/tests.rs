@@ -247,6 +247,80 @@ fn joined_edges_bind_what_the_other_version_binds_behind_them() {
     assert_eq!(class(&c, 0, value(&f, "j")), class(&c, 1, value(&f, "j")));
 }
 
+/// Two parameters that receive the same around a loop, one of them unused.
+const TWINS: &str = "
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  br_if %a, left, right
+left:
+  jump head(%a, %b, %b)
+right:
+  jump head(%b, %a, %a)
+head(%i: i32, %x: i32, %y: i32):
+  %j = sub.i32 %i, %y
+  br_if %j, head(%j, %x, %y), done
+done:
+  return %y
+}";
+
+#[test]
+fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
+    let f = function(TWINS);
+    let applied = edited(&f, |ed| {
+        let head = block(ed.func(), "head");
+        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let new = ed.join_edges(&edges);
+        let q = ed.func().block_params(new)[2];
+        // %x is the leaf's first name, and the loop keeps neither.
+        ed.remove_block_param(head, 1);
+        ed.replace_all(value(ed.func(), "y"), q);
+        ed.remove_block_param(head, 1);
+        ed.remove_block_param(new, 1);
+    });
+    let after = applied.function();
+    let q = after.inst(inst(&f, "j")).args[1];
+    assert!(!f.has_value(q));
+    let c = certified(&f, &applied);
+    assert_eq!(class(&c, 0, value(&f, "x")), class(&c, 0, value(&f, "y")));
+    assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
+}
+
+#[test]
+fn what_replaced_a_parameter_binds_its_leaf() {
+    let f = function(TWINS);
+    let applied = edited(&f, |ed| {
+        let head = block(ed.func(), "head");
+        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let new = ed.join_edges(&edges);
+        // The one that was joined for %x takes the place of the one for %y, while %x stays in the loop.
+        let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
+        ed.replace_all(value(ed.func(), "y"), qy);
+        ed.remove_block_param(head, 2);
+        ed.replace_all(qy, qx);
+        ed.remove_block_param(new, 2);
+    });
+    let after = applied.function();
+    let q = after.inst(inst(&f, "j")).args[1];
+    let c = certified(&f, &applied);
+    assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
+    // A joined parameter that is handed on to a leaf is found by what it replaced.
+    let counted = function(&TWINS.replace("head(%j, %x, %y), done", "head(%j, %j, %y), done"));
+    let applied = edited(&counted, |ed| {
+        let head = block(ed.func(), "head");
+        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let new = ed.join_edges(&edges);
+        let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
+        ed.replace_all(value(ed.func(), "y"), qy);
+        ed.remove_block_param(head, 2);
+        ed.replace_all(qy, qx);
+        ed.remove_block_param(new, 2);
+    });
+    let q = applied.function().inst(inst(&counted, "j")).args[1];
+    let c = certified(&counted, &applied);
+    assert_eq!(class(&c, 1, q), class(&c, 0, value(&counted, "y")));
+    assert_eq!(class(&c, 1, value(&counted, "x")), class(&c, 0, value(&counted, "x")));
+}
+
 #[test]
 fn a_loop_that_writes_has_a_memory_of_its_own() {
     let text = READS.replace("%j = add.i32 %i, %v\n", "%j = add.i32 %i, %v\n  store.i32 @m[%j], %v\n");
@@ -321,6 +395,27 @@ entry:
     assert_eq!((of("back"), rule("back")), (of("b"), "sub-add"));
 }
 
+#[test]
+fn a_guard_may_choose_the_term() {
+    let f = function(
+        "
+func @f(%a: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %ne = ne.i32 %a, %zero
+  %not = eqz.i32 %ne
+  %back = eqz.i32 %not
+  %r = add.i32 %back, %ne
+  return %r
+}",
+    );
+    let c = alone(&f);
+    let of = |name| class(&c, 0, value(&f, name));
+    // %not is the same as eqz %a, but only %ne, not %a, is known to be 0 or 1.
+    assert_eq!(rule_of(&c, term(&c, 0, value(&f, "not"))), "not-ne-zero");
+    assert_eq!((of("back"), rule_of(&c, term(&c, 0, value(&f, "back")))), (of("ne"), "not-not-bool"));
+}
+
 /// Nothing but the operation on the joined parameter is needed behind the join.
 const FAR: &str = "
 func @f(%a: i32, %b: i32, %n: i32) -> i32 {
@@ -381,6 +476,54 @@ fn behind_a_join_steps_have_far_terms() {
     assert!(args.contains(&class(c, 1, q)) && args.contains(&class(c, 1, r)));
     // Before the join nothing is bound: what there is, is as it is.
     assert_eq!(class(c, 0, value(&f, "x")), class(c, 1, value(&f, "x")));
+}
+
+/// Behind the join both %p and %q are computed; %x was bound to %a on the way from the joining block.
+const CHOICE: &str = "
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  %p = mul.i32 %a, %b
+  br_if %b, left, right
+left:
+  jump head(%a)
+right:
+  jump head(%a)
+head(%x: i32):
+  %q = mul.i32 %x, %b
+  %d = sub.i32 %q, %a
+  br_if %d, head(%d), done
+done:
+  return %p
+}";
+
+#[test]
+fn what_is_wanted_decides_between_far_terms() {
+    let f = function(CHOICE);
+    let applied = edited(&f, |ed| {
+        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        ed.join_edges(&edges);
+    });
+    let after = applied.function();
+    let join = after.blocks().find(|b| !f.has_block(*b)).expect("the new block");
+    let args = smallvec![Operand::Source(value(&f, "a")), Operand::Source(value(&f, "b"))];
+    let product = Step { opcode: Opcode::Mul, ty: Type::I32, operand_ty: Type::I32, bits: 0, args };
+    let assign = |name, step| Assign { value: value(&f, name), from: Operand::Step(step) };
+    let entry = Entry {
+        target: Point::before(inst(&f, "d")),
+        steps: vec![product.clone(), product],
+        assigns: vec![assign("p", 1), assign("q", 0)],
+        requires: vec![value(&f, "a"), value(&f, "b")],
+        kept: Vec::new(),
+    };
+    let mut mapping = Mapping::new(after, &f);
+    mapping.insert(Point::before(after.terminator(join)), entry);
+    let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
+    let mut certifier = Certifier::new(&pair);
+    let facts = certifier.facts(Heading::Backward, &mapping);
+    let c = certifier.certificate();
+    let far: Vec<TermId> = facts[0].far.iter().map(|term| c.terms[*term as usize].class).collect();
+    assert_eq!(far, [class(c, 0, value(&f, "q")), class(c, 0, value(&f, "p"))]);
+    assert_ne!(far[0], far[1]);
 }
 
 #[test]
