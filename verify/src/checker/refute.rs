@@ -7,7 +7,7 @@ use super::entry::is_well_formed;
 use super::lines::Bindings;
 use super::product::Product;
 use crate::verdict::Witness;
-use ir::certificate::{TermId, TermKind};
+use ir::certificate::{NO_TERM, TermId, TermKind};
 use ir::eval::{eval, is_evaluated, sign_extend};
 use ir::mapping::{Entry, Operand};
 use ir::{Imm, Opcode, Point, Type};
@@ -29,7 +29,7 @@ pub(super) struct Witnesses {
 impl Witnesses {
     fn tables(&mut self, product: &Product<'_, '_>) -> &[Vec<Option<u64>>] {
         if self.tables.is_empty() {
-            let leaf = |valuation: u32| move |id: TermId, ty: Option<Type>| Some(leaf_bits(valuation, id, ty));
+            let leaf = |valuation: u32| move |id: TermId, ty: Option<Type>| Some(leaf_bits(product, valuation, id, ty));
             self.tables = (0..VALUATIONS).map(|v| evaluate(product, leaf(v))).collect();
         }
         &self.tables
@@ -63,7 +63,7 @@ impl Witnesses {
             let far = (!bindings.is_empty()).then(|| {
                 evaluate(product, |id, ty| match bindings.get(id) {
                     Some(bound) => of(table, bound),
-                    None => Some(leaf_bits(valuation, id, ty)),
+                    None => Some(leaf_bits(product, valuation, id, ty)),
                 })
             });
             let results = run(product, source, entry, table);
@@ -171,7 +171,12 @@ fn operate(opcode: Opcode, ty: Type, source: Type, imm: &Imm, args: &[u64]) -> O
 }
 
 /// What a leaf holds under a valuation: special integers under the even ones, anything under the others.
-fn leaf_bits(valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
+fn leaf_bits(product: &Product<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
+    // Leaves that only one version binds may stand for the same thing in both under two names: they all hold the
+    // same, so that what is told apart differs whichever are the same (`leaves_of_one_version_refute_nothing`).
+    let is_shared = product.versions.iter().all(|v| v.binders.get(id as usize).copied().flatten().is_some());
+    let is_param = matches!(product.terms.kind(id), Some(TermKind::Param | TermKind::MemoryParam));
+    let id = if is_shared || !is_param { id } else { NO_TERM };
     let bits = mix(u64::from(id) ^ u64::from(valuation) << 32);
     match ty {
         None => bits,

@@ -121,8 +121,9 @@ impl Traps {
         passed.grow(self.sites.len());
         executed.iter().for_each(|(_, id)| passed.insert(*id));
         for &(segment, id) in &executed {
-            // What the other version binds on this way it binds as this one does: leaves agree where it ends.
-            let stuck = self.is_bound_again(id, onward, self.side, segment);
+            // What the other version binds on this way it binds as this one does: leaves agree where it ends, if
+            // they are still there.
+            let stuck = self.is_bound_again(id, onward, self.side, segment) || !self.is_kept(product, id, met);
             let set = if stuck { &mut state.stuck } else { &mut state.pending };
             set.insert(id);
         }
@@ -140,6 +141,14 @@ impl Traps {
     /// Whether what a site depends on is bound by a version on a way, behind the given number of crossings.
     fn is_bound_again(&self, id: usize, onward: &Onward<'_>, side: usize, behind: usize) -> bool {
         onward.lines[side].crossings().skip(behind).any(|c| self.depends_on(id, side, c.block))
+    }
+
+    /// Whether all that a site depends on is still available in its version before an anchor.
+    fn is_kept(&self, product: &Product<'_, '_>, id: usize, anchor: Inst) -> bool {
+        let version = &product.versions[self.side];
+        let home = version.f.inst_block(anchor);
+        let blocks = self.sites[id].blocks.as_ref().map(|blocks| &blocks[self.side]);
+        blocks.is_some_and(|blocks| blocks.iter().all(|b| version.live().dominates(*b, home)))
     }
 
     fn depends_on(&self, id: usize, side: usize, block: Block) -> bool {
@@ -208,7 +217,8 @@ impl Traps {
         };
         let mut behind = entered.pending.ones().chain(passed.ones().filter(is_ahead));
         let is_settled = |id: usize| {
-            let kept = !line.crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
+            let kept = self.is_kept(product, id, line.anchor)
+                && !line.crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
             kept && other.has_executed(self.sites[id].term, source)
         };
         !entered.stuck.is_clear() || !behind.all(is_settled)
