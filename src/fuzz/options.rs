@@ -101,6 +101,15 @@ impl Options {
         }
     }
 
+    /// The passes of a list from each version to the next, for a program that is given and not generated: two versions
+    /// where nothing is said.
+    pub fn steps(&self, seed: u64, passes: &[StaticPass]) -> Vec<Vec<StaticPass>> {
+        let mut prng = Prng::new(seed).fork(0x73_74_65_70);
+        let passes = if self.shuffle { shuffled(passes.to_vec(), &mut prng) } else { passes.to_vec() };
+        let versions = self.versions.unwrap_or(2).clamp(2, MAX_VERSIONS);
+        cut(&passes, versions as usize - 1, &mut prng)
+    }
+
     fn plan(&self, seed: u64) -> Plan {
         let mut prng = Prng::new(seed).fork(0x66_75_7a_7a);
         let level = match self.levels.as_slice() {

@@ -68,8 +68,8 @@ fn config() -> Config {
         compact_imports_enabled: false,
         max_imports: 0,
         min_memories: 1,
+        min_types: 1,
         min_funcs: 1,
-        min_exports: 1,
         max_funcs: 4,
         max_instructions: 300,
         max_data_segments: 1,
@@ -82,10 +82,9 @@ fn config() -> Config {
     }
 }
 
-/// An exported function.
+/// A function.
 fn entry(module: &Module, seed: u64) -> Option<Func> {
-    let mut entries: Vec<Func> = module.exports.iter().map(|e| e.func).collect();
-    entries.retain(|func| module.body(*func).is_some());
+    let entries: Vec<Func> = module.defined().map(|(func, _)| func).collect();
     let mut prng = Prng::new(seed).fork(1);
     (!entries.is_empty()).then(|| prng.pick(&entries))
 }

@@ -61,7 +61,7 @@ impl Source for Programs {
         }
         let (program, pipeline, level) = self.place(number);
         let program = &self.programs[program];
-        let steps = vec![self.pipelines[pipeline].clone()];
+        let steps = self.options.steps(self.options.seed, &self.pipelines[pipeline]);
         let case = Case {
             steps,
             level: self.levels[level],
