@@ -2,11 +2,14 @@
 //! refused or refuted, with the place.
 
 use ir::Module;
+use ir::certificate::{Term, TermKind};
 use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck};
 use osier::{export, ir, osr, passes, verify};
 use osr::{Demand, Level, VersionGraph, VersionTree};
+use verify::checker::relate;
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
+use verify::verdict::{Check, Options, Verdict};
 
 const PROGRAMS: u64 = 40;
 const SIZE: u32 = 30;
@@ -194,4 +197,27 @@ fn a_million_steps_are_judged_quickly() {
     let long = text.replacen(&format!("{entry}\n"), &format!("{entry}\n{steps}"), 1);
     let checked = judged(&module, &derived, &long).expect("it can be read");
     assert!(checked.dropped.values().sum::<u64>() > 0, "steps without terms prove nothing");
+}
+
+/// Two names for what may be one thing tell nothing apart.
+#[test]
+fn leaves_of_one_version_refute_nothing() {
+    let text =
+        b"func @f(%a: i32, %b: i32) -> i32 {\nentry:\n  br_if %a, left, right\nleft:\n  jump join(%a)\nright:\n  \
+                 jump join(%b)\njoin(%x: i32):\n  return %x\n}\n";
+    let module = load(Format::Oir, text).expect("well-formed");
+    let (_, base) = module.defined().next().expect("one function");
+    let derived = derive(&module, base, &passes::parse("O0").expect("none"), Vigilance::On, &mut NoObserver);
+    let mut certificate = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver).certificate;
+    let leaf = certificate.terms.iter().position(|t| t.kind == TermKind::Param).expect("x is a leaf");
+    let other = certificate.terms.len() as u32;
+    let term = Term { class: other, ..certificate.terms[leaf].clone() };
+    certificate.terms.push(term);
+    let claim = certificate.sides[1].values.iter_mut().find(|(_, term)| *term as usize == leaf);
+    claim.expect("x is claimed to be the leaf").1 = other;
+    let relation = relate(&module, [base, &derived.function], &certificate, Options::default());
+    match relation.err() {
+        Some(Verdict::Undecided(finding)) => assert_eq!(finding.check, Check::AnchorOperands),
+        other => panic!("not undecided: {other:?}"),
+    }
 }
