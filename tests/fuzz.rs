@@ -11,6 +11,7 @@ use osier::fuzz::{
 };
 use osr::Edge;
 use passes::registry::StaticPass;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Generated programs, a seed each.
 struct Seeds(Options);
@@ -77,6 +78,34 @@ fn figures_do_not_depend_on_the_number_of_threads() {
 }
 
 /// Whatever the options, the same case comes of the same seed, first or later.
+/// One case, and then nothing; counts what is asked for behind the end.
+struct OneCase {
+    seeds: Seeds,
+    asked: AtomicU64,
+}
+
+impl Source for OneCase {
+    fn case(&self, number: u64) -> Drawn {
+        match number {
+            0 => self.seeds.case(0),
+            _ => {
+                self.asked.fetch_add(1, Ordering::Relaxed);
+                Drawn::End
+            }
+        }
+    }
+}
+
+#[test]
+fn a_source_that_has_ended_is_not_asked_again() {
+    let source = OneCase { seeds: Seeds(Options::default()), asked: AtomicU64::new(0) };
+    let budget = Budget { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &|| false };
+    let results = campaign(&source, 4, &budget, &|_| {});
+    assert!(clean(&results).transitions() > 0);
+    let asked = source.asked.into_inner();
+    assert!(asked <= 4, "each of 4 threads meets the end once, and not {asked} times");
+}
+
 #[test]
 fn a_seed_stands_for_one_case() {
     let first = Options { seed: 7, ..Options::default() };

@@ -103,6 +103,11 @@ pub fn campaign(source: &dyn Source, jobs: usize, budget: &Budget<'_>, tell: &(d
             ledger.hand_in(batch, results, last, budget);
             over.fetch_or(ledger.spent, Ordering::Relaxed);
             tell(&ledger.results.figures);
+            // Behind the end are empty batches alone, without number, while another thread is at a long one
+            // (`a_source_that_has_ended_is_not_asked_again`).
+            if last {
+                break;
+            }
         }
     };
     std::thread::scope(|scope| {
