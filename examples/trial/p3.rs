@@ -1,18 +1,22 @@
 //! Pool P3: each check of the checker left out in turn. A check whose absence lets nothing through is redundant,
-//! or untested.
+//! or untested. The mutants are random, and those written by hand, one at least for each check.
+
+#[path = "../../verify/tests/checker/wrong/mod.rs"]
+mod wrong;
 
 use crate::cases::{Case, cases};
 use ir::certificate::{Certificate, MappingFacts};
 use ir::mapping::Mapping;
+use ir::{Function, Module};
 use osier::{ir, verify};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use verify::checker::relate;
 use verify::damage::{Damage, Damager, garble_once};
-use verify::generate::Program;
 use verify::prng::Prng;
 use verify::state_oracle::Direction;
 use verify::verdict::{Check, Options, Verdict};
+use wrong::Wrong;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,44 +41,69 @@ struct Mutant {
     mappings: [Mapping; 2],
 }
 
+/// By check: how many mutants it alone stopped, those written by hand and the random ones, and the first of them.
+type Through = BTreeMap<Check, (u64, u64, String)>;
+
 pub(crate) fn run(args: &Args) -> bool {
-    // By check: the mutants it alone stopped, and the first of them.
-    let mut through: BTreeMap<Check, (u64, String)> = BTreeMap::new();
-    let mut mutants = 0u64;
-    for seed in args.seed..args.seed + args.programs {
-        let (program, cases) = cases(seed, args.size);
-        let mut prng = Prng::new(seed ^ 0x7e57_c4ec);
-        for case in &cases {
-            let plain = [&case.mappings[0], &case.mappings[1]];
-            let (certificate, facts) = case.certificate(plain);
-            for number in 0..args.mutants {
-                let mutant = mutate(&mut prng, case, &certificate, &facts);
-                mutants += 1;
-                let full = verdicts(&program, case, &mutant, Options::default());
-                let Some(check) = stopped_by(&full) else { continue };
-                let weakened = Options { without: Some(check), ..Options::default() };
-                let weak = verdicts(&program, case, &mutant, weakened);
-                let passes = full.iter().zip(&weak).any(|(f, w)| !f.holds() && w.holds());
-                if passes {
-                    let first = || (0, format!("seed {seed}, @{}, mutant {number}", case.versions[0].name()));
-                    through.entry(check).or_insert_with(first).0 += 1;
-                }
-            }
+    let mut through = Through::new();
+    let by_hand = wrong::all();
+    for mutant in &by_hand {
+        let [before, after] = &mutant.versions;
+        let judge = |options| {
+            let Wrong { module, certificate, mappings, facts, .. } = mutant;
+            verdicts(module, [before, after], certificate, mappings, facts, options)
+        };
+        let weakened = Options { without: Some(mutant.check), ..mutant.options };
+        if passes(&judge(mutant.options), &judge(weakened)) {
+            let first = || (0, 0, mutant.what.to_owned());
+            through.entry(mutant.check).or_insert_with(first).0 += 1;
         }
     }
-    let mut text = format!("{mutants} mutants\n");
+    let mut random = 0;
+    for seed in args.seed..args.seed + args.programs {
+        random += one_program(args, seed, &mut through);
+    }
+    let mut text = format!("{} mutants written by hand, {random} random ones\n", by_hand.len());
+    text.push_str(&format!("{:<16} {:>8} {:>8}  {}\n", "check", "by hand", "random", "the first that only it stops"));
     for check in Check::ALL {
-        let line = match through.get(check) {
-            Some((count, first)) => format!("{:<16} {count:>8}  {first}\n", check.name()),
-            None => format!("{:<16} {:>8}\n", check.name(), "none"),
-        };
-        text.push_str(&line);
+        let none = (0, 0, "none".to_owned());
+        let (by_hand, random, first) = through.get(check).unwrap_or(&none);
+        text.push_str(&format!("{:<16} {by_hand:>8} {random:>8}  {first}\n", check.name()));
     }
     std::io::stdout().write_all(text.as_bytes()).expect("standard output can be written");
     Check::ALL.iter().all(|check| through.contains_key(check))
 }
 
-/// A check that stopped an entry; a different one each time there are several.
+/// Tries the mutants of one program; returns how many.
+fn one_program(args: &Args, seed: u64, through: &mut Through) -> u64 {
+    let (program, cases) = cases(seed, args.size);
+    let mut prng = Prng::new(seed ^ 0x7e57_c4ec);
+    for case in &cases {
+        let plain = [&case.mappings[0], &case.mappings[1]];
+        let (certificate, facts) = case.certificate(plain);
+        for number in 0..args.mutants {
+            let mutant = mutate(&mut prng, case, &certificate, &facts);
+            let judge = |options| {
+                let Mutant { certificate, facts, mappings } = &mutant;
+                verdicts(&program.module, case.versions(), certificate, mappings, facts, options)
+            };
+            let full = judge(Options::default());
+            let Some(check) = stopped_by(&full) else { continue };
+            if passes(&full, &judge(Options { without: Some(check), ..Options::default() })) {
+                let first = || (0, 0, format!("seed {seed}, @{}, mutant {number}", case.versions[0].name()));
+                through.entry(check).or_insert_with(first).1 += 1;
+            }
+        }
+    }
+    u64::from(args.mutants) * cases.len() as u64
+}
+
+/// Whether a weakened checker lets through what the full one stops.
+fn passes(full: &[Verdict], weakened: &[Verdict]) -> bool {
+    full.iter().zip(weakened).any(|(full, weakened)| !full.holds() && weakened.holds())
+}
+
+/// The check that stopped the first entry that was stopped.
 fn stopped_by(verdicts: &[Verdict]) -> Option<Check> {
     verdicts.iter().find_map(|v| v.finding()).map(|f| f.check)
 }
@@ -99,14 +128,18 @@ fn mutate(prng: &mut Prng, case: &Case, certificate: &Certificate, facts: &[Mapp
     mutant
 }
 
-fn verdicts(program: &Program, case: &Case, mutant: &Mutant, options: Options) -> Vec<Verdict> {
-    let relation = relate(&program.module, case.versions(), &mutant.certificate, options);
+fn verdicts(
+    module: &Module,
+    versions: [&Function; 2],
+    certificate: &Certificate,
+    mappings: &[Mapping; 2],
+    facts: &[MappingFacts; 2],
+    options: Options,
+) -> Vec<Verdict> {
+    let relation = relate(module, versions, certificate, options);
     let judge = |side: usize| match &relation {
-        Ok(relation) => {
-            let armed = [&mutant.mappings[1 - side]];
-            relation.judge(Direction::BOTH[side], &mutant.mappings[side], &mutant.facts[side], &armed)
-        }
-        Err(verdict) => vec![*verdict; mutant.mappings[side].len()],
+        Ok(relation) => relation.judge(Direction::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]]),
+        Err(verdict) => vec![*verdict; mappings[side].len()],
     };
     judge(0).into_iter().chain(judge(1)).collect()
 }

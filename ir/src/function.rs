@@ -6,6 +6,7 @@
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
+use crate::eval::is_safe_divisor;
 use crate::family::Family;
 use crate::inst::{Edge, InstData, Target};
 use crate::sparse::Sparse;
@@ -345,14 +346,9 @@ impl Function {
     /// # Panics
     /// When this version does not have the instruction.
     pub fn may_trap(&self, inst: Inst) -> bool {
-        use crate::opcode::Opcode;
         let data = self.inst(inst);
-        let divisor = || data.args.get(1).and_then(|v| self.constant(*v));
-        match data.opcode {
-            Opcode::Udiv | Opcode::Urem | Opcode::Srem => divisor().is_none_or(|d| d == 0),
-            Opcode::Sdiv => divisor().is_none_or(|d| d == 0 || d == data.ty.mask()),
-            op => op.can_trap(),
-        }
+        let divisor = data.args.get(1).and_then(|v| self.constant(*v));
+        data.opcode.can_trap() && !is_safe_divisor(data.opcode, data.ty, divisor)
     }
 
     /// Whether two versions are the same: equal blocks in equal order with equal instructions and

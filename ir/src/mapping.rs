@@ -10,6 +10,7 @@
 //! far, and the compensation code run on s agrees with q's state on every value provided.
 
 use crate::entity::{Point, Value};
+use crate::eval::accepts;
 use crate::function::Function;
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
@@ -49,6 +50,17 @@ pub struct Step {
     pub bits: u64,
     /// What it reads.
     pub args: SmallVec<[Operand; 2]>,
+}
+
+impl Step {
+    /// Whether it is an operation on values, and takes operands of these types.
+    pub fn accepts(&self, operands: &[Type]) -> bool {
+        if self.opcode == Opcode::Const {
+            return self.args.is_empty() && operands.is_empty() && self.bits & !self.ty.mask() == 0;
+        }
+        let first_fits = operands.first().is_some_and(|ty| *ty == self.operand_ty);
+        first_fits && operands.len() == self.args.len() && accepts(self.opcode, self.ty, operands)
+    }
 }
 
 impl fmt::Display for Step {

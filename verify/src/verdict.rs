@@ -30,7 +30,7 @@ macro_rules! checks {
 checks! {
     /// Certificate, mapping and versions belong together.
     Versions "versions";
-    /// Both versions are well-formed, definitions dominating uses.
+    /// Both versions are well-formed; left out, definitions need not dominate uses.
     Ssa "ssa";
     /// Limits on size are kept.
     Size "size";
@@ -48,8 +48,6 @@ checks! {
     RuleGuard "rule-guard";
     /// The class of a rewritten term is the right side of its rule.
     RuleResult "rule-result";
-    /// Every value of live code has a term, and every live block one for its memory.
-    TermMissing "term-missing";
     /// The term of a result is the operation that computes it, on the classes of its operands.
     ValueTerm "value-term";
     /// The term of an argument is that argument.
@@ -62,8 +60,6 @@ checks! {
     LeafBinder "leaf-binder";
     /// A parameter that is no leaf receives its class on every live edge.
     CopyEdges "copy-edges";
-    /// What a copy copies was bound above its block.
-    CopySupport "copy-support";
     /// An anchor is one instruction of both versions.
     AnchorSame "anchor-same";
     /// From every anchor control runs on to the same next anchor in both versions.
@@ -74,8 +70,6 @@ checks! {
     LeafAgrees "leaf-agrees";
     /// What may trap in one version before it does in the other does so before any effect, and is reached.
     TrapOrder "trap-order";
-    /// There are facts for every step of every entry.
-    Facts "facts";
     /// The source point is a point of the source version.
     SourcePoint "source-point";
     /// The source point can be reached, as far as the certificate tells.
@@ -219,6 +213,12 @@ impl Verdict {
     }
 }
 
+impl From<Finding> for Verdict {
+    fn from(finding: Finding) -> Verdict {
+        Verdict::of(finding)
+    }
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -234,12 +234,21 @@ impl fmt::Display for Verdict {
 }
 
 /// How the checker is set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// What entries have to provide.
     pub demand: crate::state_oracle::Demand,
     /// A check that is left out: for experiments that show that each is needed, never for use.
     pub without: Option<Check>,
+    /// Values live at the starts of blocks, over all blocks, beyond which a pair is not decided. Four bytes each.
+    pub live_limit: usize,
+}
+
+impl Default for Options {
+    /// What is needed, by all checks, with at most 2^26 values live.
+    fn default() -> Options {
+        Options { demand: crate::state_oracle::Demand::default(), without: None, live_limit: 1 << 26 }
+    }
 }
 
 impl Options {

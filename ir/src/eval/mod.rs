@@ -53,6 +53,16 @@ pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
     }
 }
 
+/// Whether a division cannot trap whatever it divides, its divisor being this constant. No other operation is said to
+/// be safe.
+pub fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
+    match (opcode, divisor) {
+        (Opcode::Udiv | Opcode::Urem | Opcode::Srem, Some(d)) => d != 0,
+        (Opcode::Sdiv, Some(d)) => d != 0 && d != ty.mask(),
+        _ => false,
+    }
+}
+
 /// The result of an operation on values. `ty` is the controlling type and `source` the type of
 /// operand 0, which only conversions look at. Cost: constant.
 ///

@@ -1,14 +1,14 @@
 //! One entry: it starts and lands at corresponding points, and computes what the target version has.
 
 use super::lines::{Bindings, Line};
-use super::product::{Product, is_safe_divisor};
+use super::product::Product;
 use super::traps::Traps;
 use super::version::Version;
 use crate::verdict::{Check, Finding, Place};
 use ir::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
-use ir::eval::accepts;
+use ir::eval::is_safe_divisor;
 use ir::mapping::{Entry, Operand, Step};
-use ir::{Block, Effects, Imm, Inst, Opcode, Point, Type, Value};
+use ir::{Block, Imm, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 
 /// What an operand stands for: as leaves are at the source point, and as they are at the anchor.
@@ -49,9 +49,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let Some(line) = self.check_source(point)? else { return Ok(()) };
         self.check_target(point, &line, entry)?;
         let memory = self.from().memory_at_end(self.from().f.inst_block(point.inst()));
-        self.bindings.enter(self.from(), line.crossings(), memory);
+        self.bindings.enter(self.from(), &line, memory);
+        self.bindings.check_work(self.from())?;
         self.check_requires(point, entry)?;
-        self.check_facts(entry, facts)?;
         self.steps.clear();
         let far = self.from().f.inst_block(line.anchor);
         for (index, step) in entry.steps.iter().enumerate() {
@@ -63,18 +63,14 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// The line from the source point; `None` where there is none and the check is left out.
     fn check_source(&self, point: Point) -> Result<Option<Line<'r>>, Finding> {
         let (from, inst) = (self.from(), point.inst());
-        if !from.f.has_inst(inst) {
-            return self.product.terms.require(Check::SourcePoint, false, Place::Inst(inst)).map(|()| None);
-        }
+        let place = Place::Inst(inst);
+        self.product.terms.require(Check::SourcePoint, from.f.has_inst(inst), place)?;
         // In code that never runs any entry is right; it is dropped rather than called feasible.
-        let line = if from.live().has(from.f.inst_block(inst)) {
-            self.product.lines[self.source].from(from, inst)
-        } else {
-            None
-        };
+        let is_live = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
+        let line = is_live.then(|| self.product.lines[self.source].from(from, inst)).flatten();
         let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
-        self.product.terms.require(Check::SourceReached, met.is_some(), Place::Inst(inst))?;
-        Ok(met)
+        let reached = met.is_some() || !from.f.has_inst(inst);
+        self.product.terms.require(Check::SourceReached, reached, place).map(|()| met)
     }
 
     fn check_target(&self, point: Point, line: &Line<'r>, entry: &Entry) -> Result<(), Finding> {
@@ -82,10 +78,10 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let place = Place::Inst(inst);
         let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
         let landing = exists.then(|| self.product.lines[1 - self.source].from(to, inst)).flatten();
-        let passed = landing.is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
+        let passed = landing.as_ref().is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
         self.product.terms.require(Check::TargetPoint, passed, place)?;
-        let skips = exists && self.traps.skips(self.product, point.inst(), line, inst);
-        self.product.terms.require(Check::TrapPassed, !skips, place)
+        let skips = |landing| self.traps.skips(self.product, [point.inst(), inst], [line, landing]);
+        self.product.terms.require(Check::TrapPassed, !landing.as_ref().is_some_and(skips), place)
     }
 
     fn check_requires(&self, point: Point, entry: &Entry) -> Result<(), Finding> {
@@ -97,12 +93,6 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
         }
         Ok(())
-    }
-
-    fn check_facts(&self, entry: &Entry, facts: &EntryFacts) -> Result<(), Finding> {
-        let count = entry.steps.len();
-        let fits = facts.here.len() == count && (facts.far.len() == count || facts.far.is_empty());
-        self.product.terms.require(Check::Facts, fits, Place::Whole)
     }
 
     /// What an operand stands for, and its type.
@@ -158,20 +148,21 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             classes.push(class);
             types.extend(ty);
         }
-        self.product.terms.require(Check::StepShape, is_well_formed(step, &types), place)?;
+        self.product.terms.require(Check::StepShape, step.accepts(&types), place)?;
         let at = |facts: &[TermId]| facts.get(index).copied().unwrap_or(NO_TERM);
         let here = at(&facts.here);
-        let here_fits = self.computes(step, here, |n, wanted| classes[n].here == wanted);
-        let there = if facts.far.is_empty() { here } else { at(&facts.far) };
-        let far_fits = match self.bindings.is_empty() {
-            true => here_fits,
-            false => self.computes(step, there, |n, wanted| self.fits_far(classes[n], wanted, far)),
-        };
-        self.product.terms.require(Check::StepTerm, here_fits || far_fits, place)?;
-        let terms = [here_fits.then_some(here), far_fits.then_some(there)];
-        let cannot_trap = !step.opcode.can_trap() || self.repeats(step, &classes, terms, point, entry);
+        // Where nothing is bound on the way the two are the same, whatever the facts say
+        // (`a_far_term_without_a_crossing_is_not_believed`).
+        let there = if self.bindings.is_empty() { here } else { at(&facts.far) };
+        let fits = (here != NO_TERM || there != NO_TERM)
+            && (here == NO_TERM || self.computes(step, here, |n, wanted| classes[n].here == wanted))
+            && (there == NO_TERM
+                || self.bindings.is_empty()
+                || self.computes(step, there, |n, wanted| self.fits_far(classes[n], wanted, far)));
+        self.product.terms.require(Check::StepTerm, fits, place)?;
+        let cannot_trap = !step.opcode.can_trap() || self.repeats(step, &classes, [here, there], point, entry);
         self.product.terms.require(Check::StepTrap, cannot_trap, place)?;
-        let [here, there] = terms.map(|t| t.map_or(NO_TERM, |t| self.product.terms.class(t)));
+        let [here, there] = [here, there].map(|t| self.product.terms.class(t));
         let there = if there == NO_TERM && here != NO_TERM { self.unaffected(here, far) } else { there };
         self.steps.push((Class { here, far: there }, step.opcode.result_type(step.ty)));
         Ok(())
@@ -196,24 +187,14 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     }
 
     /// Whether a step that could trap does not: its operands exclude it, or a version has executed the same.
-    fn repeats(
-        &self,
-        step: &Step,
-        classes: &[Class],
-        [here, far]: [Option<TermId>; 2],
-        point: Point,
-        entry: &Entry,
-    ) -> bool {
+    fn repeats(&self, step: &Step, classes: &[Class], [here, far]: [TermId; 2], point: Point, entry: &Entry) -> bool {
         let terms = &self.product.terms;
         let divisor = classes.get(1).and_then(|c| terms.constant(c.here));
-        let folded = here.or(far).is_some_and(|t| terms.constant(terms.class(t)).is_some());
-        let by = |version: &Version<'_, '_>, term: Option<TermId>, at: Inst| {
-            version.f.has_inst(at) && term.is_some_and(|t| version.has_executed(t, at))
-        };
+        let folded = [here, far].iter().any(|t| terms.constant(terms.class(*t)).is_some());
         is_safe_divisor(step.opcode, step.ty, divisor)
             || folded
-            || by(self.from(), here, point.inst())
-            || by(self.to(), far, entry.target.inst())
+            || self.from().has_executed(here, point.inst())
+            || self.to().has_executed(far, entry.target.inst())
     }
 
     fn check_assigns(&self, entry: &Entry, far: Block) -> Result<(), Finding> {
@@ -231,14 +212,4 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         }
         Ok(())
     }
-}
-
-/// Whether a step is an operation on values that takes operands of these types.
-pub(super) fn is_well_formed(step: &Step, types: &[Type]) -> bool {
-    if step.opcode == Opcode::Const {
-        return step.args.is_empty() && step.bits & !step.ty.mask() == 0;
-    }
-    let first_fits = types.first().is_some_and(|ty| *ty == step.operand_ty);
-    let reads = step.opcode.effects().has(Effects::READS);
-    types.len() == step.args.len() && first_fits && !reads && accepts(step.opcode, step.ty, types)
 }

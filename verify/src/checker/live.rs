@@ -9,10 +9,7 @@ use crate::state_oracle::Demand;
 use crate::verdict::{Check, Finding, Options, Place};
 use fixedbitset::FixedBitSet;
 use ir::{Block, Function, Inst, Value, ValueDef};
-use std::collections::BTreeMap;
-
-/// Values live at the starts of blocks, over all blocks, beyond which a pair is not decided.
-const MAX_LIVE: usize = 1 << 26;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Uses besides those of the instructions: what armed entries read, by the instruction they start before.
 pub(super) type Extra = BTreeMap<Inst, Vec<Value>>;
@@ -33,8 +30,8 @@ impl<'a> Liveness<'a> {
         let everything = options.demand == Demand::Live;
         let mut liveness = Liveness { f, needed, everything, at_start: vec![Vec::new(); f.block_bound()] };
         liveness.find_needed(graph, extra);
-        let total = liveness.spread(graph, extra);
-        options.require(Check::Size, total <= MAX_LIVE, Place::Whole)?;
+        let total = liveness.spread(graph, extra, options.live_limit);
+        options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
         Ok(liveness)
     }
 
@@ -76,8 +73,8 @@ impl<'a> Liveness<'a> {
         extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
     }
 
-    /// Marks every block on the way up from the uses of each value; returns how many marks there are.
-    fn spread(&mut self, graph: &Graph, extra: &Extra) -> usize {
+    /// Marks every block on the way up from the uses of each value, up to a limit; returns how many marks there are.
+    fn spread(&mut self, graph: &Graph, extra: &Extra, limit: usize) -> usize {
         let mut uses: Vec<(Value, Block)> = Vec::new();
         for &block in graph.blocks() {
             for inst in self.f.block_insts(block) {
@@ -96,7 +93,7 @@ impl<'a> Liveness<'a> {
             work.push(block);
             while let Some(block) = work.pop() {
                 let live = &mut self.at_start[block.as_u32() as usize];
-                if live.last() == Some(&value) || total > MAX_LIVE {
+                if live.last() == Some(&value) || total > limit {
                     continue;
                 }
                 live.push(value);
@@ -113,15 +110,16 @@ impl<'a> Liveness<'a> {
     }
 
     /// Walks a block upward: calls `visit` at each instruction with what is live before it.
-    pub(super) fn walk(&self, block: Block, extra: &Extra, mut visit: impl FnMut(Inst, &FixedBitSet)) {
-        let mut live = FixedBitSet::with_capacity(self.f.value_bound());
-        for target in self.f.successors(block) {
-            self.at_start[target.block.as_u32() as usize].iter().for_each(|v| live.insert(v.as_u32() as usize));
-        }
+    pub(super) fn walk(&self, block: Block, extra: &Extra, mut visit: impl FnMut(Inst, &BTreeSet<Value>)) {
+        // Not a set of bits: its size would be that of the function, for every block and every entry.
+        let starts = self.f.successors(block).iter().map(|t| &self.at_start[t.block.as_u32() as usize]);
+        let mut live: BTreeSet<Value> = starts.flatten().copied().collect();
         let mut at = Some(self.f.terminator(block));
         while let Some(inst) = at {
-            self.f.inst(inst).results.iter().for_each(|v| live.set(v.as_u32() as usize, false));
-            self.reads(inst, extra, |v| live.insert(v.as_u32() as usize));
+            for result in &self.f.inst(inst).results {
+                live.remove(result);
+            }
+            self.reads(inst, extra, |v| live.extend([v]));
             visit(inst, &live);
             at = self.f.prev_inst(inst);
         }

@@ -22,6 +22,8 @@ mod live;
 mod product;
 mod refute;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod traps;
 mod version;
 
@@ -31,12 +33,12 @@ use entry::Judge;
 use fixedbitset::FixedBitSet;
 use ir::certificate::{Certificate, EntryFacts, MappingFacts};
 use ir::mapping::{Entry, Mapping, VersionKey};
-use ir::verifier::verify_function;
+use ir::verifier::{Rule, verify_function};
 use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, Liveness};
 use product::{Failure, Product};
 use refute::Witnesses;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use terms::Terms;
 use traps::Traps;
@@ -61,33 +63,30 @@ pub fn relate<'a, 'c>(
     certificate: &'c Certificate,
     options: Options,
 ) -> Result<Relation<'a, 'c>, Verdict> {
-    let keys = versions.map(VersionKey::of);
-    let belongs = keys == certificate.versions;
-    options.require(Check::Versions, belongs, Place::Whole).map_err(Verdict::of)?;
-    let sound = versions.iter().all(|f| verify_function(module, f).is_empty());
-    options.require(Check::Ssa, sound, Place::Whole).map_err(Verdict::of)?;
-    if !sound {
-        return Err(Verdict::Refuted(Finding { check: Check::Ssa, at: Place::Whole }, None));
-    }
-    let bound = versions.iter().map(|f| f.inst_bound()).max().unwrap_or(0);
-    let mut anchors = FixedBitSet::with_capacity(bound);
+    let belongs = versions.map(VersionKey::of) == certificate.versions;
+    options.require(Check::Versions, belongs, Place::Whole)?;
+    check_form(module, versions, options)?;
+    let bound = versions.map(Function::inst_bound);
+    let mut anchors = FixedBitSet::with_capacity(bound[0].min(bound[1]));
     for anchor in &certificate.anchors {
-        let known = (anchor.as_u32() as usize) < bound;
-        options.require(Check::AnchorSame, known, Place::Inst(*anchor)).map_err(Verdict::of)?;
-        if known {
-            anchors.insert(anchor.as_u32() as usize);
-        }
+        let known = (anchor.as_u32() as usize) < anchors.len();
+        options.require(Check::AnchorSame, known, Place::Inst(*anchor))?;
+        known.then(|| anchors.insert(anchor.as_u32() as usize));
     }
-    let terms = Rc::new(Terms::check(&certificate.terms, options).map_err(Verdict::of)?);
+    let terms = Rc::new(Terms::check(&certificate.terms, options)?);
     let version = |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors);
-    let versions = [version(0).map_err(Verdict::of)?, version(1).map_err(Verdict::of)?];
+    let versions = [version(0)?, version(1)?];
     let mut product = Product::new(terms, versions, &anchors);
-    if let Err(failure) = product.prove(&anchors) {
-        return Err(judge_failure(&product, failure));
-    }
-    let traps = |side: usize| Traps::check(&product, side, &anchors).map_err(Verdict::of);
-    let traps = [traps(0)?, traps(1)?];
+    product.prove(&anchors).map_err(|failure| judge_failure(&product, failure))?;
+    let traps = [Traps::check(&product, 0, &anchors)?, Traps::check(&product, 1, &anchors)?];
     Ok(Relation { product, traps, options })
+}
+
+/// Both versions are well-formed. Everything else indexes without looking, so that only dominance can be left out.
+fn check_form(module: &Module, versions: [&Function; 2], options: Options) -> Result<(), Finding> {
+    let mut findings = versions.iter().flat_map(|f| verify_function(module, f));
+    let failed = findings.any(|f| f.rule() != Rule::SsaDom1 || options.without != Some(Check::Ssa));
+    if failed { Err(Finding { check: Check::Ssa, at: Place::Whole }) } else { Ok(()) }
 }
 
 impl<'a> Relation<'a, '_> {
@@ -112,15 +111,14 @@ impl<'a> Relation<'a, '_> {
         }
         let mut verdicts = self.judge_entries(source, mapping, facts);
         // What is listed as kept is what is read that is not live where an entry starts.
-        let kept = |inst: Inst, entry: &Entry, live: &FixedBitSet| {
-            let kept = entry.requires.iter().filter(|v| !live.contains(v.as_u32() as usize));
+        let kept = |inst: Inst, entry: &Entry, live: &BTreeSet<Value>| {
+            let kept = entry.requires.iter().filter(|v| !live.contains(v));
             (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
         };
         let kept = self.judge_live(source, &Extra::new(), mapping, &mut verdicts, |point, _| point.inst(), kept);
         // What is live+ where it lands is provided.
-        let provided = |_: Inst, entry: &Entry, live: &FixedBitSet| {
-            let mut live = live.ones().map(|v| Value::from_u32(v as u32));
-            live.find(|v| !entry.provides_value(*v)).map(|v| (Check::LivePlus, Place::Value(v)))
+        let provided = |_: Inst, entry: &Entry, live: &BTreeSet<Value>| {
+            live.iter().find(|v| !entry.provides_value(**v)).map(|v| (Check::LivePlus, Place::Value(*v)))
         };
         let extra = armed_uses(self.product.versions[1 - source].f, armed);
         let landing = |_, entry: &Entry| entry.target.inst();
@@ -137,16 +135,15 @@ impl<'a> Relation<'a, '_> {
         let mut witnesses = Witnesses::default();
         let none = EntryFacts::default();
         let judged = mapping.entries().enumerate().map(|(index, (point, entry))| {
-            match judge.check(point, entry, facts.get(index).unwrap_or(&none)) {
-                Ok(()) => Verdict::Holds,
-                Err(finding) => match Verdict::of(finding) {
-                    Verdict::Undecided(_) => {
-                        let witness = witnesses.refute(&self.product, source, point, entry, &mut judge.bindings);
-                        witness.map_or(Verdict::Undecided(finding), |w| Verdict::Refuted(finding, Some(w)))
-                    }
-                    verdict => verdict,
-                },
+            let Err(finding) = judge.check(point, entry, facts.get(index).unwrap_or(&none)) else {
+                return Verdict::Holds;
+            };
+            let verdict = Verdict::of(finding);
+            if verdict.is_refuted() {
+                return verdict;
             }
+            let witness = witnesses.refute(&self.product, source, point, entry, &mut judge.bindings);
+            witness.map_or(verdict, |w| Verdict::Refuted(finding, Some(w)))
         });
         judged.collect()
     }
@@ -159,11 +156,20 @@ impl<'a> Relation<'a, '_> {
         mapping: &Mapping,
         verdicts: &mut [Verdict],
         place: impl Fn(Point, &Entry) -> Inst,
-        fails: impl Fn(Inst, &Entry, &FixedBitSet) -> Option<(Check, Place)>,
+        fails: impl Fn(Inst, &Entry, &BTreeSet<Value>) -> Option<(Check, Place)>,
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
         let liveness = Liveness::new(version.f, &version.full, extra, &self.options)?;
-        for (block, entries) in grouped(version.f, mapping, verdicts, place) {
+        // By block and instruction: entries, with their places in the mapping.
+        let mut grouped: BTreeMap<Block, BTreeMap<Inst, Vec<(usize, &Entry)>>> = BTreeMap::new();
+        for (index, (point, entry)) in mapping.entries().enumerate().filter(|(index, _)| verdicts[*index].holds()) {
+            let inst = place(point, entry);
+            if version.f.has_inst(inst) {
+                let block = grouped.entry(version.f.inst_block(inst)).or_default();
+                block.entry(inst).or_default().push((index, entry));
+            }
+        }
+        for (block, entries) in grouped {
             liveness.walk(block, extra, |inst, live| {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {
                     let failed = fails(inst, entry, live);
@@ -184,27 +190,6 @@ fn armed_uses(f: &Function, armed: &[&Mapping]) -> Extra {
         uses.extend(entry.requires.iter().filter(|v| f.has_value(**v)));
     }
     extra
-}
-
-/// By block and instruction: entries, with their places in the mapping.
-type Grouped<'m> = BTreeMap<Block, BTreeMap<Inst, Vec<(usize, &'m Entry)>>>;
-
-/// The entries that hold so far, by where they start or land.
-fn grouped<'m>(
-    f: &Function,
-    mapping: &'m Mapping,
-    verdicts: &[Verdict],
-    place: impl Fn(Point, &Entry) -> Inst,
-) -> Grouped<'m> {
-    let mut grouped = Grouped::new();
-    for ((index, (point, entry)), verdict) in mapping.entries().enumerate().zip(verdicts) {
-        let inst = place(point, entry);
-        if verdict.holds() && f.has_inst(inst) {
-            let block = grouped.entry(f.inst_block(inst)).or_default();
-            block.entry(inst).or_default().push((index, entry));
-        }
-    }
-    grouped
 }
 
 /// What to say of a product that fails: refuted if contents of leaves tell apart what should be equal.

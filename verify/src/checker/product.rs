@@ -10,7 +10,8 @@ use super::version::Version;
 use crate::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind};
-use ir::{Edge, Inst, Opcode, Type};
+use ir::eval::is_safe_divisor;
+use ir::{Edge, Inst, Opcode};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -148,20 +149,21 @@ impl<'a, 'c> Product<'a, 'c> {
             return Ok(());
         }
         for (v, w) in x.args.iter().zip(&y.args) {
-            let classes = [a.class(*v), b.class(*w)];
-            let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
-            self.terms
-                .require(Check::AnchorOperands, equal, Place::Inst(anchor))
-                .map_err(|finding| Failure { finding, classes: Some(classes) })?;
+            self.require_equal(Check::AnchorOperands, [a.class(*v), b.class(*w)], Place::Inst(anchor))?;
         }
         Ok(())
+    }
+
+    fn require_equal(&self, check: Check, classes: [TermId; 2], place: Place) -> Result<(), Failure> {
+        let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
+        self.terms.require(check, equal, place).map_err(|finding| Failure { finding, classes: Some(classes) })
     }
 
     /// The leaves bound along two lines agree where both lines end, if both versions have them there.
     fn check_leaves(&self, onward: &Onward<'_>, bound: &mut [Bindings; 2]) -> Result<(), Failure> {
         for side in [0, 1] {
-            let line = &onward.lines[side];
-            bound[side].enter(&self.versions[side], line.crossings(), onward.memory[side]);
+            bound[side].enter(&self.versions[side], &onward.lines[side], onward.memory[side]);
+            bound[side].check_work(&self.versions[side])?;
         }
         for side in [0, 1] {
             for &leaf in &bound[side].leaves {
@@ -182,11 +184,7 @@ impl<'a, 'c> Product<'a, 'c> {
                 if is_memory && values.iter().all(Option::is_some) {
                     continue;
                 }
-                let classes = values.map(|class| class.unwrap_or(leaf));
-                let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
-                self.terms
-                    .require(Check::LeafAgrees, equal, Place::Term(leaf))
-                    .map_err(|finding| Failure { finding, classes: Some(classes) })?;
+                self.require_equal(Check::LeafAgrees, values.map(|class| class.unwrap_or(leaf)), Place::Term(leaf))?;
             }
         }
         Ok(())
@@ -201,14 +199,5 @@ impl<'a, 'c> Product<'a, 'c> {
         !data.opcode.can_trap()
             || (folded && data.opcode.is_value_determined())
             || is_safe_divisor(data.opcode, data.ty, divisor)
-    }
-}
-
-/// Whether a division by this constant cannot trap.
-pub(super) fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
-    match (opcode, divisor) {
-        (Opcode::Udiv | Opcode::Urem | Opcode::Srem, Some(d)) => d != 0,
-        (Opcode::Sdiv, Some(d)) => d != 0 && d != ty.mask(),
-        _ => false,
     }
 }

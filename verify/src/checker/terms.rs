@@ -132,6 +132,9 @@ impl<'c> Terms<'c> {
             }
             By::Rule { rule, swapped, inner, result } => {
                 let place = Place::Term(id);
+                // A right side that comes later could rest on this term, or be it (`a_right_side_comes_first`).
+                let before = *result == NO_TERM || *result < id;
+                self.require(Check::TermOrder, before, place)?;
                 let found = RULES.get(*rule as usize);
                 let found = found.and_then(|r| Some((r, Bound::find(self, r, id, *swapped, inner)?)));
                 let Some((rule, bound)) = found else { return self.require(Check::RulePattern, false, place) };

@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Terms looked at to find what a site depends on; beyond, any binding may matter.
 const MAX_TERMS: usize = 1024;
 
-/// Sites times anchors, beyond which a pair is not decided.
+/// Sites times anchors, and sites looked at on ways between anchors, beyond which a pair is not decided.
 const MAX_STATES: usize = 1 << 28;
+const MAX_LOOKED_AT: usize = 1 << 26;
 
 struct Site {
     inst: Inst,
@@ -88,13 +89,18 @@ impl Traps {
     /// Spreads what is pending along the ways between anchors, until nothing changes.
     fn spread(&mut self, product: &Product<'_, '_>) -> Result<(), Finding> {
         if let Some(onward) = product.start()? {
-            self.advance(product, &State::default(), None, &onward);
+            let f = product.versions[self.side].f;
+            self.advance(product, &State::default(), Some(f.first_inst(f.entry())), &onward);
         }
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
+        let mut looked_at = 0;
         while let Some(anchor) = work.pop_first() {
+            product.terms.require(Check::Size, looked_at <= MAX_LOOKED_AT, Place::Whole)?;
             let state = self.before.get(&anchor).cloned().unwrap_or_default();
+            let next = product.versions[self.side].f.next_inst(anchor);
             for onward in product.onward(anchor)? {
-                if self.advance(product, &state, Some(anchor), &onward) {
+                looked_at += state.pending.count_ones(..) + self.sites.len() / 64 + 1;
+                if self.advance(product, &state, next, &onward) {
                     work.insert(onward.lines[0].anchor);
                 }
             }
@@ -102,8 +108,9 @@ impl Traps {
         Ok(())
     }
 
-    /// What is pending one anchor further on; whether that is more than was known.
-    fn advance(&mut self, product: &Product<'_, '_>, from: &State, anchor: Option<Inst>, onward: &Onward<'_>) -> bool {
+    /// What is pending one anchor further on, `next` being what this version executes first, if that is in the same
+    /// block; whether that is more than was known.
+    fn advance(&mut self, product: &Product<'_, '_>, from: &State, next: Option<Inst>, onward: &Onward<'_>) -> bool {
         let mut state = from.clone();
         state.pending.grow(self.sites.len());
         state.stuck.grow(self.sites.len());
@@ -114,7 +121,7 @@ impl Traps {
             }
         }
         let met = onward.lines[0].anchor;
-        let executed = self.executed(product, anchor, &onward.lines[self.side]);
+        let executed = self.executed(product, next, &onward.lines[self.side]);
         let (entered, passed) = self.gap.entry(met).or_default();
         entered.pending.union_with(&state.pending);
         entered.stuck.union_with(&state.stuck);
@@ -155,19 +162,18 @@ impl Traps {
         self.sites[id].blocks.as_ref().is_none_or(|blocks| blocks[side].contains(&block))
     }
 
-    /// The sites on a line, each with the number of crossings before it.
+    /// The sites on a line, each with the number of crossings before it; from an instruction on, or from the first
+    /// crossing.
     fn executed(&self, product: &Product<'_, '_>, from: Option<Inst>, line: &Line<'_>) -> Vec<(usize, usize)> {
         let f = product.versions[self.side].f;
-        let start = from.map_or(f.entry(), |i| f.inst_block(i));
-        let end = f.inst_block(line.anchor);
-        let blocks = std::iter::once(start).chain(line.crossings().map(|c| c.block));
+        let starts = std::iter::once(from).chain(line.crossings().map(|c| Some(f.first_inst(c.block))));
         let mut found = Vec::new();
-        for (segment, block) in blocks.enumerate() {
-            for &id in self.in_block.get(&block).into_iter().flatten() {
+        for (segment, start) in starts.enumerate() {
+            let Some(start) = start else { continue };
+            for &id in self.in_block.get(&f.inst_block(start)).into_iter().flatten() {
                 let inst = self.sites[id].inst;
-                let behind = segment > 0 || from.is_none_or(|i| f.stands_before(i, inst));
-                let is_last = block == end && segment == line.crossings().count();
-                if behind && (!is_last || f.stands_before(inst, line.anchor)) {
+                let is_last = segment == line.crossings().count();
+                if !f.stands_before(inst, start) && (!is_last || f.stands_before(inst, line.anchor)) {
                     found.push((segment, id));
                 }
             }
@@ -206,22 +212,20 @@ impl Traps {
         product.terms.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
     }
 
-    /// Whether a landing before `target` skips a site that the other version, before `source` on `line`, has not
-    /// passed.
-    pub(super) fn skips(&self, product: &Product<'_, '_>, source: Inst, line: &Line<'_>, target: Inst) -> bool {
-        let Some((entered, passed)) = self.gap.get(&line.anchor) else { return false };
-        let (own, other) = (&product.versions[self.side], &product.versions[1 - self.side]);
-        let is_ahead = |id: &usize| {
-            let inst = self.sites[*id].inst;
-            inst != target && !own.live().passed(own.f, target, inst)
-        };
-        let mut behind = entered.pending.ones().chain(passed.ones().filter(is_ahead));
+    /// Whether a landing before `target` skips a site that the other version, before `source`, has not passed;
+    /// both on their lines to one anchor.
+    pub(super) fn skips(&self, product: &Product<'_, '_>, [source, target]: [Inst; 2], lines: [&Line<'_>; 2]) -> bool {
+        let Some((entered, passed)) = self.gap.get(&lines[0].anchor) else { return false };
+        let mut behind = passed.clone();
+        self.executed(product, Some(target), lines[1]).iter().for_each(|(_, id)| behind.set(*id, false));
+        behind.union_with(&entered.pending);
+        let other = &product.versions[1 - self.side];
         let is_settled = |id: usize| {
-            let kept = self.is_kept(product, id, line.anchor)
-                && !line.crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
+            let kept = self.is_kept(product, id, lines[0].anchor)
+                && !lines[0].crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
             kept && other.has_executed(self.sites[id].term, source)
         };
-        !entered.stuck.is_clear() || !behind.all(is_settled)
+        !entered.stuck.is_clear() || !behind.ones().all(is_settled)
     }
 }
 

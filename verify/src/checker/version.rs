@@ -3,7 +3,12 @@
 //! Among values available at one point, equal terms mean equal contents: in strict SSA the latest instances of
 //! values that dominate a point belong together (`mappings.md`, section 5), so definitions are equations
 //! between them. A parameter that is no leaf, a *copy*, was given what its class stands for on every edge ever
-//! taken, and nothing its class depends on has been bound again since, because all of it was bound above.
+//! taken, and nothing its class depends on has been bound again since, because all of it was bound strictly above.
+//!
+//! That it was bound above needs no check. Say a class depends on a leaf (contents of that leaf alone make a
+//! difference to it), and take a path from the entry to a block that has a copy of the class, or to a value of
+//! it. The first value on the path whose class depends on the leaf has operands, or is given an argument, of
+//! such a class, unless it is what binds the leaf. So every path to a copy has bound the leaf before it.
 
 use super::graph::Graph;
 use super::terms::Terms;
@@ -29,7 +34,7 @@ pub(super) enum Support {
 /// One version with its terms.
 pub(super) struct Version<'a, 'c> {
     pub(super) f: &'a Function,
-    table: Rc<Terms<'c>>,
+    pub(super) table: Rc<Terms<'c>>,
     /// All edges.
     pub(super) full: Graph,
     /// Edges that may be taken, where there are others.
@@ -54,16 +59,14 @@ impl<'a, 'c> Version<'a, 'c> {
         table: &Rc<Terms<'c>>,
         anchors: &FixedBitSet,
     ) -> Result<Version<'a, 'c>, Finding> {
-        let (full, table, binders) = (Graph::new(f, |_| true), Rc::clone(table), vec![None; table.len()]);
-        let (terms, memory) = (vec![NO_TERM; f.value_bound()], vec![[NO_TERM; 2]; f.block_bound()]);
         let mut version = Version {
             f,
-            table,
-            full,
+            table: Rc::clone(table),
+            full: Graph::new(f, |_| true),
             live: None,
-            terms,
-            memory,
-            binders,
+            terms: vec![NO_TERM; f.value_bound()],
+            memory: vec![[NO_TERM; 2]; f.block_bound()],
+            binders: vec![None; table.len()],
             support: Vec::new(),
             executed: BTreeMap::new(),
         };
@@ -158,10 +161,8 @@ impl<'a, 'c> Version<'a, 'c> {
     }
 
     fn find_live_edges(&mut self) {
-        let terminators = self.full.blocks().iter().map(|b| self.f.terminator(*b));
-        let mut edges =
-            terminators.flat_map(|inst| (0..self.f.inst(inst).targets.len() as u32).map(move |i| (inst, i)));
-        if edges.any(|(inst, index)| !self.may_take(Edge { inst, index })) {
+        let mut ends = self.full.blocks().iter().map(|b| self.f.terminator(*b));
+        if ends.any(|end| self.live_targets(end).count() < self.f.inst(end).targets.len()) {
             self.live = Some(Graph::new(self.f, |e| self.may_take(e)));
         }
     }
@@ -186,7 +187,6 @@ impl<'a, 'c> Version<'a, 'c> {
                 }
             }
             let kind = self.table.kind(self.memory(block)[0]);
-            self.table.require(Check::TermMissing, kind.is_some(), Place::Block(block))?;
             let fits = block != entry || kind == Some(&TermKind::MemoryAtEntry);
             self.table.require(Check::MemoryTerm, fits, Place::Block(block))?;
             if block == entry || kind == Some(&TermKind::MemoryParam) {
@@ -255,7 +255,6 @@ impl<'a, 'c> Version<'a, 'c> {
 
     fn check_operation(&self, data: &InstData, memory: TermId, place: Place) -> Result<(), Finding> {
         let id = data.result().map_or(NO_TERM, |v| self.term(v));
-        self.table.require(Check::TermMissing, self.table.get(id).is_some(), place)?;
         let Some(TermKind::Op { opcode, ty, imm, args }) = self.table.kind(id) else {
             return self.table.require(Check::ValueTerm, false, place);
         };
@@ -269,58 +268,41 @@ impl<'a, 'c> Version<'a, 'c> {
         self.table.require(Check::MemoryTerm, !reads || args.last() == Some(&memory), place)
     }
 
-    /// Checks what the parameters of a block, and its memory, receive.
+    /// Checks what the parameters of a block, and its memory, receive: a copy its class, parameters that bind one leaf
+    /// the same as the first of them.
     fn check_block_entry(&self, block: Block) -> Result<(), Finding> {
-        let params = self.f.block_params(block);
-        for (index, &param) in params.iter().enumerate() {
+        let mut first = BTreeMap::new();
+        for (index, &param) in self.f.block_params(block).iter().enumerate() {
             let (class, place) = (self.class(param), Place::Value(param));
-            if !self.is_leaf_of(class, block) {
-                self.table.require(Check::TermMissing, class != NO_TERM, place)?;
-                self.table.require(Check::CopySupport, self.is_strictly_above(class, block), place)?;
-                self.check_received(block, index, |_| class, Check::CopyEdges)?;
-            } else if let Some(first) = params[..index].iter().position(|p| self.term(*p) == self.term(param)) {
-                let of_first = |edge: Edge| self.class(self.f.target(edge).args[first]);
-                self.check_received(block, index, of_first, Check::LeafBinder)?;
+            let is_leaf = self.is_leaf_of(class, block);
+            let first = *first.entry(class).or_insert(index);
+            for edge in self.live_into(block).filter(|_| !is_leaf || first != index) {
+                let given = |index: usize| self.class(self.f.target(edge).args[index]);
+                let (check, wanted) = match is_leaf {
+                    true => (Check::LeafBinder, given(first)),
+                    false => (Check::CopyEdges, class),
+                };
+                self.table.require(check, given(index) == wanted && wanted != NO_TERM, place)?;
             }
         }
         if self.memory_leaf(block).is_none() {
-            let (own, place) = (self.table.class(self.memory(block)[0]), Place::Block(block));
-            self.table.require(Check::CopySupport, self.is_strictly_above(own, block), place)?;
+            let own = self.table.class(self.memory(block)[0]);
             for edge in self.live_into(block) {
                 let given = self.memory_at_end(self.f.inst_block(edge.inst));
-                self.table.require(Check::CopyEdges, given == own, place)?;
+                self.table.require(Check::CopyEdges, given == own && own != NO_TERM, Place::Block(block))?;
             }
-        }
-        Ok(())
-    }
-
-    fn check_received(
-        &self,
-        block: Block,
-        index: usize,
-        wanted: impl Fn(Edge) -> TermId,
-        check: Check,
-    ) -> Result<(), Finding> {
-        let place = Place::Value(self.f.block_params(block)[index]);
-        for edge in self.live_into(block) {
-            let given = self.class(self.f.target(edge).args[index]);
-            self.table.require(check, given == wanted(edge) && given != NO_TERM, place)?;
         }
         Ok(())
     }
 
     /// Whether an instruction that could trap and computes a term has executed wherever control is before `at`.
     pub(super) fn has_executed(&self, term: TermId, at: Inst) -> bool {
-        self.executed.get(&term).is_some_and(|insts| insts.iter().any(|i| self.live().passed(self.f, *i, at)))
+        let insts = self.executed.get(&term).filter(|_| self.f.has_inst(at));
+        insts.is_some_and(|insts| insts.iter().any(|i| self.live().passed(self.f, *i, at)))
     }
 
     pub(super) fn is_leaf_of(&self, class: TermId, block: Block) -> bool {
         self.binders.get(class as usize).copied().flatten() == Some(block)
-    }
-
-    /// Whether everything a class depends on was bound above a block.
-    fn is_strictly_above(&self, class: TermId, block: Block) -> bool {
-        self.is_supported_at(class, block) && self.support(class) != Support::Below(block)
     }
 
     /// Whether everything a class depends on is available in a block, as this version last bound it.
