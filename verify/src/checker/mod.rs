@@ -161,7 +161,7 @@ impl<'a> Relation<'a, '_> {
         let version = &self.product.versions[side];
         let liveness = Liveness::new(version.f, &version.full, extra, &self.options)?;
         // By block and instruction: entries, with their places in the mapping.
-        let mut grouped: BTreeMap<Block, BTreeMap<Inst, Vec<(usize, &Entry)>>> = BTreeMap::new();
+        let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
         for (index, (point, entry)) in mapping.entries().enumerate().filter(|(index, _)| verdicts[*index].holds()) {
             let inst = place(point, entry);
             if version.f.has_inst(inst) {
