@@ -3,6 +3,7 @@
 extern crate osier_verify as verify;
 
 mod holes;
+mod large;
 mod wrong;
 
 use ir::certificate::EntryFacts;
