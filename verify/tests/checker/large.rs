@@ -68,7 +68,7 @@ fn a_switch_with_equal_targets_costs_its_edges() {
 #[test]
 fn many_ways_through_a_switch_cost_its_edges_once() {
     let blocks: Vec<String> = (0..N).map(|i| format!("b{i}")).collect();
-    let mut text = format!("func @f(%x: i32) {{\nentry:\nbr_if %x, first, first\nfirst:\njump many\nmany:\n");
+    let mut text = "func @f(%x: i32) {\nentry:\nbr_if %x, first, first\nfirst:\njump many\nmany:\n".to_owned();
     text.push_str(&format!("switch %x, [{}], default through\n", blocks.join(", ")));
     blocks.iter().for_each(|b| text.push_str(&format!("{b}:\njump through\n")));
     text.push_str(&format!("through:\nswitch %x, [{}], default last\nlast:\nreturn\n}}\n", times("last", N)));
