@@ -102,3 +102,81 @@ fn a_leaf_is_no_rewritten_term() {
     draft.is(1, "y", y);
     stops(&draft.done(Check::TermShape, "an argument folded to another"));
 }
+
+const LOOP: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head(%x)\nhead(%p: i32):\n%c = slt.i32 %p, %y\n\
+    br_if %c, body, out\nbody:\n%n = add.i32 %p, %p\njump head(%n)\nout:\nreturn %p\n}\n";
+
+/// From the end of one round into the next.
+fn around(from: &str) -> Wrong {
+    let mut draft = Draft::new(LOOP, LOOP);
+    let points = [draft.at(0, "body", 1), draft.at(1, "head", 0)];
+    let assigns = [("p", draft.from(0, from)), ("y", draft.from(0, "y"))];
+    draft.entry(0, points, Vec::new(), &assigns);
+    draft.done(Check::AssignValue, "a parameter as it was the round before")
+}
+
+#[test]
+fn a_parameter_of_the_round_before_is_stale() {
+    stops(&around("p"));
+    assert_eq!(judged(&around("n")), [Verdict::Holds]);
+}
+
+/// The read in front of the loop is of the memory that it is given, and in the version before that is bound anew by
+/// each round.
+#[test]
+fn memory_bound_in_one_version_alone_is_compared() {
+    let text = |first: &str, last: &str, result: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\njump pre\npre:\n{first}jump head\nhead:\nbr_if %x, body, out\n\
+             body:\nglobal_set.i32 @g, %y\njump head\nout:\n{last}return %{result}\n}}\n"
+        )
+    };
+    let (read, pad) = (|v: &str| format!("%{v} = global_get.i32 @g\n"), |v: &str| format!("%{v} = const.i32 0\n"));
+    let mut draft = Draft::new(&text(&pad("v"), &read("w"), "w"), &text(&read("v"), &pad("w"), "v"));
+    let memory = draft.leaf("memory at head", TermKind::MemoryParam, None);
+    let own = draft.leaf("memory at head, after", TermKind::MemoryParam, None);
+    draft.memory_is(1, "pre", memory);
+    draft.memory_is(1, "head", own);
+    stops(&draft.done(Check::LeafAgrees, "what a global held before the loop for what it holds after"));
+}
+
+/// Each way of the branch is compared with the only one of the jump.
+#[test]
+fn a_branch_folded_to_the_wrong_side_is_noticed() {
+    let text = |first: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n{first}\nleft:\njump join(%x)\nright:\njump join(%y)\n\
+             join(%p: i32):\nreturn %p\n}}\n"
+        )
+    };
+    let draft = Draft::new(&text("br_if %x, left, right"), &text("jump right"));
+    stops(&draft.done(Check::LeafAgrees, "one side of a branch whose condition is any number"));
+}
+
+/// The version after divides and may trap where the version before goes around for ever.
+#[test]
+fn a_trap_does_not_end_a_loop_that_has_no_end() {
+    let text = |first: &str, last: &str, result: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n{first}\njump head\nhead:\nbr_if %x, head, out\nout:\n{last}\n\
+             return %{result}\n}}\n"
+        )
+    };
+    let (divide, pad) = (|v: &str| format!("%{v} = udiv.i32 %x, %y"), |v: &str| format!("%{v} = const.i32 0"));
+    let draft = Draft::new(&text(&pad("a"), &divide("d"), "d"), &text(&divide("d"), &pad("a"), "d"));
+    stops(&draft.done(Check::TrapOrder, "a division moved above a loop that may never end"));
+}
+
+/// What the mapping back reads where nobody else does has to be provided.
+#[test]
+fn what_armed_entries_read_is_live() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
+    let mut draft = Draft::new(text, text);
+    let point = draft.at(0, "entry", 1);
+    draft.entry(0, [point; 2], Vec::new(), &[("s", draft.from(0, "s"))]);
+    let back = ["x", "s"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, [point; 2], Vec::new(), &back);
+    let verdicts = judged(&draft.done(Check::LivePlus, "an argument that the entry back reads"));
+    assert_eq!(verdicts[0].finding().map(|f| f.check), Some(Check::LivePlus));
+    assert_eq!(verdicts[1], Verdict::Holds);
+}

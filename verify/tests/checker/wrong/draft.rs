@@ -137,6 +137,11 @@ impl Draft {
         self.named[side].insert(self.value(side, name), term);
     }
 
+    /// Gives a block the memory at its start.
+    pub(crate) fn memory_is(&mut self, side: usize, block: &str, term: TermId) {
+        self.memory[side].insert(self.block(side, block), term);
+    }
+
     /// The term of the value with a name.
     pub(crate) fn term(&mut self, side: usize, name: &str) -> TermId {
         let value = self.value(side, name);
