@@ -403,6 +403,18 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
 }
 
 #[test]
+fn an_inserted_entry_that_requires_what_is_not_there_yet_is_dropped() {
+    let (tree, [base, _, same]) = siblings();
+    let mut graph = VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
+    let mut early = graph.edge(same, base).expect("built").mapping.clone();
+    let first = Point::before(tree.function(same).first_inst(tree.function(same).entry()));
+    let late = early.entry(last_store(tree.function(same))).expect("an entry").clone();
+    assert!(late.requires.contains(&value(tree.function(same), "x")));
+    early.insert(first, late);
+    assert_eq!(graph.insert((same, base), early, BTreeSet::new()), Ok(vec![(2, first)]));
+}
+
+#[test]
 fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
     let (tree, [base, keeps, same]) = siblings();
     let pairs = [(base, keeps), (base, same)];

@@ -137,6 +137,43 @@ fn from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first() {
     assert_eq!(source_of(entry, value(&base, "i")), Operand::Source(value(&base, "next")));
 }
 
+/// A loop that carries what its last instruction reads, and computes what equals the carried value before that.
+const READ_LAST: &str = "
+memory @m 1
+func @f(%a: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  jump head(%a)
+head(%i: i32):
+  br_if %i, body, done
+body:
+  %v = add.i32 %i, %zero
+  %y = memory_size @m
+  jump head(%y)
+done:
+  return %i
+}";
+
+/// Gives the body another jump back, and links %v with the parameter it equals.
+fn link_and_renew_the_jump(ed: &mut Editor<'_>) {
+    let (v, i) = (value(ed.func(), "v"), value(ed.func(), "i"));
+    ed.replace_all(v, i);
+    split_back_edge(ed);
+    ed.merge_blocks(block(ed.func(), "body"));
+}
+
+#[test]
+fn what_equaled_a_parameter_before_the_jump_does_not_equal_it_behind() {
+    // %v, computed on the way back, is %i of the last iteration; what the jump hands on is not read yet.
+    let base = function(READ_LAST);
+    let applied = edited(&base, link_and_renew_the_jump);
+    let backward = mappings(&base, &applied, Level::Avail).backward;
+    let body = block(&base, "body");
+    let jump = Point::before(applied.function().terminator(body));
+    assert_eq!(source_of(entry(&backward, jump), value(&base, "i")), Operand::Source(value(&base, "y")));
+    assert_eq!(backward.mapping.entry(Point::before(inst(&base, "v"))), None);
+}
+
 #[test]
 fn a_block_on_a_back_edge_is_no_landing_point() {
     let base = function(SWAP);
