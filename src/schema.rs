@@ -285,7 +285,8 @@ pub struct Direction {
     pub kept: PerLevel<Spread>,
     /// Function arguments to be kept alive past their last use.
     pub kept_args: PerLevel<Spread>,
-    /// Reachable points without an entry, by reason. They add up to `points` - `unreachable` - `feasible`.
+    /// Reachable points without an entry, by reason: those of `osr::Reason`, and `unproved` where there was an entry
+    /// that the checker did not accept. They add up to `points` - `unreachable` - `feasible`.
     pub infeasible: BTreeMap<String, u64>,
     /// The same points, by the pass whose action is the first that made it so; `none` where no action is
     /// to blame.

@@ -3,9 +3,12 @@
 
 use ir::Module;
 use ir::certificate::{Term, TermKind};
+use ir::mapping::{Operand, Step};
+use ir::{Opcode, Type};
 use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck};
 use osier::{export, ir, osr, passes, verify};
 use osr::{Demand, Level, VersionGraph, VersionTree};
+use std::collections::BTreeSet;
 use verify::checker::relate;
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
@@ -70,6 +73,31 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
         held > 5_000 && composed > 500 && 20 * dropped < held,
         "{held} held, {dropped} dropped, {composed} composed"
     );
+}
+
+/// A wrong entry put in by hand, at a point at which the entry of the built edge between the same versions holds.
+#[test]
+fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
+    let (module, derived) = sample();
+    let (_, base) = module.defined().next().expect("one function");
+    let mut tree = VersionTree::new(base.clone());
+    let after = tree.add(VersionTree::BASE, derived.function, derived.log).expect("the log leads to it");
+    let ends = (VersionTree::BASE, after);
+    let mut graph = VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
+    let mut mapping = graph.edges()[0].mapping.clone();
+    let copied = |v: Operand| matches!(v, Operand::Source(v) if base.value_type(v) == Type::I32);
+    let assigns = |e: &ir::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
+    let found = mapping.entries().find_map(|(p, e)| Some((p, e.clone(), assigns(e)?)));
+    let (point, mut entry, at) = found.expect("an entry that copies a value");
+    entry.assigns[at].from = Operand::Step(entry.steps.len() as u32);
+    let (ty, args) = (Type::I32, Vec::new().into());
+    entry.steps.push(Step { opcode: Opcode::Const, ty, operand_ty: ty, bits: 12_345, args });
+    mapping.insert(point, entry);
+    assert_eq!(graph.insert(ends, mapping, BTreeSet::new()), Ok(vec![]));
+    let checked = certify_graph(&module, &mut graph, &mut NoObserver);
+    assert_eq!(checked.dropped.values().sum::<u64>(), 1, "{checked:?}");
+    let has = |edge: usize| graph.edges()[edge].mapping.entry(point).is_some();
+    assert_eq!((has(0), has(2)), (true, false));
 }
 
 /// A program with a loop, something to hoist, to fold and to share, and the version derived from it.

@@ -107,6 +107,16 @@ fn a_source_that_has_ended_is_not_asked_again() {
 }
 
 #[test]
+fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
+    let asked = AtomicU64::new(0);
+    // Before the batch, and before its first case.
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 2;
+    let budget = Budget { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &stop };
+    let results = campaign(&Seeds(Options::default()), 1, &budget, &|_| {});
+    assert_eq!(clean(&results).programs, 1);
+}
+
+#[test]
 fn a_seed_stands_for_one_case() {
     let first = Options { seed: 7, ..Options::default() };
     let (case, again) = (first.generated(9), Options { seed: 9, ..Options::default() }.generated(9));

@@ -204,16 +204,17 @@ impl<'v> VersionGraph<'v> {
     }
 
     /// Keeps the entries of built and inserted edges that are to be kept, those a judge has proved, say, and
-    /// composes the others again from what is left. No entry comes to lack anything: what is dropped asks for
-    /// nothing. Cost: the entries.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Edge, Point, &Entry) -> bool) {
+    /// composes the others again from what is left. `keep` is told the edge, of which there may be several
+    /// between two versions, with its place in [`VersionGraph::edges`]. No entry comes to lack anything: what is
+    /// dropped asks for nothing. Cost: the entries.
+    pub fn retain(&mut self, mut keep: impl FnMut((usize, &Edge), Point, &Entry) -> bool) {
         for index in 0..self.edges.len() {
             let edge = &self.edges[index];
             if let Origin::Composed { path, .. } = &edge.origin {
                 self.edges[index] = self.along(path).expect("the edges of the path are there");
                 continue;
             }
-            let dropped = edge.mapping.entries().filter(|(point, entry)| !keep(edge, *point, entry));
+            let dropped = edge.mapping.entries().filter(|(point, entry)| !keep((index, edge), *point, entry));
             let dropped: Vec<Point> = dropped.map(|(point, _)| point).collect();
             for point in dropped {
                 self.edges[index].mapping.remove(point);
@@ -223,7 +224,7 @@ impl<'v> VersionGraph<'v> {
 
     /// Adds a mapping made elsewhere, with the bounding anchors of its versions, and drops entries, from any
     /// edge, until every one left provides live+ where it lands. Entries that name a point or require a value
-    /// that is not to be had there are dropped first. Returns those dropped: the index of their edge, and
+    /// that is not to be had there, or that land in unreachable code, are dropped first. Returns those dropped: the index of their edge, and
     /// their point. Cost: that of [`VersionGraph::lacking`], as many times as entries are dropped in turn.
     ///
     /// # Errors
@@ -262,9 +263,13 @@ impl<'v> VersionGraph<'v> {
         let Edge { from, to, mapping, .. } = &self.edges[edge];
         let (source, target) = (self.tree.function(*from), self.tree.function(*to));
         let dom = DomTree::new(source, &Cfg::new(source));
+        let arrived = Cfg::new(target);
+        // Nothing is live in code that is not reached: `lacking` would let any entry land there
+        // (`a_mapping_made_elsewhere_lands_in_no_unreachable_code`).
+        let lands = |at: Point| target.has_inst(at.inst()) && arrived.is_reachable(target.inst_block(at.inst()));
         let stands = |point: Point, entry: &Entry| {
             source.has_inst(point.inst())
-                && target.has_inst(entry.target.inst())
+                && lands(entry.target)
                 && entry.requires.iter().all(|v| dom.available_at(source, *v, point))
         };
         mapping.entries().filter(|(point, entry)| !stands(*point, entry)).map(|(point, _)| point).collect()

@@ -415,6 +415,34 @@ fn an_inserted_entry_that_requires_what_is_not_there_yet_is_dropped() {
 }
 
 #[test]
+fn a_mapping_made_elsewhere_lands_in_no_unreachable_code() {
+    let base = function(
+        "
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  jump there(%a)
+never:
+  jump there(%b)
+there(%x: i32):
+  %r = add.i32 %x, %b
+  return %r
+}",
+    );
+    let mut tree = VersionTree::new(base.clone());
+    let (version, log) = edited(&base, idle).into_parts();
+    let after = tree.add(VersionTree::BASE, version, log).expect("the log of the edit");
+    let built = [(VersionTree::BASE, after)];
+    let mut graph = VersionGraph::build(&tree, &built, Level::Avail, Demand::Needed).expect("derived");
+    let never = base.blocks().nth(1).expect("three blocks");
+    let mut mapping = Mapping::new(&base, tree.function(after));
+    let (point, target) = (Point::before(inst(&base, "r")), Point::before(base.first_inst(never)));
+    mapping.insert(point, entry(target, Vec::new(), Vec::new(), Vec::new()));
+    // Control would go on there with `%b` undefined, whatever liveness says of that code.
+    let dropped = graph.insert((VersionTree::BASE, after), mapping, BTreeSet::new()).expect("the right versions");
+    assert_eq!(dropped, [(2, point)]);
+}
+
+#[test]
 fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
     let (tree, [base, keeps, same]) = siblings();
     let pairs = [(base, keeps), (base, same)];
@@ -425,7 +453,7 @@ fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
     let first = Point::before(tree.function(same).first_inst(tree.function(same).entry()));
     let landing = graph.edge(same, base).and_then(|e| e.mapping.entry(first)).expect("an entry").target;
     let gone = [(same, point), (base, landing)];
-    graph.retain(|edge, at, _| !gone.contains(&(edge.from, at)));
+    graph.retain(|(_, edge), at, _| !gone.contains(&(edge.from, at)));
     let between = graph.edge(same, base).expect("built").mapping.clone();
     assert!(between.entry(point).is_none() && between.len() + 1 == whole.len());
     let composed = graph.edge(same, keeps).expect("composed");

@@ -8,12 +8,13 @@ use super::progress::Progress;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
-use ir::{Function, Module};
+use ir::{Func, Function, Module};
 use osier::driver::{Checked, Step, Vigilance, certify, derive, recheck};
 use osier::export;
 use osier::schema::{Check, CheckedFunction, SCHEMA};
 use osr::Level;
 use passes::Pipeline;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// How the verdicts are written.
@@ -77,7 +78,7 @@ pub(super) fn check(args: Args) -> Result<(), Failure> {
     }
 }
 
-type Selected<'m> = [(ir::Func, &'m Function)];
+type Selected<'m> = [(Func, &'m Function)];
 
 /// Mappings made here.
 fn check_own(args: &Args, module: &Module, selected: &Selected<'_>, stopwatch: &mut Stopwatch) -> Vec<CheckedFunction> {
@@ -109,17 +110,27 @@ fn check_exported(
     let wrong = |error: export::ReadError| Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what));
     let file = export::read(&text).map_err(wrong)?;
     let pipeline = passes::parse(file.pipeline).map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+    if !Level::ALL.iter().any(|level| level.name() == file.level) {
+        return Err(Failure::input(format!("{}: no level is named `{}`", path.display(), file.level)));
+    }
+    let known: BTreeMap<&str, Func> = module.defined().map(|(func, body)| (body.name(), func)).collect();
     let mut functions = Vec::new();
     for function in &file.functions {
-        let base = selected.iter().map(|(_, base)| *base).find(|base| base.name() == function.name);
-        let Some(base) = base else {
+        let Some(func) = known.get(function.name) else {
             let what = format!("{}: @{} is no function of the module", path.display(), function.name);
             return Err(Failure::input(what));
         };
+        // In module order, which ids follow.
+        let Ok(at) = selected.binary_search_by_key(func, |(id, _)| *id) else { continue };
+        let base = selected[at].1;
         let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
         let parts = function.parts([base, &derived.function]).map_err(wrong)?;
         let checked = recheck(module, base, &derived.function, &parts, stopwatch);
         functions.push(CheckedFunction { name: base.name().to_owned(), checked });
     }
-    Ok(functions)
+    // Nothing judged is no verdict.
+    match functions.is_empty() && !selected.is_empty() {
+        true => Err(Failure::input(format!("{} has none of the functions to check", path.display()))),
+        false => Ok(functions),
+    }
 }

@@ -14,8 +14,9 @@ use verify::verdict::{Options, Verdict};
 /// a certificate by. Edges composed of proved ones need none.
 pub const NO_LOG: &str = "no-log";
 
-/// The entries that hold, by the versions they join.
-type Held = BTreeMap<(Version, Version), BTreeSet<Point>>;
+/// The entries that hold, by edge: two edges may join the same versions
+/// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
+type Held = BTreeMap<usize, BTreeSet<Point>>;
 
 /// Drops the entries of a graph that the checker does not accept, and composes the others again from what is
 /// left: composed entries are right because their parts are, and require no more than those provide. Cost: that
@@ -32,7 +33,7 @@ pub fn certify_graph(module: &Module, graph: &mut VersionGraph<'_>, observer: &m
     for ends in ends {
         judge_pair(module, graph, ends, &mut held, &mut checked, observer);
     }
-    graph.retain(|edge, point, _| held.get(&(edge.from, edge.to)).is_some_and(|points| points.contains(&point)));
+    graph.retain(|(index, _), point, _| held.get(&index).is_some_and(|points| points.contains(&point)));
     observer.begin(None);
     checked
 }
@@ -53,25 +54,30 @@ fn judge_pair(
         (Direction::Forward, Heading::Forward, (before, after)),
         (Direction::Backward, Heading::Backward, (after, before)),
     ];
+    // An edge from a version to itself leads one way alone.
+    let ways = if before == after { &ways[..1] } else { &ways[..] };
     let own = |ends: (Version, Version)| {
-        let edges = graph.edges().iter().filter(move |e| (e.from, e.to) == ends);
-        edges.filter(|e| !matches!(e.origin, Origin::Composed { .. }))
+        let edges = graph.edges().iter().enumerate().filter(move |(_, e)| (e.from, e.to) == ends);
+        edges.filter(|(_, e)| !matches!(e.origin, Origin::Composed { .. }))
     };
     let Some(log) = tree.log(before, after) else {
-        let entries = ways.iter().flat_map(|(_, _, ends)| own(*ends)).map(|e| e.mapping.len() as u64).sum::<u64>();
-        *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
+        let entries = ways.iter().flat_map(|(_, _, ends)| own(*ends)).map(|(_, e)| e.mapping.len() as u64).sum::<u64>();
+        if entries > 0 {
+            checked.points += entries;
+            *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
+        }
         return;
     };
     let pair = VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
     let mut certifier = Certifier::new(&pair);
-    let mut made: Vec<(Direction, &Edge, MappingFacts)> = Vec::new();
-    for (direction, heading, ends) in ways {
-        made.extend(own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.mapping))));
+    let mut made: Vec<(Direction, (usize, &Edge), MappingFacts)> = Vec::new();
+    for &(direction, heading, ends) in ways {
+        made.extend(own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.1.mapping))));
     }
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
-    for (direction, edge, facts) in &made {
+    for (direction, (index, edge), facts) in &made {
         // Whatever leaves the version landed in may follow.
         let armed: Vec<&Mapping> = graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
         let verdicts = match &relation {
@@ -82,6 +88,6 @@ fn judge_pair(
         verdicts.iter().for_each(|verdict| checked.count(verdict));
         let points = edge.mapping.entries().map(|(point, _)| point).zip(&verdicts);
         let points = points.filter(|(_, verdict)| Verdict::holds(verdict)).map(|(point, _)| point);
-        held.entry((edge.from, edge.to)).or_default().extend(points);
+        held.entry(*index).or_default().extend(points);
     }
 }

@@ -7,7 +7,7 @@ use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, 
 use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
 use ir::rules::RULES;
 use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Type, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What is wrong with a file.
@@ -54,7 +54,7 @@ pub type Parts = (Certificate, [(Mapping, MappingFacts); 2]);
 /// Divides a file into its functions.
 ///
 /// # Errors
-/// When it does not begin as such a file does, or a function does not end.
+/// When it does not begin as such a file does, or a function is there twice or does not end.
 pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let error = |line: usize, what: &str| ReadError { line, what: what.to_owned() };
     let mut lines = text.lines().zip(1..);
@@ -67,8 +67,10 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let (pipeline, level) = (expect("pipeline ")?, expect("level ")?);
     let mut functions: Vec<ExportedFunction<'_>> = Vec::new();
     let mut open = false;
+    let mut names = BTreeSet::new();
     for (line, number) in lines {
         match (line.strip_prefix("function "), open) {
+            (Some(name), false) if !names.insert(name) => return Err(error(number, "the function is there twice")),
             (Some(name), false) => {
                 functions.push(ExportedFunction { name, first: number, lines: Vec::new() });
                 open = true;
@@ -117,13 +119,26 @@ struct Reader<'t> {
 
 type Read<T> = Result<T, ReadError>;
 
+/// The longest message, in characters: what it quotes may be any length.
+const MAX_MESSAGE: usize = 200;
+
+/// A message, its end left out when it is too long.
+fn shortened(what: impl fmt::Display) -> String {
+    let mut what = what.to_string();
+    if let Some((end, _)) = what.char_indices().nth(MAX_MESSAGE) {
+        what.truncate(end);
+        what.push_str("...");
+    }
+    what
+}
+
 impl<'t> Reader<'t> {
     fn peek(&self) -> Option<&'t str> {
         self.function.lines.get(self.at).copied()
     }
 
     fn error(&self, what: impl fmt::Display) -> ReadError {
-        ReadError { line: self.function.first + 1 + self.at, what: what.to_string() }
+        ReadError { line: self.function.first + 1 + self.at, what: shortened(what) }
     }
 
     /// The words after the first of the line, if that is `kind`.
@@ -263,7 +278,7 @@ struct Words<'t> {
 
 impl<'t> Words<'t> {
     fn error(&self, what: impl fmt::Display) -> ReadError {
-        ReadError { line: self.line, what: what.to_string() }
+        ReadError { line: self.line, what: shortened(what) }
     }
 
     fn next(&mut self) -> Read<&'t str> {

@@ -39,7 +39,7 @@ pub struct Budget<'a> {
     pub transitions: u64,
     /// With so many cases in which something was found.
     pub failures: usize,
-    /// Asked before each batch: whether to end in any case, as when the time is up.
+    /// Asked before each case: whether to end in any case, as when the time is up.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -98,7 +98,7 @@ pub fn campaign(source: &dyn Source, jobs: usize, budget: &Budget<'_>, tell: &(d
     let work = || {
         while !over.load(Ordering::Relaxed) && !(budget.stop)() {
             let batch = next.fetch_add(1, Ordering::Relaxed);
-            let (results, last) = judge_batch(source, batch, budget.cases);
+            let (results, last) = judge_batch(source, batch, budget);
             let mut ledger = ledger.lock().expect("judging catches panics");
             ledger.hand_in(batch, results, last, budget);
             over.fetch_or(ledger.spent, Ordering::Relaxed);
@@ -129,11 +129,15 @@ fn finished(mut ledger: Ledger) -> Results {
 }
 
 /// Judges the cases of a batch; whether the source or the budget ended in it.
-fn judge_batch(source: &dyn Source, batch: u64, cases: u64) -> (Results, bool) {
+fn judge_batch(source: &dyn Source, batch: u64, budget: &Budget<'_>) -> (Results, bool) {
     let mut results = Results::default();
     for number in batch * BATCH..(batch + 1) * BATCH {
-        if number >= cases {
+        if number >= budget.cases {
             return (results, true);
+        }
+        // A few large programs may take minutes (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
+        if (budget.stop)() {
+            return (results, false);
         }
         match source.case(number) {
             Drawn::End => return (results, true),

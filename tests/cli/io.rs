@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 /// Every command that reads a file.
-const COMMANDS: [&str; 3] = ["run", "opt", "report"];
+const COMMANDS: [&str; 4] = ["run", "opt", "report", "check"];
 
 #[test]
 fn what_cannot_be_read_is_named() {
@@ -42,6 +42,35 @@ fn bytes_that_are_no_module_are_refused_with_a_place() {
             assert_eq!(ended.stdout, "");
         }
     }
+}
+
+#[test]
+fn a_mapping_is_judged_for_the_functions_asked_for() {
+    let folder = scratch();
+    let body = "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
+    let module = file(&folder, "two.oir", format!("func @f{body}func @g{body}"));
+    let whole = osier(&["opt", &module, "--emit", "mapping"]).with_status(0).stdout;
+    let header: String = whole.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let (first, second) = whole[header.len()..].split_at(whole.find("function g").expect("two") - header.len());
+    let check = |text: &str, options: &[&str]| {
+        let mapping = file(&folder, "m.map", text);
+        osier(&[&["check", &module, "--mapping", &mapping], options].concat())
+    };
+    let both = check(&whole, &[]).with_status(0).stderr;
+    let one = check(&whole, &["--func", "g"]).with_status(0).stderr;
+    assert!(one.contains(" entries checked") && one != both, "{one}{both}");
+    // No verdict, and so no success.
+    for (text, options, cause) in [
+        (header.clone(), &[][..], "has none of the functions to check"),
+        (format!("{header}{first}"), &["--func", "g"], "has none of the functions to check"),
+        (format!("{whole}{second}"), &[], "twice"),
+        (whole.replace("level avail", "level none"), &[], "no level is named `none`"),
+    ] {
+        let ended = check(&text, options).with_status(2);
+        assert!(ended.stderr.contains(cause), "{}", ended.stderr);
+    }
+    let long = check(&whole.replace("anchor ", &format!("anchor {}", "9".repeat(100_000))), &[]).with_status(2);
+    assert!(long.stderr.len() < 400, "what is quoted is cut");
 }
 
 #[test]

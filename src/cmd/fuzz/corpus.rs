@@ -58,9 +58,12 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// A file and its arguments, with blanks between them.
+/// A file and its arguments, with blanks between them; or a file with blanks in its name.
 fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
-    let args: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    let args: Vec<String> = match Path::new(command).is_file() {
+        true => vec![command.to_owned()],
+        false => command.split_whitespace().map(str::to_owned).collect(),
+    };
     let path = args.first().ok_or_else(|| Failure::input("a program of the corpus is FILE ARGS"))?;
     let module = input::load(Path::new(path))?.module;
     let entry = module.lookup("_start").ok_or_else(|| Failure::input(format!("{path} has no _start")))?;

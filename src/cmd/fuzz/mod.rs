@@ -232,18 +232,20 @@ impl Parts {
             all: (&all).into(),
             oracles: schema::by_oracle(&all),
             below_floors: self.generated.as_ref().map(|r| r.figures.below_floors()).unwrap_or_default(),
-            failures: self.failures(&options, args.no_reduce),
+            failures: self.failures(args, &options),
             transitions: all.transitions(),
             seconds,
         }
     }
 
     /// What was found, each with the command that finds it again.
-    fn failures(&self, options: &Options, no_reduce: bool) -> Vec<FuzzFailure> {
+    fn failures(&self, args: &Args, options: &Options) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
         if let Some((results, commands)) = &self.corpus {
+            let stdin = args.stdin.as_ref().map(|path| format!(" --stdin '{}'", path.display())).unwrap_or_default();
+            let rest = format!("--seed {}{stdin} {options}", options.seed);
             for (failure, command) in results.failures.iter().zip(commands) {
-                failures.push(told(failure, format!("osier fuzz --corpus '{command}' {options}"), None));
+                failures.push(told(failure, format!("osier fuzz --corpus '{command}' {rest}"), None));
             }
         }
         for failure in self.smith.iter().flat_map(|r| &r.failures) {
@@ -254,7 +256,8 @@ impl Parts {
             let seed = options.seed.wrapping_add(failure.number);
             let reproduce = format!("osier fuzz --seed {seed} --programs 1 {options}");
             // One is enough to begin with, and each takes a while.
-            let test = failures.is_empty().then(|| self.test(options.generated(seed), failure, &reproduce, no_reduce));
+            let test =
+                failures.is_empty().then(|| self.test(options.generated(seed), failure, &reproduce, args.no_reduce));
             failures.push(told(failure, reproduce, test));
         }
         failures
