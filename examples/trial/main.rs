@@ -1,5 +1,6 @@
 //! The checker and the oracles on trial: how many wrong mappings each of them notices.
 //!
+//!     cargo run --release --features seeded-bugs --example trial -- p1
 //!     cargo run --release --example trial -- p2 --damages 1000000
 //!     cargo run --release --example trial -- p3
 //!     cargo run --release --example trial -- garbage --certificates 10000000
@@ -9,7 +10,10 @@
 mod cases;
 mod garbage;
 mod output;
+#[cfg(feature = "seeded-bugs")]
+mod p1;
 mod p2;
+mod p2_table;
 mod p3;
 
 use clap::{Parser, Subcommand};
@@ -24,8 +28,11 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Pool {
+    /// Wrong changes of our own code: needs the feature `seeded-bugs`
+    #[cfg(feature = "seeded-bugs")]
+    P1(p1::Args),
     /// Random damage to mappings
-    P2(p2::Args),
+    P2(p2_table::Args),
     /// Checkers without one of their checks
     P3(p3::Args),
     /// Certificates that make no sense
@@ -34,7 +41,9 @@ enum Pool {
 
 fn main() -> ExitCode {
     let passed = match Args::parse().pool {
-        Pool::P2(args) => p2::run(&args),
+        #[cfg(feature = "seeded-bugs")]
+        Pool::P1(args) => p1::run(&args),
+        Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),
     };

@@ -14,38 +14,61 @@ use verify::prng::Prng;
 use verify::state_oracle::{Direction, FunctionPair, Oracle};
 use verify::verdict::{Options, Verdict};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// How many damaged entries
-    #[arg(long, default_value_t = 100_000)]
-    damages: u64,
-    /// The first seed
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// The size of the programs
-    #[arg(long, default_value_t = 40)]
-    size: u32,
-    /// How often the entries of one program are damaged anew
-    #[arg(long, default_value_t = 12)]
-    rounds: u32,
+/// What is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// How many entries are damaged, at least.
+    pub(crate) damages: u64,
+    /// The first seed.
+    pub(crate) seed: u64,
+    /// The size of the programs.
+    pub(crate) size: u32,
+    /// How often the entries of one program are damaged anew.
+    pub(crate) rounds: u32,
+}
+
+/// Damages entries until there are enough, and asks everybody. Returns what became of them, and the number of
+/// programs.
+pub(crate) fn measure(settings: Settings) -> (Table, u64) {
+    let mut table = Table::new();
+    let (mut done, mut programs) = (0, 0);
+    while done < settings.damages {
+        let seed = settings.seed + programs;
+        programs += 1;
+        let (program, cases) = cases(seed, settings.size);
+        let mut prng = Prng::new(seed ^ 0xda3a_9e00);
+        for round in 0..settings.rounds {
+            for side in [0, 1] {
+                done += one_round(&program, &cases, side, seed, round == 0, &mut prng, &mut table);
+            }
+        }
+    }
+    (table, programs)
+}
+
+/// The rows of all kinds, added.
+pub(crate) fn total(table: &Table) -> Row {
+    let mut all = Row::default();
+    table.values().for_each(|row| all.add(row));
+    all
 }
 
 /// What became of damaged entries of one kind.
 #[derive(Clone, Copy, Default)]
-struct Row {
-    damages: u64,
-    accepted: u64,
-    refuted: u64,
-    undecided: u64,
+pub(crate) struct Row {
+    pub(crate) damages: u64,
+    pub(crate) accepted: u64,
+    pub(crate) refuted: u64,
+    pub(crate) undecided: u64,
     /// By the state oracle in a run.
-    killed: u64,
-    killed_refuted: u64,
+    pub(crate) killed: u64,
+    pub(crate) killed_refuted: u64,
     /// Accepted, and then killed by a run: must be 0.
-    escaped: u64,
+    pub(crate) escaped: u64,
     /// In the rounds that the output oracle saw too: all, killed by either.
-    sampled: u64,
-    sampled_state: u64,
-    sampled_output: u64,
+    pub(crate) sampled: u64,
+    pub(crate) sampled_state: u64,
+    pub(crate) sampled_output: u64,
 }
 
 impl Row {
@@ -63,28 +86,7 @@ impl Row {
     }
 }
 
-type Table = BTreeMap<Damage, Row>;
-
-pub(crate) fn run(args: &Args) -> bool {
-    let mut table = Table::new();
-    let mut done = 0;
-    let mut programs = 0;
-    while done < args.damages {
-        let seed = args.seed + programs;
-        programs += 1;
-        let (program, cases) = cases(seed, args.size);
-        let mut prng = Prng::new(seed ^ 0xda3a_9e00);
-        for round in 0..args.rounds {
-            for side in [0, 1] {
-                done += one_round(&program, &cases, side, seed, round == 0, &mut prng, &mut table);
-            }
-        }
-    }
-    print(&table, programs).expect("standard output can be written");
-    let mut all = Row::default();
-    table.values().for_each(|row| all.add(row));
-    all.escaped == 0
-}
+pub(crate) type Table = BTreeMap<Damage, Row>;
 
 /// Damages every entry of one direction once, and asks everybody.
 fn one_round(
@@ -170,47 +172,4 @@ fn judge(program: &Program, case: &Case, side: usize, mapping: &Mapping) -> Vec<
         Ok(relation) => relation.judge(Direction::BOTH[side], mapping, &facts[side], &[&case.mappings[1 - side]]),
         Err(verdict) => vec![verdict; mapping.len()],
     }
-}
-
-fn print(table: &Table, programs: u64) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{programs} programs")?;
-    writeln!(
-        out,
-        "{:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} | {:>8} {:>7} {:>7}",
-        "damage",
-        "entries",
-        "refuted",
-        "undecided",
-        "accepted",
-        "killed",
-        "k&refuted",
-        "escaped",
-        "sampled",
-        "state",
-        "output"
-    )?;
-    let mut all = Row::default();
-    let mut line = |name: &str, r: &Row| {
-        let share = |part: u64| format!("{:.1}%", 100.0 * part as f64 / r.sampled.max(1) as f64);
-        writeln!(
-            out,
-            "{name:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} | {:>8} {:>7} {:>7}",
-            r.damages,
-            r.refuted,
-            r.undecided,
-            r.accepted,
-            r.killed,
-            r.killed_refuted,
-            r.escaped,
-            r.sampled,
-            share(r.sampled_state),
-            share(r.sampled_output)
-        )
-    };
-    for (kind, row) in table {
-        line(kind.name(), row)?;
-        all.add(row);
-    }
-    line("all", &all)
 }

@@ -24,6 +24,7 @@ mod mutate;
 pub mod needed;
 pub mod opcode;
 pub mod rules;
+pub mod seeded;
 mod sparse;
 pub mod text;
 pub mod trap;

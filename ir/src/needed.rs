@@ -9,6 +9,7 @@
 use crate::cfg::Cfg;
 use crate::entity::{Inst, Value};
 use crate::function::{Function, ValueDef};
+use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
@@ -76,7 +77,7 @@ fn demanded(function: &Function, inst: Inst) -> &[Value] {
     let data = function.inst(inst);
     if !data.opcode.is_effect_free() || function.may_trap(inst) {
         &data.args
-    } else if data.opcode.can_trap() {
+    } else if data.opcode.can_trap() && !seeded(Bug::DivisorNotNeeded) {
         &data.args[1..]
     } else {
         &[]

@@ -9,6 +9,7 @@
 //! Both entries leave memory as it is and have the same effects behind them, so neither matters here.
 
 use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
+use ir::seeded::{Bug, seeded};
 use ir::{Point, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -97,6 +98,7 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
     }
     let mut composition =
         Composition { mapping: Mapping::between(first.source(), second.target()), refused: Vec::new() };
+    let (first, second) = if seeded(Bug::ComposeOrderSwapped) { (second, first) } else { (first, second) };
     for (point, entry) in first.entries() {
         let next = second.entry(entry.target).ok_or(Refusal::NoSecondEntry);
         match next.and_then(|next| compose_entries(entry, next)) {
@@ -112,7 +114,8 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
 /// # Errors
 /// Why there is none.
 fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
-    if let Some(value) = second.requires.iter().find(|v| !first.provides_value(**v)) {
+    let is_missing = |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
+    if let Some(value) = second.requires.iter().find(is_missing) {
         return Err(Refusal::NotProvided { value: *value });
     }
     let mut code = Code::default();
@@ -120,17 +123,25 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     let between = between.ok_or(Refusal::Malformed)?;
     let given = |value: Value| {
         second.requires.binary_search(&value).ok()?;
-        let at = between.binary_search_by_key(&value, |a| a.value).ok()?;
-        Some(between[at].from)
+        match between.binary_search_by_key(&value, |a| a.value) {
+            Ok(at) if !seeded(Bug::ComposeForgetsAssigns) => Some(between[at].from),
+            Ok(_) => Some(Operand::Source(value)),
+            Err(_) => seeded(Bug::ComposeIgnoresRequires).then_some(Operand::Source(value)),
+        }
     };
-    let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
+    let mut assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
+    if seeded(Bug::ComposeProvidesFirst) {
+        assigns.clone_from(&between);
+    }
     let (steps, assigns) = code.needed_for(assigns);
     let mut requires: Vec<Value> =
         steps.iter().flat_map(|s| &s.args).chain(assigns.iter().map(|a| &a.from)).filter_map(source).collect();
     requires.sort_unstable();
     requires.dedup();
-    let kept = requires.iter().copied().filter(|v| first.kept.binary_search(v).is_ok()).collect();
-    Ok(Entry { target: second.target, steps, assigns, requires, kept })
+    let is_kept = |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
+    let kept = requires.iter().copied().filter(is_kept).collect();
+    let target = if seeded(Bug::ComposeLandsAtFirst) { first.target } else { second.target };
+    Ok(Entry { target, steps, assigns, requires, kept })
 }
 
 fn source(operand: &Operand) -> Option<Value> {
@@ -164,8 +175,10 @@ impl Code {
     /// The number of a step: of an equal one if there is one already.
     fn step(&mut self, step: Step) -> u32 {
         let Code { steps, known } = self;
-        *known.entry(step).or_insert_with_key(|step| {
-            steps.push(step.clone());
+        let bits = step.bits;
+        let key = if seeded(Bug::ComposeSharesConstants) { Step { bits: 0, ..step } } else { step };
+        *known.entry(key).or_insert_with_key(|step| {
+            steps.push(Step { bits, ..step.clone() });
             steps.len() as u32 - 1
         })
     }
@@ -181,7 +194,7 @@ impl Code {
         assigns.iter().for_each(|a| mark(&mut needed, a.from));
         // Steps read earlier ones, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
-            if needed[index] {
+            if needed[index] && !seeded(Bug::ComposeDropsInnerSteps) {
                 self.steps[index].args.iter().for_each(|arg| mark(&mut needed, *arg));
             }
         }
@@ -207,6 +220,7 @@ impl Code {
 fn moved(operand: Operand, done: &[Operand], given: &impl Fn(Value) -> Option<Operand>) -> Option<Operand> {
     match operand {
         Operand::Source(value) => given(value),
+        Operand::Step(_) if seeded(Bug::ComposeStepsNotMoved) => Some(operand),
         Operand::Step(index) => done.get(index as usize).copied(),
     }
 }

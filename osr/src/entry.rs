@@ -7,6 +7,7 @@ use crate::pair::Side;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::mapping::{Assign, Entry, Operand, Step};
+use ir::seeded::{Bug, seeded};
 use ir::{Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 
@@ -81,7 +82,8 @@ fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, target: Point, needed
     let Emitter { steps, mut requires, .. } = emitter;
     requires.sort_unstable();
     requires.dedup();
-    let kept = requires.iter().copied().filter(|v| !here.is_live(*v)).collect();
+    let is_kept = |v: &Value| !here.is_live(*v) && !seeded(Bug::KeptNotListed);
+    let kept = requires.iter().copied().filter(is_kept).collect();
     Entry { target, steps, assigns, requires, kept }
 }
 
@@ -108,7 +110,8 @@ impl Emitter<'_, '_, '_> {
                     self.done[expr as usize] = Some(Operand::Source(*value));
                 }
                 Expr::Constant { ty, bits } => {
-                    let (ty, bits, opcode) = (*ty, *bits, Opcode::Const);
+                    let mask = if seeded(Bug::ConstantTooNarrow) { 0xff } else { u64::MAX };
+                    let (ty, bits, opcode) = (*ty, *bits & mask, Opcode::Const);
                     self.push(expr, Step { opcode, ty, operand_ty: ty, bits, args: SmallVec::new() });
                 }
                 Expr::Op { args, .. } => match args.iter().find(|a| self.done[**a as usize].is_none()) {
@@ -135,12 +138,12 @@ impl Emitter<'_, '_, '_> {
         let f = if *in_source { self.deriver.p.f } else { self.deriver.q.f };
         let data = f.inst(*inst);
         let operand_ty: Type = data.args.first().map_or(data.ty, |v| f.value_type(*v));
-        Step {
-            opcode: data.opcode,
-            ty: data.ty,
-            operand_ty,
-            bits: data.constant().unwrap_or(0),
-            args: args.iter().map(|a| self.done[*a as usize].expect("operands come first")).collect(),
+        let operand_ty = if seeded(Bug::StepOperandType) { data.ty } else { operand_ty };
+        let mut args: SmallVec<[Operand; 2]> =
+            args.iter().map(|a| self.done[*a as usize].expect("operands come first")).collect();
+        if seeded(Bug::StepOperandsSwapped) {
+            args.reverse();
         }
+        Step { opcode: data.opcode, ty: data.ty, operand_ty, bits: data.constant().unwrap_or(0), args }
     }
 }

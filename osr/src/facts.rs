@@ -10,6 +10,7 @@ use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
+use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,7 +139,9 @@ impl Facts {
                 self.mention(index, &[*inst], &[]);
                 // Targets that were equal when the branch was folded say nothing about which one it takes.
                 let targets = &f.inst(*inst).targets;
-                let same = (0..targets.len() as u32).filter(|i| targets[*i as usize] == targets[*keep as usize]);
+                let is_taken = |i: u32| i == *keep || !seeded(Bug::FoldedTakesKept);
+                let same = (0..targets.len() as u32)
+                    .filter(|i| targets[*i as usize] == targets[*keep as usize] && is_taken(*i));
                 self.folded.insert(*inst, same.collect());
             }
             ActionKind::SplitEdge { edge, jump, .. } => self.mention(index, &[edge.inst, *jump], &[]),
@@ -196,7 +199,7 @@ impl Facts {
     }
 
     fn note_harmless(&mut self, f: &Function, inst: Inst) {
-        if !f.may_trap(inst) {
+        if !f.may_trap(inst) || seeded(Bug::MovedTrapsHarmless) {
             self.harmless.insert(inst);
         }
     }

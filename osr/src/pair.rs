@@ -8,6 +8,7 @@ use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
+use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Point, Value, ValueDef};
 use smallvec::SmallVec;
 
@@ -159,9 +160,11 @@ pub(crate) fn members(facts: &Facts, p: &Side<'_>, q: &Side<'_>, value: Value) -
 
 fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
     let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
-    for inst in before.all_insts().filter(|i| after.has_inst(*i) && !facts.is_moved(*i)) {
+    let stays = |i: &Inst| after.has_inst(*i) && (!facts.is_moved(*i) || seeded(Bug::MovedIsAnchor));
+    for inst in before.all_insts().filter(stays) {
         let opcode = before.inst(inst).opcode;
-        if !opcode.is_effect_free() || before.may_trap(inst) || after.may_trap(inst) {
+        let has_effect = !opcode.is_effect_free() && (opcode.is_terminator() || !seeded(Bug::EffectsNoAnchors));
+        if has_effect || before.may_trap(inst) || after.may_trap(inst) {
             anchors.insert(inst.as_u32() as usize);
         }
     }

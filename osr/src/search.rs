@@ -10,6 +10,7 @@ use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::Direction;
 use ir::mapping::{Entry, Mapping};
+use ir::seeded::{Bug, seeded};
 use ir::{Inst, Point};
 
 /// Landing points tried from one source point. A longer gap is sampled at both ends and around the
@@ -96,7 +97,9 @@ impl<'a, 'v> Search<'a, 'v> {
         let (p, q) = (self.deriver.p, self.deriver.q);
         let Some(end) = p.lines.end(p.f, point.inst()) else { return Err(Obstacle::new(Reason::NoLanding)) };
         self.here.enter(p, point, live.live(point), &end.jumps);
-        self.deriver.restart();
+        if !seeded(Bug::StaleOutcomes) {
+            self.deriver.restart();
+        }
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
         for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
@@ -108,10 +111,11 @@ impl<'a, 'v> Search<'a, 'v> {
             match entry::build(&mut self.deriver, &self.here, target, needed.live(target)) {
                 Ok(entry) => {
                     let cost = entry::cost(&entry, p);
-                    if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    let is_late = seeded(Bug::RestMayTrap);
+                    if best.as_ref().is_none_or(|(least, _)| cost < *least || is_late) {
                         best = Some((cost, entry));
                     }
-                    if cost == (0, 0, 0) {
+                    if cost == (0, 0, 0) && !is_late {
                         break;
                     }
                 }
@@ -124,6 +128,9 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
+        if seeded(Bug::TrapsIgnored) {
+            return None;
+        }
         let (p, q) = (self.deriver.p, self.deriver.q);
         self.pair.traps(self.heading).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
     }

@@ -12,6 +12,7 @@ use crate::pair::{Demand, Heading, Side, VersionPair};
 use crate::reason::Unmapped;
 use crate::search::Search;
 use ir::mapping::Mapping;
+use ir::seeded::{Bug, seeded};
 use std::collections::BTreeSet;
 
 /// The mapping in one direction, and what has none.
@@ -109,11 +110,14 @@ fn meet(
         }
         let mut grown = BTreeSet::new();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
+            if seeded(Bug::GraphPairsApart) && !std::ptr::eq(arrow.pair, arrows[0].pair) {
+                continue;
+            }
             if add_kept(&search.mapping, &mut uses[arrow.from]) {
                 grown.insert(arrow.from);
             }
         }
-        if grown.is_empty() {
+        if grown.is_empty() || seeded(Bug::PlainLiveness) {
             return Ok(());
         }
         for version in grown {

@@ -12,6 +12,7 @@ use crate::facts::Facts;
 use crate::pair::{Side, members};
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
+use ir::seeded::{Bug, seeded};
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -129,7 +130,7 @@ impl Traps {
             })
         });
         let above = std::iter::successors(self.above[block], |b| self.above[*b]).flat_map(|b| self.own[b].iter());
-        own.chain(above)
+        own.chain(above.filter(|_| !seeded(Bug::TrapsAboveIgnored)))
             .chain(window)
             .map(|id| &self.traps[*id as usize])
             .find(|trap| !trap.witnesses.iter().any(|w| passed(*w)))

@@ -26,7 +26,8 @@
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
-use ir::{Block, Edge, Function, Opcode};
+use ir::seeded::{Bug, seeded};
+use ir::{Block, Edge, Function, Opcode, Target};
 use std::collections::BTreeSet;
 
 /// The pass. See the module documentation.
@@ -88,7 +89,12 @@ fn fold_branch(ed: &mut Editor<'_>, block: Block) -> Option<Option<Block>> {
     let inst = ed.func().terminator(block);
     let data = ed.func().inst(inst);
     let is_branch = matches!(data.opcode, Opcode::BrIf | Opcode::Switch);
-    if !is_branch || data.targets.iter().any(|t| *t != data.targets[0]) {
+    let differs = |t: &Target| match seeded(Bug::CfgFoldsOtherArguments) {
+        true => t.block != data.targets[0].block,
+        false => *t != data.targets[0],
+    };
+    let count = data.targets.len() - usize::from(data.targets.len() > 2 && seeded(Bug::CfgFoldsAllButLast));
+    if !is_branch || data.targets[..count].iter().any(differs) {
         return Some(None);
     }
     let target = data.targets[0].block;
@@ -110,15 +116,18 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
 /// The blocks where a parameter that was bound was used; `None` when the fuel is out.
 fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
     let mut changed = BTreeSet::new();
-    let Some(edge) = only_edge(ed.func(), block) else { return Some(changed) };
+    let first = |f: &Function| f.predecessors(block).first().copied().filter(|_| seeded(Bug::CfgBindsFirstEdge));
+    let edge = only_edge(ed.func(), block).or_else(|| first(ed.func()).filter(|_| block != ed.func().entry()));
+    let Some(edge) = edge else { return Some(changed) };
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {
             return None;
         }
         let args = &ed.func().target(edge).args;
-        let arg = *args.last().expect("an edge has an argument for each parameter");
+        let arg = if seeded(Bug::CfgBindsFirstArgument) { args.first() } else { args.last() };
+        let arg = *arg.expect("an edge has an argument for each parameter");
         let users = ed.func().users(param);
-        if !users.is_empty() {
+        if !users.is_empty() && !seeded(Bug::CfgForgetsUses) {
             changed.extend(users.iter().map(|u| ed.func().inst_block(*u)));
             ed.replace_all(param, arg);
         }
@@ -149,5 +158,5 @@ fn can_merge(function: &Function, block: Block) -> bool {
         && data.targets[0].block != block
         && data.targets[0].block != function.entry()
         && data.targets[0].args.is_empty()
-        && only_edge(function, data.targets[0].block).is_some()
+        && (only_edge(function, data.targets[0].block).is_some() || seeded(Bug::CfgMergesJoins))
 }

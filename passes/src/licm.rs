@@ -30,6 +30,7 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::{Loop, LoopForest};
+use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +51,8 @@ impl Pass for Licm {
             for constant in hoist.constants {
                 ed.hoist(constant.0, ed.func().terminator(constant.1));
             }
-            ed.hoist(hoist.inst, ed.func().terminator(hoist.to));
+            let to = if seeded(Bug::LicmHoistsToEntry) { ed.func().entry() } else { hoist.to };
+            ed.hoist(hoist.inst, ed.func().terminator(to));
         }
     }
 }
@@ -148,7 +150,7 @@ impl<'a> Decision<'a> {
             let mut around = forest.innermost(function.inst_block(inst));
             while let Some(id) = around.filter(|id| !writes[id.index()]) {
                 writes[id.index()] = true;
-                around = forest.parent(id);
+                around = forest.parent(id).filter(|_| !seeded(Bug::LicmForgetsInnerWrites));
             }
         }
         Decision { function, forest, place, writes, moved: BTreeMap::new(), harmless: BTreeSet::new() }
@@ -160,7 +162,7 @@ impl<'a> Decision<'a> {
         for &block in cfg.rpo() {
             let Some(innermost) = self.forest.innermost(block) else { continue };
             // Whether nothing that stays in this header so far has an effect or may trap.
-            let mut comes_first = self.forest.header(innermost) == block;
+            let mut comes_first = self.forest.header(innermost) == block || seeded(Bug::LicmTrapFromAnyBlock);
             for inst in self.function.block_insts(block) {
                 if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
                     moves.push((inst, id, rule));
@@ -172,7 +174,7 @@ impl<'a> Decision<'a> {
                 } else {
                     let opcode = self.function.inst(inst).opcode;
                     let harmless = opcode.is_effect_free() && !self.function.may_trap(inst);
-                    comes_first &= harmless || opcode.is_terminator();
+                    comes_first &= harmless || opcode.is_terminator() || seeded(Bug::LicmTrapBehindEffect);
                 }
             }
             if comes_first {
@@ -188,9 +190,11 @@ impl<'a> Decision<'a> {
         if !data.opcode.is_effect_free() || data.opcode == Opcode::Const {
             return None;
         }
-        let (traps, reads) = (self.function.may_trap(inst), data.opcode.effects().has(Effects::READS));
+        let traps = self.function.may_trap(inst) && !seeded(Bug::LicmIgnoresTraps);
+        let reads = data.opcode.effects().has(Effects::READS);
         let rule = if reads { "unchanged-read" } else { "invariant" };
-        let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && self.writes[id.index()]);
+        let writes = |id: Loop| self.writes[id.index()] && !seeded(Bug::LicmIgnoresWrites);
+        let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && writes(id));
         if traps {
             let id = Some(innermost).filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
             return Some((self.last_header(id, leaves), rule));
@@ -212,7 +216,7 @@ impl<'a> Decision<'a> {
         while let Place::Preheader(block) = (self.place)(id)
             && let Some(outer) = self.forest.parent(id)
             && self.forest.header(outer) == block
-            && self.harmless.contains(&block)
+            && (self.harmless.contains(&block) || seeded(Bug::LicmPassesOuterEffects))
             && leaves(outer)
             && (self.place)(outer) != Place::None
         {
@@ -223,13 +227,15 @@ impl<'a> Decision<'a> {
 
     /// Whether every operand is a constant or is outside the loop, once what was decided has moved.
     fn is_invariant(&self, inst: Inst, id: Loop) -> bool {
-        self.function.inst(inst).args.iter().all(|arg| {
+        let is_outside = |arg: &Value| {
             let home = match self.moved.get(arg) {
                 Some(home) => *home,
                 None => self.forest.innermost(self.function.value_block(*arg)),
             };
             self.function.constant(*arg).is_some() || !home.is_some_and(|home| self.is_within(home, id))
-        })
+        };
+        let mut args = self.function.inst(inst).args.iter();
+        if seeded(Bug::LicmOneOperandSuffices) { args.any(is_outside) } else { args.all(is_outside) }
     }
 
     fn is_within(&self, inner: Loop, outer: Loop) -> bool {

@@ -7,6 +7,7 @@ use crate::function::Function;
 use crate::inst::{Edge, InstData, Target};
 use crate::mutate::Place;
 use crate::opcode::Opcode;
+use crate::seeded::{Bug, seeded};
 use crate::types::Type;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -158,7 +159,8 @@ fn fold_branch(f: &mut Function, inst: Inst, keep: u32) -> Check {
     f.rewrite_terminator(inst, |data| {
         data.opcode = Opcode::Jump;
         data.args.clear();
-        data.targets = vec![data.targets.swap_remove(keep as usize)];
+        let keep = (keep as usize + usize::from(seeded(Bug::FoldKeepsOther))) % data.targets.len();
+        data.targets = vec![data.targets.swap_remove(keep)];
     });
     Ok(())
 }
@@ -167,7 +169,13 @@ fn split_edge(f: &mut Function, edge: Edge, block: Block, jump: Inst) -> Check {
     has_edge(f, edge)?;
     no_block(f, block)?;
     no_inst(f, jump)?;
-    let target = f.target(edge).clone();
+    let mut target = f.target(edge).clone();
+    if seeded(Bug::SplitPassesSwapped) {
+        swap_two(f, &mut target.args);
+    }
+    if seeded(Bug::SplitLeadsElsewhere) {
+        target = f.inst(edge.inst).targets.last().expect("an edge is one of a target").clone();
+    }
     f.insert_block_before(block, target.block);
     f.redirect_edge(edge, Target::new(block, &[]));
     f.insert_inst(jump, jump_data(target), &[], Place::End(block));
@@ -205,11 +213,25 @@ fn join_edges(f: &mut Function, edges: &[Edge], block: Block, params: &[Value], 
         f.append_param(block, *param, ty);
     }
     for edge in edges {
-        let args = f.target(*edge).args.clone();
+        let taken = if seeded(Bug::JoinTakesFirstArguments) { &edges[0] } else { edge };
+        let args = f.target(*taken).args.clone();
         f.redirect_edge(*edge, Target { block, args });
     }
-    f.insert_inst(jump, jump_data(Target::new(target, params)), &[], Place::End(block));
+    let mut handed_on = Target::new(target, params);
+    if seeded(Bug::JoinHandsOnSwapped) {
+        swap_two(f, &mut handed_on.args);
+    }
+    f.insert_inst(jump, jump_data(handed_on), &[], Place::End(block));
     Ok(())
+}
+
+/// A wrong change: the first argument and the next one of its type change places.
+fn swap_two(f: &Function, args: &mut [Value]) {
+    let Some((first, others)) = args.split_first_mut() else { return };
+    let ty = f.value_type(*first);
+    if let Some(other) = others.iter_mut().find(|v| **v != *first && f.value_type(**v) == ty) {
+        std::mem::swap(first, other);
+    }
 }
 
 fn merge_blocks(f: &mut Function, into: Block, from: Block, jump: Inst) -> Check {
@@ -298,8 +320,9 @@ fn remove_block_param(f: &mut Function, block: Block, param: Value, index: usize
     // Uses as its own argument on these edges go with it.
     let own = edges.iter().filter(|e| f.target(**e).args[index] == param).count();
     require(f.users(param).len() == own, || format!("{param} is still used"))?;
+    let gone = if seeded(Bug::RemoveParamWrongArgument) { 0 } else { index };
     for edge in edges {
-        f.remove_edge_arg(edge, index);
+        f.remove_edge_arg(edge, gone);
     }
     f.remove_param(block, index);
     Ok(())
@@ -346,8 +369,9 @@ fn drop_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) {
     for (block, param) in params {
         let index = f.block_params(*block).iter().position(|p| p == param).expect("checked");
         let edges: SmallVec<[Edge; 4]> = f.predecessors(*block).into();
+        let gone = if seeded(Bug::RemoveDeadWrongArgument) { 0 } else { index };
         for edge in edges {
-            f.remove_edge_arg(edge, index);
+            f.remove_edge_arg(edge, gone);
         }
         f.remove_param(*block, index);
     }

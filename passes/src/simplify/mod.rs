@@ -29,6 +29,7 @@ use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::eval::eval;
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
+use ir::seeded::{Bug, seeded};
 use ir::{Function, Imm, Inst, InstSpec, Opcode, Type, Value};
 
 /// The pass. See the module documentation.
@@ -117,7 +118,9 @@ fn matches(f: &Function, opcode: Opcode, args: &[Value], pats: &[Pat], known: Bi
         pairs.try_fold(known, |known, (arg, pat)| matches_one(f, *arg, *pat, known))
     };
     match args {
-        [a, b] if opcode.is_commutative() => in_order(&[*a, *b]).or_else(|| in_order(&[*b, *a])),
+        [a, b] if opcode.is_commutative() || seeded(Bug::SimplifyCommutesAll) => {
+            in_order(&[*a, *b]).or_else(|| in_order(&[*b, *a]))
+        }
         _ => in_order(args),
     }
 }
@@ -125,10 +128,12 @@ fn matches(f: &Function, opcode: Opcode, args: &[Value], pats: &[Pat], known: Bi
 fn matches_one(f: &Function, arg: Value, pat: Pat, mut known: Bindings) -> Option<Bindings> {
     let constant = f.constant(arg);
     let fits = match pat {
-        Pat::X => *known.x.get_or_insert(arg) == arg,
+        Pat::X => *known.x.get_or_insert(arg) == arg || seeded(Bug::SimplifyForgetsRepeats),
         Pat::Y => *known.y.get_or_insert(arg) == arg,
         Pat::Zero => constant == Some(0),
+        Pat::One if seeded(Bug::SimplifyOneIsNonZero) => constant.is_some_and(|b| b != 0),
         Pat::One => constant == Some(1),
+        Pat::Ones if seeded(Bug::SimplifyOnesTooNarrow) => constant == Some(u64::from(u32::MAX)),
         Pat::Ones => constant == Some(f.value_type(arg).mask()),
         Pat::NonZero => constant.is_some_and(|b| b != 0),
         Pat::Bits(bits) => constant == Some(bits),
@@ -146,6 +151,7 @@ fn guard_holds(function: &Function, guard: Guard, bindings: Bindings) -> bool {
     let possible = || bindings.x.map_or(u64::MAX, |x| bits::possible(function, x));
     match guard {
         Guard::Always => true,
+        _ if seeded(Bug::SimplifyIgnoresGuard) => true,
         Guard::XIsBool => possible() & !1 == 0,
         Guard::CCoversX => bindings.c.is_some_and(|c| possible() & !c == 0),
     }
@@ -158,12 +164,14 @@ fn outcome(function: &Function, inst: Inst, term: Term, b: Bindings) -> Option<O
     let value = |v: Option<Value>| v.filter(|v| function.value_type(*v) == ty).map(Outcome::Value);
     match term {
         Term::X => value(b.x),
+        Term::Y if seeded(Bug::SimplifyTakesOtherArm) => value(b.x),
         Term::Y => value(b.y),
         Term::Operand(index) => value(data.args.get(index).copied()),
         Term::Zero => Some(Outcome::Constant(0)),
         Term::One => Some(Outcome::Constant(1)),
         Term::Ones => Some(Outcome::Constant(ty.mask())),
         Term::Unary(opcode) => Some(Outcome::Unary(opcode, b.x?)),
+        Term::Binary(opcode) if seeded(Bug::SimplifyOperandsSwapped) => Some(Outcome::Binary(opcode, b.y?, b.x?)),
         Term::Binary(opcode) => Some(Outcome::Binary(opcode, b.x?, b.y?)),
         Term::WithConstant(opcode, constant) => {
             let bits = fold(constant, function.value_type(b.x?), b)?;
@@ -176,6 +184,8 @@ fn outcome(function: &Function, inst: Inst, term: Term, b: Bindings) -> Option<O
 fn fold(constant: Const, ty: Type, b: Bindings) -> Option<u64> {
     match constant {
         Const::Bits(bits) => Some(bits),
+        Const::CthenD(opcode) if seeded(Bug::SimplifyConstantsSwapped) => eval(opcode, ty, ty, &[b.d?, b.c?]).ok(),
+        Const::DthenC(opcode) if seeded(Bug::SimplifyConstantsSwapped) => eval(opcode, ty, ty, &[b.c?, b.d?]).ok(),
         Const::CthenD(opcode) => eval(opcode, ty, ty, &[b.c?, b.d?]).ok(),
         Const::DthenC(opcode) => eval(opcode, ty, ty, &[b.d?, b.c?]).ok(),
     }

@@ -1,0 +1,138 @@
+//! Pool P1: wrong changes of our own code, each judged by every layer apart from the others.
+
+mod layers;
+mod made;
+mod matrix;
+mod programs;
+
+use layers::{Layer, Rejected};
+use made::Made;
+use matrix::Row;
+use osier::ir::seeded::{Area, Bug};
+use programs::{Programs, Subject};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The most programs that one bug is tried on, those of `tests/oir` included
+    #[arg(long, default_value_t = 200)]
+    programs: usize,
+    /// The size of generated programs
+    #[arg(long, default_value_t = 40)]
+    size: u32,
+    /// Threads
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Only the bugs whose name contains this
+    #[arg(long)]
+    bug: Option<String>,
+}
+
+/// Programs that every bug is tried on, however soon it is killed: editor and verifier get a chance too.
+const AT_LEAST: usize = 100;
+
+pub(crate) fn run(args: &Args) -> bool {
+    // Editor and makers panic by the thousand here; that they do is counted, and what they say is not wanted.
+    std::panic::set_hook(Box::new(|_| {}));
+    let wanted = |b: &Bug| args.bug.as_ref().is_none_or(|part| b.name().contains(part.as_str()));
+    let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(wanted).collect();
+    let next = AtomicUsize::new(0);
+    let rows: Mutex<BTreeMap<usize, Row>> = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..args.jobs.max(1) {
+            scope.spawn(|| {
+                let mut trial = Trial::new(args);
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(bug) = bugs.get(number) else { return };
+                    let row = trial.try_bug(*bug);
+                    rows.lock().expect("no trial panics").insert(number, row);
+                }
+            });
+        }
+    });
+    let rows: Vec<Row> = rows.into_inner().expect("no trial panics").into_values().collect();
+    let text = matrix::text(&rows);
+    std::io::stdout().write_all(text.as_bytes()).expect("standard output can be written");
+    !rows.is_empty() && rows.iter().all(|r| r.killed_by_any() && r.escaped == 0)
+}
+
+/// What one thread works with.
+struct Trial<'a> {
+    args: &'a Args,
+    programs: Programs,
+    /// The programs made without a bug, for one area at a time: by number.
+    clean: (Option<Area>, BTreeMap<usize, Clean>),
+}
+
+/// A program made without a bug.
+struct Clean {
+    made: Made,
+    /// What the checker rejects of it all the same; not asked before it matters.
+    rejected: Option<Rejected>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(args: &'a Args) -> Trial<'a> {
+        Trial { args, programs: Programs::read(args.size), clean: (None, BTreeMap::new()) }
+    }
+
+    fn try_bug(&mut self, bug: Bug) -> Row {
+        if self.clean.0 != Some(bug.area()) {
+            self.clean = (Some(bug.area()), BTreeMap::new());
+        }
+        let mut row = Row::new(bug);
+        for number in 0..self.args.programs {
+            if number >= AT_LEAST && Layer::JUDGES.iter().all(|l| row.killed(*l)) {
+                break;
+            }
+            let subject = self.programs.subject(number, bug.area());
+            self.judge(number, &subject, bug, &mut row);
+        }
+        row
+    }
+
+    /// Puts one program, made with the bug, to the layers that have not killed it.
+    fn judge(&mut self, number: usize, subject: &Subject, bug: Bug, row: &mut Row) {
+        row.programs += 1;
+        let made = Made::new(&self.programs.subject(number, bug.area()), Some(bug));
+        let clean = self.clean.1.entry(number).or_insert_with(|| {
+            let made = Made::new(subject, None);
+            assert!(made.is_sound(), "without a bug nothing is refused: program {number}");
+            Clean { made, rejected: None }
+        });
+        if made.is_same_as(&clean.made) {
+            return;
+        }
+        row.reached += 1;
+        row.note(Layer::Editor, number, made.refused);
+        row.note(Layer::Verifier, number, made.ill_formed);
+        if !row.killed(Layer::Checker) {
+            let rejected = layers::checker(&subject.program, &made);
+            if !rejected.is_empty() {
+                let usual = clean.rejected.get_or_insert_with(|| layers::checker(&subject.program, &clean.made));
+                row.note(Layer::Checker, number, !rejected.is_subset(usual));
+            }
+        }
+        if !row.killed(Layer::State) {
+            let blamed = layers::blamed(&subject.program, &made);
+            if !blamed.is_empty() {
+                let rejected = layers::checker(&subject.program, &made);
+                for place in blamed.iter().filter(|place| !layers::is_rejected(&rejected, place)) {
+                    match layers::is_beside_refused(&rejected, place) {
+                        true => row.beside += 1,
+                        false => row.escaped += 1,
+                    }
+                }
+            }
+        }
+        for (layer, judge) in layers::ORACLES {
+            if !row.killed(*layer) {
+                row.note(*layer, number, judge(&subject.program, &made));
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The layers that may notice a bug, each by itself.
+
+use super::made::{How, Made, Pair};
+use crate::cases::oracle_options;
+use crate::output;
+use ir::certificate::{Certificate, VersionTerms};
+use ir::interp::{Limits, NoHost};
+use ir::mapping::VersionKey;
+use ir::{Func, Point};
+use osier::{ir, verify};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use verify::checker::relate;
+use verify::generate::Program;
+use verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
+use verify::state_oracle::{Direction, FunctionPair, Oracle};
+use verify::verdict::{Check, Options};
+
+/// What may notice a bug.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Layer {
+    /// The editor refuses an edit, or a log does not replay.
+    Editor,
+    /// The verifier of the IR refuses a version.
+    Verifier,
+    /// The checker rejects what it accepts without the bug.
+    Checker,
+    /// The state oracle sees a difference.
+    State,
+    /// A chain of hops goes wrong.
+    Hops,
+    /// A run ends otherwise.
+    Output,
+}
+
+impl Layer {
+    pub(crate) const ALL: [Layer; 6] =
+        [Layer::Editor, Layer::Verifier, Layer::Checker, Layer::State, Layer::Hops, Layer::Output];
+    /// Those that a bug is tried on until they kill it.
+    pub(crate) const JUDGES: [Layer; 3] = [Layer::Checker, Layer::State, Layer::Output];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Layer::Editor => "editor",
+            Layer::Verifier => "ssa",
+            Layer::Checker => "checker",
+            Layer::State => "state",
+            Layer::Hops => "hops",
+            Layer::Output => "output",
+        }
+    }
+}
+
+type Judge = fn(&Program, &Made) -> bool;
+
+/// The layers that run programs. Versions that are not well-formed are none that a machine takes: there they see
+/// nothing.
+pub(crate) const ORACLES: &[(Layer, Judge)] = &[(Layer::State, state), (Layer::Hops, hops), (Layer::Output, output)];
+
+/// An entry: the function, between which versions and how made, the side it leaves from, and where.
+pub(crate) type Place = (Func, (usize, usize, How), usize, Point);
+
+/// The entries that the checker rejects; a whole pair of versions is a place without the last two.
+pub(crate) type Rejected = BTreeSet<(Func, (usize, usize, How), Option<(usize, Point)>)>;
+
+/// What the checker rejects.
+pub(crate) fn checker(program: &Program, made: &Made) -> Rejected {
+    let mut rejected = Rejected::new();
+    for pair in made.families.iter().flat_map(|f| &f.pairs) {
+        let place = |at| (pair.case.func, pair.key, at);
+        match rejects(program, pair) {
+            Some(entries) => rejected.extend(entries.into_iter().map(|at| place(Some(at)))),
+            None => _ = rejected.insert(place(None)),
+        }
+    }
+    rejected
+}
+
+/// Whether an entry is among those that the checker rejects.
+pub(crate) fn is_rejected(rejected: &Rejected, (func, key, side, point): &Place) -> bool {
+    rejected.contains(&(*func, *key, None)) || rejected.contains(&(*func, *key, Some((*side, *point))))
+}
+
+/// Whether the checker refuses the versions of some function that runs together with an entry: then the entry may be
+/// right, and be blamed for what the other function did.
+pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bool {
+    rejected.iter().any(|(_, other, at)| other == key && at.is_none())
+}
+
+/// The entries that the checker rejects; `None` when it does not relate the versions.
+fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
+    let versions = pair.case.versions();
+    let Some((certificate, facts)) = &pair.certificate else {
+        // Nobody could make a certificate; whether the versions are at fault shows before one is looked at.
+        let [a, b] = versions.map(VersionKey::of);
+        let nothing = || VersionTerms { values: Vec::new(), memory: Vec::new() };
+        let empty =
+            Certificate { versions: [a, b], terms: Vec::new(), sides: [nothing(), nothing()], anchors: Vec::new() };
+        let said = relate(&program.module, versions, &empty, Options::default()).err();
+        let is_ill_formed = said.and_then(|v| v.finding()).is_some_and(|f| f.check == Check::Ssa);
+        return (!is_ill_formed).then(Vec::new);
+    };
+    let relation = relate(&program.module, versions, certificate, Options::default()).ok()?;
+    let mut rejected = Vec::new();
+    for side in [0, 1] {
+        let armed: Vec<_> = pair.armed[1 - side].iter().collect();
+        let mapping = &pair.case.mappings[side];
+        let verdicts = relation.judge(Direction::BOTH[side], mapping, &facts[side], &armed);
+        let entries = mapping.entries().zip(verdicts).filter(|(_, verdict)| !verdict.holds());
+        rejected.extend(entries.map(|((point, _), _)| (side, point)));
+    }
+    Some(rejected)
+}
+
+/// The entries that the state oracle sees to be wrong in a run.
+pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
+    let mut blamed = BTreeSet::new();
+    for (key, pairs) in together(made).iter().filter(|_| !made.ill_formed) {
+        let found = catch_unwind(AssertUnwindSafe(|| {
+            let mut oracle = Oracle::new(&program.module, pairs, oracle_options(program, 0)).ok()?;
+            program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
+            Some(oracle.report().divergences.clone())
+        }));
+        for entry in found.ok().flatten().into_iter().flatten().filter_map(|d| d.entry).filter(|e| e.visit.is_some()) {
+            let func = program.module.func_named(&entry.function).expect("a function of the program");
+            let side = usize::from(entry.direction == Direction::Backward);
+            blamed.insert((func, *key, side, entry.point));
+        }
+    }
+    blamed
+}
+
+/// The mappings of all functions between two versions, to be run together.
+fn together(made: &Made) -> BTreeMap<(usize, usize, How), Vec<FunctionPair<'_>>> {
+    let mut groups: BTreeMap<(usize, usize, How), Vec<FunctionPair<'_>>> = BTreeMap::new();
+    for pair in made.families.iter().flat_map(|f| &f.pairs) {
+        let [there, back] = &pair.case.mappings;
+        groups.entry(pair.key).or_default().push(pair.case.pair([there, back]));
+    }
+    groups
+}
+
+fn state(program: &Program, made: &Made) -> bool {
+    !made.ill_formed
+        && together(made).values().any(|pairs| {
+            quietly(|| {
+                let options = oracle_options(program, 0);
+                let Ok(mut oracle) = Oracle::new(&program.module, pairs, options) else { return true };
+                program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
+                oracle.report().divergence_count > 0
+            })
+        })
+}
+
+fn hops(program: &Program, made: &Made) -> bool {
+    if made.ill_formed {
+        return false;
+    }
+    let parts: Vec<(Vec<&ir::Function>, Vec<Edge<'_>>)> = made.families.iter().map(parts).collect();
+    let graphs: Vec<FunctionGraph<'_>> = made
+        .families
+        .iter()
+        .zip(&parts)
+        .map(|(family, (versions, edges))| FunctionGraph { func: family.func, versions, edges })
+        .collect();
+    let limits = Limits { fuel: 4 * (2 * program.steps + 1000), ..Limits::default() };
+    quietly(|| {
+        let options = HopOptions { limits, ..HopOptions::default() };
+        let Ok(mut hopper) = Hopper::new(&program.module, &graphs, options) else { return true };
+        program.arguments.iter().for_each(|args| hopper.run(program.main, args, &NoHost));
+        hopper.report().divergence_count > 0
+    })
+}
+
+fn parts(family: &super::made::Family) -> (Vec<&ir::Function>, Vec<Edge<'_>>) {
+    let edges = family.edges.iter().map(|(from, to, mapping)| Edge { from: *from, to: *to, mapping });
+    (family.versions.iter().collect(), edges.collect())
+}
+
+fn output(program: &Program, made: &Made) -> bool {
+    let cases = || made.families.iter().flat_map(|f| &f.pairs).map(|p| &p.case);
+    !made.ill_formed
+        && cases().any(|case| {
+            quietly(|| {
+                let fails = |side: usize| !output::killed(program, case, side, &case.mappings[side]).is_empty();
+                output::versions_differ(program, case) || fails(0) || fails(1)
+            })
+        })
+}
+
+/// What a judge says; nothing when it panics: it asks for versions that fit its contract.
+fn quietly(judge: impl FnOnce() -> bool) -> bool {
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or(false)
+}

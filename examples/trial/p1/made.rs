@@ -1,0 +1,229 @@
+//! What passes, editor and makers of mappings make of a program while a bug is switched on.
+
+use super::programs::Subject;
+use crate::cases::Case;
+use ir::certificate::{Certificate, MappingFacts};
+use ir::edit::{ActionLog, Fuel, apply, check_replay};
+use ir::mapping::Mapping;
+use ir::seeded::{Bug, with};
+use ir::verifier::verify_function;
+use ir::{Func, Function, Inst, Module};
+use osier::{ir, osr, passes};
+use osr::{Certifier, Demand, Heading, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Rewrites that a pass makes at most: a wrong rule may be applied to its own result for ever.
+const MOST_REWRITES: u64 = 2000;
+
+/// The versions of a program's functions, and mappings between them.
+#[derive(Default)]
+pub(crate) struct Made {
+    /// Whether the editor refused an edit or a log did not replay, or a maker panicked on well-formed versions.
+    pub(crate) refused: bool,
+    /// Whether the verifier refuses a version.
+    pub(crate) ill_formed: bool,
+    pub(crate) families: Vec<Family>,
+}
+
+/// The versions of one function.
+pub(crate) struct Family {
+    pub(crate) func: Func,
+    pub(crate) versions: Vec<Function>,
+    /// All mappings between them that were made together: from, to.
+    pub(crate) edges: Vec<(usize, usize, Mapping)>,
+    pub(crate) pairs: Vec<Pair>,
+}
+
+/// Two versions, with a mapping each way.
+pub(crate) struct Pair {
+    /// Between which versions, and how made: tells what is run together.
+    pub(crate) key: (usize, usize, How),
+    pub(crate) case: Case,
+    /// By side of the target: the mappings that leave it.
+    pub(crate) armed: [Vec<Mapping>; 2],
+    /// `None` when making it panicked.
+    pub(crate) certificate: Option<(Certificate, [MappingFacts; 2])>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum How {
+    /// With all others, to their common fixpoint.
+    Built,
+    /// Of built ones.
+    Composed,
+    /// Of mappings of neighbors each made apart.
+    ComposedApart,
+}
+
+impl Made {
+    pub(crate) fn new(subject: &Subject, bug: Option<Bug>) -> Made {
+        let mut made = Made::default();
+        for (func, base) in subject.program.module.defined() {
+            with(bug, || made.function(&subject.program.module, func, base, &subject.steps));
+        }
+        made
+    }
+
+    pub(crate) fn is_sound(&self) -> bool {
+        !self.refused && !self.ill_formed
+    }
+
+    pub(crate) fn is_same_as(&self, other: &Made) -> bool {
+        let alike = |a: &Family, b: &Family| {
+            let same_code = a.versions.iter().zip(&b.versions).all(|(a, b)| a.same_as(b).is_ok());
+            let cases = a.pairs.iter().map(|p| &p.case.mappings).eq(b.pairs.iter().map(|p| &p.case.mappings));
+            a.versions.len() == b.versions.len() && same_code && a.edges == b.edges && cases
+        };
+        let flags = |m: &Made| (m.refused, m.ill_formed, m.families.len());
+        flags(self) == flags(other) && self.families.iter().zip(&other.families).all(|(a, b)| alike(a, b))
+    }
+
+    fn function(&mut self, module: &Module, func: Func, base: &Function, steps: &[passes::Pipeline]) {
+        let mut tree = VersionTree::new(base.clone());
+        let mut last = VersionTree::BASE;
+        for pipeline in steps {
+            let parent = tree.function(last).clone();
+            let Some((function, log)) = self.derive(module, &parent, pipeline) else { return };
+            if log.is_empty() {
+                continue;
+            }
+            match tree.add(last, function, log) {
+                Ok(version) => last = version,
+                Err(_) => {
+                    self.refused = true;
+                    return;
+                }
+            }
+        }
+        if self.ill_formed {
+            self.families.extend(Family::without_mappings(func, &tree));
+            return;
+        }
+        let family = catch_unwind(AssertUnwindSafe(|| Family::new(func, &tree)));
+        match family {
+            Ok(family) if !family.pairs.is_empty() => self.families.push(family),
+            Ok(_) => {}
+            Err(_) => self.refused = true,
+        }
+    }
+
+    /// Runs a pipeline; `None` when the editor refuses.
+    fn derive(
+        &mut self,
+        module: &Module,
+        base: &Function,
+        pipeline: &passes::Pipeline,
+    ) -> Option<(Function, ActionLog)> {
+        let (mut version, mut log) = (base.clone(), ActionLog::empty_for(base));
+        for pass in pipeline.passes() {
+            let run = || apply(&version, *pass, &mut Fuel::rewrites(MOST_REWRITES)).into_parts();
+            let Ok((function, actions)) = catch_unwind(AssertUnwindSafe(run)) else {
+                self.refused = true;
+                return None;
+            };
+            if check_replay(&version, &actions, &function).is_err() {
+                // A log that does not replay leads nowhere: no mapping is made of it.
+                self.refused = true;
+                return None;
+            }
+            self.ill_formed |= !verify_function(module, &function).is_empty();
+            version = function;
+            log.extend(actions);
+            if self.ill_formed {
+                // Passes and makers of mappings ask for well-formed versions; some would never end.
+                break;
+            }
+        }
+        Some((version, log))
+    }
+}
+
+impl Family {
+    fn new(func: Func, tree: &VersionTree) -> Family {
+        let versions: Vec<Function> = tree.versions().map(|v| tree.function(v).clone()).collect();
+        let mut family = Family { func, versions, edges: Vec::new(), pairs: Vec::new() };
+        let ids: Vec<Version> = tree.versions().collect();
+        let later = |first: usize| ids[first + 1..].iter().map(move |last| (first, *last));
+        let ends: Vec<(Version, Version)> =
+            (0..ids.len()).flat_map(later).map(|(first, last)| (ids[first], last)).collect();
+        let mut graph = VersionGraph::build(tree, &ends, Level::Avail, Demand::Needed).expect("the logs were replayed");
+        if ids.len() > 2 {
+            let back: Vec<Version> = ids.iter().rev().copied().collect();
+            graph.add_composed(&ids).expect("neighbors have edges");
+            graph.add_composed(&back).expect("neighbors have edges");
+        }
+        let place = |v: Version| v.as_u32() as usize;
+        family.edges = graph.edges().iter().map(|e| (place(e.from), place(e.to), e.mapping.clone())).collect();
+        for both in graph.edges().chunks(2) {
+            let [there, back] = both else { continue };
+            let how = if family.pairs.len() < ends.len() { How::Built } else { How::Composed };
+            let mappings = [there.mapping.clone(), back.mapping.clone()];
+            family.add(tree, (there.from, there.to, how), mappings, there.anchors.clone());
+        }
+        if let [first, middle, last] = ids.as_slice() {
+            family.add_apart(tree, [*first, *middle, *last]);
+        }
+        family
+    }
+
+    /// The first and the last version, for those who judge versions alone; `None` if there is one only.
+    fn without_mappings(func: Func, tree: &VersionTree) -> Option<Family> {
+        let [first, .., last] = tree.versions().collect::<Vec<_>>()[..] else { return None };
+        let mut family = Family { func, versions: Vec::new(), edges: Vec::new(), pairs: Vec::new() };
+        let versions = [first, last].map(|v| tree.function(v).clone());
+        let [a, b] = &versions;
+        let mappings = [Mapping::new(a, b), Mapping::new(b, a)];
+        let log = tree.log(first, last).expect("versions form a chain");
+        let case = Case { func, versions, log, anchors: BTreeSet::new(), mappings };
+        family.pairs.push(Pair { key: (0, 1, How::Built), case, armed: [Vec::new(), Vec::new()], certificate: None });
+        Some(family)
+    }
+
+    /// Mappings of neighbors, each pair made apart from the other, and composed.
+    fn add_apart(&mut self, tree: &VersionTree, [first, middle, last]: [Version; 3]) {
+        let made = |before: Version, after: Version| {
+            let log = tree.log(before, after).expect("versions form a chain");
+            let pair = VersionPair::new(tree.function(before), tree.function(after), &log).expect("replayed");
+            let made = synthesize(&pair, Level::Avail);
+            (made, pair.bounding_anchors().collect::<BTreeSet<Inst>>())
+        };
+        let ((lower, mut anchors), (upper, others)) = (made(first, middle), made(middle, last));
+        anchors.retain(|a| others.contains(a));
+        let there = compose(&lower.forward.mapping, &upper.forward.mapping).expect("a chain").mapping;
+        let back = compose(&upper.backward.mapping, &lower.backward.mapping).expect("a chain").mapping;
+        self.add(tree, (first, last, How::ComposedApart), [there, back], anchors);
+    }
+
+    fn add(
+        &mut self,
+        tree: &VersionTree,
+        (from, to, how): (Version, Version, How),
+        mappings: [Mapping; 2],
+        anchors: BTreeSet<Inst>,
+    ) {
+        let versions = [from, to].map(|v| tree.function(v).clone());
+        let log = tree.log(from, to).expect("versions form a chain");
+        let leaving = |version: Version| match how {
+            // What is made apart from the graph is armed apart from it.
+            How::ComposedApart => vec![mappings[usize::from(version == to)].clone()],
+            _ => {
+                let edges = self.edges.iter().filter(|(from, ..)| *from == version.as_u32() as usize);
+                edges.map(|(_, _, mapping)| mapping.clone()).collect()
+            }
+        };
+        let armed = [leaving(from), leaving(to)];
+        let case = Case { func: self.func, versions, log, anchors, mappings };
+        let certificate = catch_unwind(AssertUnwindSafe(|| certify(&case))).ok();
+        let key = (from.as_u32() as usize, to.as_u32() as usize, how);
+        self.pairs.push(Pair { key, case, armed, certificate });
+    }
+}
+
+fn certify(case: &Case) -> (Certificate, [MappingFacts; 2]) {
+    let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log).expect("the log was replayed");
+    let mut certifier = Certifier::new(&pair);
+    let headings = [Heading::Forward, Heading::Backward];
+    let facts = headings.map(|heading| certifier.facts(heading, &case.mappings[heading as usize]));
+    (certifier.into_certificate(), facts)
+}

@@ -1,0 +1,130 @@
+//! The programs that bugs are tried on: the tests in the text form that run something, then generated ones.
+
+use osier::driver::{Format, load};
+use osier::ir::seeded::Area;
+use osier::{ir, passes, verify};
+use passes::Pipeline;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use verify::generate::{Planted, Program, Weights, generate};
+
+/// A program, and the passes that lead from each version to the next.
+pub(crate) struct Subject {
+    pub(crate) program: Program,
+    pub(crate) steps: Vec<Pipeline>,
+}
+
+/// A function of a test in the text form, with the arguments it is run with.
+struct HandMade {
+    text: String,
+    function: String,
+    pipeline: String,
+    arguments: Vec<Vec<u64>>,
+}
+
+/// Every program, by number.
+pub(crate) struct Programs {
+    hand_made: Vec<HandMade>,
+    size: u32,
+}
+
+/// Instructions that a run of a hand-made program executes at most.
+const HAND_MADE_STEPS: u64 = 20_000;
+
+impl Programs {
+    pub(crate) fn read(size: u32) -> Programs {
+        let mut paths = Vec::new();
+        for folder in ["calls", "control", "osr", "passes", "traps"] {
+            collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oir").join(folder), &mut paths);
+        }
+        paths.sort();
+        let hand_made: Vec<HandMade> = paths.iter().flat_map(|path| hand_made(path)).collect();
+        assert!(hand_made.len() >= 20, "only {} hand-made programs", hand_made.len());
+        Programs { hand_made, size }
+    }
+
+    /// A program, made anew: what is derived from it has the same ids each time.
+    pub(crate) fn subject(&self, number: usize, area: Area) -> Subject {
+        let parse = |names: &str| passes::parse(names).expect("a pipeline");
+        if let Some(made) = self.hand_made.get(number) {
+            let second = if area == Area::Compose { Some("O1") } else { None };
+            let steps = [Some(made.pipeline.as_str()), second].into_iter().flatten().map(parse).collect();
+            return Subject { program: made.program(), steps };
+        }
+        let seed = number - self.hand_made.len();
+        let plans = plans(area);
+        let steps = plans[seed % plans.len()].split('|').map(parse).collect();
+        Subject { program: generate(seed as u64, self.size, &Weights::default()), steps }
+    }
+}
+
+impl HandMade {
+    fn program(&self) -> Program {
+        let module = load(Format::Oir, self.text.as_bytes()).expect("loaded before");
+        let main = module.func_named(&self.function).expect("found before");
+        let arguments = self.arguments.clone();
+        Program { module, main, arguments, steps: HAND_MADE_STEPS, planted: Planted::default() }
+    }
+}
+
+/// The passes that reach an area, a bar where a version is kept.
+fn plans(area: Area) -> &'static [&'static str] {
+    match area {
+        Area::Sccp => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
+        Area::Simplify => &["simplify", "O1", "simplify,adce", "sccp,simplify"],
+        Area::Cse => &["cse", "O1", "cse,adce", "cse,licm"],
+        Area::Licm => &["loop_canon,licm", "O1", "preheaders,licm", "canonical"],
+        Area::LoopCanon => &["loop_canon,licm", "preheaders,licm", "loop_canon", "O1"],
+        Area::Adce => &["adce", "O1", "cse,adce", "canonical"],
+        Area::CfgClean => &["cfg_clean", "O1", "sccp,cfg_clean", "cfg_clean,cse"],
+        Area::Log => &["O1", "canonical", "simplify,cse,licm,sccp,adce"],
+        Area::Compose => &[
+            "sccp,cfg_clean,simplify,cse|preheaders,licm,cse,adce,cfg_clean",
+            "O1|canonical",
+            "cse,simplify|loop_canon,licm,adce",
+        ],
+        Area::Osr => &["O1", "canonical", "simplify,cse,licm,sccp,adce", "loop_canon,licm,cse,adce", "sccp,loop_canon"],
+    }
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("the folder of tests can be read");
+    for entry in entries {
+        let path = entry.expect("the folder of tests can be read").path();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else if path.extension().is_some_and(|e| e == "oir") {
+            paths.push(path);
+        }
+    }
+}
+
+/// The functions that a test runs with whole numbers.
+fn hand_made(path: &Path) -> Vec<HandMade> {
+    let text = std::fs::read_to_string(path).expect("a test can be read");
+    let directive = |name: &str| {
+        let prefix = format!(";@ {name}: ");
+        text.lines().filter_map(move |l| l.strip_prefix(prefix.as_str()).map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let pipeline = directive("pipeline").into_iter().next().unwrap_or_else(|| passes::registry::DEFAULT.to_owned());
+    let mut calls: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
+    let Ok(module) = load(Format::Oir, text.as_bytes()) else { return Vec::new() };
+    for (function, numbers) in directive("run").iter().filter_map(|line| call(line)) {
+        let Some(func) = module.func_named(&function) else { continue };
+        let params = &module.signature(func).params;
+        if params.len() == numbers.len() && params.iter().all(|ty| ty.is_int()) {
+            let bits = numbers.iter().zip(params).map(|(n, ty): (&i64, &ir::Type)| *n as u64 & ty.mask());
+            calls.entry(function).or_default().push(bits.collect());
+        }
+    }
+    let one = |(function, arguments)| HandMade { text: text.clone(), function, pipeline: pipeline.clone(), arguments };
+    calls.into_iter().map(one).collect()
+}
+
+/// Function and arguments of `@f(1, -2) == 3`.
+fn call(line: &str) -> Option<(String, Vec<i64>)> {
+    let (function, rest) = line.trim().strip_prefix('@')?.split_once('(')?;
+    let (numbers, _) = rest.split_once(')')?;
+    let numbers = numbers.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse().ok());
+    Some((function.to_owned(), numbers.collect::<Option<_>>()?))
+}
