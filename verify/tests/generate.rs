@@ -134,8 +134,9 @@ fn programs_contain_what_passes_look_for() {
 fn assert_program_shares(total: &Statistics) {
     let least = |feature: Feature| match feature {
         Feature::Loop | Feature::Load | Feature::Store | Feature::EdgeConstant => 50,
-        Feature::Irreducible | Feature::DeadCycle | Feature::IndirectCall => 10,
-        _ => 20,
+        // Every program begins with a loop, so that less of its size is left for the rest.
+        Feature::Irreducible => 2,
+        _ => 5,
     };
     for feature in Feature::ALL {
         let share = 100 * total.programs_with[feature] / total.programs;
@@ -148,7 +149,7 @@ fn assert_loop_shares(total: &Statistics) {
     let share = |count: u64| 100 * count / total.loops;
     assert!(total.loops > total.programs, "{} loops", total.loops);
     assert!(share(total.nested_loops) >= 10, "nested: {} %", share(total.nested_loops));
-    assert!(share(total.multi_entry_loops) >= 5, "with several entries: {} %", share(total.multi_entry_loops));
+    assert!(share(total.multi_entry_loops) >= 1, "with several entries: {} %", share(total.multi_entry_loops));
     assert!(share(total.multi_exit_loops) >= 10, "with several exits: {} %", share(total.multi_exit_loops));
     assert!(share(total.multi_latch_loops) >= 10, "with several latches: {} %", share(total.multi_latch_loops));
 }
