@@ -138,6 +138,7 @@ impl Draft {
     }
 
     /// Gives a block the memory at its start.
+    #[allow(dead_code)] // the trial has no use for it, the tests do
     pub(crate) fn memory_is(&mut self, side: usize, block: &str, term: TermId) {
         self.memory[side].insert(self.block(side, block), term);
     }
