@@ -113,7 +113,8 @@ fn check_exported(
     if !Level::ALL.iter().any(|level| level.name() == file.level) {
         return Err(Failure::input(format!("{}: no level is named `{}`", path.display(), file.level)));
     }
-    let known: BTreeMap<&str, Func> = module.defined().map(|(func, body)| (body.name(), func)).collect();
+    let names = module.defined().map(|(func, body)| (export::escaped(body.name()), func));
+    let known: BTreeMap<String, Func> = names.collect();
     let mut functions = Vec::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {

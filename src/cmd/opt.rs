@@ -54,9 +54,10 @@ pub(super) fn opt(args: Args) -> Result<(), Failure> {
         print_module(&optimize(&module, &args.pipeline, Vigilance::On, &mut NoObserver).module)
     } else {
         let selected = args.selection.of(&module)?;
+        let count = selected.len();
         let functions = selected.into_iter().map(|(_, base)| emitted(&args, &module, base));
         let pipeline = args.pipeline.names().join(",");
-        let header = (args.emit == Emit::Mapping).then(|| export::header(&pipeline, args.level.name()));
+        let header = (args.emit == Emit::Mapping).then(|| export::header(&pipeline, args.level.name(), count));
         header.into_iter().chain(functions).collect()
     };
     Output::to(args.output).write(&text)

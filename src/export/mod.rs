@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 pub use read::{Exported, ExportedFunction, Parts, ReadError, read};
-pub use write::{header, write};
+pub use write::{escaped, header, write};
 
 /// The first line of a file, and the version of the form.
 pub const MAGIC: &str = "osier-mapping 1";

@@ -41,7 +41,7 @@ pub struct Exported<'t> {
 /// The lines of one function.
 #[derive(Clone, Debug)]
 pub struct ExportedFunction<'t> {
-    /// The function's name.
+    /// The function's name, escaped.
     pub name: &'t str,
     /// The line that names it.
     first: usize,
@@ -65,6 +65,7 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     };
     expect(MAGIC)?;
     let (pipeline, level) = (expect("pipeline ")?, expect("level ")?);
+    let announced = expect("functions ")?;
     let mut functions: Vec<ExportedFunction<'_>> = Vec::new();
     let mut open = false;
     let mut names = BTreeSet::new();
@@ -83,6 +84,9 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     }
     match functions.last() {
         Some(last) if open => Err(error(last.first + last.lines.len(), "the file ends within a function")),
+        _ if announced != functions.len().to_string() => {
+            Err(error(4, &format!("{announced} functions are announced, {} are there", functions.len())))
+        }
         _ => Ok(Exported { pipeline, level, functions }),
     }
 }

@@ -7,9 +7,14 @@ use ir::rules::RULES;
 use ir::{Function, Imm, Point};
 use std::fmt::{Display, Write};
 
-/// The lines before the first function.
-pub fn header(pipeline: &str, level: &str) -> String {
-    format!("{MAGIC}\npipeline {pipeline}\nlevel {level}\n")
+/// The lines before the first of so many functions.
+pub fn header(pipeline: &str, level: &str, functions: usize) -> String {
+    format!("{MAGIC}\npipeline {pipeline}\nlevel {level}\nfunctions {functions}\n")
+}
+
+/// A function's name on one line: what is not printable ASCII is escaped as in Rust.
+pub fn escaped(name: &str) -> String {
+    name.escape_default().to_string()
 }
 
 /// One function: both versions, the certificate, and the mappings both ways with the facts behind their
@@ -21,7 +26,7 @@ pub fn write(
     mappings: [(&Mapping, &MappingFacts); 2],
 ) {
     let mut writer = Writer { out };
-    writer.line(format_args!("function {}", versions[0].name()));
+    writer.line(format_args!("function {}", escaped(versions[0].name())));
     for (side, f) in SIDES.iter().zip(versions) {
         writer.line(format_args!("version {side}"));
         writer.out.push_str(&version(f));

@@ -50,7 +50,7 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
     let body = "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
     let module = file(&folder, "two.oir", format!("func @f{body}func @g{body}"));
     let whole = osier(&["opt", &module, "--emit", "mapping"]).with_status(0).stdout;
-    let header: String = whole.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let header: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
     let (first, second) = whole[header.len()..].split_at(whole.find("function g").expect("two") - header.len());
     let check = |text: &str, options: &[&str]| {
         let mapping = file(&folder, "m.map", text);
@@ -61,8 +61,14 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
     assert!(one.contains(" entries checked") && one != both, "{one}{both}");
     // No verdict, and so no success.
     for (text, options, cause) in [
-        (header.clone(), &[][..], "has none of the functions to check"),
-        (format!("{header}{first}"), &["--func", "g"], "has none of the functions to check"),
+        (header.replace("functions 2", "functions 0"), &[][..], "has none of the functions to check"),
+        (header.clone(), &[], "2 functions are announced, 0 are there"),
+        (format!("{header}{first}"), &[], "2 functions are announced, 1 are there"),
+        (
+            format!("{header}{first}").replace("functions 2", "functions 1"),
+            &["--func", "g"],
+            "has none of the functions to check",
+        ),
         (format!("{whole}{second}"), &[], "twice"),
         (whole.replace("level avail", "level none"), &[], "no level is named `none`"),
     ] {
