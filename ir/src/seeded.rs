@@ -2,7 +2,7 @@
 //!
 //! Each bug is one condition at the place that it breaks, `seeded(Bug::...)`. Without the feature `seeded-bugs` that is
 //! a constant `false`: nothing of a bug is left in the code, and there is no state. With the feature a thread
-//! can switch one bug on for the time of a call ([`with`]). `docs/testing.md` says what the trial shows; the tests in
+//! can switch one bug on for the time of a call (`with`). `docs/testing.md` says what the trial shows; the tests in
 //! `tests/trial.rs` demand that each bug has its place.
 
 macro_rules! bugs {
