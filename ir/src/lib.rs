@@ -23,6 +23,7 @@ pub mod module;
 mod mutate;
 pub mod needed;
 pub mod opcode;
+pub mod place;
 pub mod rules;
 pub mod seeded;
 mod sparse;
