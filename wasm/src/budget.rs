@@ -47,6 +47,10 @@ pub(crate) mod cost {
     pub(crate) const BUILT_INST: u64 = 560;
     /// The same in the finished function.
     pub(crate) const INST: u64 = 190;
+    /// A result of an instruction beyond its first, while its function is imported.
+    pub(crate) const BUILT_RESULT: u64 = 160;
+    /// The same in the finished function.
+    pub(crate) const RESULT: u64 = 80;
     /// An operand of an instruction.
     pub(crate) const OPERAND: u64 = 16;
     /// A block beside its instructions, while its function is imported.

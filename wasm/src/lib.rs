@@ -1,8 +1,9 @@
 //! WebAssembly in: modules to IR, and WASI for programs that read and print.
 //!
 //! [`import`] turns a binary module into a [`Module`] of the IR, [`import_wat`] one in text form.
-//! Supported is WebAssembly 1.0 (one memory and one table, defined by the module itself, at most one
-//! result) with mutable globals and sign extension; anything else is refused by name and place.
+//! Supported is WebAssembly 1.0 (one table; memories and tables defined by the module itself) with several
+//! results, several memories, mutable globals, sign extension and saturating conversions; anything else is refused
+//! by name and place.
 //! Imported functions become host functions of the module; [`wasi`] is a host for programs written for WASI
 //! preview 1.
 //!

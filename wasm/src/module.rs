@@ -17,7 +17,11 @@ use wasmparser::{
 
 type Result<T> = std::result::Result<T, ImportError>;
 
-const FEATURES: WasmFeatures = WasmFeatures::WASM1.union(WasmFeatures::SIGN_EXTENSION);
+const FEATURES: WasmFeatures = WasmFeatures::WASM1
+    .union(WasmFeatures::SIGN_EXTENSION)
+    .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
+    .union(WasmFeatures::MULTI_VALUE)
+    .union(WasmFeatures::MULTI_MEMORY);
 
 pub(crate) fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module> {
     let mut importer = Importer {
@@ -75,7 +79,7 @@ impl<'a> Importer<'a> {
             Payload::ImportSection(section) => self.check_count(section, cost::IMPORT),
             Payload::FunctionSection(section) => self.check_count(section, cost::FUNCTION),
             Payload::TableSection(section) => self.check_single(section, "table"),
-            Payload::MemorySection(section) => self.check_single(section, "memory"),
+            Payload::MemorySection(section) => self.check_count(section, cost::ITEM),
             Payload::TagSection(section) => self.check_count(section, cost::ITEM),
             Payload::ExportSection(section) => self.check_count(section, cost::ITEM),
             Payload::GlobalSection(section) => {

@@ -1,7 +1,7 @@
 //! The operators: which are supported, and which IR operation each of the plain ones is.
 
 use ir::{Opcode, Type};
-use wasmparser::{MemArg, Operator};
+use wasmparser::{MemArg, MemArgTarget, Operator};
 
 /// The proposal an operator belongs to, `simd`, and its visitor, `visit_i32x4_add`.
 fn origin(operator: &Operator<'_>) -> (&'static str, &'static str) {
@@ -48,7 +48,7 @@ fn text_name(name: &str) -> String {
 
 /// Whether an operator of this proposal is supported.
 pub(crate) fn is_supported(proposal: &str) -> bool {
-    matches!(proposal, "mvp" | "sign_extension")
+    matches!(proposal, "mvp" | "sign_extension" | "saturating_float_to_int")
 }
 
 /// The IR operation of an operator on values alone, with its controlling type.
@@ -113,6 +113,10 @@ pub(crate) fn plain(operator: &Operator<'_>) -> Option<(Opcode, Type)> {
         W::I32TruncF32U | W::I32TruncF64U => (UintFromFloat, I32),
         W::I64TruncF32S | W::I64TruncF64S => (SintFromFloat, I64),
         W::I64TruncF32U | W::I64TruncF64U => (UintFromFloat, I64),
+        W::I32TruncSatF32S | W::I32TruncSatF64S => (SintFromFloatSat, I32),
+        W::I32TruncSatF32U | W::I32TruncSatF64U => (UintFromFloatSat, I32),
+        W::I64TruncSatF32S | W::I64TruncSatF64S => (SintFromFloatSat, I64),
+        W::I64TruncSatF32U | W::I64TruncSatF64U => (UintFromFloatSat, I64),
         W::F32ConvertI32S | W::F32ConvertI64S => (FloatFromSint, F32),
         W::F32ConvertI32U | W::F32ConvertI64U => (FloatFromUint, F32),
         W::F64ConvertI32S | W::F64ConvertI64S => (FloatFromSint, F64),
@@ -127,9 +131,9 @@ pub(crate) fn plain(operator: &Operator<'_>) -> Option<(Opcode, Type)> {
     })
 }
 
-/// The IR operation of a load or store, with the type of the value and the place.
+/// The IR operation of a load or store, with the type of the value, the index of the memory and the offset.
 #[rustfmt::skip] // a table
-pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, MemArg)> {
+pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, u32, u64)> {
     use Operator as W;
     use Opcode::*;
     use Type::*;
@@ -148,7 +152,8 @@ pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, Me
         W::I64Store32 { memarg } => (Store32, I64, memarg),
         _ => return None,
     };
-    Some((opcode, ty, *place))
+    let MemArg { target: MemArgTarget::Memory(memory), offset, .. } = *place else { return None };
+    Some((opcode, ty, memory, offset))
 }
 
 /// The bits of a constant operator, with its type.
@@ -220,6 +225,6 @@ mod tests {
             // The text format writes the type of the result, of comparisons that of the operands.
             assert!(name(&operator).starts_with(ty.name()), "{}: {} {ty}", name(&operator), opcode.name());
         }
-        assert_eq!(plain_ones, 128);
+        assert_eq!(plain_ones, 136);
     }
 }

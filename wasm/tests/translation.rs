@@ -32,6 +32,70 @@ fn shape(body: &str) -> (usize, usize) {
     (function.block_count(), params)
 }
 
+/// What structures with parameters and several results compute, and how many parameters that takes.
+#[test]
+fn structures_take_and_give_several_values() {
+    let cases: [(&str, &[(u64, u64)]); 7] = [
+        ("(i32.const 3) (i32.const 4) (block (param i32 i32) (result i32) (i32.sub))", &[(0, 0xffff_ffff)]),
+        // Both arms take what stood there before the condition.
+        (
+            "(i32.const 9) (i32.const 4) (local.get 0)
+            (if (param i32 i32) (result i32) (then (i32.sub)) (else (i32.add)))",
+            &[(0, 13), (1, 5)],
+        ),
+        // Without an `else`, what is taken is given.
+        ("(i32.const 9) (local.get 0) (if (param i32) (result i32) (then (i32.eqz)))", &[(0, 9), (1, 0)]),
+        (
+            "(i32.const 9) (local.get 0) (if $l (param i32) (result i32) (then (br_if $l (local.get 0)) (i32.eqz)))",
+            &[(0, 9), (1, 9)],
+        ),
+        // A loop that carries two values and no local: the sum, and what is still to be added.
+        (
+            "(i32.const 0) (local.get 0) (loop $top (param i32 i32) (result i32)
+                (local.set 1) (i32.add (local.get 1)) (i32.sub (local.get 1) (i32.const 1))
+                (br_if $top (i32.ne (local.get 1) (i32.const 1))) (drop))",
+            &[(1, 1), (100, 5050)],
+        ),
+        // Branches bring two results, in order, past what lies below them.
+        (
+            "(block $l (result i32 i32) (i32.const 77) (i32.const 7) (i32.const 5) (br_if $l (local.get 0))
+                (drop) (drop) (drop) (i32.const 1) (i32.const 2)) (i32.sub)",
+            &[(0, 0xffff_ffff), (1, 2)],
+        ),
+        (
+            "(block $a (result i32 i32) (block $b (result i32 i32)
+                (i32.const 1) (i32.const 2) (br_table $a $b (local.get 0))) (i32.add) (i32.const 10)) (i32.add)",
+            &[(0, 3), (1, 13)],
+        ),
+    ];
+    for (body, expected) in cases {
+        for (argument, result) in expected {
+            assert_eq!(results(&i32_function(1, body), &[*argument]), [*result], "{body} of {argument}");
+        }
+    }
+    let swap = "(module (func $swap (param i32 i64) (result i64 i32) (local.get 1) (local.get 0))
+        (func (export \"f\") (result i64 i32 i32) (call $swap (i32.const 1) (i64.const 2)) (i32.const 3)))";
+    assert_eq!(results(swap, &[]), [2, 1, 3]);
+}
+
+#[test]
+fn conversions_saturate_instead_of_trapping() {
+    let text = "(module (func (export \"f\") (param f64) (result i32 i64)
+        (i32.trunc_sat_f64_s (local.get 0)) (i64.trunc_sat_f64_u (local.get 0))))";
+    assert_eq!(results(text, &[f64::NAN.to_bits()]), [0, 0]);
+    assert_eq!(results(text, &[(-1e300f64).to_bits()]), [0x8000_0000, 0]);
+    assert_eq!(results(text, &[1e300f64.to_bits()]), [0x7fff_ffff, u64::MAX]);
+}
+
+#[test]
+fn each_access_is_of_the_memory_it_names() {
+    let text = "(module (memory 1) (memory $m 2 3) (data (memory $m) (i32.const 8) \"\\05\")
+        (func (export \"f\") (result i32 i32 i32 i32)
+        (i32.store (i32.const 8) (i32.const 7)) (i32.load $m (i32.const 8)) (memory.grow $m (i32.const 1))
+        (memory.size $m) (memory.size 0)))";
+    assert_eq!(results(text, &[]), [5, 2, 3, 1]);
+}
+
 #[test]
 fn structures_compute_what_they_say() {
     let table = "(block $c (block $b (block $a (br_table $a $b $a $c (local.get 0))) (return (i32.const 10)))

@@ -2,46 +2,61 @@
 
 use super::{Exit, Frame, Kind, Result, Translator, number_type};
 use crate::budget::cost;
-use crate::error::ImportError;
-use ir::{Block, Edge, Imm, Inst, InstSpec, Opcode, Target, TrapKind, Type, Value};
+use ir::{Block, Edge, Imm, Inst, InstSpec, Opcode, Target, TrapKind, Type, TypeList, Value};
 use std::collections::HashMap;
 use wasmparser::{BlockType, BrTable};
 
 impl Translator<'_> {
-    pub(super) fn push_frame(&mut self, kind: Kind, result: Option<Type>) {
-        let height = self.stack.len() as u32;
-        self.frames.push(Frame { kind, exit: Exit::Unused, height, result, variable: None });
-    }
-
-    pub(super) fn open(&mut self, kind: Kind, ty: BlockType) -> Result<()> {
+    /// Opens a structure that takes the top `params` values of the stack.
+    pub(super) fn push_frame(&mut self, kind: Kind, params: usize, results: TypeList) -> Result<()> {
         if self.frames.len() > self.built.deepest {
             self.built.deepest = self.frames.len();
             self.work(cost::LEVEL)?;
         }
-        let result = match ty {
-            BlockType::Empty => None,
-            BlockType::Type(ty) => Some(number_type(ty, self.offset)?),
-            BlockType::FuncType(_) => {
-                return Err(ImportError::unsupported("blocks with parameters or several results", self.offset));
-            }
-        };
-        self.push_frame(kind, result);
+        // A block of two bytes may have a type of a thousand.
+        self.work(cost::STACK * (params + results.len()) as u64)?;
+        let below = self.stack.len() - params;
+        let params = self.stack[below..].to_vec();
+        let (exit, height) = (Exit::Unused, below as u32);
+        self.frames.push(Frame { kind, exit, height, params, results, variables: Vec::new() });
         Ok(())
     }
 
+    /// How many values a structure takes, and the types of those it gives.
+    fn block_type(&self, ty: BlockType) -> Result<(usize, TypeList)> {
+        Ok(match ty {
+            BlockType::Empty => (0, TypeList::new()),
+            BlockType::Type(ty) => (0, TypeList::from_slice(&[number_type(ty, self.offset)?])),
+            BlockType::FuncType(index) => {
+                let signature = &self.context.module.sigs[self.context.types[index as usize]];
+                (signature.params.len(), signature.results.clone())
+            }
+        })
+    }
+
+    pub(super) fn open(&mut self, ty: BlockType) -> Result<()> {
+        let (params, results) = self.block_type(ty)?;
+        self.push_frame(Kind::Block, params, results)
+    }
+
     pub(super) fn open_loop(&mut self, ty: BlockType) -> Result<()> {
+        let (params, results) = self.block_type(ty)?;
         let head = self.create_block()?;
+        self.push_frame(Kind::Loop(head), params, results)?;
+        let index = self.frames.len() - 1;
+        self.set_label_values(index)?;
         self.jump(head)?;
         self.builder.switch_to(head);
-        self.open(Kind::Loop(head), ty)
+        self.take_label_values(index)
     }
 
     pub(super) fn open_if(&mut self, ty: BlockType) -> Result<()> {
+        let (params, results) = self.block_type(ty)?;
         let condition = self.pop();
         let (then, otherwise) = (self.create_block()?, self.reserve_block()?);
         let branch = self.br_if(condition, then, otherwise)?;
         self.builder.switch_to(then);
-        self.open(Kind::If(branch, otherwise), ty)
+        self.push_frame(Kind::If(branch, otherwise), params, results)
     }
 
     /// `else`: the first arm leaves, the second starts.
@@ -55,6 +70,7 @@ impl Translator<'_> {
             unreachable!("importer: the validator lets `else` stand in an `if` only");
         };
         self.stack.truncate(frame.height as usize);
+        self.stack.append(&mut frame.params);
         self.builder.place_block(otherwise);
         self.builder.switch_to(otherwise);
         self.unreachable = None;
@@ -74,7 +90,7 @@ impl Translator<'_> {
             self.stack.truncate(frame.height as usize);
         }
         if self.frames.is_empty() && self.unreachable.is_none() {
-            self.ret(frame.result)?;
+            self.ret(frame.results.len())?;
         }
         Ok(())
     }
@@ -94,17 +110,15 @@ impl Translator<'_> {
             }
         }
         self.unreachable = None;
-        let frame = self.frames[index];
-        self.stack.truncate(frame.height as usize);
-        if let Some(variable) = frame.variable {
-            let value = self.use_var(variable)?;
-            self.push(value)?;
-        }
-        Ok(())
+        self.take_label_values(index)
     }
 
-    /// An `if` without an `else`, which has no result.
+    /// An `if` without an `else`, which gives what it takes.
     fn end_if(&mut self, index: usize, branch: Inst, otherwise: Block) -> Result<()> {
+        if !self.frames[index].results.is_empty() {
+            self.otherwise()?;
+            return self.end_block(index);
+        }
         match self.frames[index].exit {
             // The two ways from the branch and from a `br` meet in one block, not one behind another.
             Exit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
@@ -119,7 +133,7 @@ impl Translator<'_> {
 
     /// Ends the current block by leaving a structure that is not a loop.
     fn leave(&mut self, index: usize) -> Result<()> {
-        self.set_result(index)?;
+        self.set_label_values(index)?;
         match self.frames[index].exit {
             Exit::Unused => {
                 let block = self.builder.current().expect("reachable code has an open block");
@@ -145,19 +159,34 @@ impl Translator<'_> {
         Ok(exit)
     }
 
-    /// Makes the top of the stack the result of a structure, for those who leave it here.
-    fn set_result(&mut self, index: usize) -> Result<()> {
-        let Frame { kind, result: Some(ty), variable, .. } = self.frames[index] else { return Ok(()) };
-        if matches!(kind, Kind::Loop(_)) {
-            return Ok(()); // a branch to a loop goes to its head, which takes nothing
-        }
-        let variable = match variable {
-            Some(variable) => variable,
-            None => self.builder.declare_var(ty),
+    /// Makes the top of the stack what a branch to a structure takes along: its results, or what a loop takes.
+    fn set_label_values(&mut self, index: usize) -> Result<()> {
+        let frame = &self.frames[index];
+        let count = match frame.kind {
+            Kind::Loop(_) => frame.params.len(),
+            Kind::Block | Kind::If(..) => frame.results.len(),
         };
-        self.frames[index].variable = Some(variable);
-        let value = *self.stack.last().expect("the validator sees to the result");
-        self.def_var(variable, value)
+        let first = self.stack.len() - count;
+        if frame.variables.is_empty() {
+            let types = self.stack[first..].iter().map(|value| self.builder.function().value_type(*value));
+            let types: TypeList = types.collect();
+            self.frames[index].variables = types.iter().map(|ty| self.builder.declare_var(*ty)).collect();
+        }
+        for place in 0..count {
+            self.def_var(self.frames[index].variables[place], self.stack[first + place])?;
+        }
+        Ok(())
+    }
+
+    /// Leaves on the stack, of what stands there since a structure began, what the branches to it took along.
+    fn take_label_values(&mut self, index: usize) -> Result<()> {
+        let (height, count) = (self.frames[index].height as usize, self.frames[index].variables.len());
+        self.stack.truncate(height);
+        for place in 0..count {
+            let value = self.use_var(self.frames[index].variables[place])?;
+            self.push(value)?;
+        }
+        Ok(())
     }
 
     /// Where a branch to a structure goes that cannot leave its block open.
@@ -180,6 +209,7 @@ impl Translator<'_> {
         match self.frames[index].kind {
             _ if index == 0 => return self.return_from_function(),
             Kind::Loop(_) => {
+                self.set_label_values(index)?;
                 let head = self.label(index)?;
                 self.jump(head)?;
             }
@@ -192,7 +222,7 @@ impl Translator<'_> {
     pub(super) fn branch_if(&mut self, depth: u32) -> Result<()> {
         let condition = self.pop();
         let index = self.frame_index(depth);
-        self.set_result(index)?;
+        self.set_label_values(index)?;
         let (target, next) = (self.label(index)?, self.create_block()?);
         self.br_if(condition, target, next)?;
         self.builder.switch_to(next);
@@ -215,7 +245,7 @@ impl Translator<'_> {
                 Some(block) => *block,
                 None => {
                     let index = self.frame_index(depth);
-                    self.set_result(index)?;
+                    self.set_label_values(index)?;
                     self.label(index)?
                 }
             };
@@ -228,14 +258,14 @@ impl Translator<'_> {
     }
 
     pub(super) fn return_from_function(&mut self) -> Result<()> {
-        self.ret(self.frames[0].result)?;
+        self.ret(self.frames[0].results.len())?;
         self.unreachable = Some(0);
         Ok(())
     }
 
-    /// Ends the current block by returning the top of the stack, if the function has a result.
-    fn ret(&mut self, result: Option<Type>) -> Result<()> {
-        let values: Vec<Value> = result.map(|_| self.pop()).into_iter().collect();
+    /// Ends the current block by returning the top values of the stack.
+    fn ret(&mut self, count: usize) -> Result<()> {
+        let values: Vec<Value> = self.stack.split_off(self.stack.len() - count);
         self.insert(InstSpec::terminator(Opcode::Return, &values, Vec::new()))?;
         Ok(())
     }

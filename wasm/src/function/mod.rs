@@ -14,7 +14,7 @@ use crate::error::ImportError;
 use crate::operators;
 use ir::{
     Block, BuildError, Func, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Module, Opcode, Sig,
-    Signature, Table, Type, Value, Variable,
+    Signature, Table, Type, TypeList, Value, Variable,
 };
 use std::collections::{BTreeSet, HashMap};
 use wasmparser::{FuncValidator, FunctionBody, Operator, ValidatorResources};
@@ -48,15 +48,17 @@ enum Kind {
     If(Inst, Block),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Frame {
     kind: Kind,
     exit: Exit,
-    /// The height of the operand stack below the structure.
+    /// The height of the operand stack below the structure and what it takes.
     height: u32,
-    result: Option<Type>,
-    /// What holds the result for whoever leaves by a branch.
-    variable: Option<Variable>,
+    /// What it takes; an `if` hands it to either arm.
+    params: Vec<Value>,
+    results: TypeList,
+    /// What holds the values that a branch takes along: the results, or what a loop takes.
+    variables: Vec<Variable>,
 }
 
 /// The locals of a function, declared to the builder when they are first used: a module may declare
@@ -87,6 +89,8 @@ pub(crate) struct Translator<'a> {
 #[derive(Clone, Copy, Default, Debug)]
 struct Built {
     insts: u64,
+    /// Results of instructions beyond their first.
+    more_results: u64,
     blocks: u64,
     targets: u64,
     accesses: usize,
@@ -120,7 +124,7 @@ pub(crate) fn translate(
         offset: body.range().start,
         built: Built::default(),
     };
-    translator.start(&signature);
+    translator.start(&signature)?;
     translator.declare_locals(body, validator)?;
     let mut operators = body.get_operators_reader()?;
     while !operators.eof() {
@@ -157,9 +161,8 @@ pub(crate) fn number_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> 
     }
 }
 
-/// The one memory that a module may have.
-fn memory() -> Memory {
-    Memory::from_u32(0)
+fn memory(index: u32) -> Memory {
+    Memory::from_u32(index)
 }
 
 /// The one table that a module may have.
@@ -169,7 +172,7 @@ fn table() -> Table {
 
 impl<'a> Translator<'a> {
     /// Makes the entry block, which no edge may lead to, and the structure of the function itself.
-    fn start(&mut self, signature: &Signature) {
+    fn start(&mut self, signature: &Signature) -> Result<()> {
         let entry = self.builder.create_block();
         self.builder.switch_to(entry);
         for (index, ty) in signature.params.iter().enumerate() {
@@ -178,7 +181,7 @@ impl<'a> Translator<'a> {
             self.builder.def_var(variable, value);
             self.locals.variables.insert(index as u32, variable);
         }
-        self.push_frame(Kind::Block, signature.results.first().copied());
+        self.push_frame(Kind::Block, 0, signature.results.clone())
     }
 
     fn declare_locals(
@@ -232,8 +235,8 @@ impl<'a> Translator<'a> {
         if let Some((opcode, ty)) = operators::plain(operator) {
             return self.plain(opcode, ty);
         }
-        if let Some((opcode, ty, place)) = operators::memory_access(operator) {
-            return self.memory_access(opcode, ty, place.offset);
+        if let Some((opcode, ty, index, offset)) = operators::memory_access(operator) {
+            return self.memory_access(opcode, ty, index, offset);
         }
         if let Some((ty, bits)) = operators::constant(operator) {
             return self.push_inst(InstSpec::constant(ty, bits));
@@ -247,16 +250,16 @@ impl<'a> Translator<'a> {
             Operator::LocalTee { local_index } => self.set_local(local_index, false)?,
             Operator::GlobalGet { global_index } => self.get_global(global_index)?,
             Operator::GlobalSet { global_index } => self.set_global(global_index)?,
-            Operator::MemorySize { .. } => {
-                self.push_inst(InstSpec::new(Opcode::MemorySize, Type::I32, Imm::Memory(memory()), &[]))?;
+            Operator::MemorySize { mem } => {
+                self.push_inst(InstSpec::new(Opcode::MemorySize, Type::I32, Imm::Memory(memory(mem)), &[]))?;
             }
-            Operator::MemoryGrow { .. } => {
+            Operator::MemoryGrow { mem } => {
                 let pages = self.pop();
-                self.push_inst(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(memory()), &[pages]))?;
+                self.push_inst(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(memory(mem)), &[pages]))?;
             }
             Operator::Call { function_index } => self.call(Func::from_u32(function_index))?,
             Operator::CallIndirect { type_index, .. } => self.call_indirect(self.context.types[type_index as usize])?,
-            Operator::Block { blockty } => self.open(Kind::Block, blockty)?,
+            Operator::Block { blockty } => self.open(blockty)?,
             Operator::Loop { blockty } => self.open_loop(blockty)?,
             Operator::If { blockty } => self.open_if(blockty)?,
             Operator::Else => self.otherwise()?,
@@ -312,8 +315,11 @@ impl Translator<'_> {
 
     fn insert(&mut self, spec: InstSpec) -> Result<Inst> {
         let (targets, operands) = (spec.targets.len() as u64, spec.args.len() as u64);
-        self.work(cost::BUILT_INST + cost::OPERAND * operands)?;
+        // One result is part of what an instruction costs.
+        let more_results = spec.result_types.len().saturating_sub(1) as u64;
+        self.work(cost::BUILT_INST + cost::OPERAND * operands + cost::BUILT_RESULT * more_results)?;
         self.built.insts += 1;
+        self.built.more_results += more_results;
         self.built.targets += targets;
         Ok(self.builder.insert(spec))
     }
@@ -321,8 +327,8 @@ impl Translator<'_> {
     /// Adds an instruction and pushes its results.
     fn push_inst(&mut self, spec: InstSpec) -> Result<()> {
         let inst = self.insert(spec)?;
-        if let Some(value) = self.builder.function().inst(inst).result() {
-            self.push(value)?;
+        for index in 0..self.builder.function().inst(inst).results.len() {
+            self.push(self.builder.function().inst(inst).results[index])?;
         }
         Ok(())
     }
@@ -340,14 +346,14 @@ impl Translator<'_> {
         self.push_inst(spec)
     }
 
-    fn memory_access(&mut self, opcode: Opcode, ty: Type, offset: u64) -> Result<()> {
+    fn memory_access(&mut self, opcode: Opcode, ty: Type, index: u32, offset: u64) -> Result<()> {
         let value = matches!(opcode.shape(), ir::Shape::Store(_)).then(|| self.pop());
         let address = self.pop();
         let operands: &[Value] = match value {
             Some(value) => &[address, value],
             None => &[address],
         };
-        self.push_inst(InstSpec::new(opcode, ty, Imm::Address(memory(), offset), operands))
+        self.push_inst(InstSpec::new(opcode, ty, Imm::Address(memory(index), offset), operands))
     }
 
     fn select(&mut self) -> Result<()> {
@@ -415,8 +421,9 @@ impl Translator<'_> {
         let args: u64 =
             function.blocks().map(|b| (function.block_params(b).len() * function.predecessors(b).len()) as u64).sum();
         self.budget.release(self.built.working);
-        let Built { insts, blocks, targets, .. } = self.built;
-        let kept = insts * cost::INST + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
+        let Built { insts, more_results, blocks, targets, .. } = self.built;
+        let insts = insts * cost::INST + more_results * cost::RESULT;
+        let kept = insts + blocks * cost::BLOCK + targets * cost::TARGET + args * cost::ARG;
         self.budget.charge(kept, self.offset)?;
         Ok(function)
     }
