@@ -42,6 +42,8 @@ pub enum Area {
     Simplify,
     /// The pass `cse`.
     Cse,
+    /// The pass `gvn`.
+    Gvn,
     /// The pass `licm`.
     Licm,
     /// The passes `loop_canon` and `preheaders`, and what the editor does for them.
@@ -108,6 +110,20 @@ bugs! {
         CseForgetsThirdOperand;
         /// Of two equal operations the later one stays.
         CseKeepsTheLater;
+    }
+    Gvn {
+        /// Operations with exchanged operands are equal whatever the operation.
+        GvnCommutesAll;
+        /// What comes back around a loop is not looked at.
+        GvnForgetsBackEdges;
+        /// Parameters that receive the same from above are equal, whatever comes back around the loop.
+        GvnKeepsGroups;
+        /// Reads of memory are equal, whatever is written between them.
+        GvnSharesReads;
+        /// A value of another arm counts as one that dominates.
+        GvnIgnoresDominance;
+        /// What may trap is deleted when its result is known otherwise.
+        GvnDropsTraps;
     }
     Licm {
         /// Reads leave loops that write.

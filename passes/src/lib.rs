@@ -4,9 +4,11 @@
 //! names into pipelines. A pass is run by [`ir::edit::apply`].
 
 pub mod adce;
+mod algebra;
 pub mod cfg_clean;
 pub mod cse;
 mod edges;
+pub mod gvn;
 pub mod licm;
 pub mod loop_canon;
 pub mod registry;
@@ -16,6 +18,7 @@ pub mod simplify;
 pub use adce::Adce;
 pub use cfg_clean::CfgClean;
 pub use cse::Cse;
+pub use gvn::Gvn;
 pub use licm::Licm;
 pub use loop_canon::LoopCanon;
 pub use registry::{Pipeline, UnknownPass, parse};

@@ -5,6 +5,7 @@ extern crate osier_passes as passes;
 mod adce;
 mod cfg_clean;
 mod cse;
+mod gvn;
 mod licm;
 mod loop_canon;
 mod registry;

@@ -34,12 +34,13 @@ fn named_pipelines_are_known() {
 
 #[test]
 fn an_unknown_name_is_named_and_the_known_ones_listed() {
-    for (text, name) in [("sccp,gvn", "gvn"), ("sccp,,cse", ""), ("SCCP", "SCCP")] {
+    for (text, name) in [("sccp,nothing", "nothing"), ("sccp,,cse", ""), ("SCCP", "SCCP")] {
         let error = parse(text).expect_err("an unknown pass");
         assert_eq!(error.name(), name);
     }
-    let text = parse("gvn").expect_err("an unknown pass").to_string();
-    let expected = "unknown pass `gvn`; passes: adce, cfg_clean, cse, licm, loop_canon, preheaders, sccp, simplify; \
-                    pipelines: O0, O1, canonical";
-    assert_eq!(text, expected);
+    let text = parse("nothing").expect_err("an unknown pass").to_string();
+    let names: Vec<&str> = PASSES.iter().map(|p| p.name()).collect();
+    let expected = format!("unknown pass `nothing`; passes: {}; pipelines: O0, O1, ", names.join(", "));
+    assert!(text.starts_with(&expected), "{text}");
+    assert!(text.ends_with(", canonical"), "{text}");
 }

@@ -1,0 +1,191 @@
+//! Matching operations with the rules of [`ir::rules`].
+//!
+//! What operands are is for the caller to say: values of a function, or classes of equal values. Whatever
+//! they are, a pattern is matched in every way there is until one satisfies the guard as well.
+
+use ir::eval::eval;
+use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
+use ir::seeded::{Bug, seeded};
+use ir::{Opcode, Type};
+use smallvec::SmallVec;
+
+/// Operands of one operation.
+pub(crate) type Args<I> = SmallVec<[I; 3]>;
+
+/// Operands still to be matched.
+type Goals<I> = SmallVec<[(I, Pat); 6]>;
+
+/// The operands that rules are about.
+pub(crate) trait Operands {
+    /// How one is named.
+    type Id: Copy + Eq;
+
+    /// The bits of one that is a constant.
+    fn constant(&self, id: Self::Id) -> Option<u64>;
+    /// The type of one.
+    fn ty(&self, id: Self::Id) -> Type;
+    /// The bits that it can have set.
+    fn possible(&self, id: Self::Id) -> u64;
+    /// The operands of the operations with this opcode that compute it.
+    fn operations(&self, id: Self::Id, opcode: Opcode) -> impl Iterator<Item = Args<Self::Id>>;
+}
+
+/// What a rule makes of an operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome<I> {
+    /// One of its operands, or an operand of those.
+    Operand(I),
+    /// A constant of its type.
+    Constant(u64),
+    /// Another operation on these operands, of the type of the first.
+    Operation(Opcode, Args<I>),
+    /// Another operation on an operand and a constant, both of its type.
+    WithConstant(Opcode, I, u64),
+}
+
+/// The rules by the operation they are about, each in the order of the table.
+pub(crate) fn rules_by_opcode() -> Vec<Vec<&'static Rule>> {
+    let mut lists = vec![Vec::new(); Opcode::ALL.len()];
+    RULES.iter().for_each(|r| lists[r.opcode as usize].push(r));
+    lists
+}
+
+/// What a rule makes of an operation of the rule's opcode, if it fits and the types agree. Cost: constant
+/// but for the operations that are tried.
+pub(crate) fn apply<O: Operands>(
+    on: &O,
+    rule: &Rule,
+    ty: Type,
+    args: &[O::Id],
+    result: Type,
+) -> Option<Outcome<O::Id>> {
+    if rule.ty.is_some_and(|t| t != ty) {
+        return None;
+    }
+    let start = Match { x: None, y: None, c: None, d: None, guard: rule.guard };
+    let found = start.with_operands(on, rule.opcode, rule.operands, args, &mut Goals::new(), 0)?;
+    found.outcome(on, rule.result, args, result)
+}
+
+/// What the variables of a rule stand for.
+#[derive(Clone, Copy, Debug)]
+struct Match<I> {
+    x: Option<I>,
+    y: Option<I>,
+    c: Option<u64>,
+    d: Option<u64>,
+    guard: Guard,
+}
+
+impl<I: Copy + Eq> Match<I> {
+    /// Matches the operands of one more operation, in either order if it is commutative, and then what is
+    /// left. Recursion is as deep as patterns are.
+    fn with_operands<O: Operands<Id = I>>(
+        self,
+        on: &O,
+        opcode: Opcode,
+        pats: &'static [Pat],
+        args: &[I],
+        goals: &mut Goals<I>,
+        at: usize,
+    ) -> Option<Match<I>> {
+        if args.len() != pats.len() {
+            return None;
+        }
+        let known = goals.len();
+        goals.extend(args.iter().copied().zip(pats.iter().copied()));
+        let mut found = self.solve(on, goals, at);
+        goals.truncate(known);
+        let turns = opcode.is_commutative() || (args.len() == 2 && seeded(Bug::SimplifyCommutesAll));
+        if found.is_none() && turns {
+            goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
+            found = self.solve(on, goals, at);
+            goals.truncate(known);
+        }
+        found
+    }
+
+    /// Matches the goals from `at` on.
+    fn solve<O: Operands<Id = I>>(mut self, on: &O, goals: &mut Goals<I>, at: usize) -> Option<Match<I>> {
+        for next in at..goals.len() {
+            let (arg, pat) = goals[next];
+            let Pat::Op(opcode, pats) = pat else {
+                self.bind(on, arg, pat)?;
+                continue;
+            };
+            let mut inner = on.operations(arg, opcode);
+            return inner.find_map(|args| self.with_operands(on, opcode, pats, &args, goals, next + 1));
+        }
+        self.guard_holds(on).then_some(self)
+    }
+
+    fn bind<O: Operands<Id = I>>(&mut self, on: &O, arg: I, pat: Pat) -> Option<()> {
+        let constant = on.constant(arg);
+        let fits = match pat {
+            Pat::X => *self.x.get_or_insert(arg) == arg || seeded(Bug::SimplifyForgetsRepeats),
+            Pat::Y => *self.y.get_or_insert(arg) == arg,
+            Pat::Zero => constant == Some(0),
+            Pat::One if seeded(Bug::SimplifyOneIsNonZero) => constant.is_some_and(|b| b != 0),
+            Pat::One => constant == Some(1),
+            Pat::Ones if seeded(Bug::SimplifyOnesTooNarrow) => constant == Some(u64::from(u32::MAX)),
+            Pat::Ones => constant == Some(on.ty(arg).mask()),
+            Pat::NonZero => constant.is_some_and(|b| b != 0),
+            Pat::Bits(bits) => constant == Some(bits),
+            Pat::C => constant.is_some_and(|b| *self.c.get_or_insert(b) == b),
+            Pat::D => constant.is_some_and(|b| *self.d.get_or_insert(b) == b),
+            Pat::Op(..) => false,
+        };
+        fits.then_some(())
+    }
+
+    fn guard_holds<O: Operands<Id = I>>(&self, on: &O) -> bool {
+        let possible = || self.x.map_or(u64::MAX, |x| on.possible(x));
+        match self.guard {
+            Guard::Always => true,
+            _ if seeded(Bug::SimplifyIgnoresGuard) => true,
+            Guard::XIsBool => possible() & !1 == 0,
+            Guard::CCoversX => self.c.is_some_and(|c| possible() & !c == 0),
+        }
+    }
+
+    /// The right side of a rule; `None` when the types do not agree.
+    fn outcome<O: Operands<Id = I>>(&self, on: &O, term: Term, args: &[I], result: Type) -> Option<Outcome<I>> {
+        let operand = |id: Option<I>| id.filter(|id| on.ty(*id) == result).map(Outcome::Operand);
+        match term {
+            Term::X => operand(self.x),
+            Term::Y if seeded(Bug::SimplifyTakesOtherArm) => operand(self.x),
+            Term::Y => operand(self.y),
+            Term::Operand(index) => operand(args.get(index).copied()),
+            Term::Zero => Some(Outcome::Constant(0)),
+            Term::One => Some(Outcome::Constant(1)),
+            Term::Ones => Some(Outcome::Constant(result.mask())),
+            Term::Unary(opcode) => self.operation(on, opcode, &[self.x?], result),
+            Term::Binary(opcode) if seeded(Bug::SimplifyOperandsSwapped) => {
+                self.operation(on, opcode, &[self.y?, self.x?], result)
+            }
+            Term::Binary(opcode) => self.operation(on, opcode, &[self.x?, self.y?], result),
+            Term::WithConstant(opcode, constant) => {
+                let x = self.x?;
+                let bits = self.made(constant, on.ty(x))?;
+                self.operation(on, opcode, &[x], result).map(|_| Outcome::WithConstant(opcode, x, bits))
+            }
+        }
+    }
+
+    fn operation<O: Operands<Id = I>>(&self, on: &O, opcode: Opcode, args: &[I], result: Type) -> Option<Outcome<I>> {
+        let ty = on.ty(self.x?);
+        let fits = opcode.allows_type(ty) && opcode.result_type(ty) == Some(result);
+        fits.then(|| Outcome::Operation(opcode, args.into()))
+    }
+
+    /// The bits of a constant made from those matched.
+    fn made(&self, constant: Const, ty: Type) -> Option<u64> {
+        let (opcode, a, b) = match constant {
+            Const::Bits(bits) => return Some(bits),
+            Const::CthenD(opcode) => (opcode, self.c?, self.d?),
+            Const::DthenC(opcode) => (opcode, self.d?, self.c?),
+        };
+        let order = if seeded(Bug::SimplifyConstantsSwapped) { [b, a] } else { [a, b] };
+        eval(opcode, ty, ty, &order).ok()
+    }
+}
