@@ -3,10 +3,13 @@
 use crate::driver::{Certified, CertifiedMapping, Derived};
 use ir::edit::ActionLog;
 use ir::mapping::{Assign, Entry, Operand, Step};
-use ir::text::FunctionText;
+use ir::text::{FunctionText, print_literal};
 use ir::{Function, Module, Opcode, Point, Value};
 use osr::{Level, Unmapped};
 use std::fmt::Write;
+
+/// Bytes of an instruction that are shown beside its point.
+const INST: usize = 60;
 
 /// The actions of a log, one a line, under the name of the function.
 pub fn actions(name: &str, log: &ActionLog) -> String {
@@ -21,8 +24,8 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
 /// Mappings both ways between a version and the one derived from it: every reachable point with its entry,
 /// or why it has none.
 pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Certified) -> String {
-    let version = |version| Version { text: FunctionText::new(module, version), version };
-    let (base, opt, log) = (version(base), version(&derived.function), &derived.log);
+    let (base, opt) = (Version::new(module, base), Version::new(module, &derived.function));
+    let log = &derived.log;
     let mut out = String::new();
     for made in &certified.levels {
         let (level, out) = (made.level, &mut out);
@@ -33,17 +36,51 @@ pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: 
 }
 
 /// A version and the names of its values.
-struct Version<'a> {
-    version: &'a Function,
-    text: FunctionText<'a>,
+#[derive(Debug)]
+pub(crate) struct Version<'a> {
+    pub(crate) version: &'a Function,
+    pub(crate) text: FunctionText<'a>,
+}
+
+impl<'a> Version<'a> {
+    pub(crate) fn new(module: &'a Module, version: &'a Function) -> Version<'a> {
+        Version { text: FunctionText::new(module, version), version }
+    }
 }
 
 impl Version<'_> {
-    /// The place of a point (block and index) and the instruction about to execute there.
-    fn point(&self, point: Point) -> String {
+    /// The place of a point: block and index. Cost: linear in the block.
+    pub(crate) fn place(&self, point: Point) -> String {
         let block = self.version.inst_block(point.inst());
         let before = self.version.block_insts(block).take_while(|inst| *inst != point.inst());
-        format!("{}:{} {}", self.text.block(block), before.count(), point.inst())
+        format!("{}:{}", self.text.block(block), before.count())
+    }
+
+    /// The place of a point and the id of the instruction about to execute there.
+    fn point(&self, point: Point) -> String {
+        format!("{} {}", self.place(point), point.inst())
+    }
+
+    /// The instruction about to execute at a point, as a comment.
+    fn comment(&self, point: Point) -> String {
+        format!("  ; {}", self.text.inst_up_to(point.inst(), INST))
+    }
+
+    /// A step of compensation code, by the names this version gives the values it reads.
+    pub(crate) fn step(&self, step: &Step) -> String {
+        if step.opcode == Opcode::Const {
+            return format!("const.{} {}", step.ty, print_literal(step.ty, step.bits));
+        }
+        let args: Vec<String> = step.args.iter().map(|arg| self.operand(*arg)).collect();
+        format!("{}.{} {}", step.opcode.name(), step.ty, args.join(", "))
+    }
+
+    /// What a step or an assignment reads.
+    pub(crate) fn operand(&self, operand: Operand) -> String {
+        match operand {
+            Operand::Source(value) => self.text.value(value),
+            step => step.to_string(),
+        }
     }
 
     fn values(&self, values: impl IntoIterator<Item = Value>) -> String {
@@ -77,48 +114,34 @@ impl Listing<'_> {
             } else if let Ok(index) = unmapped.binary_search_by_key(&point, |u| u.point) {
                 self.unmapped(unmapped[index]);
             } else if let Ok(index) = made.rejected.binary_search_by_key(&point, |(point, _)| *point) {
-                self.line(2, &format!("{}: none, not proved: {}", self.source.point(point), made.rejected[index].1));
+                let (place, comment) = (self.source.point(point), self.source.comment(point));
+                self.line(2, &format!("{place}: none, not proved: {}{comment}", made.rejected[index].1));
             }
         }
     }
 
     fn entry(&mut self, point: Point, entry: &Entry) {
-        self.line(2, &format!("{} -> {}", self.source.point(point), self.target.point(entry.target)));
+        let (from, to) = (self.source.point(point), self.target.point(entry.target));
+        self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
         if !entry.kept.is_empty() {
             self.line(4, &format!("keep{}", self.source.values(entry.kept.iter().copied())));
         }
         for (index, step) in entry.steps.iter().enumerate() {
-            self.line(4, &format!("${index} = {}", self.step(step)));
+            self.line(4, &format!("${index} = {}", self.source.step(step)));
         }
         let same: Vec<Value> = entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();
         for Assign { value, from } in entry.assigns.iter().filter(|a| !a.is_identity()) {
-            self.line(4, &format!("{} = {}", self.target.text.value(*value), self.operand(*from)));
+            self.line(4, &format!("{} = {}", self.target.text.value(*value), self.source.operand(*from)));
         }
         if !same.is_empty() {
             self.line(4, &format!("same{}", self.target.values(same)));
         }
     }
 
-    fn step(&self, step: &Step) -> String {
-        if step.opcode == Opcode::Const {
-            // A constant reads no value: its own text has no names to look up.
-            return step.to_string();
-        }
-        let args: Vec<String> = step.args.iter().map(|arg| self.operand(*arg)).collect();
-        format!("{}.{} {}", step.opcode.name(), step.ty, args.join(", "))
-    }
-
-    fn operand(&self, operand: Operand) -> String {
-        match operand {
-            Operand::Source(value) => self.source.text.value(value),
-            step => step.to_string(),
-        }
-    }
-
     fn unmapped(&mut self, unmapped: &Unmapped) {
         let value = unmapped.value.map_or(String::new(), |v| format!(" {}", self.target.text.value(v)));
         let blame = unmapped.blame.map_or(String::new(), |i| format!(" (since {})", self.log.actions()[i]));
-        let place = self.source.point(unmapped.point);
-        self.line(2, &format!("{place}: none, {}{value}{blame}", unmapped.reason.name()));
+        let (place, comment) = (self.source.point(unmapped.point), self.source.comment(unmapped.point));
+        self.line(2, &format!("{place}: none, {}{value}{blame}{comment}", unmapped.reason.name()));
     }
 }

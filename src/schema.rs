@@ -4,8 +4,10 @@
 //! feature does not exist yet is `null`, never 0: a consumer can tell "not measured" from "none".
 //! `tests/cli/report.rs` holds the keys to the contract.
 
+mod explain;
 mod fuzz;
 
+pub use explain::{Answer, Computed, Done, Explanation, Kept, Move, Place, SetValue, Status, Why};
 pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 
 use crate::driver::Checked;
@@ -291,6 +293,9 @@ pub struct Direction {
     /// The same points, by the pass whose action is the first that made it so; `none` where no action is
     /// to blame.
     pub blame: BTreeMap<String, u64>,
+    /// The same points, by reason and then by pass: the sums over passes are `infeasible`, those over reasons
+    /// `blame`.
+    pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl Direction {
@@ -314,11 +319,18 @@ impl Direction {
         self.chi.merge(&other.chi, Spread::merge);
         self.kept.merge(&other.kept, Spread::merge);
         self.kept_args.merge(&other.kept_args, Spread::merge);
-        for (mine, theirs) in [(&mut self.infeasible, &other.infeasible), (&mut self.blame, &other.blame)] {
-            for (key, count) in theirs {
-                *mine.entry(key.clone()).or_default() += count;
-            }
+        add_counts(&mut self.infeasible, &other.infeasible);
+        add_counts(&mut self.blame, &other.blame);
+        for (reason, passes) in &other.infeasible_by_pass {
+            add_counts(self.infeasible_by_pass.entry(reason.clone()).or_default(), passes);
         }
+    }
+}
+
+/// Adds counts key by key.
+fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
+    for (key, count) in theirs {
+        *mine.entry(key.clone()).or_default() += count;
     }
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn build(
     }
     let entry = assemble(deriver, here, target, needed, &results);
     if deriver.level == Level::Empty && !entry.is_empty() {
-        return Err(Obstacle::new(Reason::NotLive));
+        let changed = entry.assigns.iter().find(|a| !a.is_identity()).map(|a| a.value);
+        return Err(Obstacle { value: changed, ..Obstacle::new(Reason::NotLive) });
     }
     Ok(entry)
 }

@@ -95,6 +95,8 @@ pub struct Unmapped {
     pub reason: Reason,
     /// The value of the target version that cannot be provided, if that is why.
     pub value: Option<Value>,
+    /// The instruction of the target version that may trap and has not been passed, if that is why.
+    pub inst: Option<Inst>,
     /// The index in the log of the first action that has to do with it, if one can be named.
     pub blame: Option<usize>,
 }

@@ -11,7 +11,9 @@ use crate::source::{Here, SourcePoint};
 use crate::synthesize::Direction;
 use ir::mapping::{Entry, Mapping};
 use ir::seeded::{Bug, seeded};
-use ir::{Inst, Point};
+use ir::{Function, Inst, Point, Value};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// Landing points tried from one source point. A longer gap is sampled at both ends and around the
 /// point's own place.
@@ -136,11 +138,11 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     pub(crate) fn finish(self) -> Direction {
-        let Search { pair, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
+        let Search { heading, pair, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
         unmapped.sort_by_key(|(point, _)| *point);
         let blamed = |(point, o): (Point, Obstacle)| {
-            let blame = blame(pair, &deriver, &o, point);
-            Unmapped { point, reason: o.reason, value: o.value, blame }
+            let blame = blame((pair, heading), &deriver, &o, point);
+            Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
         Direction { mapping, points, unreachable, unmapped }
@@ -169,16 +171,54 @@ fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(P
 /// The first action in the log that has to do with what stands in the way: with the value, its definition
 /// or a use of it; with the instruction that may trap; with the effect; or with the point's own
 /// instruction.
-fn blame(pair: &VersionPair<'_>, deriver: &Deriver<'_, '_>, obstacle: &Obstacle, point: Point) -> Option<usize> {
+fn blame(
+    (pair, heading): (&VersionPair<'_>, Heading),
+    deriver: &Deriver<'_, '_>,
+    obstacle: &Obstacle,
+    point: Point,
+) -> Option<usize> {
     let facts = &pair.facts;
     if obstacle.reason == Reason::Effect {
         return facts.effect_changed;
     }
     let q = deriver.q.f;
     let of_value = obstacle.value.and_then(|v| {
-        let of_users = || q.users(v).iter().filter_map(|u| facts.first_of_inst(*u)).min();
+        let of_users = || first_of_users((pair, heading), q, v);
         facts.first_of_value(v).or_else(of_users)
     });
     let of_inst = || obstacle.inst.and_then(|i| facts.first_of_inst(i));
     of_value.or_else(of_inst).or_else(|| facts.first_of_inst(point.inst()))
+}
+
+/// Instructions, and arguments of each, looked at for an action that has to do with what is computed from a value.
+const MAX_USERS: usize = 64;
+
+/// The first action that has to do with an instruction that reads a value of the target version, or else with one
+/// that reads what those compute, and so on: the value may be needed there, and not be live here, because of what
+/// happened to the last link of a chain. What only code that never runs does with the value counts for nothing.
+fn first_of_users((pair, heading): (&VersionPair<'_>, Heading), q: &Function, value: Value) -> Option<usize> {
+    let back = if heading == Heading::Forward { Heading::Backward } else { Heading::Forward };
+    let mut seen: BTreeSet<Inst> = BTreeSet::new();
+    let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
+    while !values.is_empty() && seen.len() < MAX_USERS {
+        let users = values.iter().flat_map(|v| q.users(*v)).copied();
+        let runs = |user: &Inst| !pair.is_unreachable(back, q.inst_block(*user));
+        let users: BTreeSet<Inst> = users.filter(|user| runs(user) && !seen.contains(user)).take(MAX_USERS).collect();
+        let first = users.iter().filter_map(|user| pair.facts.first_of_inst(*user)).min();
+        if first.is_some() {
+            return first;
+        }
+        let results = users.iter().flat_map(|user| q.inst(*user).results.iter().copied());
+        let bound = users.iter().flat_map(|user| bound_to(q, *user, &values));
+        values = results.chain(bound).collect();
+        seen.extend(users);
+    }
+    None
+}
+
+/// The block parameters that a terminator binds to one of these values, as far as the limit goes.
+fn bound_to(f: &Function, inst: Inst, values: &[Value]) -> SmallVec<[Value; 4]> {
+    let targets = f.inst(inst).targets.iter();
+    let bound = targets.flat_map(|target| f.block_params(target.block).iter().zip(&target.args));
+    bound.take(MAX_USERS).filter(|(_, arg)| values.contains(arg)).map(|(param, _)| *param).collect()
 }

@@ -5,6 +5,7 @@
 //! included). A bug in Osier panics and says so.
 
 mod check;
+mod explain;
 mod failure;
 mod fuzz;
 mod input;
@@ -40,6 +41,8 @@ enum Command {
     Opt(opt::Args),
     /// Tell at how many points execution can move between a function and its optimized version
     Report(report::Args),
+    /// Explain one point: where execution moves to from there, or why it cannot and which pass is to blame
+    Explain(explain::Args),
     /// Put random programs, and mappings between their versions, to every oracle
     Fuzz(fuzz::Args),
     /// Judge mappings entry by entry: how many hold, how many are dropped or refuted
@@ -53,6 +56,7 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Opt(args) => opt::opt(args),
             Command::Report(args) => report::report(args),
+            Command::Explain(args) => explain::explain(args),
             Command::Fuzz(args) => fuzz::fuzz(args),
             Command::Check(args) => check::check(args),
         };

@@ -23,6 +23,8 @@ enum Format {
     Text,
     /// For programs; the keys are those of osier::schema::Report
     Json,
+    /// A page for a browser, with the tables of the text
+    Html,
 }
 
 #[derive(Debug, clap::Args)]
@@ -37,7 +39,7 @@ pub(super) struct Args {
     /// Count points without an entry, by reason and by pass to blame, at this level
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// How the report is written (html is not available in this build)
+    /// How the report is written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Write to this file instead of standard output
@@ -55,6 +57,7 @@ pub(super) fn report(args: Args) -> Result<(), Failure> {
     tell_times(&report.time);
     let text = match args.format {
         Format::Text => report::text(&report),
+        Format::Html => report::html(&report),
         Format::Json => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
     };
     Output::to(args.output).write(&text)

@@ -43,7 +43,7 @@ impl Selection {
 }
 
 /// The function with this name (`@` before it or not), which must have a body.
-fn named<'m>(module: &'m Module, name: &str) -> Result<(Func, &'m Function), Failure> {
+pub(super) fn named<'m>(module: &'m Module, name: &str) -> Result<(Func, &'m Function), Failure> {
     let name = name.strip_prefix('@').unwrap_or(name);
     let func = module.lookup(name).ok_or_else(|| Failure::input(format!("no function {name:?}")))?;
     let body = module.body(func).ok_or_else(|| Failure::input(format!("function {name:?} is imported")))?;

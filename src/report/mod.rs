@@ -1,23 +1,24 @@
 //! The figures of `osier report`: at how many points execution can move between two versions of a
 //! function, what it costs, and why elsewhere it cannot.
 
+mod html;
 mod published;
-mod table;
 mod tally;
 mod text;
 mod totals;
 
+pub use html::html;
 pub use text::{WIDTH, check_text, text};
 
+use crate::blame::History;
 use crate::driver::{CertifiedMapping, Checked, Derived, Observer, certify};
 use crate::schema::{Actions, FunctionReport, LEVELS, Program, Report, SCHEMA, Size, Time};
-use ir::edit::ActionLog;
 use ir::{Function, Module};
 use osr::Level;
 use tally::{Gap, Tally};
 
 /// The place of a level in [`LEVELS`].
-fn place(level: Level) -> usize {
+pub(crate) fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
@@ -36,10 +37,11 @@ pub fn function_report(
     observer: &mut dyn Observer,
 ) -> FunctionReport {
     let certified = certify(module, base, derived, &Level::ALL, observer);
+    let history = History { base, opt: &derived.function, log: &derived.log };
     let mut tallies = [Tally::new(base), Tally::new(&derived.function)];
     for made in &certified.levels {
         for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
-            take(tally, place(made.level), mapping, (made.level == level).then_some(&derived.log));
+            take(tally, place(made.level), mapping, (made.level == level).then_some(history));
         }
     }
     let [forward, backward] = tallies.map(Tally::finish);
@@ -59,15 +61,22 @@ pub fn function_report(
     }
 }
 
-/// Takes in the mapping of one level; with a log, also why points have no entry.
-fn take(tally: &mut Tally<'_>, place: usize, made: &CertifiedMapping, log: Option<&ActionLog>) {
+/// Takes in the mapping of one level; with the history, also why points have no entry.
+fn take(tally: &mut Tally<'_>, place: usize, made: &CertifiedMapping, history: Option<History<'_>>) {
     tally.take_level(place, made.points as u64, made.unreachable as u64, &made.mapping);
-    if let Some(log) = log {
-        let gaps = made.unmapped.iter().map(|u| Gap { point: u.point, reason: u.reason.name(), blame: u.blame });
-        let rejected = made.rejected.iter().map(|(point, _)| Gap { point: *point, reason: UNPROVED, blame: None });
-        tally.take_gaps(gaps.chain(rejected), log);
-    }
+    let Some(history) = history else { return };
+    let pass = |blame: Option<usize>| blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass());
+    let unmapped = made.unmapped.iter();
+    let unmapped = unmapped.map(|u| Gap { point: u.point, reason: u.reason.name(), pass: pass(u.blame) });
+    let rejected = made.rejected.iter().map(|(point, verdict)| {
+        let blame = history.of_rejected(*point, verdict);
+        Gap { point: *point, reason: UNPROVED, pass: pass(blame) }
+    });
+    tally.take_gaps(unmapped.chain(rejected));
 }
+
+/// Stands for the pass to blame where no action can be named.
+pub const UNBLAMED: &str = "none";
 
 /// The reason of points whose entry the checker did not accept.
 pub const UNPROVED: &str = "unproved";

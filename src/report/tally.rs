@@ -1,7 +1,6 @@
 //! Counting the entries of the mappings of one direction, level by level.
 
 use crate::schema::Direction;
-use ir::edit::ActionLog;
 use ir::mapping::{Entry, Mapping};
 use ir::{Point, Value};
 use std::collections::BTreeMap;
@@ -28,8 +27,8 @@ pub(super) struct Gap {
     pub(super) point: Point,
     /// The name of the reason.
     pub(super) reason: &'static str,
-    /// The index in the log of the first action that made it so.
-    pub(super) blame: Option<usize>,
+    /// The pass whose action is the first that made it so; `none` when no action can be named.
+    pub(super) pass: &'static str,
 }
 
 /// The figures of one direction as they grow. Holds costs, never entries: mappings are dropped level by
@@ -62,11 +61,12 @@ impl<'a> Tally<'a> {
 
     /// Counts the points without an entry at the level taken last, by reason and by the pass to blame. A
     /// point that has an entry of an earlier level is not one of them.
-    pub(super) fn take_gaps(&mut self, gaps: impl Iterator<Item = Gap>, log: &ActionLog) {
-        for gap in gaps.filter(|gap| !self.used.contains_key(&gap.point)) {
-            let pass = gap.blame.map_or("none", |index| log.actions()[index].origin().pass());
-            *self.figures.infeasible.entry(gap.reason.to_owned()).or_default() += 1;
+    pub(super) fn take_gaps(&mut self, gaps: impl Iterator<Item = Gap>) {
+        for Gap { reason, pass, .. } in gaps.filter(|gap| !self.used.contains_key(&gap.point)) {
+            *self.figures.infeasible.entry(reason.to_owned()).or_default() += 1;
             *self.figures.blame.entry(pass.to_owned()).or_default() += 1;
+            let passes = self.figures.infeasible_by_pass.entry(reason.to_owned()).or_default();
+            *passes.entry(pass.to_owned()).or_default() += 1;
         }
     }
 

@@ -1,10 +1,11 @@
 //! The report as text for people, at most [`WIDTH`] columns wide.
 
+use super::UNBLAMED;
 use super::published::{self, Published, PublishedShare};
-use super::table::{Table, grouped, shortened, wrapped};
 use super::totals::largest;
 use crate::driver::Checked;
 use crate::schema::{Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread};
+use crate::table::{Table, grouped, shortened, wrapped};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The widest line of the text.
@@ -13,8 +14,8 @@ pub const WIDTH: usize = 80;
 /// Columns of the labels before tables of figures.
 const LABEL: usize = 30;
 
-/// Columns of the names of functions.
-const NAME: usize = 30;
+/// Columns of words before what they mean.
+const TERM: usize = 11;
 
 /// Stands where there is no figure.
 const NO_FIGURE: &str = "-";
@@ -36,34 +37,80 @@ fn sides(report: &Report) -> [Side<'_>; 2] {
     ]
 }
 
-/// The report as text, each line ended.
-pub fn text(report: &Report) -> String {
-    let mut lines = heading(report);
-    if report.totals.functions.changed > 0 {
-        let sections =
-            [sizes(report), actions(&report.totals.actions), feasible(report), costs(report), infeasible(report)];
-        let checked = checked_lines("entries checked, all levels", &report.totals.checked);
-        for section in sections.into_iter().chain([checked, functions(report), legend(), footnote()]) {
-            lines.push(String::new());
-            lines.extend(section);
+/// A part of the report, however it is written.
+#[derive(Clone, Debug)]
+pub(super) enum Section {
+    /// A table.
+    Table(Table),
+    /// A heading, and words to follow it.
+    Words(String, Vec<String>),
+    /// What words mean: each with its explanation.
+    Terms(Vec<(String, String)>),
+    /// A sentence or two.
+    Note(String),
+}
+
+impl Section {
+    /// As lines of text.
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Section::Table(table) => table.lines(),
+            Section::Words(heading, words) => {
+                let words = wrapped("  ", words.iter().map(String::as_str), WIDTH);
+                std::iter::once(heading.clone()).chain(words).collect()
+            }
+            Section::Terms(terms) => {
+                let lines = terms.iter().map(|(term, text)| wrapped(&format!("{term:<TERM$}"), text.split(' '), WIDTH));
+                lines.flatten().collect()
+            }
+            Section::Note(text) => wrapped("* ", text.split(' '), WIDTH),
         }
     }
+}
+
+/// The parts of a report, in order.
+pub(super) fn sections(report: &Report) -> Vec<Section> {
+    let mut sections = vec![Section::Terms(heading(report))];
+    if report.totals.functions.changed > 0 {
+        sections.extend([
+            Section::Table(sizes(report)),
+            actions(&report.totals.actions),
+            Section::Table(feasible(report)),
+            Section::Table(costs(report)),
+            Section::Table(infeasible(report)),
+            Section::Table(checked_table("entries checked, all levels", &report.totals.checked)),
+            Section::Table(functions(report)),
+            Section::Terms(legend()),
+            Section::Note(FOOTNOTE.to_owned()),
+        ]);
+    }
+    sections
+}
+
+/// The report as text, each line ended.
+pub fn text(report: &Report) -> String {
+    let parts = sections(report).iter().map(|section| ended(&section.lines())).collect::<Vec<_>>();
+    parts.join("\n")
+}
+
+/// Lines without blanks at their ends, each ended.
+fn ended(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
 /// What `osier check` says, each line ended.
 pub fn check_text(check: &Check) -> String {
-    let mut lines = checked_lines("entries", &check.checked);
+    let mut lines = checked_table("entries", &check.checked).lines();
     let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
     for function in failed {
         lines.push(String::new());
-        lines.extend(checked_lines(&shortened(&format!("@{}", function.name), LABEL), &function.checked));
+        lines.extend(checked_table(&format!("@{}", function.name), &function.checked).lines());
     }
-    lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+    ended(&lines)
 }
 
 /// How many entries hold, and what became of the others.
-fn checked_lines(label: &str, checked: &Checked) -> Vec<String> {
+fn checked_table(label: &str, checked: &Checked) -> Table {
     let mut table = Table::new(LABEL, &[14]);
     let dropped = checked.dropped.values().sum();
     table.row(label, [grouped(checked.held + dropped)]);
@@ -73,26 +120,22 @@ fn checked_lines(label: &str, checked: &Checked) -> Vec<String> {
         table.row(&format!("    {reason}"), [grouped(*count)]);
     }
     table.row("  refuted, of those dropped", [grouped(checked.refuted)]);
-    table.lines()
+    table
 }
 
-fn heading(report: &Report) -> Vec<String> {
-    let mut pipeline: Vec<&str> = report.pipeline.iter().map(String::as_str).collect();
-    if pipeline.is_empty() {
-        pipeline.push("(no passes)");
-    }
+fn heading(report: &Report) -> Vec<(String, String)> {
+    let pipeline = if report.pipeline.is_empty() { "(no passes)".to_owned() } else { report.pipeline.join(" ") };
     let counts = report.totals.functions;
     let functions = format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
     let below = if counts.changed > 0 { " (the figures below)" } else { "" };
     let changed = format!("{} changed{below}", grouped(counts.changed));
     let unchanged = format!("{} left as they are", grouped(counts.unchanged));
-    let mut lines = vec![format!("program    {}", shortened(&report.program.path, WIDTH - 11))];
-    lines.extend(wrapped("pipeline   ", pipeline, WIDTH));
-    lines.extend(wrapped("functions  ", [&*format!("{functions}:"), &*format!("{changed},"), &*unchanged], WIDTH));
-    lines
+    let functions = format!("{functions}: {changed}, {unchanged}");
+    let path = shortened(&report.program.path, WIDTH - TERM);
+    [("program", path), ("pipeline", pipeline), ("functions", functions)].map(|(term, t)| (term.to_owned(), t)).into()
 }
 
-fn sizes(report: &Report) -> Vec<String> {
+fn sizes(report: &Report) -> Table {
     let mut table = Table::new(LABEL, &[12, 12, 12]);
     table.row("size of changed functions", ["base", "opt", "change"]);
     let rows: [(&str, Figure<Size, u64>); 3] = [
@@ -104,7 +147,7 @@ fn sizes(report: &Report) -> Vec<String> {
         let (base, opt) = (size(&report.totals.base), size(&report.totals.opt));
         table.row(label, [grouped(base), grouped(opt), change(base, opt)]);
     }
-    table.lines()
+    table
 }
 
 /// How much larger or smaller, in percent.
@@ -115,15 +158,13 @@ fn change(before: u64, after: u64) -> String {
     }
 }
 
-fn actions(actions: &Actions) -> Vec<String> {
+fn actions(actions: &Actions) -> Section {
     let counts = actions.counts().filter(|(_, count)| *count > 0);
     let mut each: Vec<String> = counts.map(|(name, count)| format!("{name} {},", grouped(count))).collect();
     if let Some(last) = each.last_mut() {
         last.pop();
     }
-    let mut lines = vec![format!("actions of the passes: {}", grouped(actions.total()))];
-    lines.extend(wrapped("  ", each.iter().map(String::as_str), WIDTH));
-    lines
+    Section::Words(format!("actions of the passes: {}", grouped(actions.total())), each)
 }
 
 /// The levels the report has figures for.
@@ -138,7 +179,7 @@ fn level_table(heading: &str, levels: &[usize]) -> Table {
     table
 }
 
-fn feasible(report: &Report) -> Vec<String> {
+fn feasible(report: &Report) -> Table {
     let levels = levels(report);
     let mut table = level_table("points with an entry, %", &levels);
     for side in sides(report) {
@@ -163,10 +204,10 @@ fn feasible(report: &Report) -> Vec<String> {
             table.row(label, levels.iter().map(|level| percent(side.theirs.share(*level).map(|p| figure(&p)))));
         }
     }
-    table.lines()
+    table
 }
 
-fn costs(report: &Report) -> Vec<String> {
+fn costs(report: &Report) -> Table {
     let levels = levels(report);
     let avail = LEVELS.iter().position(|name| *name == "avail").expect("avail is a level");
     let mut table = level_table("cost of an entry", &levels);
@@ -187,57 +228,66 @@ fn costs(report: &Report) -> Vec<String> {
             }
         }
     }
-    table.lines()
+    table
 }
 
-fn infeasible(report: &Report) -> Vec<String> {
+/// The points without an entry: by reason, each with the passes to blame below it, and by pass.
+fn infeasible(report: &Report) -> Table {
     let mut table = Table::new(LABEL, &[14, 14]);
-    let (forward, backward) = (&report.totals.forward.sum, &report.totals.backward.sum);
+    let sides = [&report.totals.forward.sum, &report.totals.backward.sum];
     table.row(&format!("points without entry, {}", report.level), ["base to opt", "opt to base"]);
-    let none = forward.infeasible.is_empty() && backward.infeasible.is_empty();
-    if none {
+    if sides.iter().all(|side| side.infeasible.is_empty()) {
         table.line("  none");
-        return table.lines();
+        return table;
     }
-    count_rows("  by reason", &forward.infeasible, &backward.infeasible, &mut table);
-    count_rows("  by pass to blame", &forward.blame, &backward.blame, &mut table);
-    table.lines()
+    table.row("  by reason, and pass to blame", sides.map(|side| grouped(side.infeasible.values().sum())));
+    let none = BTreeMap::new();
+    for reason in keys(sides.map(|side| &side.infeasible)) {
+        table.row(&format!("    {}", reason.replace('_', " ")), counts(sides.map(|side| &side.infeasible), reason));
+        let passes = sides.map(|side| side.infeasible_by_pass.get(reason).unwrap_or(&none));
+        pass_rows("      ", passes, &mut table);
+    }
+    table.row("  by pass to blame", sides.map(|side| grouped(side.blame.values().sum())));
+    pass_rows("    ", sides.map(|side| &side.blame), &mut table);
+    table
 }
 
-/// A row for each key of either map, and one for their sums.
-fn count_rows(label: &str, forward: &BTreeMap<String, u64>, backward: &BTreeMap<String, u64>, table: &mut Table) {
-    let sum = |counts: &BTreeMap<String, u64>| grouped(counts.values().sum());
-    table.row(label, [sum(forward), sum(backward)]);
-    let keys: BTreeSet<&String> = forward.keys().chain(backward.keys()).collect();
-    for key in keys {
-        let count = |counts: &BTreeMap<String, u64>| grouped(counts.get(key).copied().unwrap_or(0));
-        table.row(&format!("    {}", key.replace('_', " ")), [count(forward), count(backward)]);
+/// A row for each pass that either map counts.
+fn pass_rows(indent: &str, maps: [&BTreeMap<String, u64>; 2], table: &mut Table) {
+    for pass in keys(maps) {
+        let name = if pass == UNBLAMED { "no action named" } else { pass };
+        table.row(&format!("{indent}{name}"), counts(maps, pass));
     }
 }
 
-fn functions(report: &Report) -> Vec<String> {
+fn keys<'a>(maps: [&'a BTreeMap<String, u64>; 2]) -> BTreeSet<&'a String> {
+    maps.into_iter().flat_map(BTreeMap::keys).collect()
+}
+
+fn counts(maps: [&BTreeMap<String, u64>; 2], key: &str) -> [String; 2] {
+    maps.map(|counts| grouped(counts.get(key).copied().unwrap_or(0)))
+}
+
+fn functions(report: &Report) -> Table {
     let changed: Vec<&FunctionReport> = report.functions.iter().filter(|f| f.is_changed()).collect();
-    let largest = largest(&changed);
-    let levels = levels(report);
-    let avail = *levels.last().expect("a report has figures for a level");
-    let mut headings = Table::new(NAME, &[8, 8, 16, 16]);
-    headings.row("", ["", "", "base to opt", "opt to base"]);
-    let mut table = Table::new(NAME, &[8; 6]);
-    let title = format!("largest functions, {}", LEVELS[avail]);
+    let level = LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one");
+    let mut table = Table::new(LABEL, &[8; 6]);
+    table.spans(&[(2, ""), (2, "base to opt"), (2, "opt to base")]);
+    let title = format!("largest functions, {}", report.level);
     table.row(&title, ["base", "opt", "%", "steps", "%", "steps"]);
-    for function in largest {
+    for function in largest(&changed) {
         let mut figures = [function.base, function.opt].map(|size| grouped(size.instructions)).to_vec();
         for side in [&function.forward, &function.backward] {
-            let steps = side.chi.get(avail).and_then(Spread::mean);
-            figures.extend([percent(side.share(avail)), decimal(steps)]);
+            let steps = side.chi.get(level).and_then(Spread::mean);
+            figures.extend([percent(side.share(level)), decimal(steps)]);
         }
         table.row(&format!("  {}", function.name), figures);
     }
-    [headings.lines(), table.lines()].concat()
+    table
 }
 
 /// What the words in the tables mean.
-fn legend() -> Vec<String> {
+fn legend() -> Vec<(String, String)> {
     const WORDS: [(&str, &str); 8] = [
         ("levels:", "what the code that moves execution over may read. Each includes the one before."),
         ("empty", "nothing is needed: every value is there under its own name"),
@@ -248,15 +298,11 @@ fn legend() -> Vec<String> {
         ("steps", "operations executed, and values copied, on moving over"),
         ("base, opt", "the function before the passes, and after; all points: of all functions, not by function"),
     ];
-    let lines = WORDS.iter().map(|(word, meaning)| wrapped(&format!("{word:<11}"), meaning.split(' '), WIDTH));
-    lines.flatten().collect()
+    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
 }
 
-fn footnote() -> Vec<String> {
-    let text = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \
-                Published figures to stand beside, not measured here; ours are no reproduction of them.";
-    wrapped("* ", text.split(' '), WIDTH)
-}
+const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \
+                        Published figures to stand beside, not measured here; ours are no reproduction of them.";
 
 /// A share. Only all reads 100.0 and only none reads 0.0, however many points one point is lost among.
 fn percent(share: Option<f64>) -> String {

@@ -1,5 +1,6 @@
 //! The `osier` command, run as a user runs it.
 
+mod explain;
 mod golden;
 mod harness;
 mod io;

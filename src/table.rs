@@ -3,36 +3,77 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A table whose first column holds labels and whose others hold figures, aligned at the right.
-#[derive(Debug)]
-pub(super) struct Table {
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
     label: usize,
     columns: Vec<usize>,
-    lines: Vec<String>,
+    rows: Vec<Row>,
+}
+
+/// A row of a table. A label is indented by two blanks for each level below another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Row {
+    /// A label and figures.
+    Figures(String, Vec<String>),
+    /// Headings, each over so many columns.
+    Spans(Vec<(usize, String)>),
+    /// A text that keeps to no columns.
+    Text(String),
 }
 
 impl Table {
     /// No rows, of columns this wide.
-    pub(super) fn new(label: usize, columns: &[usize]) -> Table {
-        Table { label, columns: columns.to_vec(), lines: Vec::new() }
+    pub(crate) fn new(label: usize, columns: &[usize]) -> Table {
+        Table { label, columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row. A label too wide is shortened, a missing figure leaves its column blank.
-    pub(super) fn row<C: AsRef<str>>(&mut self, label: &str, figures: impl IntoIterator<Item = C>) {
-        let mut line = padded(&shortened(label, self.label), self.label);
-        for (figure, width) in figures.into_iter().zip(&self.columns) {
-            line.push_str(&format!("{:>width$}", figure.as_ref()));
-        }
-        self.lines.push(line);
+    /// Adds a row. A missing figure leaves its column blank.
+    pub(crate) fn row<C: AsRef<str>>(&mut self, label: &str, figures: impl IntoIterator<Item = C>) {
+        let figures = figures.into_iter().map(|figure| figure.as_ref().to_owned()).collect();
+        self.rows.push(Row::Figures(label.to_owned(), figures));
+    }
+
+    /// Adds a row of headings, each over so many columns.
+    pub(crate) fn spans(&mut self, headings: &[(usize, &str)]) {
+        self.rows.push(Row::Spans(headings.iter().map(|(columns, text)| (*columns, (*text).to_owned())).collect()));
     }
 
     /// Adds a line that keeps to no columns.
-    pub(super) fn line(&mut self, text: &str) {
-        self.lines.push(text.to_owned());
+    pub(crate) fn line(&mut self, text: &str) {
+        self.rows.push(Row::Text(text.to_owned()));
     }
 
-    /// The lines of the table.
-    pub(super) fn lines(self) -> Vec<String> {
-        self.lines
+    /// The rows, in order.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The lines of the table as text; a label too wide is shortened.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.rows.iter().map(|row| self.text(row)).collect()
+    }
+
+    fn text(&self, row: &Row) -> String {
+        let (label, figures) = match row {
+            Row::Text(text) => return text.clone(),
+            Row::Spans(headings) => return self.headings(headings),
+            Row::Figures(label, figures) => (label, figures),
+        };
+        let mut line = padded(&shortened(label, self.label), self.label);
+        for (figure, width) in figures.iter().zip(&self.columns) {
+            line.push_str(&format!("{figure:>width$}"));
+        }
+        line
+    }
+
+    fn headings(&self, headings: &[(usize, String)]) -> String {
+        let mut line = padded("", self.label);
+        let mut columns = self.columns.iter();
+        for (count, text) in headings {
+            let width: usize = columns.by_ref().take(*count).sum();
+            line.push_str(&format!("{text:>width$}"));
+        }
+        line
     }
 }
 
@@ -43,7 +84,7 @@ fn padded(text: &str, width: usize) -> String {
 }
 
 /// A number with a blank between groups of three digits.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -57,7 +98,7 @@ pub(super) fn grouped(number: u64) -> String {
 
 /// A name at most this wide, its middle left out when it is longer. Control characters become `?`: names
 /// come from the input, and a terminal obeys what it is sent.
-pub(super) fn shortened(name: &str, width: usize) -> String {
+pub(crate) fn shortened(name: &str, width: usize) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if name.width() <= width {
         return name;
@@ -82,7 +123,7 @@ fn taken(chars: impl Iterator<Item = char>, width: usize) -> String {
 
 /// A text broken at blanks into lines at most this wide. The first starts with `label`, the others are
 /// indented as far; a word wider than a line is shortened.
-pub(super) fn wrapped<'a>(label: &str, words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
+pub(crate) fn wrapped<'a>(label: &str, words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
     let indent = label.width();
     let mut lines = vec![label.to_owned()];
     for word in words {

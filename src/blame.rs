@@ -1,0 +1,114 @@
+//! Which action of a log is the first that has to do with something.
+//!
+//! `osr` names the action to blame for the points it finds no entry for. This is for what it does not see: entries
+//! that the checker drops, points that one version alone has, values that an entry sets.
+
+use ir::edit::{ActionKind, ActionLog};
+use ir::{Block, Function, Inst, Point, Value};
+use verify::verdict::{Place, Verdict};
+
+/// The two versions and the log between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct History<'a> {
+    pub(crate) base: &'a Function,
+    pub(crate) opt: &'a Function,
+    pub(crate) log: &'a ActionLog,
+}
+
+impl History<'_> {
+    /// The first action that mentions a value, or the instruction that defines it. Cost: linear in the log.
+    pub(crate) fn of_value(&self, value: Value) -> Option<usize> {
+        let defining = [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
+        self.first(|kind| mentions_value(kind, value) || defining.is_some_and(|inst| mentions_inst(kind, inst)))
+    }
+
+    /// The first action that mentions an instruction, or removes the block it stands in.
+    pub(crate) fn of_inst(&self, inst: Inst) -> Option<usize> {
+        let block = [self.base, self.opt].into_iter().find(|f| f.has_inst(inst)).map(|f| f.inst_block(inst));
+        self.first(|kind| mentions_inst(kind, inst) || block.is_some_and(|b| removes_block(kind, b)))
+    }
+
+    /// The first action that removes a block, merges it into another, or makes it.
+    pub(crate) fn of_block(&self, block: Block) -> Option<usize> {
+        self.first(|kind| {
+            removes_block(kind, block)
+                || matches!(kind, ActionKind::MergeBlocks { from, .. } if *from == block)
+                || matches!(kind, ActionKind::SplitEdge { block: made, .. } | ActionKind::JoinEdges { block: made, .. } if *made == block)
+        })
+    }
+
+    /// The action to blame for a block that control never comes to: the branch that was folded away from it or from
+    /// what was removed together with it, or else what removed it.
+    pub(crate) fn of_unreachable(&self, block: Block) -> Option<usize> {
+        let removal = self.first(|kind| removes_block(kind, block));
+        let removed: &[Block] = match removal.map(|at| self.log.actions()[at].kind()) {
+            Some(ActionKind::RemoveUnreachable { blocks }) => blocks,
+            _ => &[],
+        };
+        let leads_there = |kind: &ActionKind| {
+            let ActionKind::FoldBranch { inst, keep } = kind else { return false };
+            let targets = if self.base.has_inst(*inst) { self.base.inst(*inst).targets.as_slice() } else { &[] };
+            let mut left = targets.iter().enumerate().filter(|(index, _)| *index as u32 != *keep);
+            left.any(|(_, target)| target.block == block || removed.contains(&target.block))
+        };
+        self.first(leads_there).or(removal).or_else(|| self.of_block(block))
+    }
+
+    /// The action to blame for an entry that was not accepted: the first about what the failed check is about,
+    /// or else about the point's own instruction.
+    pub(crate) fn of_rejected(&self, point: Point, verdict: &Verdict) -> Option<usize> {
+        let of_finding = match verdict.finding()?.at {
+            Place::Value(value) => self.of_value(value),
+            Place::Inst(inst) => self.of_inst(inst),
+            Place::Block(block) => self.of_block(block),
+            Place::Whole | Place::Term(_) | Place::Step(_) => None,
+        };
+        of_finding.or_else(|| self.of_inst(point.inst()))
+    }
+
+    fn first(&self, is_about: impl Fn(&ActionKind) -> bool) -> Option<usize> {
+        self.log.actions().iter().position(|action| is_about(action.kind()))
+    }
+}
+
+fn removes_block(kind: &ActionKind, block: Block) -> bool {
+    matches!(kind, ActionKind::RemoveUnreachable { blocks } if blocks.contains(&block))
+}
+
+fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
+    match kind {
+        ActionKind::Add { inst: i, .. }
+        | ActionKind::Delete { inst: i, .. }
+        | ActionKind::Hoist { inst: i, .. }
+        | ActionKind::Sink { inst: i, .. }
+        | ActionKind::ReplaceOperand { inst: i, .. }
+        | ActionKind::FoldBranch { inst: i, .. }
+        | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
+        ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
+        ActionKind::JoinEdges { edges, jump, .. } => *jump == inst || edges.iter().any(|e| e.inst == inst),
+        ActionKind::RemoveDead { insts, .. } => insts.contains(&inst),
+        ActionKind::ReplaceAll { .. }
+        | ActionKind::RemoveUnreachable { .. }
+        | ActionKind::AddBlockParam { .. }
+        | ActionKind::RemoveBlockParam { .. } => false,
+    }
+}
+
+fn mentions_value(kind: &ActionKind, value: Value) -> bool {
+    match kind {
+        ActionKind::Add { data, .. } => data.results.contains(&value),
+        ActionKind::ReplaceOperand { before, after, .. } | ActionKind::ReplaceAll { before, after } => {
+            *before == value || *after == value
+        }
+        ActionKind::JoinEdges { params, .. } => params.contains(&value),
+        ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => *param == value,
+        ActionKind::RemoveDead { params, .. } => params.iter().any(|(_, param)| *param == value),
+        ActionKind::Delete { .. }
+        | ActionKind::Hoist { .. }
+        | ActionKind::Sink { .. }
+        | ActionKind::FoldBranch { .. }
+        | ActionKind::SplitEdge { .. }
+        | ActionKind::MergeBlocks { .. }
+        | ActionKind::RemoveUnreachable { .. } => false,
+    }
+}

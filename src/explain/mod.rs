@@ -1,0 +1,288 @@
+//! What there is to know about one point: where execution goes on from it, what is computed and kept for that, or why
+//! it cannot leave there, and which action of which pass is to blame.
+//!
+//! Everything told is read off the certified mappings and the log; nothing is derived again.
+
+mod point;
+mod text;
+mod words;
+
+pub use text::text;
+
+use crate::blame::History;
+use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
+use crate::listing::Version;
+use crate::report::{UNPROVED, place};
+use crate::schema::{Answer, Computed, Kept, Move, PerLevel, Place, SetValue, Status, Why};
+use ir::cfg::Cfg;
+use ir::mapping::Entry;
+use ir::{Function, Module, Opcode, Point, Value, ValueDef};
+use osr::{Heading, Level, Unmapped};
+use std::fmt;
+use verify::verdict::Check;
+use words::Told;
+
+/// Bytes of an instruction that are shown.
+const INST: usize = 100;
+
+/// A point that neither version has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoSuchPoint {
+    asked: String,
+    near: String,
+}
+
+impl fmt::Display for NoSuchPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no point {:?} in either version: {}", self.asked, self.near)
+    }
+}
+
+impl std::error::Error for NoSuchPoint {}
+
+/// What to explain.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The point, as listings show it (`body:4`), or an instruction (`inst9`), a value (`%x`, where it is defined) or
+    /// a block (`body`, its start), each by the names of the version that is left.
+    pub point: &'a str,
+    /// The directions, in this order.
+    pub headings: &'a [Heading],
+    /// The level. A point has an entry at it when this level's mapping has one, or that of a level before.
+    pub level: Level,
+}
+
+/// Tells what there is to know about a point of a function whose mappings `certified` holds, at every level up to the
+/// one asked about at least. Cost: linear in the versions and the log.
+///
+/// # Errors
+/// When neither version has the point; what it may have meant is in the message.
+///
+/// # Panics
+/// When `certified` does not hold the level, or was not made of these versions.
+pub fn explain(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    certified: &Certified,
+    question: Question<'_>,
+) -> Result<Vec<Answer>, NoSuchPoint> {
+    let history = History { base, opt: &derived.function, log: &derived.log };
+    let told = Told { base: Version::new(module, base), opt: Version::new(module, &derived.function), history };
+    let found = [&told.base, &told.opt].map(|version| point::find(version, question.point));
+    if found == [None, None] {
+        let near = point::near(&[&told.base, &told.opt], question.point);
+        return Err(NoSuchPoint { asked: question.point.to_owned(), near });
+    }
+    let answer = |heading: &Heading| {
+        let (from, to) = match heading {
+            Heading::Forward => (Side::base(&told), Side::opt(&told)),
+            Heading::Backward => (Side::opt(&told), Side::base(&told)),
+        };
+        let teller = Teller { told: &told, from, to, heading: *heading, certified, level: question.level };
+        match (found[*heading as usize], found[1 - *heading as usize]) {
+            (Some(point), _) => teller.answer(point),
+            // A place beyond the end of a block that has become shorter: the instruction may stand elsewhere.
+            (None, Some(point)) if teller.has_same(question.point, point) => teller.answer(point),
+            (None, elsewhere) => teller.absent(question.point, elsewhere.expect("one version has it")),
+        }
+    };
+    Ok(question.headings.iter().map(answer).collect())
+}
+
+/// One of the two versions.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    name: &'static str,
+    version: &'a Version<'a>,
+}
+
+impl<'a> Side<'a> {
+    fn base(told: &'a Told<'_>) -> Side<'a> {
+        Side { name: "base", version: &told.base }
+    }
+
+    fn opt(told: &'a Told<'_>) -> Side<'a> {
+        Side { name: "opt", version: &told.opt }
+    }
+
+    fn place(&self, point: Point) -> Place {
+        Place {
+            version: self.name,
+            at: self.version.place(point),
+            inst: point.inst().to_string(),
+            text: self.version.text.inst_up_to(point.inst(), INST),
+        }
+    }
+
+    /// Where the version has a value from.
+    fn defined(&self, value: Value) -> String {
+        match self.version.version.value_def(value) {
+            ValueDef::Result(inst, _) => {
+                format!("{} {}", self.version.place(Point::before(inst)), self.version.text.inst_up_to(inst, INST))
+            }
+            ValueDef::Param(block, index) if block == self.version.version.entry() => format!("argument {index}"),
+            ValueDef::Param(block, _) => format!("parameter of {}", self.version.text.block(block)),
+        }
+    }
+
+    fn values(&self, values: impl IntoIterator<Item = Value>) -> Vec<String> {
+        values.into_iter().map(|value| self.version.text.value(value)).collect()
+    }
+}
+
+/// Answers in one direction.
+struct Teller<'a> {
+    told: &'a Told<'a>,
+    from: Side<'a>,
+    to: Side<'a>,
+    heading: Heading,
+    certified: &'a Certified,
+    level: Level,
+}
+
+impl Teller<'_> {
+    fn mapping<'c>(&self, made: &'c CertifiedLevel) -> &'c CertifiedMapping {
+        match self.heading {
+            Heading::Forward => &made.forward,
+            Heading::Backward => &made.backward,
+        }
+    }
+
+    fn direction(&self) -> &'static str {
+        match self.heading {
+            Heading::Forward => "forward",
+            Heading::Backward => "backward",
+        }
+    }
+
+    /// Whether the version left has the instruction that a place, and no value, means in the other.
+    fn has_same(&self, asked: &str, point: Point) -> bool {
+        !asked.trim_start().starts_with('%') && self.from.version.version.has_inst(point.inst())
+    }
+
+    /// The entry used at a level: its own, or that of the nearest level before.
+    fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
+        let levels = self.certified.levels.iter().rev().filter(|made| made.level <= level);
+        levels.filter_map(|made| Some((made.level, self.mapping(made).mapping.entry(point)?))).next()
+    }
+
+    fn answer(&self, point: Point) -> Answer {
+        let entry = self.entry(point, self.level).map(|(level, entry)| self.moved(level, entry));
+        let (status, why) = match &entry {
+            Some(_) => (Status::Entry, None),
+            None => {
+                let (status, why) = self.why(point);
+                (status, Some(why))
+            }
+        };
+        let mut levels = PerLevel::default();
+        if status != Status::Unreachable {
+            for made in &self.certified.levels {
+                levels.set(place(made.level), self.entry(point, made.level).is_some());
+            }
+        }
+        Answer { direction: self.direction(), status, point: Some(self.from.place(point)), entry, why, levels }
+    }
+
+    fn moved(&self, level: Level, entry: &Entry) -> Move {
+        let compute = entry.steps.iter().enumerate().map(|(index, step)| Computed {
+            name: format!("${index}"),
+            code: self.from.version.step(step),
+            meaning: if step.opcode == Opcode::Const { "A constant." } else { step.opcode.summary().trim() },
+        });
+        let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
+            value: self.to.version.text.value(assign.value),
+            from: self.from.version.operand(assign.from),
+            defined: self.to.defined(assign.value),
+            since: self.told.history.of_value(assign.value).map(|number| self.told.done(number)),
+        });
+        let is_argument = |value: Value| self.from.version.version.arguments().contains(&value);
+        let kept = entry.kept.iter().map(|value| Kept {
+            value: self.from.version.text.value(*value),
+            defined: self.from.defined(*value),
+            argument: is_argument(*value),
+        });
+        Move {
+            target: self.to.place(entry.target),
+            level: level.name().to_owned(),
+            compute: compute.collect(),
+            set: set.collect(),
+            same: self.to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
+            reads: self.from.values(entry.requires.iter().copied()),
+            kept: kept.collect(),
+        }
+    }
+
+    /// Why a point without an entry has none.
+    fn why(&self, point: Point) -> (Status, Why) {
+        let made = self.certified.levels.iter().find(|made| made.level == self.level);
+        let made = self.mapping(made.expect("mappings were made at the level asked about"));
+        if let Some(unmapped) = made.unmapped.iter().find(|u| u.point == point) {
+            return (Status::None, self.unmapped(unmapped));
+        }
+        let rejected = made.rejected.iter().find(|(rejected, _)| *rejected == point);
+        if let Some((_, verdict)) = rejected {
+            let blame = self.told.history.of_rejected(point, verdict);
+            let finding = verdict.finding().expect("what is rejected failed a check");
+            let text = match finding.check {
+                Check::SourceReached => {
+                    "the certificate shows that control never comes here: nothing is handed out".into()
+                }
+                check => format!(
+                    "an entry was found and dropped, because it is not proved; what failed: {}",
+                    check.summary().trim()
+                ),
+            };
+            return (
+                Status::Unproved,
+                Why { verdict: Some(verdict.to_string()), ..self.because(UNPROVED, text, blame) },
+            );
+        }
+        (Status::Unreachable, self.unreachable(point))
+    }
+
+    fn because(&self, reason: &'static str, text: String, blame: Option<usize>) -> Why {
+        let blame = blame.map(|number| self.told.done(number));
+        Why { reason, text, value: None, defined: None, trap: None, verdict: None, blame }
+    }
+
+    fn unmapped(&self, unmapped: &Unmapped) -> Why {
+        let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
+        Why {
+            value: unmapped.value.map(|value| self.to.version.text.value(value)),
+            defined: unmapped.value.map(|value| self.to.defined(value)),
+            trap: unmapped.inst.map(|inst| self.to.place(Point::before(inst))),
+            ..self.because(name, text, unmapped.blame)
+        }
+    }
+
+    fn unreachable(&self, point: Point) -> Why {
+        let function = self.from.version.version;
+        let block = function.inst_block(point.inst());
+        let name = self.from.version.text.block(block);
+        let text = match Cfg::new(function).is_reachable(block) {
+            false => format!("control never comes to {name}: nothing that runs leads to it"),
+            true => format!("control never comes to {name}: the passes proved it"),
+        };
+        self.because("unreachable", text, self.told.history.of_unreachable(block))
+    }
+
+    /// The answer when the version left does not have the point, which the other has.
+    fn absent(&self, asked: &str, elsewhere: Point) -> Answer {
+        let place = self.to.place(elsewhere);
+        let asked = asked.trim();
+        let text = format!("{} has no {asked}; in {} it is {} {}", self.from.name, self.to.name, place.at, place.inst);
+        let f = self.to.version.version;
+        let block = f.inst_block(elsewhere.inst());
+        let param = f.block_params(block).iter().copied().find(|v| self.to.version.text.value(*v) == asked);
+        let history = &self.told.history;
+        let blame = match param {
+            Some(param) => history.of_value(param),
+            None => history.of_inst(elsewhere.inst()).or_else(|| history.of_block(block)),
+        };
+        let why = self.because("absent", text, blame);
+        let levels = PerLevel::default();
+        Answer { direction: self.direction(), status: Status::Absent, point: None, entry: None, why: Some(why), levels }
+    }
+}

@@ -1,0 +1,136 @@
+//! Points as people write them.
+//!
+//! `body:4` is the place listings show, `inst9` an instruction, `%x` the place where a value is defined (before the
+//! instruction, or the start of its block), `body` the start of a block. What a listing prints for a point,
+//! `body:4 inst9`, may be pasted as it is.
+
+use crate::listing::Version;
+use ir::{Inst, Point, Value, ValueDef};
+
+/// Names longer than this are not compared with what was written: nobody types them.
+const MAX_COMPARED: usize = 64;
+
+/// How many names like the one written are shown.
+const SHOWN: usize = 5;
+
+/// How alike two names are at least, of 1, for the one to be shown for the other.
+const ALIKE: f64 = 0.75;
+
+/// The point of a version that a text names, if it names one. Cost: linear in the version.
+pub(super) fn find(version: &Version<'_>, text: &str) -> Option<Point> {
+    let text = text.trim();
+    find_exactly(version, text).or_else(|| {
+        let (place, inst) = text.rsplit_once(char::is_whitespace)?;
+        let point = instruction(version, inst)?;
+        (find_exactly(version, place.trim_end()) == Some(point)).then_some(point)
+    })
+}
+
+fn find_exactly(version: &Version<'_>, text: &str) -> Option<Point> {
+    if text.starts_with('%') {
+        return values(version).find(|v| version.text.value(*v) == text).map(|value| defined(version, value));
+    }
+    // The block with this very name can still be had, as `inst9:0`.
+    if let Some(point) = instruction(version, text) {
+        return Some(point);
+    }
+    if let Some((block, index)) = text.rsplit_once(':')
+        && let Ok(index) = index.parse::<usize>()
+    {
+        let block = version.version.blocks().find(|b| version.text.block(*b) == block)?;
+        return version.version.block_insts(block).nth(index).map(Point::before);
+    }
+    let block = version.version.blocks().find(|b| version.text.block(*b) == text)?;
+    Some(Point::before(version.version.first_inst(block)))
+}
+
+/// The point before an instruction of the version that is named by its id.
+fn instruction(version: &Version<'_>, text: &str) -> Option<Point> {
+    let number = number(text)?;
+    let inst = Inst::from_u32(number);
+    version.version.has_inst(inst).then(|| Point::before(inst))
+}
+
+/// The number of `inst9`.
+fn number(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("inst")?;
+    // `u32::MAX` is no id.
+    digits.parse().ok().filter(|n: &u32| n.to_string() == digits && *n < u32::MAX)
+}
+
+fn defined(version: &Version<'_>, value: Value) -> Point {
+    Point::before(match version.version.value_def(value) {
+        ValueDef::Result(inst, _) => inst,
+        ValueDef::Param(block, _) => version.version.first_inst(block),
+    })
+}
+
+/// Every value, in layout order.
+fn values<'v>(version: &'v Version<'_>) -> impl Iterator<Item = Value> + 'v {
+    let f = version.version;
+    f.blocks().flat_map(move |b| {
+        let results = f.block_insts(b).flat_map(move |i| f.inst(i).results.iter().copied());
+        f.block_params(b).iter().copied().chain(results)
+    })
+}
+
+/// What there is instead of a point that no version has, as a sentence. Cost: linear in the versions.
+pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
+    let text = text.trim();
+    if let Some((name, _)) = text.rsplit_once(':')
+        && let Some(said) = versions.iter().find_map(|v| block_length(v, name))
+    {
+        return said;
+    }
+    if let Some(number) = number(text) {
+        return near_instructions(versions, number);
+    }
+    let mut names: Vec<String> = Vec::new();
+    for version in versions {
+        match text.strip_prefix('%') {
+            Some(_) => names.extend(values(version).map(|v| version.text.value(v))),
+            None => names.extend(version.version.blocks().map(|b| version.text.block(b))),
+        }
+        // Somebody who forgets the sigil means the value.
+        names.extend(values(version).map(|v| version.text.value(v)).filter(|name| name[1..] == *text));
+    }
+    match alike(names, text).as_slice() {
+        [] => "a point is written `block:index`, `block`, `inst9` or `%value`; `osier opt --emit listing` shows all"
+            .to_owned(),
+        names => format!("did you mean {}?", names.join(", ")),
+    }
+}
+
+/// The points of a block, if the version has one of that name.
+fn block_length(version: &Version<'_>, name: &str) -> Option<String> {
+    let block = version.version.blocks().find(|b| version.text.block(*b) == name)?;
+    let last = version.version.block_insts(block).count() - 1;
+    Some(format!("{name} has the points {name}:0 to {name}:{last}"))
+}
+
+/// The instructions with the numbers next to one that there is not.
+fn near_instructions(versions: &[&Version<'_>], number: u32) -> String {
+    let mut numbers: Vec<u32> = versions.iter().flat_map(|v| v.version.all_insts()).map(Inst::as_u32).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.sort_by_key(|n| n.abs_diff(number));
+    numbers.truncate(SHOWN);
+    numbers.sort_unstable();
+    let names: Vec<String> = numbers.iter().map(|n| format!("inst{n}")).collect();
+    format!("the nearest are {}", names.join(", "))
+}
+
+/// The names most like one that there is not, best first.
+fn alike(names: Vec<String>, text: &str) -> Vec<String> {
+    let bare = |name: &str| name.trim_start_matches('%').to_lowercase();
+    let wanted: String = bare(text).chars().take(MAX_COMPARED).collect();
+    let mut scored: Vec<(f64, String)> = names
+        .into_iter()
+        .filter(|name| name.len() <= MAX_COMPARED)
+        .map(|name| (strsim::jaro_winkler(&bare(&name), &wanted), name))
+        .filter(|(score, _)| *score >= ALIKE)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    scored.dedup_by(|a, b| a.1 == b.1);
+    scored.into_iter().take(SHOWN).map(|(_, name)| name).collect()
+}

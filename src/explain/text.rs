@@ -1,0 +1,182 @@
+//! Explanations for people, at most [`WIDTH`] columns wide.
+
+use crate::report::WIDTH;
+use crate::schema::{Answer, Done, Explanation, LEVELS, Move, Place, Status, Why};
+use crate::table::{shortened, wrapped};
+
+/// Columns of the labels.
+const LABEL: usize = 11;
+
+/// The explanation as text, each line ended.
+pub fn text(explanation: &Explanation) -> String {
+    let mut lines = Lines::default();
+    lines.field("function", &format!("@{}", explanation.function));
+    let pipeline = match explanation.pipeline.is_empty() {
+        true => "(no passes)".to_owned(),
+        false => explanation.pipeline.join(" "),
+    };
+    lines.words("pipeline", &pipeline);
+    lines.field("level", &explanation.level);
+    for answer in &explanation.answers {
+        lines.blank();
+        answer_lines(answer, &mut lines);
+    }
+    lines.0.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// Lines as they grow.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl Lines {
+    fn blank(&mut self) {
+        self.0.push(String::new());
+    }
+
+    /// A label and a text that is shortened to fit.
+    fn field(&mut self, label: &str, text: &str) {
+        self.0.push(format!("{label:<LABEL$}{}", shortened(text, WIDTH - LABEL)));
+    }
+
+    /// A label and a text that is broken at blanks.
+    fn words(&mut self, label: &str, text: &str) {
+        self.0.extend(wrapped(&format!("{label:<LABEL$}"), text.split(' '), WIDTH));
+    }
+
+    /// A text below the last, indented.
+    fn below(&mut self, text: &str) {
+        self.words("", &format!("  {text}"));
+    }
+
+    /// Code and what it means: side by side where that fits.
+    fn code(&mut self, label: &str, code: &str, meaning: &str) {
+        const MEANING: usize = 38;
+        let line = format!("{label:<LABEL$}{code:<width$}  ", width = MEANING - LABEL - 2);
+        if line.chars().count() <= MEANING && MEANING + meaning.chars().count() <= WIDTH {
+            self.0.push(line + meaning);
+        } else {
+            self.field(label, code);
+            self.words("", &format!("    {meaning}"));
+        }
+    }
+}
+
+fn answer_lines(answer: &Answer, lines: &mut Lines) {
+    let (heading, to) = match answer.direction {
+        "forward" => ("base to opt", "the optimized version"),
+        _ => ("opt to base", "the base"),
+    };
+    lines.0.push(heading.to_owned());
+    if let Some(point) = &answer.point {
+        place("from", point, lines);
+    }
+    if let Some(entry) = &answer.entry {
+        entry_lines(entry, lines);
+    }
+    if let Some(why) = &answer.why {
+        why_lines(answer.status, why, to, lines);
+    }
+    levels(answer, lines);
+}
+
+fn place(label: &str, place: &Place, lines: &mut Lines) {
+    let at = format!("{} {}", place.at, place.inst);
+    match LABEL + at.chars().count() + 2 + place.text.chars().count() <= WIDTH {
+        true => lines.field(label, &format!("{at}  {}", place.text)),
+        false => {
+            lines.field(label, &at);
+            lines.field("", &format!("  {}", place.text));
+        }
+    }
+}
+
+fn entry_lines(entry: &Move, lines: &mut Lines) {
+    place("to", &entry.target, lines);
+    for (number, step) in entry.compute.iter().enumerate() {
+        let label = if number == 0 { "compute" } else { "" };
+        lines.code(label, &format!("{} = {}", step.name, step.code), step.meaning);
+    }
+    for (number, set) in entry.set.iter().enumerate() {
+        let label = if number == 0 { "set" } else { "" };
+        lines.code(label, &format!("{} = {}", set.value, set.from), &format!("there: {}", set.defined));
+        if let Some(done) = &set.since {
+            lines.below(&format!("  {} {} (a{})", done.pass, done.words, done.number));
+        }
+    }
+    if !entry.same.is_empty() {
+        lines.words("unchanged", &entry.same.join(" "));
+    }
+    for (number, kept) in entry.kept.iter().enumerate() {
+        let label = if number == 0 { "keep" } else { "" };
+        lines.code(label, &kept.value, &format!("here: {}", kept.defined));
+    }
+    lines.words("cost", &cost(entry));
+}
+
+/// What the entry costs, in words.
+fn cost(entry: &Move) -> String {
+    let counted = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let operations = counted(entry.compute.len(), "operation", "operations");
+    let copies = counted(entry.set.len(), "copy", "copies");
+    let arguments = entry.kept.iter().filter(|kept| kept.argument).count();
+    let values = entry.kept.len() - arguments;
+    let run = match (entry.compute.len(), entry.set.len()) {
+        (0, 0) => "nothing to run".to_owned(),
+        (0, _) => format!("{copies} when execution moves"),
+        _ => format!("{operations} and {copies} when execution moves"),
+    };
+    let kept = match (values, arguments) {
+        (0, 0) => "nothing is kept for it".to_owned(),
+        (values, 0) => format!("{} kept until here, used by nothing else", counted(values, "value", "values")),
+        (0, args) => format!("{} of the function kept until here", counted(args, "argument", "arguments")),
+        (values, args) => format!(
+            "{} and {} of the function kept until here",
+            counted(values, "value", "values"),
+            counted(args, "argument", "arguments")
+        ),
+    };
+    format!("{run}; {kept}")
+}
+
+fn why_lines(status: Status, why: &Why, to: &str, lines: &mut Lines) {
+    match status {
+        Status::None | Status::Unproved => lines.words("to", &format!("nowhere: {}", why.text)),
+        Status::Unreachable => lines.words("to", &format!("nothing to do: {}", why.text)),
+        Status::Absent | Status::Entry => lines.words("from", &format!("no such point: {}", why.text)),
+    }
+    if let Some(verdict) = &why.verdict {
+        lines.words("verdict", verdict);
+    }
+    if let (Some(value), Some(defined)) = (&why.value, &why.defined) {
+        lines.words("missing", &format!("{value}; {to} has it from: {defined}"));
+    }
+    if let Some(trap) = &why.trap {
+        place("not passed", trap, lines);
+    }
+    let label = if matches!(status, Status::None | Status::Unproved) { "blame" } else { "because" };
+    match &why.blame {
+        Some(done) => blame(label, done, lines),
+        None if status == Status::Unreachable => {}
+        None => lines.words(label, "no action of the passes that could be named"),
+    }
+}
+
+fn blame(label: &str, done: &Done, lines: &mut Lines) {
+    lines.words(label, &format!("{}, rule {}: it {}", done.pass, done.rule, done.words));
+    lines.words("", &done.action);
+}
+
+/// At which levels the point has an entry, when not at all alike.
+fn levels(answer: &Answer, lines: &mut Lines) {
+    let with = |wanted: bool| -> Vec<&str> {
+        answer.levels.iter().filter(|(_, has)| **has == wanted).map(|(level, _)| LEVELS[level]).collect()
+    };
+    match (with(true).as_slice(), with(false).as_slice()) {
+        ([], []) => {}
+        (all, []) => lines.words("levels", &format!("an entry at every level: {}", all.join(" "))),
+        ([], _) => lines.words("levels", "no entry at any"),
+        (some, others) => {
+            lines.words("levels", &format!("an entry at {}; none at {}", some.join(" "), others.join(" ")));
+        }
+    }
+}

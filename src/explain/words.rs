@@ -1,0 +1,137 @@
+//! What an action did, in words.
+
+use crate::blame::History;
+use crate::listing::Version;
+use crate::schema::Done;
+use ir::edit::ActionKind;
+use ir::{Block, Inst, Value};
+
+/// Bytes of an instruction that are shown.
+const INST: usize = 60;
+
+/// Blocks that are shown of a list.
+const SHOWN: usize = 4;
+
+/// The two versions with their names, and what lies between them.
+#[derive(Debug)]
+pub(super) struct Told<'a> {
+    pub(super) base: Version<'a>,
+    pub(super) opt: Version<'a>,
+    pub(super) history: History<'a>,
+}
+
+impl Told<'_> {
+    /// The versions, with the one the ids of an action are looked up in first.
+    fn versions(&self) -> [&Version<'_>; 2] {
+        [&self.base, &self.opt]
+    }
+
+    fn value(&self, value: Value) -> String {
+        let named = self.versions().into_iter().find(|v| v.version.has_value(value));
+        named.map_or_else(|| format!("%{value}"), |v| v.text.value(value))
+    }
+
+    fn block(&self, block: Block) -> String {
+        let named = self.versions().into_iter().find(|v| v.version.has_block(block));
+        named.map_or_else(|| block.to_string(), |v| v.text.block(block))
+    }
+
+    /// An instruction and its id.
+    fn inst(&self, inst: Inst) -> String {
+        let known = self.versions().into_iter().find(|v| v.version.has_inst(inst));
+        known.map_or_else(|| inst.to_string(), |v| format!("{inst} ({})", v.text.inst_up_to(inst, INST)))
+    }
+
+    /// An instruction as the base has it, and its id.
+    fn inst_before(&self, inst: Inst) -> String {
+        match self.base.version.has_inst(inst) {
+            true => format!("{inst} ({})", self.base.text.inst_up_to(inst, INST)),
+            false => self.inst(inst),
+        }
+    }
+
+    /// The block an instruction stands in, in the first of these versions that has it.
+    fn home(&self, inst: Inst, versions: [&Version<'_>; 2]) -> Option<String> {
+        let version = versions.into_iter().find(|v| v.version.has_inst(inst))?;
+        Some(version.text.block(version.version.inst_block(inst)))
+    }
+
+    /// An action of the log.
+    ///
+    /// # Panics
+    /// When the log has no action of this number.
+    pub(super) fn done(&self, number: usize) -> Done {
+        let action = &self.history.log.actions()[number];
+        let origin = action.origin();
+        Done {
+            number: action.stamp(),
+            pass: origin.pass(),
+            rule: origin.rule(),
+            action: action.to_string(),
+            words: self.words(action.kind()),
+        }
+    }
+
+    fn words(&self, kind: &ActionKind) -> String {
+        match kind {
+            ActionKind::Add { inst, data, .. } => match self.opt.version.has_inst(*inst) {
+                true => format!("added {}", self.inst(*inst)),
+                false => format!("added {inst} ({}), which a later action took away", data.opcode.name()),
+            },
+            ActionKind::Delete { inst, .. } => format!("removed {}, which nothing used any more", self.inst(*inst)),
+            ActionKind::Hoist { inst, to, .. } => self.moved(*inst, *to, "up"),
+            ActionKind::Sink { inst, to, .. } => self.moved(*inst, *to, "down"),
+            ActionKind::ReplaceOperand { inst, before, after, .. } => {
+                format!("made {} read {} instead of {}", self.inst(*inst), self.value(*after), self.value(*before))
+            }
+            ActionKind::ReplaceAll { before, after } => {
+                format!("replaced every use of {} by {}, which is equal", self.value(*before), self.value(*after))
+            }
+            ActionKind::FoldBranch { inst, keep } => {
+                let base = self.base.version;
+                let targets = if base.has_inst(*inst) { base.inst(*inst).targets.as_slice() } else { &[] };
+                let target = targets.get(*keep as usize).map(|target| self.block(target.block));
+                let target = target.unwrap_or_else(|| format!("its target {keep}"));
+                format!("made the branch {} a jump: it always goes to {target}", self.inst_before(*inst))
+            }
+            ActionKind::SplitEdge { edge, block, .. } => {
+                format!("put the new block {} on an edge of {}", self.block(*block), self.inst(edge.inst))
+            }
+            ActionKind::JoinEdges { edges, block, .. } => {
+                format!("joined {} edges in the new block {}", edges.len(), self.block(*block))
+            }
+            ActionKind::MergeBlocks { into, from, jump } => {
+                format!("appended {} to {}, without the jump {jump} between them", self.block(*from), self.block(*into))
+            }
+            ActionKind::RemoveUnreachable { blocks } => self.removed_blocks(blocks),
+            ActionKind::AddBlockParam { block, param, .. } => {
+                format!("added the parameter {} to {}", self.value(*param), self.block(*block))
+            }
+            ActionKind::RemoveBlockParam { block, param, .. } => {
+                format!("removed the parameter {} of {}, which nothing used", self.value(*param), self.block(*block))
+            }
+            ActionKind::RemoveDead { params, insts } => {
+                let (p, i) = (params.len(), insts.len());
+                format!("removed {p} parameters and {i} instructions that only each other used")
+            }
+        }
+    }
+
+    fn moved(&self, inst: Inst, to: Inst, way: &str) -> String {
+        let from = self.home(inst, [&self.base, &self.opt]);
+        let place = self.home(to, [&self.opt, &self.base]).or_else(|| self.home(inst, [&self.opt, &self.base]));
+        let between = match (from, place) {
+            (Some(from), Some(place)) if from != place => format!(", from {from} to {place}"),
+            _ => format!(", before {to}"),
+        };
+        format!("moved {} {way}{between}", self.inst(inst))
+    }
+
+    fn removed_blocks(&self, blocks: &[Block]) -> String {
+        let mut names: Vec<String> = blocks.iter().take(SHOWN).map(|b| self.block(*b)).collect();
+        if blocks.len() > SHOWN {
+            names.push(format!("and {} more", blocks.len() - SHOWN));
+        }
+        format!("removed what control never reaches: {}", names.join(", "))
+    }
+}

@@ -1,0 +1,116 @@
+//! The report as one page that needs nothing else: no script, no font, no picture.
+
+use super::text::{Section, sections};
+use crate::schema::Report;
+use crate::table::{Row, Table};
+use std::fmt::Write;
+
+/// How the page looks, in the light and in the dark.
+const STYLE: &str = "\
+:root { color-scheme: light dark; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; min-width: 32rem; }
+th, td { padding: .15rem .7rem; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+tr.head th { border-bottom: 1px solid; }
+td.text { font-weight: 600; padding-top: .7rem; text-align: left; }
+tr:nth-child(even) td { background: color-mix(in srgb, currentColor 5%, transparent); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
+dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+.note { font-size: .85rem; margin-top: 2rem; }
+";
+
+/// The report as a page. It has the tables of the text, with names in full.
+pub fn html(report: &Report) -> String {
+    let title = escaped(&format!("OSR report on {}", report.program.path));
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    sections(report).iter().for_each(|section| write_section(&mut page, section));
+    page + "</body>\n</html>\n"
+}
+
+fn write_section(page: &mut String, section: &Section) {
+    let written = match section {
+        Section::Table(table) => write_table(page, table),
+        Section::Words(heading, words) => {
+            writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escaped(heading), escaped(&words.join(" ")))
+        }
+        Section::Terms(terms) => {
+            let each =
+                |(term, text): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(term), escaped(text));
+            writeln!(page, "<dl>\n{}</dl>", terms.iter().map(each).collect::<String>())
+        }
+        Section::Note(text) => writeln!(page, "<p class=\"note\">* {}</p>", escaped(text)),
+    };
+    written.expect("writing to a string cannot fail");
+}
+
+/// A table. Its first row with figures holds the headings of its columns, the rows before it headings over several.
+fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
+    let heads = 1 + table.rows().iter().take_while(|row| matches!(row, Row::Spans(_))).count();
+    let title = table.rows().iter().find_map(|row| match row {
+        Row::Figures(label, _) => Some(label.as_str()),
+        Row::Spans(_) | Row::Text(_) => None,
+    });
+    writeln!(page, "<h2>{}</h2>\n<div class=\"scroll\"><table>", escaped(title.unwrap_or_default()))?;
+    let columns = table.rows().iter().map(|row| match row {
+        Row::Figures(_, figures) => figures.len(),
+        Row::Spans(_) | Row::Text(_) => 0,
+    });
+    let columns = 1 + columns.max().unwrap_or(0);
+    for (number, row) in table.rows().iter().enumerate() {
+        match row {
+            Row::Spans(headings) => {
+                let each = headings.iter().map(|(over, text)| format!("<th colspan=\"{over}\">{}</th>", escaped(text)));
+                writeln!(page, "<tr><th></th>{}</tr>", each.collect::<String>())?;
+            }
+            Row::Text(text) => {
+                writeln!(page, "<tr><td class=\"text\" colspan=\"{columns}\">{}</td></tr>", escaped(text.trim()))?;
+            }
+            Row::Figures(label, figures) => write_figures(page, number < heads, label, figures)?,
+        }
+    }
+    writeln!(page, "</table></div>")
+}
+
+fn write_figures(page: &mut String, is_head: bool, label: &str, figures: &[String]) -> std::fmt::Result {
+    let (row, cell) = if is_head { ("<tr class=\"head\">", "th") } else { ("<tr>", "td") };
+    let bare = label.trim_start();
+    let indent = (label.len() - bare.len()) as f64 * 0.6;
+    write!(page, "{row}<{cell} style=\"padding-left:{indent:.1}em\">{}</{cell}>", escaped(bare))?;
+    figures.iter().try_for_each(|figure| write!(page, "<{cell}>{}</{cell}>", escaped(figure)))?;
+    writeln!(page, "</tr>")
+}
+
+/// A text as HTML has it. Names come from the input: nothing in one is markup, and control characters become `?`.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if c.is_control() => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_markup() {
+        assert_eq!(escaped("<b a='x' c=\"y\">&\u{1b}"), "&lt;b a=&#39;x&#39; c=&quot;y&quot;&gt;&amp;?");
+    }
+}

@@ -1,0 +1,179 @@
+//! Every point of kernels and of generated programs explained, and counted: explanations say what the report says.
+
+use ir::{Function, Module};
+use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
+use osier::explain::{Question, explain, text};
+use osier::report::{UNBLAMED, UNPROVED, function_report};
+use osier::schema::{Answer, Direction, Explanation, LEVELS, SCHEMA, Status};
+use osr::{Heading, Level};
+use passes::Pipeline;
+use std::collections::BTreeMap;
+use verify::generate::{Weights, generate};
+
+/// The levels, with the place of each among the schema's.
+fn levels() -> impl Iterator<Item = (usize, Level)> {
+    Level::ALL.into_iter().map(|level| (LEVELS.iter().position(|n| *n == level.name()).expect("in the schema"), level))
+}
+
+/// Kernels, and generated programs of these seeds with pipelines in turn.
+fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
+    let pipeline = |text: &str| passes::parse(text).expect("known passes");
+    let mut programs = Vec::new();
+    for name in ["vm", "sort", "words"] {
+        let bytes = std::fs::read(format!("tests/corpus/{name}.wasm")).expect("tests run in the root of the package");
+        let module = osier::driver::load(osier::driver::Format::Wasm, &bytes).expect("well-formed");
+        programs.push((name.to_owned(), module, Pipeline::default()));
+    }
+    let pipelines = ["O1", "preheaders,licm,sccp,cse", "loop_canon,licm,adce", "simplify,sccp,cfg_clean"];
+    for seed in seeds {
+        let module = generate(seed, 80, &Weights::default()).module;
+        programs.push((format!("seed {seed}"), module, pipeline(pipelines[seed as usize % pipelines.len()])));
+    }
+    programs
+}
+
+fn sum(counts: &BTreeMap<String, u64>) -> u64 {
+    counts.values().sum()
+}
+
+/// The counts of a direction add up, by reason, by pass, and by both.
+fn adds_up(side: &Direction, level: usize, what: &str) {
+    let missing = side.reachable() - side.feasible.get(level).expect("a figure for each level");
+    assert_eq!(sum(&side.infeasible), missing, "{what}: by reason");
+    assert_eq!(sum(&side.blame), missing, "{what}: by pass");
+    let mut by_pass: BTreeMap<String, u64> = BTreeMap::new();
+    for (reason, passes) in &side.infeasible_by_pass {
+        assert_eq!(sum(passes), side.infeasible[reason], "{what}: the row {reason}");
+        passes.iter().for_each(|(pass, count)| *by_pass.entry(pass.clone()).or_default() += count);
+    }
+    assert_eq!(by_pass, side.blame, "{what}: the columns");
+    assert!(side.infeasible_by_pass.keys().eq(side.infeasible.keys()), "{what}: reasons");
+}
+
+#[test]
+fn counts_by_reason_and_by_pass_add_up_at_every_level() {
+    let (mut named, mut not_named) = ([0; LEVELS.len()], [0; LEVELS.len()]);
+    for (name, module, pipeline) in programs(0..40) {
+        for (_, base) in module.defined() {
+            let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
+            for (place, level) in levels() {
+                let report = function_report(&module, base, &derived, level, &mut NoObserver);
+                for (side, way) in [(&report.forward, "forward"), (&report.backward, "backward")] {
+                    adds_up(side, place, &format!("{name} @{} {way} {level}", base.name()));
+                    // Dropped entries are mostly those of code that never runs, with or without the passes.
+                    let found = side.infeasible_by_pass.iter().filter(|(reason, _)| *reason != UNPROVED);
+                    let unnamed: u64 = found.filter_map(|(_, passes)| passes.get(UNBLAMED)).sum();
+                    not_named[place] += unnamed;
+                    named[place] += sum(&side.blame) - unnamed;
+                }
+            }
+        }
+    }
+    // Points without an entry there are, and mostly somebody to blame.
+    let few = named.iter().zip(&not_named).all(|(named, not_named)| *not_named <= named / 10);
+    assert!(named.iter().sum::<u64>() > 1000 && few, "{named:?} and {not_named:?}");
+}
+
+/// What explanations of all points say, counted as the report counts.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Counted {
+    unreachable: u64,
+    feasible: u64,
+    by_pass: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Counted {
+    fn take(&mut self, answer: &Answer) {
+        match answer.status {
+            Status::Entry => self.feasible += 1,
+            Status::Unreachable => self.unreachable += 1,
+            Status::None | Status::Unproved => {
+                let why = answer.why.as_ref().expect("there is a reason");
+                assert_eq!(answer.status == Status::Unproved, why.reason == UNPROVED);
+                let pass = why.blame.as_ref().map_or(UNBLAMED, |done| done.pass);
+                let passes = self.by_pass.entry(why.reason.to_owned()).or_default();
+                *passes.entry(pass.to_owned()).or_default() += 1;
+            }
+            Status::Absent => panic!("every point asked about is one of the version left"),
+        }
+    }
+
+    fn of(side: &Direction, level: usize) -> Counted {
+        Counted {
+            unreachable: side.unreachable,
+            feasible: *side.feasible.get(level).expect("a figure for each level"),
+            by_pass: side.infeasible_by_pass.clone(),
+        }
+    }
+}
+
+fn explanation(base: &Function, answers: Vec<Answer>) -> Explanation {
+    Explanation {
+        schema: SCHEMA,
+        path: String::new(),
+        function: base.name().to_owned(),
+        pipeline: Vec::new(),
+        level: String::new(),
+        asked: String::new(),
+        answers,
+    }
+}
+
+/// Explains every point of one version and counts; each explanation fits a terminal.
+fn explain_all(module: &Module, base: &Function, derived: &Derived, heading: Heading, level: Level) -> Counted {
+    let certified = certify(module, base, derived, &Level::ALL, &mut NoObserver);
+    let version = if heading == Heading::Forward { base } else { &derived.function };
+    let mut counted = Counted::default();
+    for inst in version.all_insts() {
+        let question = Question { point: &inst.to_string(), headings: &[heading], level };
+        let answers = explain(module, base, derived, &certified, question).expect("the version has the point");
+        counted.take(&answers[0]);
+        let shown = text(&explanation(base, answers));
+        let widest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80) && !shown.contains(" \n"), "{shown}");
+    }
+    counted
+}
+
+#[test]
+fn explanations_of_all_points_are_what_the_report_counts() {
+    for (name, module, pipeline) in programs(40..46) {
+        for (_, base) in module.defined() {
+            let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
+            for (place, level) in levels().filter(|(_, level)| matches!(level, Level::Live | Level::Avail)) {
+                let report = function_report(&module, base, &derived, level, &mut NoObserver);
+                for (heading, side) in [(Heading::Forward, &report.forward), (Heading::Backward, &report.backward)] {
+                    let counted = explain_all(&module, base, &derived, heading, level);
+                    assert_eq!(counted, Counted::of(side, place), "{name} @{} {heading:?} {level}", base.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
+    let source = std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
+    let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
+    let (_, base) = module.defined().next().expect("one function");
+    let pipeline = passes::parse("sccp,cse,preheaders,licm").expect("known passes");
+    let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
+    let mut certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
+    let inst = base.all_insts().find(|i| i.to_string() == "inst12").expect("it is there");
+    let point = ir::Point::before(inst);
+    let division = base.all_insts().find(|i| i.to_string() == "inst7").expect("it is there");
+    let at = verify::verdict::Place::Value(base.inst(division).result().expect("one result"));
+    let finding = verify::verdict::Finding { check: verify::verdict::Check::AssignValue, at };
+    for made in &mut certified.levels {
+        made.forward.mapping.remove(point);
+        made.forward.rejected.push((point, verify::verdict::Verdict::Undecided(finding)));
+    }
+    let question = Question { point: "inst12", headings: &[Heading::Forward], level: Level::Avail };
+    let answers = explain(&module, base, &derived, &certified, question).expect("a point");
+    assert_eq!(answers[0].status, Status::Unproved);
+    let why = answers[0].why.as_ref().expect("a reason");
+    assert_eq!(why.verdict.as_deref(), Some("undecided: assign-value at %v8"));
+    assert_eq!(why.blame.as_ref().map(|done| done.pass), Some("licm"), "it moved the division the value is of");
+    let shown = text(&explanation(base, answers));
+    assert!(shown.contains("nowhere: an entry was found and dropped, because it is not proved;"), "{shown}");
+}
