@@ -260,7 +260,7 @@ fn pass_rows(indent: &str, maps: [&BTreeMap<String, u64>; 2], table: &mut Table)
     }
 }
 
-fn keys<'a>(maps: [&'a BTreeMap<String, u64>; 2]) -> BTreeSet<&'a String> {
+fn keys(maps: [&BTreeMap<String, u64>; 2]) -> BTreeSet<&String> {
     maps.into_iter().flat_map(BTreeMap::keys).collect()
 }
 

@@ -198,11 +198,51 @@ fn functions_no_pass_changes_stay_out_of_the_totals() {
     }
 }
 
+/// The text of a page: what stands between tags, characters that are written otherwise put back.
+fn text_of(page: &str) -> String {
+    let body = &page[page.find("<body>").expect("a body")..];
+    let pieces = body.split('<').map(|piece| piece.split_once('>').map_or("", |(_, text)| text));
+    let text = pieces.collect::<Vec<_>>().join(" ").replace("&lt;", "<").replace("&gt;", ">");
+    let text = text.replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_page_stands_alone_and_has_every_line_of_the_text() {
+    let path = kernel("vm", "");
+    let page = osier(&["report", &path, "--level", "live", "--format", "html"]).with_status(0).stdout;
+    assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("</html>\n"));
+    for loaded in ["<script", "<link", "<img", "src=", "href=", "url(", "@import"] {
+        assert!(!page.contains(loaded), "{loaded}");
+    }
+    let shown = text_of(&page);
+    let text = osier(&["report", &path, "--level", "live"]).with_status(0).stdout;
+    // Lists and explanations are broken into lines otherwise.
+    let tables = text.split("\n\n").filter(|part| !part.starts_with("levels:") && !part.starts_with('*'));
+    let lines: Vec<&str> = tables.skip(1).flat_map(str::lines).collect();
+    assert!(lines.len() > 60, "{text}");
+    for line in lines {
+        let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(&words), "{line}");
+    }
+}
+
+#[test]
+fn no_name_becomes_markup() {
+    let folder = scratch();
+    let text = "func @\"<b>&x\"(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
+    let path = file(&folder, "<i>.oir", text);
+    let page = osier(&["report", &path, "--format", "html"]).with_status(0).stdout;
+    assert!(page.contains("&lt;b&gt;&amp;x") && page.contains("&lt;i&gt;.oir"));
+    assert!(!page.contains("<b>") && !page.contains("<i>"));
+}
+
 #[test]
 fn the_readme_shows_what_is_printed() {
     let readme = fs::read_to_string("README.md").expect("tests run in the root of the package");
-    let start = readme.find("```text\n").expect("a report") + "```text\n".len();
-    let shown = &readme[start..start + readme[start..].find("```").expect("its end")];
-    let printed = osier(&["report", "tests/corpus/matmul.wasm"]).with_status(0).stdout;
-    assert_eq!(shown, printed, "put what `osier report tests/corpus/matmul.wasm` prints into README.md");
+    let mut shown = readme.split("```text\n").skip(1).map(|rest| rest.split("```").next().expect("its end"));
+    for command in ["report tests/corpus/matmul.wasm", "explain tests/cli/golden/window.oir --func f --point head"] {
+        let printed = osier(&command.split(' ').collect::<Vec<_>>()).with_status(0).stdout;
+        assert_eq!(shown.next(), Some(&*printed), "put what `osier {command}` prints into README.md");
+    }
 }
