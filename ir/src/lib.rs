@@ -4,6 +4,7 @@
 //! (the only way to change a function, and the log of what changed) and [`mapping`] (what a
 //! transition between two versions is).
 
+pub mod access;
 mod bag;
 pub mod builder;
 pub mod certificate;
@@ -19,6 +20,7 @@ pub mod interp;
 pub mod liveness;
 pub mod loops;
 pub mod mapping;
+pub mod memory_ssa;
 pub mod module;
 mod mutate;
 pub mod needed;

@@ -52,6 +52,10 @@ pub enum Area {
     Adce,
     /// The pass `cfg_clean`.
     CfgClean,
+    /// The pass `load_elim`, and the analysis it asks.
+    LoadElim,
+    /// The pass `dse`.
+    Dse,
     /// The log, or an edit that is not what the log says.
     Log,
     /// Composition of mappings, and mappings of several versions.
@@ -190,6 +194,22 @@ bugs! {
         CfgMergesJoins;
         /// A parameter is removed and its uses are not replaced.
         CfgForgetsUses;
+    }
+    LoadElim {
+        /// A store elsewhere is apart, however near.
+        ClobberPassesStores;
+        /// Calls and growth write nothing.
+        ClobberPassesCalls;
+        /// What holds of the first way to a join holds of all.
+        ClobberTakesFirstEdge;
+        /// An address of this round of a loop is compared with one of the last.
+        ClobberForgetsRounds;
+        /// What was stored in part is read whole.
+        LoadElimForwardsParts;
+        /// What was stored last is what is read, wherever it was stored.
+        LoadElimForgetsAddress;
+        /// Equal reads give equal values, whatever was written between them.
+        LoadElimForgetsWrites;
     }
     Log {
         /// Replacements are not recorded.

@@ -2,7 +2,7 @@
 //!
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
-use crate::{Adce, CfgClean, Cse, Gvn, Licm, LoopCanon, Sccp, Simplify};
+use crate::{Adce, CfgClean, Cse, Gvn, Licm, LoadElim, LoopCanon, Sccp, Simplify};
 use ir::edit::Pass;
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub type StaticPass = &'static (dyn Pass + Send + Sync);
 
 /// Every pass, in the order of names.
 pub const PASSES: &[StaticPass] =
-    &[&Adce, &CfgClean, &Cse, &Gvn, &Licm, &LoopCanon::FULL, &LoopCanon::PREHEADERS, &Sccp, &Simplify];
+    &[&Adce, &CfgClean, &Cse, &Gvn, &Licm, &LoadElim, &LoopCanon::FULL, &LoopCanon::PREHEADERS, &Sccp, &Simplify];
 
 /// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
 ///

@@ -77,6 +77,8 @@ fn plans(area: Area) -> &'static [&'static str] {
         Area::LoopCanon => &["loop_canon,licm", "preheaders,licm", "loop_canon", "O1"],
         Area::Adce => &["adce", "O1", "cse,adce", "canonical"],
         Area::CfgClean => &["cfg_clean", "O1", "sccp,cfg_clean", "cfg_clean,cse"],
+        Area::LoadElim => &["load_elim", "cse,load_elim", "simplify,cse,load_elim,adce", "load_elim,licm"],
+        Area::Dse => &["dse", "cse,dse", "simplify,cse,dse,adce", "dse,licm"],
         Area::Log => &["O1", "canonical", "simplify,cse,licm,sccp,adce"],
         Area::Compose => &[
             "sccp,cfg_clean,simplify,cse|preheaders,licm,cse,adce,cfg_clean",

@@ -7,3 +7,4 @@ mod cfg_dom;
 mod graphs;
 mod liveness;
 mod loops;
+mod memory_ssa;

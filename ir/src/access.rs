@@ -1,0 +1,179 @@
+//! Accesses: a place in memory together with the address it is counted from.
+//!
+//! [`crate::place`] says what follows from the distance of two addresses. Here is where distances come from: an
+//! address is a value plus a constant, found by stripping additions of constants, and two addresses with one base have
+//! a known distance. Values that a pass has found equal count as one base if it says so.
+
+use crate::entity::{Inst, Value};
+use crate::function::Function;
+use crate::opcode::Opcode;
+use crate::place::Place;
+use crate::types::Type;
+
+/// How many additions are stripped off an address. Passes that run before make one of several; in unreachable code
+/// additions may go around in a circle.
+const ADDITIONS: usize = 8;
+
+/// An address operand: a value plus a constant, modulo 2^32.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Address {
+    base: Option<Value>,
+    offset: u32,
+}
+
+impl Address {
+    /// An `i32` as a value plus a constant. `leader` gives for a value the one that stands for all that equal it.
+    /// Cost: constant.
+    ///
+    /// # Panics
+    /// When the function does not have the value.
+    pub fn of(function: &Function, value: Value, leader: impl Fn(Value) -> Value) -> Address {
+        let (mut base, mut offset) = (leader(value), 0u32);
+        for _ in 0..ADDITIONS {
+            match addend(function, base) {
+                Some((rest, constant)) => (base, offset) = (leader(rest), offset.wrapping_add(constant)),
+                None => break,
+            }
+        }
+        match function.constant(base) {
+            Some(bits) => Address { base: None, offset: offset.wrapping_add(bits as u32) },
+            None => Address { base: Some(base), offset },
+        }
+    }
+
+    /// The value that the constant is added to; `None` if the address is a constant.
+    pub fn base(self) -> Option<Value> {
+        self.base
+    }
+
+    /// The other address minus this one, modulo 2^32, where both have one base.
+    pub fn distance_to(self, other: Address) -> Option<u32> {
+        (self.base == other.base).then(|| other.offset.wrapping_sub(self.offset))
+    }
+}
+
+/// The operand and the constant, of a sum with a constant.
+fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
+    let data = function.inst(function.defining_inst(value)?);
+    let [a, b] = *data.args.as_slice() else { return None };
+    if (data.opcode, data.ty) != (Opcode::Add, Type::I32) {
+        return None;
+    }
+    let with_constant = |rest: Value, other: Value| function.constant(other).map(|bits| (rest, bits as u32));
+    with_constant(a, b).or_else(|| with_constant(b, a))
+}
+
+/// What one read or write touches.
+///
+/// Two accesses are compared where both have executed and not trapped, and the values that their addresses are made of
+/// are the same instances.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Access {
+    /// The place.
+    pub place: Place,
+    /// Where the place is counted from; `None` of globals and sizes.
+    pub address: Option<Address>,
+}
+
+impl Access {
+    /// What an instruction reads; `None` if it reads nothing, or more than one place. `leader` as for [`Address::of`].
+    ///
+    /// # Panics
+    /// When the function does not have the instruction.
+    pub fn read(function: &Function, inst: Inst, leader: impl Fn(Value) -> Value) -> Option<Access> {
+        let data = function.inst(inst);
+        Place::read(data.opcode, data.ty, &data.imm).map(|place| Access::at(function, inst, place, leader))
+    }
+
+    /// What an instruction writes; `None` if it writes nothing, or more than one place. `leader` as for
+    /// [`Address::of`].
+    ///
+    /// # Panics
+    /// When the function does not have the instruction.
+    pub fn written(function: &Function, inst: Inst, leader: impl Fn(Value) -> Value) -> Option<Access> {
+        let data = function.inst(inst);
+        Place::written(data.opcode, data.ty, &data.imm).map(|place| Access::at(function, inst, place, leader))
+    }
+
+    fn at(function: &Function, inst: Inst, place: Place, leader: impl Fn(Value) -> Value) -> Access {
+        let operand = || *function.inst(inst).args.first().expect("an access of bytes has an address");
+        let address = matches!(place, Place::Bytes { .. }).then(|| Address::of(function, operand(), leader));
+        Access { place, address }
+    }
+
+    /// As [`Place::is_apart_from`].
+    pub fn is_apart_from(&self, other: &Access) -> bool {
+        self.place.is_apart_from(&other.place, self.distance_to(other))
+    }
+
+    /// As [`Place::covers`].
+    pub fn covers(&self, other: &Access) -> bool {
+        self.place.covers(&other.place, self.distance_to(other))
+    }
+
+    /// Whether the other access cannot trap once this one has not: [`Place::vouches_for`] at one address.
+    pub fn vouches_for(&self, other: &Access) -> bool {
+        self.address == other.address && self.place.vouches_for(&other.place)
+    }
+
+    fn distance_to(&self, other: &Access) -> Option<u32> {
+        self.address?.distance_to(other.address?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inst::Imm;
+    use crate::types::Signature;
+    use crate::{FunctionBuilder, Memory};
+
+    /// `x`, `x + 8`, `4 + (x + 8)`, `x - 8`, `8`, `8 + 4`, `x * 1`.
+    fn addresses() -> (Function, Vec<Value>) {
+        let mut builder = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[]));
+        let entry = builder.create_block();
+        let x = builder.append_param(entry, Type::I32);
+        builder.switch_to(entry);
+        let [four, eight, one] = [4, 8, 1].map(|bits| builder.constant(Type::I32, bits));
+        let minus = builder.constant(Type::I32, 0xffff_fff8);
+        let add = |builder: &mut FunctionBuilder, a, b| builder.op(Opcode::Add, Type::I32, &[a, b]);
+        let sum = add(&mut builder, x, eight);
+        let twice = add(&mut builder, four, sum);
+        let less = add(&mut builder, x, minus);
+        let constants = add(&mut builder, eight, four);
+        let product = builder.op(Opcode::Mul, Type::I32, &[x, one]);
+        builder.ret(&[]);
+        let function = builder.finish().expect("complete");
+        (function, vec![x, sum, twice, less, eight, constants, product])
+    }
+
+    #[test]
+    fn addresses_are_a_base_and_a_constant() {
+        let (function, values) = addresses();
+        let all: Vec<Address> = values.iter().map(|v| Address::of(&function, *v, |v| v)).collect();
+        let x = values[0];
+        let expected = [(Some(x), 0), (Some(x), 8), (Some(x), 12), (Some(x), 0xffff_fff8), (None, 8), (None, 12)];
+        for (address, (base, offset)) in all.iter().zip(expected) {
+            assert_eq!((address.base(), address.offset), (base, offset));
+        }
+        assert_eq!(all[6].base(), Some(values[6]), "nothing but sums is looked through");
+        assert_eq!(all[3].distance_to(all[2]), Some(20), "distances wrap around");
+        assert_eq!(all[0].distance_to(all[4]), None);
+        let product = Address::of(&function, values[6], |v| if v == values[6] { values[1] } else { v });
+        assert_eq!(product, all[1], "what stands for a value is looked through");
+    }
+
+    #[test]
+    fn only_one_address_vouches() {
+        let (function, values) = addresses();
+        let access = |value: Value, offset| {
+            let place = Place::read(Opcode::Load, Type::I32, &Imm::Address(Memory::from_u32(0), offset));
+            Access { place: place.expect("a load reads"), address: Some(Address::of(&function, value, |v| v)) }
+        };
+        let (low, high) = (access(values[0], 0), access(values[1], 0));
+        assert!(access(values[0], 4).vouches_for(&low) && !low.vouches_for(&access(values[0], 4)));
+        assert!(!high.vouches_for(&low), "the sum may have wrapped");
+        assert!(low.is_apart_from(&high) && access(values[0], 8).covers(&high));
+        assert!(!low.is_apart_from(&access(values[6], 8)));
+    }
+}
