@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("osier-verify", &["osier-ir"]),
     ("osier-wasm", &["osier-ir"]),
     ("osier-provers", &["osier-ir"]),
+    ("osier-judges", &["osier", "osier-ir", "osier-passes", "osier-verify", "osier-wasm"]),
     ("osier", &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm"]),
 ];
 

@@ -13,6 +13,15 @@ use std::io::{self, Read, Write};
 /// The import module that [`Wasi`] stands for.
 pub const MODULE: &str = "wasi_snapshot_preview1";
 
+/// The memory of a program as WASI sees it, so that other engines can run programs on this host too.
+pub trait GuestMemory {
+    /// A range of the memory; `None` when it does not lie within.
+    fn read(&self, address: u64, length: u64) -> Option<&[u8]>;
+
+    /// Writes bytes; false, and nothing written, when the range does not lie within.
+    fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
+}
+
 /// A WASI process. The descriptors are 0, 1 and 2; there are no files and no environment.
 ///
 /// Its program must keep its data in the first memory of its module.
@@ -194,6 +203,33 @@ fn errno(error: io::Error) -> Errno {
     }
 }
 
+impl Wasi<'_> {
+    /// Answers a call of the function `field` of [`MODULE`]: with the number it returns, or nothing when it has no
+    /// result.
+    ///
+    /// # Errors
+    /// When the program exits, or the function is called with arguments that it does not have.
+    pub fn call_on(
+        &mut self,
+        memory: &mut dyn GuestMemory,
+        field: &str,
+        args: &[u64],
+    ) -> Result<Option<u32>, HostError> {
+        let wrong_signature = |params: usize, results: usize| {
+            let message = format!(
+                "{MODULE}.{field} has {params} parameters and {results} results, and is imported with other ones"
+            );
+            HostError::Failed(message)
+        };
+        if field == "proc_exit" {
+            let &[status] = args else { return Err(wrong_signature(1, 0)) };
+            return Err(HostError::Exit(status as u32 as i32));
+        }
+        let answer = self.answer(field, args, &mut Guest(memory)).map_err(|params| wrong_signature(params, 1))?;
+        Ok(Some(answer.map_or_else(|errno| errno as u32, |()| 0)))
+    }
+}
+
 impl Host for Wasi<'_> {
     fn call(
         &mut self,
@@ -207,39 +243,44 @@ impl Host for Wasi<'_> {
         if module != MODULE {
             return Err(HostError::Failed(format!("no host module {module}, called for {module}.{field}")));
         }
-        let wrong_signature = |params: usize, results: usize| {
-            let message = format!(
-                "{module}.{field} has {params} parameters and {results} results, and is imported with other ones"
-            );
-            HostError::Failed(message)
-        };
-        if field == "proc_exit" {
-            let (&[status], []) = (args, results) else { return Err(wrong_signature(1, 0)) };
-            return Err(HostError::Exit(status as u32 as i32));
+        let expected = usize::from(field != "proc_exit");
+        if results.len() != expected {
+            let found = results.len();
+            let message = format!("{module}.{field} has {expected} results, and is imported with {found}");
+            return Err(HostError::Failed(message));
         }
-        let [result] = results else { return Err(wrong_signature(args.len(), 1)) };
-        let answer = self.answer(field, args, &mut Guest(memories)).map_err(|params| wrong_signature(params, 1))?;
-        *result = answer.map_or_else(|errno| errno as u64, |()| 0);
+        let answer = self.call_on(memories, field, args)?;
+        for (result, answer) in results.iter_mut().zip(answer) {
+            *result = answer.into();
+        }
         Ok(())
     }
 }
 
+/// The first memory of a module.
+impl GuestMemory for Memories {
+    fn read(&self, address: u64, length: u64) -> Option<&[u8]> {
+        if self.count() == 0 {
+            return None;
+        }
+        Memories::read(self, Memory::from_u32(0), address, length)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.count() > 0 && Memories::write(self, Memory::from_u32(0), address, bytes).is_ok()
+    }
+}
+
 /// The memory of the program, every access checked.
-struct Guest<'a>(&'a mut Memories);
+struct Guest<'a>(&'a mut dyn GuestMemory);
 
 impl Guest<'_> {
     fn read(&self, address: u64, length: u64) -> Result<&[u8], Errno> {
-        if self.0.count() == 0 {
-            return Err(Errno::Fault);
-        }
-        self.0.read(Memory::from_u32(0), address, length).ok_or(Errno::Fault)
+        self.0.read(address, length).ok_or(Errno::Fault)
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Answer {
-        if self.0.count() == 0 {
-            return Err(Errno::Fault);
-        }
-        self.0.write(Memory::from_u32(0), address, bytes).map_err(|_| Errno::Fault)
+        if self.0.write(address, bytes) { Ok(()) } else { Err(Errno::Fault) }
     }
 
     fn write_u32(&mut self, address: u64, value: u32) -> Answer {

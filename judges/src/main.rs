@@ -1,0 +1,24 @@
+//! Compares Osier's interpreter with wasmi.
+//!
+//! Ends with status 0 if nothing differs, 1 if something does, 2 if it could not be found out.
+
+use clap::Parser;
+use osier_judges::{Arguments, Command, smith, speed};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut out = io::stdout().lock();
+    let done = match Arguments::parse().command {
+        Command::Smith(arguments) => smith::run(&arguments, &mut out),
+        Command::Speed(arguments) => speed::run(&arguments, &mut out),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            let _ = writeln!(io::stderr(), "osier-judges: error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! One module in both engines.
+
+use super::module::{Sample, sample};
+use super::ours;
+use super::state::{End, difference};
+use super::theirs::{TheirModule, Theirs, translate};
+use ir::interp::{Machine, Program};
+use ir::{Func, Module, TrapKind};
+use osier::driver::{Format, NoObserver, Vigilance, load, optimize};
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use verify::generate::arguments;
+use wasmparser::ExternalKind;
+
+/// Calls of each function.
+const CALLS: usize = 6;
+
+/// What came of some modules.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Modules that both engines took.
+    pub modules: u64,
+    /// Seeds whose random bytes make no module.
+    pub none: u64,
+    /// Modules that cannot be instantiated, as both engines say.
+    pub hopeless: u64,
+    /// Calls made of each version.
+    pub calls: u64,
+    /// Those of them that returned.
+    pub returned: u64,
+    /// Those of them that returned a value at least.
+    pub valued: u64,
+    /// Those of them that trapped, by kind. Too many rounds are `unreachable`.
+    pub traps: BTreeMap<TrapKind, u64>,
+    /// Those of them that ended at a limit of an engine, and were not compared.
+    pub unfinished: u64,
+    /// Instructions of the modules as imported.
+    pub instructions: u64,
+    /// Instructions after optimizing.
+    pub optimized: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.modules += other.modules;
+        self.none += other.none;
+        self.hopeless += other.hopeless;
+        self.calls += other.calls;
+        self.returned += other.returned;
+        self.valued += other.valued;
+        for (kind, count) in other.traps {
+            *self.traps.entry(kind).or_default() += count;
+        }
+        self.unfinished += other.unfinished;
+        self.instructions += other.instructions;
+        self.optimized += other.optimized;
+    }
+}
+
+/// The instances of one module: as it is, optimized, and in wasmi.
+struct Trio {
+    ours: [Machine; 2],
+    theirs: Theirs,
+}
+
+const VERSIONS: [&str; 2] = ["base", "O1"];
+
+/// Runs the module of a seed in both engines.
+///
+/// # Errors
+/// As [`judge_sample`].
+pub(super) fn judge(seed: u64) -> Result<Counts, String> {
+    match sample(seed) {
+        Some(sample) => judge_sample(&sample, seed),
+        None => Ok(Counts { none: 1, ..Counts::default() }),
+    }
+}
+
+/// Runs a module in both engines, with arguments of a seed.
+///
+/// # Errors
+/// With the first difference.
+///
+/// # Panics
+/// When a part of ours does: a bug, which the caller reports.
+pub(super) fn judge_sample(sample: &Sample, seed: u64) -> Result<Counts, String> {
+    let theirs = translate(sample).map_err(|e| format!("wasmi refuses the module: {e}"))?;
+    let base = match load(Format::Wasm, &sample.bytes) {
+        Ok(base) => base,
+        Err(error) => {
+            let message = error.in_file("module");
+            // The importer says at once what every instantiation would end with.
+            let trap = theirs.instance().err();
+            let said = message.contains("cannot be instantiated") && trap.as_ref().is_some_and(segment_outside);
+            let counts = Counts { hopeless: 1, ..Counts::default() };
+            let trap = trap.map_or_else(|| "accepts it".to_owned(), |end| end.to_string());
+            return if said { Ok(counts) } else { Err(format!("the importer refuses it: {message}; wasmi: {trap}")) };
+        }
+    };
+    let pipeline = passes::parse("O1").map_err(|e| e.to_string())?;
+    let optimized = optimize(&base, &pipeline, Vigilance::On, &mut NoObserver).module;
+    let size = |module: &Module| module.defined().map(|(_, f)| f.inst_count() as u64).sum();
+    let mut counts = Counts { modules: 1, instructions: size(&base), optimized: size(&optimized), ..Counts::default() };
+    let programs = [Program::new(&base), Program::new(&optimized)];
+    let funcs: Vec<(&str, Func)> = (sample.exports.iter())
+        .filter(|(_, kind, _)| *kind == ExternalKind::Func)
+        .map(|(name, _, index)| (name.as_str(), Func::from_u32(*index)))
+        .collect();
+    let mut trio = instances(sample, &programs, &theirs)?;
+    for round in 0..CALLS {
+        for (name, func) in &funcs {
+            let Some(instances) = &mut trio else { return Ok(counts) };
+            let params = &base.signature(*func).params;
+            let args = arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
+            let what = || format!("call {round} of {name} with {args:x?}");
+            let end = call(instances, sample, *func, name, &args).map_err(|e| format!("{}: {e}", what()))?;
+            count(&mut counts, &end);
+            // The count of rounds may be used up, which is a trap of this kind; or nobody knows where an engine stands.
+            if matches!(end, End::Unfinished | End::Trapped(TrapKind::Unreachable)) {
+                trio = self::instances(sample, &programs, &theirs)?;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// Whether a module was not instantiated because a segment does not lie within its memory or table.
+fn segment_outside(end: &End) -> bool {
+    matches!(end, End::Trapped(TrapKind::MemoryOutOfBounds | TrapKind::TableOutOfBounds) | End::Refused(_))
+}
+
+fn count(counts: &mut Counts, end: &End) {
+    counts.calls += 1;
+    match end {
+        End::Returned(results) => {
+            counts.returned += 1;
+            counts.valued += u64::from(!results.is_empty());
+        }
+        End::Trapped(kind) => *counts.traps.entry(*kind).or_default() += 1,
+        End::Unfinished | End::Refused(_) => counts.unfinished += 1,
+    }
+}
+
+/// Fresh instances; nothing when none of the engines makes one.
+fn instances(sample: &Sample, programs: &[Program; 2], theirs: &TheirModule) -> Result<Option<Trio>, String> {
+    match (ours::instance(&programs[0]), ours::instance(&programs[1]), theirs.instance()) {
+        (Ok(base), Ok(optimized), Ok(theirs)) => {
+            let trio = Trio { ours: [base, optimized], theirs };
+            compare_states(&trio, sample).map_err(|e| format!("fresh instances: {e}"))?;
+            Ok(Some(trio))
+        }
+        (Err(a), Err(b), Err(c)) if [&a, &b, &c].into_iter().all(segment_outside) => Ok(None),
+        (Err(End::Unfinished), _, _) | (_, Err(End::Unfinished), _) | (_, _, Err(End::Unfinished)) => Ok(None),
+        (Err(base), Err(optimized), Err(theirs)) if base == theirs && optimized == theirs => Ok(None),
+        (base, optimized, theirs) => {
+            let text = |end: Option<End>| end.map_or("made".to_owned(), |e| e.to_string());
+            let (base, optimized, theirs) = (text(base.err()), text(optimized.err()), text(theirs.err()));
+            Err(format!("instances: base {base}, O1 {optimized}, wasmi {theirs}"))
+        }
+    }
+}
+
+/// Calls a function in all instances, and compares results and states.
+fn call(trio: &mut Trio, sample: &Sample, func: Func, name: &str, args: &[u64]) -> Result<End, String> {
+    let theirs = trio.theirs.call(name, args);
+    let ours = trio.ours.each_mut().map(|machine| ours::call(machine, func, args));
+    if theirs == End::Unfinished || ours.contains(&End::Unfinished) {
+        return Ok(End::Unfinished);
+    }
+    for (version, end) in VERSIONS.iter().zip(&ours) {
+        if *end != theirs {
+            return Err(format!("{version}: {end}; wasmi: {theirs}"));
+        }
+    }
+    compare_states(trio, sample)?;
+    Ok(theirs)
+}
+
+fn compare_states(trio: &Trio, sample: &Sample) -> Result<(), String> {
+    let theirs = trio.theirs.state(sample);
+    for (version, machine) in VERSIONS.iter().zip(&trio.ours) {
+        if let Some(difference) = difference(&ours::state(machine, sample), &theirs) {
+            return Err(format!("{version} and wasmi: {difference}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a judge says of a call of `f`, if ours is one module and wasmi's another.
+    fn verdict(ours: &str, theirs: &str) -> Result<End, String> {
+        let sample = |text| Sample::of(wat::parse_str(text).expect("valid text")).expect("a module");
+        let (ours, theirs) = (sample(ours), sample(theirs));
+        let module = load(Format::Wasm, &ours.bytes).expect("it is supported");
+        let program = Program::new(&module);
+        let theirs = translate(&theirs)?;
+        let mut trio = instances(&ours, &[program.clone(), program], &theirs)?.expect("it is instantiated");
+        call(&mut trio, &ours, Func::from_u32(0), "f", &[])
+    }
+
+    fn module(body: &str) -> String {
+        format!(
+            r#"(module (memory (export "m") 1) (global (export "g") (mut i32) (i32.const 1))
+               (func (export "f") (result i32) {body}))"#
+        )
+    }
+
+    #[test]
+    fn equal_modules_agree() {
+        let text = module("(i32.store (i32.const 9) (i32.const 7)) (global.set 0 (i32.const 3)) (i32.const 5)");
+        assert_eq!(verdict(&text, &text), Ok(End::Returned(vec![5])));
+        let text = module("(i32.div_u (i32.const 1) (i32.const 0))");
+        assert_eq!(verdict(&text, &text), Ok(End::Trapped(TrapKind::DivisionByZero)));
+    }
+
+    #[test]
+    fn what_differs_is_noticed() {
+        let five = module("(i32.const 5)");
+        for (other, message) in [
+            ("(i32.const 6)", "base: returned 0x5; wasmi: returned 0x6"),
+            ("unreachable", "base: returned 0x5; wasmi: trap unreachable"),
+            ("(global.set 0 (i32.const 3)) (i32.const 5)", "base and wasmi: global 0: 0x1 and Some(3)"),
+            ("(i32.store8 (i32.const 9) (i32.const 7)) (i32.const 5)", "base and wasmi: memory 0 at 9: 0x0 and 0x7"),
+            ("(drop (memory.grow (i32.const 1))) (i32.const 5)", "base and wasmi: memory 0: 65536 and 131072 bytes"),
+        ] {
+            assert_eq!(verdict(&five, &module(other)), Err(message.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Random modules in the interpreter and in wasmi: how instantiation and each call ends, results, traps, exported globals
+//! and memories must be the same, of the module as it is imported and after `O1`.
+//!
+//! A module counts the rounds of its loops and its calls itself and traps when there are too many, so that every run ends
+//! at the same place in every engine; fuel bounds both engines besides.
+
+mod canonical;
+mod judge;
+mod module;
+mod ours;
+mod state;
+mod theirs;
+
+pub use judge::Counts;
+
+use crate::arguments::SmithArguments;
+use judge::{judge, judge_sample};
+use module::Sample;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// A module about which the engines disagree, or that made ours panic.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The seed of the module.
+    pub seed: u64,
+    /// Whether it was a panic.
+    pub panicked: bool,
+    /// What was found.
+    pub message: String,
+}
+
+/// Judges the modules of `count` seeds from `seed` on, on so many threads. Findings are in the order of seeds; neither they nor
+/// the counts depend on the threads.
+pub fn campaign(seed: u64, count: u64, jobs: usize) -> (Counts, Vec<Finding>) {
+    let next = AtomicU64::new(0);
+    let total = Mutex::new((Counts::default(), Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                let mut counts = Counts::default();
+                let mut findings = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        break;
+                    }
+                    match judged(seed.wrapping_add(number)) {
+                        Ok(one) => counts += one,
+                        Err(finding) => findings.push(finding),
+                    }
+                }
+                let mut total = total.lock().expect("no thread panics here");
+                total.0 += counts;
+                total.1.append(&mut findings);
+            });
+        }
+    });
+    let (counts, mut findings) = total.into_inner().expect("no thread panics here");
+    findings.sort_by_key(|f| f.seed);
+    (counts, findings)
+}
+
+/// Judges the module of a seed.
+fn judged(seed: u64) -> Result<Counts, Finding> {
+    guarded(seed, || judge(seed))
+}
+
+/// What a judgment comes to, a panic included.
+fn guarded(seed: u64, judgment: impl FnOnce() -> Result<Counts, String>) -> Result<Counts, Finding> {
+    match catch_unwind(AssertUnwindSafe(judgment)) {
+        Ok(Ok(counts)) => Ok(counts),
+        Ok(Err(message)) => Err(Finding { seed, panicked: false, message }),
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            Err(Finding { seed, panicked: true, message: text.unwrap_or_else(|| "a panic".to_owned()) })
+        }
+    }
+}
+
+fn judge_file(file: &Path, seed: u64) -> Result<(Counts, Vec<Finding>), String> {
+    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let sample = Sample::of(bytes).ok_or_else(|| format!("{}: no WebAssembly module", file.display()))?;
+    Ok(match guarded(seed, || judge_sample(&sample, seed)) {
+        Ok(counts) => (counts, Vec::new()),
+        Err(finding) => (Counts::default(), vec![finding]),
+    })
+}
+
+/// Runs the command: prints what was found and the counts. False when there is a finding.
+///
+/// # Errors
+/// When something cannot be written, or no module was judged at all.
+pub fn run(arguments: &SmithArguments, out: &mut dyn Write) -> Result<bool, String> {
+    if let Some(file) = &arguments.write {
+        let sample = module::sample(arguments.seed).ok_or("the seed makes no module")?;
+        std::fs::write(file, sample.bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    // Panics are reported as findings, with their seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let jobs = arguments.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let (counts, findings) = match &arguments.file {
+        Some(file) => judge_file(file, arguments.seed)?,
+        None => campaign(arguments.seed, arguments.modules, jobs),
+    };
+    for finding in findings.iter().take(20) {
+        let kind = if finding.panicked { "panic" } else { "difference" };
+        let Finding { seed, message, .. } = finding;
+        writeln!(out, "{kind}: --seed {seed} --modules 1: {message}").map_err(|e| e.to_string())?;
+    }
+    print(&counts, &findings, out).map_err(|e| e.to_string())?;
+    if counts.calls == 0 && findings.is_empty() {
+        return Err("nothing was judged".to_owned());
+    }
+    Ok(findings.is_empty())
+}
+
+fn print(counts: &Counts, findings: &[Finding], out: &mut dyn Write) -> std::io::Result<()> {
+    let panics = findings.iter().filter(|f| f.panicked).count();
+    let rows = [
+        ("modules judged", counts.modules),
+        ("seeds without a module", counts.none),
+        ("  not to be instantiated", counts.hopeless),
+        ("instructions", counts.instructions),
+        ("instructions after O1", counts.optimized),
+        ("calls of each version", counts.calls),
+        ("  returned", counts.returned),
+        ("    with a value", counts.valued),
+        ("  at a limit, not compared", counts.unfinished),
+        ("  trapped", counts.traps.values().sum()),
+    ];
+    for (name, count) in rows {
+        writeln!(out, "{name:<28}{count:>14}")?;
+    }
+    for (kind, count) in &counts.traps {
+        writeln!(out, "    {:<24}{count:>14}", kind.to_string())?;
+    }
+    writeln!(out, "{:<28}{panics:>14}", "panics")?;
+    writeln!(out, "{:<28}{:>14}", "differences", findings.len() - panics)
+}

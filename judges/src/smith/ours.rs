@@ -1,0 +1,52 @@
+//! A module in the interpreter.
+
+use super::module::Sample;
+use super::state::{End, State};
+use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
+use ir::{Func, Memory};
+use wasmparser::ExternalKind;
+
+/// What an instance may spend; more than its module counts rounds for.
+const FUEL: u64 = 1 << 26;
+
+/// A fresh instance, its start function run; or how that ended.
+pub(super) fn instance(program: &Program) -> Result<Machine, End> {
+    let limits = Limits { fuel: FUEL, ..Limits::default() };
+    let machine = Machine::with_options(program, limits, Options::default());
+    let mut machine = machine.map_err(|e| End::Refused(e.to_string()))?;
+    if let Some(start) = machine.start_function() {
+        match call(&mut machine, start, &[]) {
+            End::Returned(_) => {}
+            end => return Err(end),
+        }
+    }
+    Ok(machine)
+}
+
+/// Calls a function.
+pub(super) fn call(machine: &mut Machine, func: Func, args: &[u64]) -> End {
+    match machine.invoke(func, args, &mut NoHost, &mut NoObserver) {
+        Outcome::Returned(results) => End::Returned(results),
+        Outcome::Trapped { kind, .. } => End::Trapped(kind),
+        Outcome::OutOfFuel(_) | Outcome::StackOverflow(_) => End::Unfinished,
+        other => End::Refused(other.to_string()),
+    }
+}
+
+/// What can be seen of the instance.
+pub(super) fn state(machine: &Machine, sample: &Sample) -> State {
+    let mut state = State::default();
+    for (_, kind, index) in &sample.exports {
+        match kind {
+            ExternalKind::Global => {
+                state.globals.insert(*index, machine.globals()[*index as usize]);
+            }
+            ExternalKind::Memory => {
+                let memory = Memory::from_u32(*index);
+                state.memories.insert(*index, machine.memories().bytes(memory).to_vec());
+            }
+            _ => {}
+        }
+    }
+    state
+}

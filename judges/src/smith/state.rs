@@ -1,0 +1,62 @@
+//! What is compared.
+
+use ir::TrapKind;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How a call ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// With these results.
+    Returned(Vec<u64>),
+    /// With a trap.
+    Trapped(TrapKind),
+    /// At a limit of the engine, which are different ones.
+    Unfinished,
+    /// Not at all: the engine would not.
+    Refused(String),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Returned(results) => {
+                f.write_str("returned")?;
+                results.iter().try_for_each(|r| write!(f, " {r:#x}"))
+            }
+            End::Trapped(kind) => write!(f, "trap {kind}"),
+            End::Unfinished => f.write_str("a limit"),
+            End::Refused(message) => write!(f, "refused: {message}"),
+        }
+    }
+}
+
+/// The exported globals and memories of an instance, by their indices.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(super) struct State {
+    pub(super) globals: BTreeMap<u32, u64>,
+    pub(super) memories: BTreeMap<u32, Vec<u8>>,
+}
+
+/// The first thing in which two states differ.
+pub(super) fn difference(ours: &State, theirs: &State) -> Option<String> {
+    if ours == theirs {
+        return None;
+    }
+    for (index, mine) in &ours.globals {
+        let other = theirs.globals.get(index);
+        if other != Some(mine) {
+            return Some(format!("global {index}: {mine:#x} and {other:x?}"));
+        }
+    }
+    for (index, mine) in &ours.memories {
+        let Some(other) = theirs.memories.get(index) else { continue };
+        if mine.len() != other.len() {
+            return Some(format!("memory {index}: {} and {} bytes", mine.len(), other.len()));
+        }
+        if let Some(at) = mine.iter().zip(other).position(|(a, b)| a != b) {
+            return Some(format!("memory {index} at {at}: {:#x} and {:#x}", mine[at], other[at]));
+        }
+    }
+    Some("one of them has something the other does not have".to_owned())
+}

@@ -1,0 +1,128 @@
+//! A module in wasmi.
+
+use super::module::Sample;
+use super::state::{End, State};
+use ir::TrapKind;
+use wasmi_1::{AsContext, Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val, ValType};
+use wasmparser::ExternalKind;
+
+/// What an instance may spend; more than its module counts rounds for.
+const FUEL: u64 = 1 << 26;
+
+/// An instance, and what it is one of.
+pub(super) struct Theirs {
+    store: Store<()>,
+    instance: Instance,
+}
+
+/// A module wasmi has accepted.
+pub(super) struct TheirModule {
+    engine: Engine,
+    module: Module,
+}
+
+/// Lets wasmi translate a module.
+///
+/// # Errors
+/// When it refuses it.
+pub(super) fn translate(sample: &Sample) -> Result<TheirModule, String> {
+    let mut config = Config::default();
+    config.consume_fuel(true).wasm_multi_memory(true);
+    // Deeper than the rounds of a module allow to call.
+    config.set_max_recursion_depth(100_000).set_max_stack_height(64 << 20);
+    let engine = Engine::new(&config);
+    let module = Module::new(&engine, &sample.bytes).map_err(|e| e.to_string())?;
+    Ok(TheirModule { engine, module })
+}
+
+impl TheirModule {
+    /// A fresh instance, its start function run; or how that ended.
+    pub(super) fn instance(&self) -> Result<Theirs, End> {
+        let mut store = Store::new(&self.engine, ());
+        store.set_fuel(FUEL).map_err(|e| End::Refused(e.to_string()))?;
+        let linker = Linker::new(&self.engine);
+        let instance = linker.instantiate_and_start(&mut store, &self.module).map_err(|e| end(&e))?;
+        Ok(Theirs { store, instance })
+    }
+}
+
+impl Theirs {
+    /// Calls an exported function.
+    pub(super) fn call(&mut self, name: &str, args: &[u64]) -> End {
+        let Some(func) = self.instance.get_func(&self.store, name) else {
+            return End::Refused(format!("no exported function {name}"));
+        };
+        let ty = func.ty(&self.store);
+        let args: Option<Vec<Val>> = ty.params().iter().zip(args).map(|(ty, bits)| value(*ty, *bits)).collect();
+        let Some(args) = args else { return End::Refused("an argument is no number".to_owned()) };
+        let mut results = vec![Val::I32(0); ty.results().len()];
+        match func.call(&mut self.store, &args, &mut results) {
+            Ok(()) => match results.iter().map(bits).collect() {
+                Some(results) => End::Returned(results),
+                None => End::Refused("a result is no number".to_owned()),
+            },
+            Err(error) => end(&error),
+        }
+    }
+
+    /// What can be seen of the instance.
+    pub(super) fn state(&self, sample: &Sample) -> State {
+        let mut state = State::default();
+        for (name, kind, index) in &sample.exports {
+            match kind {
+                ExternalKind::Global => {
+                    let global = self.instance.get_global(&self.store, name);
+                    let bits = global.and_then(|g| bits(&g.get(&self.store)));
+                    if let Some(bits) = bits {
+                        state.globals.insert(*index, bits);
+                    }
+                }
+                ExternalKind::Memory => {
+                    if let Some(memory) = self.instance.get_memory(&self.store, name) {
+                        state.memories.insert(*index, memory.data(self.store.as_context()).to_vec());
+                    }
+                }
+                _ => {}
+            }
+        }
+        state
+    }
+}
+
+/// How a call ended that did not return.
+fn end(error: &Error) -> End {
+    match error.as_trap_code() {
+        Some(TrapCode::UnreachableCodeReached) => End::Trapped(TrapKind::Unreachable),
+        Some(TrapCode::MemoryOutOfBounds) => End::Trapped(TrapKind::MemoryOutOfBounds),
+        Some(TrapCode::TableOutOfBounds) => End::Trapped(TrapKind::TableOutOfBounds),
+        Some(TrapCode::IndirectCallToNull) => End::Trapped(TrapKind::NullFunction),
+        Some(TrapCode::IntegerDivisionByZero) => End::Trapped(TrapKind::DivisionByZero),
+        Some(TrapCode::IntegerOverflow) => End::Trapped(TrapKind::IntegerOverflow),
+        Some(TrapCode::BadConversionToInteger) => End::Trapped(TrapKind::InvalidConversion),
+        Some(TrapCode::BadSignature) => End::Trapped(TrapKind::SignatureMismatch),
+        Some(TrapCode::StackOverflow | TrapCode::OutOfFuel) => End::Unfinished,
+        _ => End::Refused(error.to_string()),
+    }
+}
+
+/// The bits of a number, as the interpreter has them; nothing for other values.
+fn bits(value: &Val) -> Option<u64> {
+    Some(match value {
+        Val::I32(v) => u64::from(*v as u32),
+        Val::I64(v) => *v as u64,
+        Val::F32(v) => u64::from(v.to_bits()),
+        Val::F64(v) => v.to_bits(),
+        _ => return None,
+    })
+}
+
+/// A number of its bits; nothing for other types.
+fn value(ty: ValType, bits: u64) -> Option<Val> {
+    Some(match ty {
+        ValType::I32 => Val::I32(bits as u32 as i32),
+        ValType::I64 => Val::I64(bits as i64),
+        ValType::F32 => Val::F32(wasmi_1::F32::from_bits(bits as u32)),
+        ValType::F64 => Val::F64(wasmi_1::F64::from_bits(bits)),
+        _ => return None,
+    })
+}

@@ -1,0 +1,193 @@
+//! How fast both engines run the corpus.
+//!
+//! Each program is run several times in each engine, by turns and in a fresh instance every time, so that both see
+//! the same noise and their frames and memories lie at many addresses; the fastest run of each counts. Modules are decoded
+//! and instantiated before the clock starts. Where the code of an engine lies is the same in all runs of one build, and can
+//! make a few percent: differences below 10 % mean nothing.
+
+use crate::arguments::SpeedArguments;
+use crate::engine::{Printed, link, process};
+use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::{Func, Module};
+use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+use wasm::wasi::Wasi;
+use wasmi::{CompilationMode, Config, Engine, Linker, Store};
+
+/// Programs with sizes at which a run takes some tenths of a second. Kernels first.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("calls", "600000"),
+    ("divide", "60000"),
+    ("edit", "900"),
+    ("hash", "300000"),
+    ("mandel", "180"),
+    ("matmul", "160"),
+    ("mixed", "150000"),
+    ("nbody", "80000"),
+    ("queens", "10"),
+    ("scan", "800000"),
+    ("sieve", "900000"),
+    ("sort", "100000"),
+    ("stencil", "400"),
+    ("vm", "20000"),
+    ("words", "1000"),
+    ("bzip2", "60000"),
+    ("lua", "16"),
+    ("sqlite", "2000"),
+    ("zlib", "100000"),
+];
+
+/// One module to run.
+struct Subject {
+    name: String,
+    bytes: Vec<u8>,
+    args: Vec<String>,
+    stdin: Vec<u8>,
+}
+
+/// One run: seconds, and what was printed.
+struct Timed {
+    seconds: f64,
+    printed: Vec<u8>,
+}
+
+/// What was measured of one program.
+struct Row {
+    ours: f64,
+    theirs: f64,
+    instructions: u64,
+}
+
+/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ.
+///
+/// # Errors
+/// When a module cannot be read or run, or there is none.
+pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, String> {
+    let mut say = |line: String| writeln!(out, "{line}").map_err(|e| e.to_string());
+    say(format!(
+        "{:<12}{:>10}{:>10}{:>8}{:>16}{:>12}",
+        "program", "ours, s", "wasmi, s", "ratio", "instructions", "million/s"
+    ))?;
+    let mut rows = Vec::new();
+    for (name, size) in PROGRAMS {
+        for route in ["m2r", "o2"] {
+            let Some(subject) = subject(arguments, name, route, size)? else {
+                if format!("{name}.{route}").contains(&arguments.only) {
+                    say(format!("{name}.{route}: not built (tests/corpus/build programs)"))?;
+                }
+                continue;
+            };
+            let row = measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))?;
+            let (ratio, rate) = (row.ours / row.theirs, row.instructions as f64 / row.ours / 1e6);
+            let (ours, theirs, count) = (row.ours, row.theirs, row.instructions);
+            say(format!("{:<12}{ours:>10.4}{theirs:>10.4}{ratio:>8.2}{count:>16}{rate:>12.0}", subject.name))?;
+            rows.push((route, row));
+        }
+    }
+    if rows.is_empty() {
+        return Err("there is no program to run".to_owned());
+    }
+    for route in ["m2r", "o2", ""] {
+        let chosen: Vec<&Row> = rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
+        if !chosen.is_empty() {
+            let ratios = chosen.iter().map(|r| r.ours / r.theirs);
+            let worst = ratios.clone().fold(0.0, f64::max);
+            let mean = (ratios.map(f64::ln).sum::<f64>() / chosen.len() as f64).exp();
+            let label = if route.is_empty() { "both routes" } else { route };
+            say(format!("{label}: {} programs, geometric mean of ratios {mean:.2}, highest {worst:.2}", chosen.len()))?;
+        }
+    }
+    Ok(true)
+}
+
+/// The module of a program by a route; nothing when it is not asked for or not there.
+fn subject(arguments: &SpeedArguments, name: &str, route: &str, size: &str) -> Result<Option<Subject>, String> {
+    let label = format!("{name}.{route}");
+    if !label.contains(&arguments.only) {
+        return Ok(None);
+    }
+    let kernel = arguments.kernels.join("kernels").join(format!("{name}.c")).exists();
+    let file = match (kernel, route) {
+        (true, "m2r") => arguments.kernels.join(format!("{name}.wasm")),
+        (true, _) => arguments.kernels.join(format!("{label}.wasm")),
+        (false, _) => arguments.programs.join(format!("{label}.wasm")),
+    };
+    if !file.exists() {
+        return Ok(None);
+    }
+    let bytes = read(&file)?;
+    let input = arguments.kernels.join("expected").join(format!("{name}.in"));
+    let stdin = if input.exists() { read(&input)? } else { Vec::new() };
+    Ok(Some(Subject { name: label, bytes, args: vec![name.to_owned(), size.to_owned()], stdin }))
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))
+}
+
+fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Row, String> {
+    let mut module = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
+    if let Some(name) = &arguments.pipeline {
+        let pipeline = passes::parse(name).map_err(|e| e.to_string())?;
+        module = optimize(&module, &pipeline, Vigilance::Off, &mut NoDriverObserver).module;
+    }
+    let program = Program::new(&module);
+    let entry = start(&module)?;
+    let mut config = Config::default();
+    config.compilation_mode(CompilationMode::Eager);
+    let engine = Engine::new(&config);
+    let theirs = wasmi::Module::new(&engine, &subject.bytes).map_err(|e| e.to_string())?;
+    let mut row = Row { ours: f64::INFINITY, theirs: f64::INFINITY, instructions: 0 };
+    for _ in 0..arguments.runs {
+        let (mine, instructions) = run_ours(&program, entry, subject)?;
+        let other = run_theirs(&engine, &theirs, subject)?;
+        if mine.printed != other.printed || !mine.printed.ends_with(b"OK\n") {
+            let [mine, other] = [&mine, &other].map(|t| String::from_utf8_lossy(&t.printed).into_owned());
+            return Err(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"));
+        }
+        row.ours = row.ours.min(mine.seconds);
+        row.theirs = row.theirs.min(other.seconds);
+        row.instructions = instructions;
+    }
+    Ok(row)
+}
+
+fn start(module: &Module) -> Result<Func, String> {
+    let export = module.exports.iter().find(|e| e.name == "_start").ok_or("it exports no _start")?;
+    Ok(export.func)
+}
+
+fn run_ours(program: &Program, entry: Func, subject: &Subject) -> Result<(Timed, u64), String> {
+    let limits = Limits { fuel: u64::MAX, ..Limits::default() };
+    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let mut machine = Machine::with_options(program, limits, options).map_err(|e| e.to_string())?;
+    let printed = Printed::default();
+    let mut wasi = process(&subject.args, &subject.stdin, &printed);
+    let begun = Instant::now();
+    let outcome = machine.invoke(entry, &[], &mut wasi, &mut NoObserver);
+    let seconds = begun.elapsed().as_secs_f64();
+    match outcome {
+        Outcome::Returned(_) | Outcome::Exited(0) => {
+            Ok((Timed { seconds, printed: printed.take() }, u64::MAX - machine.fuel()))
+        }
+        other => Err(format!("ours: {other}")),
+    }
+}
+
+fn run_theirs(engine: &Engine, module: &wasmi::Module, subject: &Subject) -> Result<Timed, String> {
+    let printed = Printed::default();
+    let mut linker: Linker<Wasi<'static>> = Linker::new(engine);
+    link(&mut linker, module)?;
+    let mut store = Store::new(engine, process(&subject.args, &subject.stdin, &printed));
+    let instance = linker.instantiate_and_start(&mut store, module).map_err(|e| e.to_string())?;
+    let entry = instance.get_func(&store, "_start").ok_or("it exports no _start")?;
+    let begun = Instant::now();
+    let outcome = entry.call(&mut store, &[], &mut []);
+    let seconds = begun.elapsed().as_secs_f64();
+    match outcome {
+        Err(error) if error.i32_exit_status() != Some(0) => Err(format!("wasmi: {error}")),
+        _ => Ok(Timed { seconds, printed: printed.take() }),
+    }
+}

@@ -1,0 +1,20 @@
+//! A small campaign: what `osier-judges smith` does with many more modules.
+
+use osier_judges::smith::campaign;
+
+#[test]
+fn random_modules_do_the_same_in_both_engines() {
+    let (counts, findings) = campaign(1, 300, 2);
+    assert_eq!(findings, []);
+    // Otherwise there was little to compare.
+    assert!(counts.modules > 250, "{counts:?}");
+    assert!(counts.returned > 500 && counts.valued > 100, "{counts:?}");
+    assert!(counts.traps.len() > 3, "{counts:?}");
+    assert!(counts.optimized < counts.instructions, "{counts:?}");
+    assert!(counts.unfinished * 100 < counts.calls, "{counts:?}");
+}
+
+#[test]
+fn counts_do_not_depend_on_threads() {
+    assert_eq!(campaign(77, 40, 1), campaign(77, 40, 3));
+}
