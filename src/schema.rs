@@ -148,6 +148,8 @@ pub struct Report {
     pub functions: Vec<FunctionReport>,
     /// Sums over the changed functions.
     pub totals: Totals,
+    /// Whether the command was interrupted: then only the functions done by then are there.
+    pub interrupted: bool,
     /// Where the time went.
     pub time: Time,
 }
@@ -397,9 +399,13 @@ pub struct Share {
     pub weighted: f64,
 }
 
-/// Where the time went, in seconds.
+/// Where the time went, in seconds. Several threads at work count each for itself: the times of steps are their sums.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
 pub struct Time {
+    /// The threads that worked.
+    pub jobs: u64,
+    /// What a clock showed from the start of the command until the figures were complete.
+    pub elapsed: f64,
     /// Reading the file and building the module.
     pub import: f64,
     /// Running the passes.
@@ -422,7 +428,9 @@ pub struct Check {
     pub checked: Checked,
     /// The functions looked at, in module order.
     pub functions: Vec<CheckedFunction>,
-    /// The time of checking, in seconds.
+    /// Whether the command was interrupted: then only the functions done by then are there.
+    pub interrupted: bool,
+    /// The time of checking, in seconds, that of several threads added up.
     pub seconds: f64,
 }
 

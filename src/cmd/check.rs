@@ -2,9 +2,9 @@
 
 use super::failure::Failure;
 use super::input;
+use super::jobs::{Jobs, Worked, each_function};
 use super::level;
 use super::output::Output;
-use super::progress::Progress;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
@@ -44,32 +44,43 @@ pub(super) struct Args {
     /// How the verdicts are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
 
 /// Judges mappings, entry by entry. Fails when an entry is refuted, or when one that was handed out does not
-/// hold.
+/// hold. After Ctrl-C what is told is about the functions done by then.
 pub(super) fn check(args: Args) -> Result<(), Failure> {
     let module = input::load(&args.file)?.module;
-    let mut stopwatch = Stopwatch::new();
     let selected = args.selection.of(&module)?;
-    let functions = match &args.mapping {
-        None => check_own(&args, &module, &selected, &mut stopwatch),
-        Some(path) => check_exported(path, &module, &selected, &mut stopwatch)?,
-    };
+    match &args.mapping {
+        None => check_own(&args, &module, &selected),
+        Some(path) => {
+            let mut stopwatch = Stopwatch::new();
+            let results = check_exported(path, &module, &selected, &mut stopwatch)?;
+            told(&args, Worked { results, stopwatch, interrupted: false })
+        }
+    }
+}
+
+/// Writes the verdicts.
+fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
+    let Worked { results: functions, stopwatch, interrupted } = worked;
     let mut total = Checked::default();
     functions.iter().for_each(|f| total.merge(&f.checked));
     let dropped: u64 = total.dropped.values().sum();
     let (refuted, entries) = (total.refuted, total.held + dropped);
     let seconds = stopwatch.seconds(Step::Check);
-    let document = Check { schema: SCHEMA, functions, checked: total, seconds };
+    let document = Check { schema: SCHEMA, functions, checked: total, interrupted, seconds };
     let text = match args.format {
         Format::Text => osier::report::check_text(&document),
         Format::Json => serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n",
     };
-    Output::to(args.output).write(&text)?;
+    let output = if interrupted { None } else { args.output.clone() };
+    Output::to(output).write(&text)?;
     super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
     match (refuted, args.mapping.is_some() && dropped > 0) {
         (0, false) => Ok(()),
@@ -81,11 +92,8 @@ pub(super) fn check(args: Args) -> Result<(), Failure> {
 type Selected<'m> = [(Func, &'m Function)];
 
 /// Mappings made here.
-fn check_own(args: &Args, module: &Module, selected: &Selected<'_>, stopwatch: &mut Stopwatch) -> Vec<CheckedFunction> {
-    let mut progress = Progress::new(selected.len() as u64);
-    let mut functions = Vec::new();
-    for (_, base) in selected {
-        progress.begin(base.name());
+fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), Failure> {
+    let work = |base: &Function, stopwatch: &mut Stopwatch| {
         let derived = derive(module, base, &args.pipeline, Vigilance::On, stopwatch);
         let certified = certify(module, base, &derived, &[args.level], stopwatch);
         let mut checked = Checked::default();
@@ -93,10 +101,9 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>, stopwatch: &
             checked.merge(&made.forward.checked());
             checked.merge(&made.backward.checked());
         }
-        functions.push(CheckedFunction { name: base.name().to_owned(), checked });
-        progress.end();
-    }
-    functions
+        CheckedFunction { name: base.name().to_owned(), checked }
+    };
+    each_function(args.jobs.count(), selected, work, |worked| told(args, worked))
 }
 
 /// Mappings from a file, which names the pipeline that made the versions.

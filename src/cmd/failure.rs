@@ -4,6 +4,9 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
+/// The exit status after Ctrl-C: what shells report of a program that the signal ended.
+pub(super) const INTERRUPTED: u8 = 130;
+
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -11,6 +14,8 @@ pub(super) enum Failure {
     Program(String),
     /// The command was used wrongly, or what it was given is wrong.
     Input(String),
+    /// The user has pressed Ctrl-C; what was found by then is told already.
+    Interrupted,
     /// Whoever read the output has stopped reading: not a failure anyone wants to hear of.
     ClosedOutput,
 }
@@ -34,6 +39,7 @@ impl Failure {
         let (message, status) = match self {
             Failure::Program(message) => (message, 1),
             Failure::Input(message) => (message, 2),
+            Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             Failure::ClosedOutput => return ExitCode::SUCCESS,
         };
         tell(&message);

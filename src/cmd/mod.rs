@@ -2,13 +2,15 @@
 //!
 //! Results go to standard output, diagnostics and progress to standard error. The exit status is 0 when
 //! all is well, 1 when the program or the check failed, 2 for bad usage or bad input (clap's own errors
-//! included). A bug in Osier panics and says so.
+//! included), 130 after Ctrl-C. A bug in Osier panics and says so.
 
 mod check;
 mod explain;
 mod failure;
 mod fuzz;
 mod input;
+mod interrupt;
+mod jobs;
 mod level;
 mod opt;
 mod output;
@@ -31,7 +33,8 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 FILE is .wasm, .wat or .oir; with another name its contents decide, and - is standard input.
-Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or bad input.";
+Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or bad input;
+130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

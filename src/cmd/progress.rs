@@ -3,15 +3,16 @@
 use super::failure::tell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Without a terminal, a line is written each time this many functions are done.
 const EVERY: u64 = 500;
 
-/// A bar on a terminal, plain lines elsewhere.
+/// A bar on a terminal, plain lines elsewhere. Several threads may tell it what they do.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    done: u64,
+    done: AtomicU64,
     total: u64,
 }
 
@@ -23,7 +24,7 @@ impl Progress {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             bar.with_style(style.expect("the template is well-formed"))
         });
-        Progress { bar, done: 0, total }
+        Progress { bar, done: AtomicU64::new(0), total }
     }
 
     /// Begins a function.
@@ -34,12 +35,19 @@ impl Progress {
     }
 
     /// Ends a function.
-    pub(super) fn end(&mut self) {
-        self.done += 1;
+    pub(super) fn end(&self) {
+        let done = 1 + self.done.fetch_add(1, Ordering::Relaxed);
         match &self.bar {
             Some(bar) => bar.inc(1),
-            None if self.done.is_multiple_of(EVERY) => tell(&format!("{} of {} functions", self.done, self.total)),
+            None if done.is_multiple_of(EVERY) => tell(&format!("{done} of {} functions", self.total)),
             None => {}
+        }
+    }
+
+    /// Takes the bar away, before anything else is said.
+    pub(super) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
     }
 }
@@ -47,8 +55,6 @@ impl Progress {
 impl Drop for Progress {
     /// Clears the bar, also when the command fails midway: its last state would stand before the message.
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }

@@ -2,15 +2,16 @@
 
 use super::failure::{Failure, tell};
 use super::input::{self, Loaded};
+use super::jobs::{Jobs, each_function};
 use super::level;
 use super::output::Output;
-use super::progress::Progress;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
+use ir::Function;
 use osier::driver::{Step, Vigilance, derive};
 use osier::report;
-use osier::schema::{Program, Report, Size, Time};
+use osier::schema::{Program, Size, Time};
 use osr::Level;
 use passes::Pipeline;
 use std::path::PathBuf;
@@ -42,44 +43,42 @@ pub(super) struct Args {
     /// How the report is written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }
 
-/// Writes the report on a module.
+/// Writes the report on a module. After Ctrl-C it is about the functions done by then, and goes to standard output: what
+/// a file holds is not replaced by half a report.
 pub(super) fn report(args: Args) -> Result<(), Failure> {
     let started = Instant::now();
     let loaded = input::load(&args.file)?;
     let import = started.elapsed().as_secs_f64();
-    let mut report = figures(&args, &loaded)?;
-    report.time.import = import;
-    tell_times(&report.time);
-    let text = match args.format {
-        Format::Text => report::text(&report),
-        Format::Html => report::html(&report),
-        Format::Json => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
-    };
-    Output::to(args.output).write(&text)
-}
-
-/// The figures, function by function: versions and mappings of one are dropped before the next, so that
-/// memory is that of the module and of its largest function.
-fn figures(args: &Args, loaded: &Loaded) -> Result<Report, Failure> {
     let selected = args.selection.of(&loaded.module)?;
-    let mut stopwatch = Stopwatch::new();
-    let mut progress = Progress::new(selected.len() as u64);
-    let mut functions = Vec::new();
-    for (_, base) in selected {
-        progress.begin(base.name());
-        let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, &mut stopwatch);
-        functions.push(report::function_report(&loaded.module, base, &derived, args.level, &mut stopwatch));
-        progress.end();
-    }
-    let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
-    let mut report = report::report(program(loaded), pipeline, args.level, functions);
-    report.time = times(&stopwatch);
-    Ok(report)
+    let jobs = args.jobs.count();
+    // Versions and mappings of a function are dropped before a thread takes the next, so that memory is that of the module
+    // and of the largest functions, one for each thread.
+    let figures = |base: &Function, stopwatch: &mut Stopwatch| {
+        let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, stopwatch);
+        report::function_report(&loaded.module, base, &derived, args.level, stopwatch)
+    };
+    each_function(jobs, &selected, figures, |worked| {
+        let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
+        let mut report = report::report(program(&loaded), pipeline, args.level, worked.results);
+        report.interrupted = worked.interrupted;
+        report.time =
+            Time { import, jobs: jobs as u64, elapsed: started.elapsed().as_secs_f64(), ..times(&worked.stopwatch) };
+        tell_times(&report.time);
+        let text = match args.format {
+            Format::Text => report::text(&report),
+            Format::Html => report::html(&report),
+            Format::Json => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
+        };
+        let output = if report.interrupted { None } else { args.output.clone() };
+        Output::to(output).write(&text)
+    })
 }
 
 fn program(loaded: &Loaded) -> Program {
@@ -90,18 +89,22 @@ fn program(loaded: &Loaded) -> Program {
 
 fn times(stopwatch: &Stopwatch) -> Time {
     Time {
-        import: 0.0,
         optimize: stopwatch.seconds(Step::Optimize),
         replay: stopwatch.seconds(Step::Replay),
         map: stopwatch.seconds(Step::Map),
         check: stopwatch.seconds(Step::Check),
+        ..Time::default()
     }
 }
 
 /// Times differ from run to run: they stay out of the text of the report.
 fn tell_times(time: &Time) {
+    let several = match time.jobs {
+        1 => String::new(),
+        jobs => format!(" (work of {jobs} threads, added up)"),
+    };
     tell(&format!(
-        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s",
-        time.import, time.optimize, time.replay, time.map, time.check
+        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s{several}; {:.2} s in all",
+        time.import, time.optimize, time.replay, time.map, time.check, time.elapsed
     ));
 }

@@ -17,6 +17,11 @@ impl Stopwatch {
         Stopwatch { since: Instant::now(), step: None, seconds: [0.0; Step::ALL.len()] }
     }
 
+    /// Adds the time that another one counted.
+    pub(super) fn merge(&mut self, other: &Stopwatch) {
+        self.seconds.iter_mut().zip(other.seconds).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
     /// The seconds spent in steps of this kind that have ended.
     pub(super) fn seconds(&self, step: Step) -> f64 {
         self.seconds[step as usize]

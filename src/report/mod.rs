@@ -85,5 +85,5 @@ pub const UNPROVED: &str = "unproved";
 pub fn report(program: Program, pipeline: Vec<String>, level: Level, functions: Vec<FunctionReport>) -> Report {
     let totals = totals::totals(&functions);
     let level = level.name().to_owned();
-    Report { schema: SCHEMA, program, pipeline, level, functions, totals, time: Time::default() }
+    Report { schema: SCHEMA, program, pipeline, level, functions, totals, interrupted: false, time: Time::default() }
 }

@@ -101,6 +101,9 @@ fn ended(lines: &[String]) -> String {
 /// What `osier check` says, each line ended.
 pub fn check_text(check: &Check) -> String {
     let mut lines = checked_table("entries", &check.checked).lines();
+    if check.interrupted {
+        lines.insert(0, "stopped by an interrupt: this is about the functions done by then".to_owned());
+    }
     let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
     for function in failed {
         lines.push(String::new());
@@ -132,7 +135,11 @@ fn heading(report: &Report) -> Vec<(String, String)> {
     let unchanged = format!("{} left as they are", grouped(counts.unchanged));
     let functions = format!("{functions}: {changed}, {unchanged}");
     let path = shortened(&report.program.path, WIDTH - TERM);
-    [("program", path), ("pipeline", pipeline), ("functions", functions)].map(|(term, t)| (term.to_owned(), t)).into()
+    let mut terms = vec![("program", path), ("pipeline", pipeline), ("functions", functions)];
+    if report.interrupted {
+        terms.push(("stopped", "by an interrupt: this is about the functions done by then".to_owned()));
+    }
+    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
 
 fn sizes(report: &Report) -> Table {

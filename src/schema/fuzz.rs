@@ -30,6 +30,8 @@ pub struct FuzzReport {
     pub failures: Vec<FuzzFailure>,
     /// Transitions compared, in all.
     pub transitions: u64,
+    /// Whether the command was interrupted: then this is what was done by then.
+    pub interrupted: bool,
     /// The time it took: making programs, optimizing, verifying, mapping, running and comparing.
     pub seconds: f64,
 }

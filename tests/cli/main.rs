@@ -4,5 +4,6 @@ mod explain;
 mod golden;
 mod harness;
 mod io;
+mod jobs;
 mod report;
 mod run;

@@ -5,6 +5,8 @@ mod smith;
 mod sources;
 
 use super::failure::{Failure, tell};
+use super::interrupt::Interrupt;
+use super::jobs::Jobs;
 use super::level;
 use super::output::Output;
 use corpus::Program;
@@ -45,9 +47,8 @@ pub(super) struct Args {
     /// Argument lists each generated program is run with
     #[arg(long, value_name = "N", default_value_t = Options::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     inputs: u32,
-    /// Threads; results do not depend on their number [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    jobs: Option<u32>,
+    #[command(flatten)]
+    jobs: Jobs,
     /// A pipeline, or passes with commas between them; several take turns [default: named, shuffled and random ones]
     #[arg(long, value_name = "P", value_parser = passes::parse)]
     pipeline: Vec<Pipeline>,
@@ -131,11 +132,6 @@ impl Args {
         }
     }
 
-    fn jobs(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
-        self.jobs.map_or_else(cores, |jobs| jobs as usize)
-    }
-
     /// Whether programs are generated: when a limit is given for them, or nothing else is asked for.
     fn generates(&self) -> bool {
         let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
@@ -152,19 +148,35 @@ impl Args {
 /// Judges programs until a limit is reached, and tells what was found.
 pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
-    let started = Instant::now();
+    let clock = Clock { started: Instant::now(), interrupt: Interrupt::listen() };
     let (parts, report) = quietly(|| {
-        let parts = Parts::judged(&args, programs, started);
-        let report = parts.report(&args, started.elapsed().as_secs_f64());
+        let parts = Parts::judged(&args, programs, &clock);
+        let report = parts.report(&args, &clock);
         (parts, report)
     });
+    let interrupted = report.interrupted;
+    clock.interrupt.end();
     let text = match args.json {
         true => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
         false => parts.text(&report),
     };
     Output::Stdout.write(&text)?;
     tell_speed(&report);
-    parts.verdict(&args, &report)
+    let verdict = parts.verdict(&args, &report);
+    match (interrupted, verdict) {
+        (false, verdict) => verdict,
+        (true, Ok(())) => Err(Failure::Interrupted),
+        (true, Err(failure)) => {
+            failure.tell();
+            Err(Failure::Interrupted)
+        }
+    }
+}
+
+/// What ends campaigns besides their limits.
+struct Clock {
+    started: Instant,
+    interrupt: Interrupt,
 }
 
 /// Does work in which a panic is a finding like others, and told as one: none is printed by itself. One that nobody
@@ -189,22 +201,21 @@ struct Parts {
 
 impl Parts {
     /// Runs the campaigns, one after the other.
-    fn judged(args: &Args, programs: Vec<Program>, started: Instant) -> Parts {
+    fn judged(args: &Args, programs: Vec<Program>, clock: &Clock) -> Parts {
         let options = args.options();
         let corpus = (!programs.is_empty()).then(|| {
             let source = Programs::new(programs, &options);
-            let results = run(args, &source, source.len(), u64::MAX, started);
+            let results = run(args, &source, source.len(), u64::MAX, clock);
             let commands = results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
             (results, commands)
         });
-        let smith = args
-            .smith
-            .map(|modules| run(args, &Smith { options: options.clone(), modules }, modules, u64::MAX, started));
+        let smith =
+            args.smith.map(|modules| run(args, &Smith { options: options.clone(), modules }, modules, u64::MAX, clock));
         let spent = corpus.as_ref().map_or(0, |(results, _)| results.figures.transitions());
         let spent = spent + smith.as_ref().map_or(0, |results| results.figures.transitions());
         let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
         let source = Generated { options };
-        let generated = args.generates().then(|| run(args, &source, args.most_programs(), left, started));
+        let generated = args.generates().then(|| run(args, &source, args.most_programs(), left, clock));
         Parts { corpus, smith, generated }
     }
 
@@ -218,28 +229,29 @@ impl Parts {
         all
     }
 
-    fn report(&self, args: &Args, seconds: f64) -> FuzzReport {
+    fn report(&self, args: &Args, clock: &Clock) -> FuzzReport {
         let all = self.figures();
         let options = args.options();
         FuzzReport {
             schema: schema::SCHEMA,
             seed: args.seed,
             settings: options.to_string(),
-            jobs: args.jobs() as u64,
+            jobs: args.jobs.count() as u64,
             corpus: self.corpus.as_ref().map(|(results, _)| (&results.figures).into()),
             smith: self.smith.as_ref().map(|results| (&results.figures).into()),
             generated: self.generated.as_ref().map(|results| (&results.figures).into()),
             all: (&all).into(),
             oracles: schema::by_oracle(&all),
             below_floors: self.generated.as_ref().map(|r| r.figures.below_floors()).unwrap_or_default(),
-            failures: self.failures(args, &options),
+            failures: self.failures(args, &options, &clock.interrupt),
             transitions: all.transitions(),
-            seconds,
+            interrupted: clock.interrupt.is_raised(),
+            seconds: clock.started.elapsed().as_secs_f64(),
         }
     }
 
     /// What was found, each with the command that finds it again.
-    fn failures(&self, args: &Args, options: &Options) -> Vec<FuzzFailure> {
+    fn failures(&self, args: &Args, options: &Options, interrupt: &Interrupt) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
         if let Some((results, commands)) = &self.corpus {
             let stdin = args.stdin.as_ref().map(|path| format!(" --stdin '{}'", path.display())).unwrap_or_default();
@@ -256,23 +268,18 @@ impl Parts {
             let seed = options.seed.wrapping_add(failure.number);
             let reproduce = format!("osier fuzz --seed {seed} --programs 1 {options}");
             // One is enough to begin with, and each takes a while.
-            let test =
-                failures.is_empty().then(|| self.test(options.generated(seed), failure, &reproduce, args.no_reduce));
+            let as_it_is = args.no_reduce || interrupt.is_raised();
+            let test = failures.is_empty().then(|| {
+                let case = options.generated(seed);
+                if as_it_is {
+                    fuzz::as_test(&case, &failure.findings[0], &reproduce)
+                } else {
+                    small_test(case, failure, &reproduce, interrupt)
+                }
+            });
             failures.push(told(failure, reproduce, test));
         }
         failures
-    }
-
-    /// A failure as a test: of the smaller case, or of the case itself.
-    fn test(&self, case: Case, failure: &fuzz::Failure, origin: &str, no_reduce: bool) -> String {
-        let finding = &failure.findings[0];
-        if no_reduce {
-            return fuzz::as_test(&case, finding, origin);
-        }
-        tell("making it smaller");
-        let small = fuzz::reduce(&case, finding.oracle, &|case| fuzz::judge(case).oracle());
-        let judged = fuzz::judge(&small);
-        fuzz::as_test(&small, judged.findings.first().unwrap_or(finding), origin)
     }
 
     fn text(&self, report: &FuzzReport) -> String {
@@ -305,6 +312,17 @@ impl Parts {
     }
 }
 
+/// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed.
+fn small_test(case: Case, failure: &fuzz::Failure, origin: &str, interrupt: &Interrupt) -> String {
+    let finding = &failure.findings[0];
+    tell("making it smaller");
+    // Whatever is tried after Ctrl-C shows nothing, and so changes nothing.
+    let found = |case: &Case| if interrupt.is_raised() { None } else { fuzz::judge(case).oracle() };
+    let small = fuzz::reduce(&case, finding.oracle, &found);
+    let judged = fuzz::judge(&small);
+    fuzz::as_test(&small, judged.findings.first().unwrap_or(finding), origin)
+}
+
 fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> FuzzFailure {
     let oracle = failure.findings.first().map_or(Oracle::Panic, |f| f.oracle).name();
     let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
@@ -312,9 +330,10 @@ fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> Fuz
 }
 
 /// One campaign, until the limits of the command.
-fn run(args: &Args, source: &dyn Source, cases: u64, transitions: u64, started: Instant) -> Results {
+fn run(args: &Args, source: &dyn Source, cases: u64, transitions: u64, clock: &Clock) -> Results {
     let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
-    let stop = || time.is_some_and(|time| started.elapsed() >= time);
+    let is_over = || time.is_some_and(|time| clock.started.elapsed() >= time);
+    let stop = || clock.interrupt.is_raised() || is_over();
     let budget = Budget { cases, transitions, failures: FAILURES, stop: &stop };
     let told = Mutex::new(Instant::now());
     let say = |figures: &Figures| {
@@ -324,7 +343,7 @@ fn run(args: &Args, source: &dyn Source, cases: u64, transitions: u64, started: 
             tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
         }
     };
-    campaign(source, args.jobs(), &budget, &say)
+    campaign(source, args.jobs.count(), &budget, &say)
 }
 
 /// Times differ from run to run: they stay out of the text.
