@@ -11,10 +11,13 @@ pub mod driver;
 pub mod explain;
 pub mod export;
 pub mod fuzz;
+mod limits;
 pub mod listing;
 pub mod report;
 pub mod schema;
 mod table;
+
+pub use limits::Limits;
 
 pub use ir;
 pub use osr;

@@ -21,6 +21,13 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
     out
 }
 
+/// A point of a function as listings show it, and the instruction about to execute there. Cost: linear in the
+/// function.
+pub fn place(module: &Module, function: &Function, point: Point) -> String {
+    let version = Version::new(module, function);
+    format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
+}
+
 /// Mappings both ways between a version and the one derived from it: every reachable point with its entry,
 /// or why it has none.
 pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Certified) -> String {

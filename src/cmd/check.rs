@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::input;
 use super::jobs::{Jobs, Worked, each_function};
 use super::level;
+use super::limits::InputLimits;
 use super::output::Output;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
@@ -49,12 +50,14 @@ pub(super) struct Args {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
 }
 
 /// Judges mappings, entry by entry. Fails when an entry is refuted, or when one that was handed out does not
 /// hold. After Ctrl-C what is told is about the functions done by then.
 pub(super) fn check(args: Args) -> Result<(), Failure> {
-    let module = input::load(&args.file)?.module;
+    let module = input::load(&args.file, &args.limits.limits())?.module;
     let selected = args.selection.of(&module)?;
     match &args.mapping {
         None => check_own(&args, &module, &selected),

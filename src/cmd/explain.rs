@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::input::{self, Loaded};
 use super::level;
+use super::limits::InputLimits;
 use super::output::Output;
 use super::select;
 use clap::ValueEnum;
@@ -69,11 +70,13 @@ pub(super) struct Args {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
 }
 
 /// Tells what there is to know about one point.
 pub(super) fn explain(args: Args) -> Result<(), Failure> {
-    let Loaded { name, module } = input::load(&args.file)?;
+    let Loaded { name, module } = input::load(&args.file, &args.limits.limits())?;
     let (_, base) = select::named(&module, &args.func)?;
     let derived = derive(&module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
     let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);

@@ -2,12 +2,10 @@
 
 use super::failure::Failure;
 use ir::Module;
+use osier::Limits;
 use osier::driver::{self, Format};
 use std::io::Read;
 use std::path::Path;
-
-/// The largest file that is read, in bytes: more is refused rather than held in memory.
-const MAX_BYTES: u64 = 256 << 20;
 
 /// The path that means standard input.
 const STDIN: &str = "-";
@@ -20,38 +18,42 @@ pub(super) struct Input {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads a file, or standard input.
+/// Reads a file that is no program, or standard input.
 pub(super) fn read(path: &Path) -> Result<Input, Failure> {
+    read_at_most(path, Limits::default().input_bytes)
+}
+
+/// Reads a file, or standard input. What is larger is refused rather than held in memory.
+fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
+    let read_all = |from: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
     let (name, bytes) = if path == Path::new(STDIN) {
-        ("standard input".to_owned(), read_all(std::io::stdin().lock()))
+        ("standard input".to_owned(), read_all(&mut std::io::stdin().lock()))
     } else {
         let opened = std::fs::File::open(path).and_then(|file| match file.metadata()?.is_dir() {
             true => Err(std::io::Error::other("it is a directory")),
             false => Ok(file),
         });
-        (path.display().to_string(), opened.and_then(read_all))
+        (path.display().to_string(), opened.and_then(|mut file| read_all(&mut file)))
     };
     let bytes = bytes.map_err(|e| Failure::input(format!("cannot read {name}: {e}")))?;
     if bytes.is_empty() {
         return Err(Failure::input(format!("{name} is empty")));
     }
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::input(format!("{name} is larger than {} MiB", MAX_BYTES >> 20)));
+    if bytes.len() as u64 > most {
+        return Err(Failure::input(format!("{name} is larger than {most} bytes (--max-input-bytes)")));
     }
     Ok(Input { name, bytes })
 }
 
-fn read_all(from: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// Reads a module. The name is that of the input, for diagnostics and reports.
-pub(super) fn load(path: &Path) -> Result<Loaded, Failure> {
-    let input = read(path)?;
+pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, Failure> {
+    let input = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
-    match driver::load(Format::of(extension, &input.bytes), &input.bytes) {
+    match driver::load_within(Format::of(extension, &input.bytes), &input.bytes, limits) {
         Ok(module) => Ok(Loaded { name: input.name, module }),
         Err(error) => Err(Failure::Input(error.in_file(&input.name))),
     }

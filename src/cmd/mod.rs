@@ -12,6 +12,7 @@ mod input;
 mod interrupt;
 mod jobs;
 mod level;
+mod limits;
 mod opt;
 mod output;
 mod progress;
@@ -38,7 +39,7 @@ Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or ba
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program
+    /// Run a program; a status other than 0 that it exits with is told, and becomes 1
     Run(run::Args),
     /// Optimize a module and print it, what the passes did, or the mappings between the versions
     Opt(opt::Args),

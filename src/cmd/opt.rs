@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::input;
 use super::level;
+use super::limits::InputLimits;
 use super::output::Output;
 use super::select::Selection;
 use clap::ValueEnum;
@@ -45,11 +46,13 @@ pub(super) struct Args {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
 }
 
 /// Optimizes a module and prints what is asked for.
 pub(super) fn opt(args: Args) -> Result<(), Failure> {
-    let module = input::load(&args.file)?.module;
+    let module = input::load(&args.file, &args.limits.limits())?.module;
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
         print_module(&optimize(&module, &args.pipeline, Vigilance::On, &mut NoObserver).module)
     } else {

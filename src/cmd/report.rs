@@ -4,6 +4,7 @@ use super::failure::{Failure, tell};
 use super::input::{self, Loaded};
 use super::jobs::{Jobs, each_function};
 use super::level;
+use super::limits::InputLimits;
 use super::output::Output;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
@@ -48,13 +49,15 @@ pub(super) struct Args {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
 }
 
 /// Writes the report on a module. After Ctrl-C it is about the functions done by then, and goes to standard output: what
 /// a file holds is not replaced by half a report.
 pub(super) fn report(args: Args) -> Result<(), Failure> {
     let started = Instant::now();
-    let loaded = input::load(&args.file)?;
+    let loaded = input::load(&args.file, &args.limits.limits())?;
     let import = started.elapsed().as_secs_f64();
     let selected = args.selection.of(&loaded.module)?;
     let jobs = args.jobs.count();

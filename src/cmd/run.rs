@@ -2,13 +2,15 @@
 
 use super::failure::{Failure, print};
 use super::input;
+use super::limits::{InputLimits, RunLimits};
 use super::output::Output;
 use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
-use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::text::{parse_literal, print_literal};
-use ir::{Func, Module};
+use ir::{Func, Module, Point};
 use osier::driver::{Step, Vigilance, optimize};
+use osier::listing;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use passes::Pipeline;
 use std::path::PathBuf;
@@ -30,7 +32,8 @@ enum Engine {
 pub(super) struct Args {
     /// The program
     file: PathBuf,
-    /// Call this function and print its results, one a line, instead of running the program's _start
+    /// Call this function and print its results, one a line, instead of running the program's _start; what
+    /// follows are its arguments, so that FILE and other options come first
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Option<Vec<String>>,
     /// What executes the program
@@ -42,29 +45,13 @@ pub(super) struct Args {
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
-    /// Stop after this many instructions [default: never]
-    #[arg(long, value_name = "N")]
-    fuel: Option<u64>,
-    /// Pages of 64 KiB all memories together may have
-    #[arg(long, value_name = "N", default_value_t = Limits::default().memory_pages)]
-    max_memory_pages: u32,
-    /// Activations that may exist at once
-    #[arg(long, value_name = "N", default_value_t = Limits::default().call_depth)]
-    max_call_depth: u32,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
     program_args: Vec<String>,
-}
-
-impl Args {
-    fn limits(&self) -> Limits {
-        Limits {
-            fuel: self.fuel.unwrap_or(u64::MAX),
-            memory_pages: self.max_memory_pages,
-            call_depth: self.max_call_depth,
-            ..Limits::default()
-        }
-    }
+    #[command(flatten)]
+    limits: InputLimits,
+    #[command(flatten)]
+    run_limits: RunLimits,
 }
 
 /// A call of a function, ready to be made.
@@ -94,7 +81,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 /// The module, optimized if that is asked for.
 fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
     let started = Instant::now();
-    let module = input::load(&args.file)?.module;
+    let module = input::load(&args.file, &args.limits.limits())?.module;
     seconds.import = started.elapsed().as_secs_f64();
     let Some(pipeline) = &args.pipeline else { return Ok(module) };
     let mut stopwatch = Stopwatch::new();
@@ -154,7 +141,7 @@ fn host(args: &Args) -> Wasi<'static> {
 fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> Result<Outcome, Failure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
-    let machine = Machine::with_options(&Program::new(module), args.limits(), options);
+    let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
     let mut machine = machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
     let mut host = host(args);
     let mut outcome = Outcome::Returned(Vec::new());
@@ -164,7 +151,7 @@ fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> R
     if outcome.returned().is_some() {
         outcome = machine.invoke(call.func, &call.args, &mut host, &mut NoObserver);
     }
-    stats.instructions = args.limits().fuel - machine.fuel();
+    stats.instructions = args.run_limits.limits().fuel - machine.fuel();
     stats.seconds.execute = started.elapsed().as_secs_f64();
     Ok(outcome)
 }
@@ -179,8 +166,15 @@ fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> 
         }
         Outcome::Returned(_) | Outcome::Exited(0) => Ok(()),
         Outcome::Exited(status) => Err(Failure::Program(format!("the program exited with status {status}"))),
-        other => Err(Failure::Program(other.to_string())),
+        other => Err(Failure::Program(format!("{other}{}", place(module, other).unwrap_or_default()))),
     }
+}
+
+/// Where a run ended, as listings show it, and the instruction there.
+fn place(module: &Module, outcome: &Outcome) -> Option<String> {
+    let site = outcome.site()?;
+    let (body, inst) = (module.body(site.func)?, site.inst?);
+    body.has_inst(inst).then(|| format!(" ({})", listing::place(module, body, Point::before(inst))))
 }
 
 fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), Failure> {

@@ -1,10 +1,11 @@
 //! From bytes to a module that is well-formed.
 
+use crate::Limits;
 use ir::Module;
 use ir::text::{SourceLines, parse_module_with_lines};
 use ir::verifier::{Entity, Finding, Rule, verify_module};
 use std::fmt;
-use wasm::{ImportError, ImportLimits};
+use wasm::ImportError;
 
 /// How a module is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,10 +90,33 @@ impl std::error::Error for LoadError {}
 /// # Panics
 /// When the importer of WebAssembly makes a module that is not well-formed: a bug.
 pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
-    match format {
-        Format::Oir => load_text(bytes),
-        Format::Wasm => imported(wasm::import(bytes, &ImportLimits::default())),
-        Format::Wat => imported(wasm::import_wat(utf8(bytes)?, &ImportLimits::default())),
+    load_within(format, bytes, &Limits::default())
+}
+
+/// As [`load`], within limits of one's own; those of runs have no say here.
+///
+/// # Errors
+/// As [`load`]'s, and when a limit is exceeded.
+///
+/// # Panics
+/// As [`load`].
+pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
+    if bytes.len() as u64 > limits.input_bytes {
+        let what = format!("the input has {} bytes, {} are allowed", bytes.len(), limits.input_bytes);
+        return Err(LoadError::about_bytes(what));
+    }
+    let module = match format {
+        Format::Oir => load_text(bytes)?,
+        Format::Wasm => imported(wasm::import(bytes, &limits.import))?,
+        Format::Wat => imported(wasm::import_wat(utf8(bytes)?, &limits.import))?,
+    };
+    let too_long = module.defined().find(|(_, body)| body.inst_count() as u64 > limits.function_instructions);
+    match too_long {
+        None => Ok(module),
+        Some((_, body)) => {
+            let (name, count, most) = (body.name().escape_debug(), body.inst_count(), limits.function_instructions);
+            Err(LoadError::about_bytes(format!("@{name} has {count} instructions, {most} are allowed")))
+        }
     }
 }
 

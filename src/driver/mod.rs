@@ -10,7 +10,7 @@ mod load;
 
 pub use certified::{Certified, CertifiedLevel, CertifiedMapping, Checked, certify, recheck};
 pub use certified_graph::{NO_LOG, certify_graph};
-pub use load::{Format, LoadError, load};
+pub use load::{Format, LoadError, load, load_within};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;

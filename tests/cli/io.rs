@@ -5,7 +5,15 @@ use std::fs;
 use std::process::Stdio;
 
 /// Every command that reads a file.
-const COMMANDS: [&str; 4] = ["run", "opt", "report", "check"];
+const COMMANDS: [&str; 5] = ["run", "opt", "report", "check", "explain"];
+
+/// A command on a file, with what it cannot do without.
+fn on<'a>(command: &'a str, path: &'a str) -> Vec<&'a str> {
+    match command {
+        "explain" => vec![command, path, "--func", "f", "--point", "entry"],
+        _ => vec![command, path],
+    }
+}
 
 #[test]
 fn what_cannot_be_read_is_named() {
@@ -15,7 +23,7 @@ fn what_cannot_be_read_is_named() {
     let directory = folder.path().display().to_string();
     for name in COMMANDS {
         for path in [&empty, &missing, &directory] {
-            let ended = osier(&[name, path]).with_status(2);
+            let ended = osier(&on(name, path)).with_status(2);
             assert!(ended.stderr.starts_with("osier: ") && ended.stderr.contains(path), "{}", ended.stderr);
             assert_eq!(ended.stdout, "");
         }
@@ -37,7 +45,7 @@ fn bytes_that_are_no_module_are_refused_with_a_place() {
     for (name, bytes, place) in cases {
         let path = file(&folder, name, bytes);
         for command in COMMANDS {
-            let ended = osier(&[command, &path]).with_status(2);
+            let ended = osier(&on(command, &path)).with_status(2);
             assert!(ended.stderr.contains(place), "{command}: {}", ended.stderr);
             assert_eq!(ended.stdout, "");
         }
@@ -121,18 +129,118 @@ fn what_opt_prints_can_be_read_again() {
     }
 }
 
+/// Every command, writing to standard output.
+fn writers() -> Vec<Vec<&'static str>> {
+    let module = "tests/corpus/sort.wasm";
+    vec![
+        vec!["report", module],
+        vec!["report", module, "--format", "html"],
+        vec!["opt", module],
+        vec!["opt", module, "--emit", "mapping"],
+        vec!["check", module],
+        vec!["explain", module, "--func", "quick", "--point", "block0"],
+        vec!["fuzz", "--programs", "2", "--size", "20"],
+        vec!["run", module, "--invoke", "quick", "9", "1"],
+        vec!["--help"],
+    ]
+}
+
 #[test]
 fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
-    let module = "tests/corpus/sort.wasm";
-    for args in [vec!["report", module], vec!["opt", module], vec!["run", module, "--invoke", "quick", "9", "1"]] {
+    for args in writers() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = command(&args);
         let output = command.stdout(writer).stderr(Stdio::piped()).output().expect("the command ends");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert_eq!(output.status.code(), Some(0), "{args:?} {stderr}");
         assert!(!stderr.contains("panicked") && !stderr.contains("cannot write"), "{stderr}");
     }
+}
+
+#[test]
+fn diagnostics_that_nobody_reads_change_nothing() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for (args, status) in [(["report", "tests/corpus/sort.wasm"], 0), (["report", "tests/corpus/missing.wasm"], 2)] {
+        let writer = writer.try_clone().expect("another handle");
+        let output = command(&args).stdout(Stdio::piped()).stderr(writer).output().expect("the command ends");
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(status), status == 2));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    for args in writers().into_iter().filter(|args| args[0] != "--help") {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output = command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?} {stderr}");
+        assert!(stderr.contains("cannot write standard output: No space left on device"), "{args:?} {stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+    let ended = osier(&["report", "tests/corpus/sort.wasm", "-o", "/dev/full"]).with_status(2);
+    assert!(ended.stderr.contains("cannot write /dev/full: No space left on device"), "{}", ended.stderr);
+    // A program learns of it by itself, and its status tells.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let args = ["run", "tests/corpus/sort.wasm", "--", "500"];
+    let output = command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && !stderr.contains("panicked"), "{stderr}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_can_be_opened_and_not_read_is_named() {
+    // Its first page is never mapped, for nobody.
+    for name in COMMANDS {
+        let ended = osier(&on(name, "/proc/self/mem")).with_status(2);
+        assert!(ended.stderr.starts_with("osier: cannot read /proc/self/mem: "), "{}", ended.stderr);
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let folder = scratch();
+    let path = file(&folder, "secret.oir", "func @f() {\nentry:\n  return\n}\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("ours");
+    let ended = osier(&["opt", &path]);
+    match fs::read(&path) {
+        // Who may read everything may read this.
+        Ok(_) => drop(ended.with_status(0)),
+        Err(_) => {
+            let stderr = ended.with_status(2).stderr;
+            assert!(stderr.contains("cannot read") && stderr.contains("Permission denied"), "{stderr}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_with_names_are_read_and_written() {
+    let folder = scratch();
+    let pipe = folder.path().join("pipe").display().to_string();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is a `mkfifo`").success());
+    let module = fs::read(corpus("queens.wasm")).expect("readable");
+    let wanted = osier(&["check", &kernel("queens", "")]).with_status(0).stdout;
+    std::thread::scope(|scope| {
+        scope.spawn(|| fs::write(&pipe, &module).expect("the command reads it"));
+        assert_eq!(osier(&["check", &pipe]).with_status(0).stdout, wanted);
+    });
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| fs::read_to_string(&pipe).expect("the command writes it"));
+        osier(&["check", &kernel("queens", ""), "-o", &pipe]).with_status(0);
+        assert_eq!(read.join().expect("it reads"), wanted);
+    });
+    assert!(fs::metadata(&pipe).is_ok_and(|m| !m.is_file()), "it is still a pipe");
+}
+
+#[test]
+fn a_file_larger_than_the_limit_is_refused_before_it_is_held() {
+    for (path, input) in [("tests/corpus/sort.wasm", &b""[..]), ("-", &[b' '; 5000])] {
+        let ended = osier_with_input(&["opt", path, "--max-input-bytes", "1000"], input).with_status(2);
+        assert!(ended.stderr.contains("is larger than 1000 bytes (--max-input-bytes)"), "{}", ended.stderr);
+    }
+    let ended = osier(&["opt", "/dev/zero", "--max-input-bytes", "100000"]).with_status(2);
+    assert!(ended.stderr.contains("/dev/zero is larger than"), "{}", ended.stderr);
 }
 
 #[test]

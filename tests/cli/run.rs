@@ -96,7 +96,10 @@ fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
     let folder = scratch();
     let path = file(&folder, "failing.oir", FAILING);
     let cases: [(&[&str], &str); 4] = [
-        (&["--invoke", "divide", "1", "0"], "trap division_by_zero in @divide"),
+        (
+            &["--invoke", "divide", "1", "0"],
+            "trap division_by_zero in @divide at inst0 (entry:0: %q = sdiv.i32 %a, %b)",
+        ),
         (&["--invoke", "divide", "-2147483648", "-1"], "trap integer_overflow in @divide"),
         (&["--max-call-depth", "9", "--invoke", "deep", "1"], "stack overflow in @deep"),
         (&["--fuel", "1000", "--invoke", "forever"], "out of fuel in @forever"),

@@ -62,6 +62,17 @@ impl Outcome {
         }
     }
 
+    /// Where it ended, unless by itself.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Outcome::Trapped { site, .. }
+            | Outcome::OutOfFuel(site)
+            | Outcome::StackOverflow(site)
+            | Outcome::HostFailed { site, .. } => Some(site),
+            Outcome::Returned(_) | Outcome::Exited(_) => None,
+        }
+    }
+
     /// The kind of trap, if it trapped.
     pub fn trap(&self) -> Option<TrapKind> {
         match self {

@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::input;
+use osier::Limits;
 use osier::fuzz::{Case, Stress, World};
 use osr::Level;
 use std::io::Cursor;
@@ -65,7 +66,7 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
         false => command.split_whitespace().map(str::to_owned).collect(),
     };
     let path = args.first().ok_or_else(|| Failure::input("a program of the corpus is FILE ARGS"))?;
-    let module = input::load(Path::new(path))?.module;
+    let module = input::load(Path::new(path), &Limits::default())?.module;
     let entry = module.lookup("_start").ok_or_else(|| Failure::input(format!("{path} has no _start")))?;
     if !module.signature(entry).params.is_empty() || module.body(entry).is_none() {
         return Err(Failure::input(format!("{path}: _start is no function without arguments")));

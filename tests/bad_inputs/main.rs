@@ -1,0 +1,40 @@
+//! What wrong or extreme input leads to, through the whole library: a message that says what and where, or a program that
+//! every part takes in its stride. `docs/testing.md` lists the cases with the tests that hold them.
+
+mod mappings;
+mod text;
+mod wasm;
+
+use ir::Module;
+use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
+use osier::driver::{self, Format, Vigilance, certify, derive};
+use osr::Level;
+use passes::Pipeline;
+
+/// The message that a module is refused with.
+fn refusal(format: Format, bytes: &[u8]) -> String {
+    match driver::load(format, bytes) {
+        Ok(_) => panic!("accepted: {}", String::from_utf8_lossy(&bytes[..bytes.len().min(300)])),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Optimizes a module, and makes, checks and explains its mappings; the entries that hold.
+fn put_through(module: &Module) -> usize {
+    let mut held = 0;
+    for (_, base) in module.defined() {
+        let derived = derive(module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+        let certified = certify(module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
+        held +=
+            certified.levels.iter().map(|made| made.forward.mapping.len() + made.backward.mapping.len()).sum::<usize>();
+    }
+    held
+}
+
+/// How a call of an exported or named function ends, with little fuel.
+fn run(module: &Module, name: &str, args: &[u64]) -> Outcome {
+    let limits = Limits { fuel: 10_000_000, ..Limits::default() };
+    let mut machine = Machine::new(module, limits).expect("it can be instantiated");
+    let func = module.lookup(name).expect("the function is there");
+    machine.invoke(func, args, &mut NoHost, &mut NoObserver)
+}

@@ -1,0 +1,138 @@
+//! Exported mappings and their certificates, wrong in one way each.
+
+use ir::Module;
+use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck};
+use osier::export;
+use osr::Level;
+use passes::Pipeline;
+
+struct Sample {
+    module: Module,
+    derived: Derived,
+    text: String,
+}
+
+/// The mappings of a program with a loop and something to hoist, to fold and to share.
+fn sample() -> Sample {
+    let module = load(Format::Oir, include_bytes!("../cli/golden/sum.oir")).expect("well-formed");
+    let (_, base) = module.defined().next().expect("a function");
+    let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
+    let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = &certified.levels[0];
+    let mut text = export::header("O1", "avail", 1);
+    let mappings = [&made.forward, &made.backward].map(|m| (&m.mapping, &m.facts));
+    export::write(&mut text, [base, &derived.function], &certified.certificate, mappings);
+    Sample { module, derived, text }
+}
+
+impl Sample {
+    fn judged(&self, text: &str) -> Result<Checked, String> {
+        let (_, base) = self.module.defined().next().expect("a function");
+        let wrong = |error: export::ReadError| format!("{}: {}", error.line, error.what);
+        let file = export::read(text).map_err(wrong)?;
+        let mut checked = Checked::default();
+        for function in &file.functions {
+            let parts = function.parts([base, &self.derived.function]).map_err(wrong)?;
+            checked.merge(&recheck(&self.module, base, &self.derived.function, &parts, &mut NoObserver));
+        }
+        Ok(checked)
+    }
+
+    /// The first line that starts with this and for which `is_it`.
+    fn line(&self, start: &str, is_it: impl Fn(&str) -> bool) -> String {
+        let mut lines = self.text.lines().filter(|line| line.starts_with(start));
+        lines.find(|line| is_it(line)).unwrap_or_else(|| panic!("no line {start}:\n{}", self.text)).to_owned()
+    }
+
+    /// The last entry of the mapping forward.
+    fn last_entry(&self) -> String {
+        let forward = self.text.split("mapping backward").next().expect("a part before it");
+        forward.lines().rfind(|line| line.starts_with("entry ")).expect("an entry").to_owned()
+    }
+
+    fn with(&self, line: &str, instead: &str) -> String {
+        assert!(self.text.contains(&format!("{line}\n")), "{line}");
+        self.text.replacen(&format!("{line}\n"), &format!("{instead}\n"), 1)
+    }
+}
+
+/// A line with one word replaced.
+fn word(line: &str, index: usize, by: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    words[index] = by;
+    words.join(" ")
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_its_line() {
+    let sample = sample();
+    let term = sample.line("term ", |_| true);
+    let anchor = sample.line("anchor ", |_| true);
+    let entry = sample.line("entry ", |_| true);
+    let cases = [
+        (sample.text.replacen("osier-mapping 1", "osier-mapping 2", 1), "1: expected `osier-mapping 1`"),
+        (sample.with(&anchor, "anchor 4294967295"), "4294967295"),
+        (sample.with(&anchor, "anchor 99999999999999999999"), "99999999999999999999"),
+        (sample.with(&anchor, "anchor -1"), "-1"),
+        (sample.with(&term, &word(&term, 4, "rule:no-such-rule:0:-:-")), "no-such-rule"),
+        (sample.with(&term, &word(&term, 4, "because")), "because"),
+        (sample.with(&entry, &format!("{entry}\n{entry}")), "ascend"),
+        (sample.with(&entry, "entry"), ""),
+        (sample.with(&entry, &format!("{entry} x")), ""),
+        (format!("{}end\n", sample.text), ""),
+        (String::new(), "the file ends where `osier-mapping 1` is expected"),
+        ("\0".repeat(100), "1: expected"),
+    ];
+    for (text, cause) in cases {
+        let message = sample.judged(&text).expect_err("it is wrong");
+        assert!(message.contains(cause) && message.len() < 300, "{message}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_not_proved_and_says_which_check_failed() {
+    let sample = sample();
+    let whole = sample.judged(&sample.text).expect("readable");
+    assert!(whole.held > 20 && whole.dropped.is_empty());
+    let assign = sample.line("assign ", |_| true);
+    // The last of its mapping: source points ascend.
+    let entry = sample.last_entry();
+    let computed = sample.line("term ", |line| line.contains(" add "));
+    let id = computed.split(' ').nth(1).expect("its number").to_owned();
+    let cases = [
+        ("ids of instructions that there are not", sample.with(&entry, &word(&entry, 1, "4000000")), "source-point"),
+        ("a landing that there is not", sample.with(&entry, &word(&entry, 2, "4000000")), "target-point"),
+        ("values out of scope", sample.with(&entry, &word(&entry, 3, "4000000")), "requires"),
+        ("a value assigned that there is not", sample.with(&assign, &word(&assign, 1, "4000000")), "assign-shape"),
+        ("a term of itself", sample.with(&computed, &cyclic(&computed, &id)), "term-order"),
+    ];
+    for (what, text, check) in cases {
+        match sample.judged(&text) {
+            Ok(checked) => {
+                assert!(checked.held < whole.held, "{what}: {checked:?}");
+                assert!(checked.dropped.contains_key(check), "{what}: {checked:?}");
+            }
+            Err(message) => panic!("{what}: {message}"),
+        }
+    }
+}
+
+/// A term whose operands are itself.
+fn cyclic(line: &str, id: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let kept = words.len() - 1;
+    let operands = words[kept].split(',').map(|_| id).collect::<Vec<_>>().join(",");
+    [&words[..kept], &[&operands]].concat().join(" ")
+}
+
+#[test]
+fn a_mapping_of_another_function_or_version_is_refused() {
+    let sample = sample();
+    let text = "func @sum(%n: i32, %k: i32) -> i32 {\nentry:\n  %p = mul.i32 %n, %k\n  return %p\n}\n";
+    let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
+    let (_, base) = module.defined().next().expect("a function");
+    let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
+    let other = Sample { module, derived, text: String::new() };
+    let message = other.judged(&sample.text).expect_err("another function");
+    assert!(message.contains("this is for another version before of the function"), "{message}");
+}

@@ -1,0 +1,53 @@
+//! Limits: every one is in the manual with its default, and exceeding it is told.
+
+use osier::Limits;
+use osier::driver::{Format, load_within};
+use osier::ir::interp;
+use osier::wasm::ImportLimits;
+
+/// The limits of reading, with their options and defaults, and those of runs.
+fn rows() -> Vec<(&'static str, &'static str, u64)> {
+    // Taken apart, so that a limit that is added is missed here.
+    let Limits { input_bytes, function_instructions, import, run } = Limits::default();
+    let ImportLimits { base_bytes, bytes_per_input_byte } = import;
+    assert_eq!(bytes_per_input_byte, 64, "help and manual say so");
+    let interp::Limits { fuel, memory_pages, table_entries, call_depth, stack_values } = run;
+    vec![
+        ("input_bytes", "--max-input-bytes", input_bytes),
+        ("function_instructions", "--max-function-instructions", function_instructions),
+        ("import.base_bytes", "--max-import-bytes", base_bytes),
+        ("run.fuel", "--fuel", fuel),
+        ("run.memory_pages", "--max-memory-pages", memory_pages.into()),
+        ("run.table_entries", "--max-table-entries", table_entries.into()),
+        ("run.call_depth", "--max-call-depth", call_depth.into()),
+        ("run.stack_values", "--max-stack-values", stack_values),
+    ]
+}
+
+#[test]
+fn every_limit_is_in_the_manual() {
+    let manual = std::fs::read_to_string("docs/oir.md").expect("tests run in the root of the package");
+    for (field, option, default) in rows() {
+        let row = format!("| `{field}` | `{option}` | {default}");
+        assert!(manual.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn what_exceeds_a_limit_is_refused() {
+    let text = b"func @f() {\nentry:\n  return\n}\nfunc @\"g\\u{1b}\"(%a: i32) {\nentry:\n  %b = add.i32 %a, %a\n  return\n}\n";
+    let load = |limits: Limits| load_within(Format::Oir, text, &limits).map(|_| ()).map_err(|e| e.to_string());
+    let exactly = Limits { input_bytes: text.len() as u64, function_instructions: 2, ..Limits::default() };
+    assert_eq!(load(exactly), Ok(()));
+    let most = text.len() - 1;
+    assert_eq!(
+        load(Limits { input_bytes: most as u64, ..exactly }),
+        Err(format!("the input has {} bytes, {most} are allowed", text.len()))
+    );
+    let refused = load(Limits { function_instructions: 1, ..exactly });
+    assert_eq!(refused, Err("@g\\u{1b} has 2 instructions, 1 are allowed".to_owned()));
+    let mut small = Limits::default();
+    (small.import.base_bytes, small.import.bytes_per_input_byte) = (100, 0);
+    let refused = load_within(Format::Wat, b"(module (func))", &small).expect_err("it needs more").to_string();
+    assert!(refused.contains("the module needs more memory"), "{refused}");
+}
