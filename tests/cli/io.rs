@@ -201,7 +201,7 @@ fn what_can_be_opened_and_not_read_is_named() {
     use std::os::unix::fs::PermissionsExt;
     let folder = scratch();
     let path = file(&folder, "secret.oir", "func @f() {\nentry:\n  return\n}\n");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).expect("ours");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("ours");
     let ended = osier(&["opt", &path]);
     match fs::read(&path) {
         // Who may read everything may read this.
