@@ -11,7 +11,7 @@ use super::stopwatch::Stopwatch;
 use clap::ValueEnum;
 use ir::{Func, Function, Module};
 use osier::driver::{Checked, Step, Vigilance, certify, derive, recheck};
-use osier::export;
+use osier::export::{self, Exported, ExportedFunction};
 use osier::schema::{Check, CheckedFunction, SCHEMA};
 use osr::Level;
 use passes::Pipeline;
@@ -61,11 +61,7 @@ pub(super) fn check(args: Args) -> Result<(), Failure> {
     let selected = args.selection.of(&module)?;
     match &args.mapping {
         None => check_own(&args, &module, &selected),
-        Some(path) => {
-            let mut stopwatch = Stopwatch::new();
-            let results = check_exported(path, &module, &selected, &mut stopwatch)?;
-            told(&args, Worked { results, stopwatch, interrupted: false })
-        }
+        Some(path) => check_exported(&args, path, &module, &selected),
     }
 }
 
@@ -110,12 +106,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
 }
 
 /// Mappings from a file, which names the pipeline that made the versions.
-fn check_exported(
-    path: &Path,
-    module: &Module,
-    selected: &Selected<'_>,
-    stopwatch: &mut Stopwatch,
-) -> Result<Vec<CheckedFunction>, Failure> {
+fn check_exported(args: &Args, path: &Path, module: &Module, selected: &Selected<'_>) -> Result<(), Failure> {
     let text = input::read_text(path)?;
     let wrong = |error: export::ReadError| Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what));
     let file = export::read(&text).map_err(wrong)?;
@@ -123,9 +114,35 @@ fn check_exported(
     if !Level::ALL.iter().any(|level| level.name() == file.level) {
         return Err(Failure::input(format!("{}: no level is named `{}`", path.display(), file.level)));
     }
+    let exported = to_check(&file, path, module, selected)?;
+    let functions: Vec<(Func, &Function)> = exported.values().map(|(at, _)| selected[*at]).collect();
+    // By name: no two functions of a module share one, and a file has none twice.
+    let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
+        exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
+    let work = |base: &Function, stopwatch: &mut Stopwatch| {
+        let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
+        let parts = by_name[base.name()].parts([base, &derived.function]).map_err(wrong)?;
+        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
+        Ok(CheckedFunction { name: base.name().to_owned(), checked })
+    };
+    each_function(args.jobs.count(), &functions, work, |worked| {
+        let Worked { results, stopwatch, interrupted } = worked;
+        // Of several errors, the first in module order is told, however many threads there were.
+        let results = results.into_iter().collect::<Result<Vec<_>, Failure>>()?;
+        told(args, Worked { results, stopwatch, interrupted })
+    })
+}
+
+/// The functions of a file that are to be checked, in module order, each with its place among those selected.
+fn to_check<'f>(
+    file: &'f Exported<'f>,
+    path: &Path,
+    module: &Module,
+    selected: &Selected<'_>,
+) -> Result<BTreeMap<Func, (usize, &'f ExportedFunction<'f>)>, Failure> {
     let names = module.defined().map(|(func, body)| (export::escaped(body.name()), func));
     let known: BTreeMap<String, Func> = names.collect();
-    let mut functions = Vec::new();
+    let mut exported = BTreeMap::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {
             let what = format!("{}: @{} is no function of the module", path.display(), function.name);
@@ -133,15 +150,11 @@ fn check_exported(
         };
         // In module order, which ids follow.
         let Ok(at) = selected.binary_search_by_key(func, |(id, _)| *id) else { continue };
-        let base = selected[at].1;
-        let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
-        let parts = function.parts([base, &derived.function]).map_err(wrong)?;
-        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
-        functions.push(CheckedFunction { name: base.name().to_owned(), checked });
+        exported.insert(*func, (at, function));
     }
     // Nothing judged is no verdict.
-    match functions.is_empty() && !selected.is_empty() {
+    match exported.is_empty() && !selected.is_empty() {
         true => Err(Failure::input(format!("{} has none of the functions to check", path.display()))),
-        false => Ok(functions),
+        false => Ok(exported),
     }
 }

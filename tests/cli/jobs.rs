@@ -1,6 +1,6 @@
 //! Several threads, whose number does not show, and Ctrl-C, after which what was found so far is told.
 
-use crate::harness::{KERNELS, kernel, osier};
+use crate::harness::{KERNELS, file, kernel, osier, scratch};
 use serde_json::Value;
 
 /// The document without what depends on the clock.
@@ -26,6 +26,24 @@ fn the_number_of_threads_does_not_show() {
             let run = |jobs: &str| osier(&[command, &path, "--format", "json", "--jobs", jobs]).with_status(0).stdout;
             assert_eq!(untimed(&run("1")), untimed(&run("3")), "{command} {path}");
         }
+    }
+}
+
+#[test]
+fn exported_mappings_are_judged_by_several_threads_too() {
+    let folder = scratch();
+    let path = kernel("sort", "");
+    let whole = osier(&["opt", &path, "--emit", "mapping"]).with_status(0).stdout;
+    let mapping = file(&folder, "sort.map", &whole);
+    let run = |jobs: &str| osier(&["check", &path, "--mapping", &mapping, "--jobs", jobs]).with_status(0).stdout;
+    assert_eq!(run("1"), run("3"));
+    assert!(run("3").contains("  held "));
+    // Wrong in every function: the first is told, whichever thread was first.
+    let wrong = file(&folder, "wrong.map", whole.replace("version after\n", "version aft\n"));
+    let line = 1 + whole.lines().position(|line| line == "version after").expect("a second version");
+    for jobs in ["1", "3"] {
+        let ended = osier(&["check", &path, "--mapping", &wrong, "--jobs", jobs]).with_status(2);
+        assert!(ended.stderr.contains(&format!("wrong.map:{line}: expected `version after`")), "{}", ended.stderr);
     }
 }
 
