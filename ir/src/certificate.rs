@@ -46,8 +46,8 @@ pub enum TermKind {
     MemoryParam,
     /// Memory, globals and sizes after an anchor that writes them.
     MemoryAfter(Inst),
-    /// An operation that has no effect. Its operands are classes; an operation that reads has one more, the
-    /// memory it reads.
+    /// An operation that has no effect, or that writes one place. Its operands are classes; an operation that reads or
+    /// writes has one more, the memory before it. A write stands for the memory after it.
     Op {
         /// The operation.
         opcode: Opcode,
@@ -80,6 +80,32 @@ pub enum By {
         /// Where the right side is an operation: a term of the class that is that operation.
         result: TermId,
     },
+    /// It reads a memory that is a write apart from what it reads, and its class is that of the same read of the
+    /// memory before ([`crate::place::Place::is_apart_from`]).
+    Apart {
+        /// Of the address read and the address written: a term of its class that adds a constant; [`NO_TERM`] where
+        /// the class itself will do.
+        via: [TermId; 2],
+        /// The same read of the memory before the write.
+        result: TermId,
+    },
+    /// It reads just what a write wrote, and its class is what was written ([`crate::place::gives_back`]).
+    Stored {
+        /// As for [`By::Apart`].
+        via: [TermId; 2],
+    },
+    /// It writes, and its class is that of the same write to a memory that lacks writes which this one covers
+    /// ([`crate::place::Place::covers`]), and is the same otherwise.
+    Covers {
+        /// The same write to that memory.
+        result: TermId,
+    },
+    /// It reads the memory a block begins with, a leaf, from an address bound further up; and on every edge into the
+    /// block the same read gives its class.
+    Merged {
+        /// Those reads, one for each memory that edges bring. They may come later in the table.
+        reads: SmallVec<[TermId; 2]>,
+    },
 }
 
 /// One term of the table.
@@ -103,6 +129,9 @@ pub struct VersionTerms {
     pub values: Vec<(Value, TermId)>,
     /// The term of the memory at the start of every reachable block, ascending.
     pub memory: Vec<(Block, TermId)>,
+    /// The term of the memory after instructions that write one place, ascending; of an anchor without one, the
+    /// memory after is a leaf of its own ([`TermKind::MemoryAfter`]).
+    pub writes: Vec<(Inst, TermId)>,
 }
 
 /// A certificate for two versions of a function. See the module documentation.
@@ -132,13 +161,13 @@ pub struct EntryFacts {
 /// The facts behind the entries of a mapping, in the order of its entries.
 pub type MappingFacts = Vec<EntryFacts>;
 
-/// Whether an operation without effect may have operands of these types; `None` is memory, the last operand of
-/// a read.
+/// Whether an operation without effect, or one that writes one place, may have operands of these types; `None` is
+/// memory, the last operand of a read or write.
 pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Type>]) -> bool {
     if opcode == Opcode::Const {
         return operands.is_empty() && matches!(imm, Imm::Bits(bits) if bits & !ty.mask() == 0);
     }
-    if !opcode.effects().has(Effects::READS) {
+    if !opcode.effects().has(Effects::READS) && !opcode.effects().has(Effects::WRITES) {
         let types: Option<SmallVec<[Type; 3]>> = operands.iter().copied().collect();
         return *imm == Imm::None && types.is_some_and(|types| accepts(opcode, ty, &types));
     }
@@ -146,6 +175,8 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
         (Shape::Load(_), [address, None]) => *address == Some(Type::I32) && matches!(imm, Imm::Address(..)),
         (Shape::MemorySize, [None]) => matches!(imm, Imm::Memory(_)),
         (Shape::GlobalGet, [None]) => matches!(imm, Imm::Global(_)),
+        (Shape::Store(_), [Some(Type::I32), Some(value), None]) => *value == ty && matches!(imm, Imm::Address(..)),
+        (Shape::GlobalSet, [Some(value), None]) => *value == ty && matches!(imm, Imm::Global(_)),
         _ => false,
     }
 }

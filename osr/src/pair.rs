@@ -9,7 +9,7 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::seeded::{Bug, seeded};
-use ir::{Block, Function, Inst, Point, Value, ValueDef};
+use ir::{Block, Effects, Function, Inst, Point, Value, ValueDef};
 use smallvec::SmallVec;
 
 /// The direction of a mapping.
@@ -117,6 +117,14 @@ impl<'v> VersionPair<'v> {
     /// terminators, have effects or may trap. Both versions execute the same ones in the same order.
     pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
+    }
+
+    /// Whether one of the versions has a write that the other has not, or has elsewhere: then memory is not the same in
+    /// both at every bounding anchor.
+    pub(crate) fn has_lone_writes(&self) -> bool {
+        let writes = |f: &Function, i: Inst| f.inst(i).opcode.effects().has(Effects::WRITES);
+        let is_lone = |f: &Function, i: Inst| writes(f, i) && !self.anchors.contains(i.as_u32() as usize);
+        self.sides.iter().any(|side| side.f.all_insts().any(|i| is_lone(side.f, i)))
     }
 
     /// The version transitions in this direction leave from.

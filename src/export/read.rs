@@ -190,6 +190,10 @@ impl<'t> Reader<'t> {
                 terms.memory.push((words.entity::<Block>()?, words.number()?));
                 words.end()?;
             }
+            while let Some(mut words) = self.take(&format!("write {side}")) {
+                terms.writes.push((words.entity::<ir::Inst>()?, words.number()?));
+                words.end()?;
+            }
         }
         while let Some(mut words) = self.take("anchor") {
             certificate.anchors.push(words.entity()?);
@@ -353,6 +357,11 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// Words that are part of a word of this line.
+    fn inside(&self, words: &'t str) -> Words<'t> {
+        Words { words, line: self.line }
+    }
+
     fn by(&mut self) -> Read<By> {
         let word = self.next()?;
         let parts: Vec<&str> = word.split(':').collect();
@@ -362,11 +371,19 @@ impl<'t> Words<'t> {
             ["rule", name, swapped, inner, result] => {
                 let rule = RULES.iter().position(|r| r.name == *name);
                 let rule = rule.ok_or_else(|| self.error(format_args!("no rule is named `{name}`")))? as u32;
-                let mut inner = Words { words: inner, line: self.line };
-                let inner = inner.list(|w, item| w.parse(item))?.into();
-                let mut result = Words { words: result, line: self.line };
-                Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result: result.term_named()? })
+                let inner = self.inside(inner).list(|w, item| w.parse(item))?.into();
+                let result = self.inside(result).term_named()?;
+                Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result })
             }
+            ["apart", one, other, result] => {
+                let via = [self.inside(one).term_named()?, self.inside(other).term_named()?];
+                Ok(By::Apart { via, result: self.parse(result)? })
+            }
+            ["stored", one, other] => {
+                Ok(By::Stored { via: [self.inside(one).term_named()?, self.inside(other).term_named()?] })
+            }
+            ["covers", result] => Ok(By::Covers { result: self.parse(result)? }),
+            ["merged", reads] => Ok(By::Merged { reads: self.inside(reads).list(|w, item| w.parse(item))?.into() }),
             _ => Err(self.error(format_args!("`{word}` is no reason for a class"))),
         }
     }

@@ -41,6 +41,9 @@ pub fn write(
         for (block, term) in &terms.memory {
             writer.line(format_args!("memory {side} {} {term}", block.as_u32()));
         }
+        for (inst, term) in &terms.writes {
+            writer.line(format_args!("write {side} {} {term}", inst.as_u32()));
+        }
     }
     for anchor in &certificate.anchors {
         writer.line(format_args!("anchor {}", anchor.as_u32()));
@@ -112,6 +115,10 @@ impl Writer<'_> {
                 let name = RULES.get(*rule as usize).map_or("-", |r| r.name);
                 format!("rule:{name}:{swapped}:{}:{}", list(inner.iter()), named(*result))
             }
+            By::Apart { via, result } => format!("apart:{}:{}:{result}", named(via[0]), named(via[1])),
+            By::Stored { via } => format!("stored:{}:{}", named(via[0]), named(via[1])),
+            By::Covers { result } => format!("covers:{result}"),
+            By::Merged { reads } => format!("merged:{}", list(reads.iter())),
         };
         let kind = match &term.kind {
             TermKind::Argument(index) => format!("argument {index}"),

@@ -54,7 +54,11 @@ checks! {
     ArgumentTerm "argument-term";
     /// A read names the memory as it is where it stands.
     MemoryTerm "memory-term";
-    /// Instructions with effects are anchors.
+    /// A read finds what its term says past writes, and a write hides what its term says.
+    MemoryRule "memory-rule";
+    /// A read of what a block begins with gives its class on every edge into the block.
+    MemoryMerge "memory-merge";
+    /// Instructions with effects are anchors, but writes of one place.
     EffectAnchor "effect-anchor";
     /// Parameters that share a leaf receive equal values.
     LeafBinder "leaf-binder";
@@ -66,6 +70,10 @@ checks! {
     AnchorNext "anchor-next";
     /// The operands of an anchor are equal in both versions.
     AnchorOperands "anchor-operands";
+    /// Memory is the same in both versions before an anchor by which it can be seen.
+    AnchorMemory "anchor-memory";
+    /// A write that only one version has, or has elsewhere, cannot trap, or the next anchor traps just as it does.
+    LoneWrite "lone-write";
     /// A leaf that both versions have holds the same in both.
     LeafAgrees "leaf-agrees";
     /// What may trap in one version before it does in the other does so before any effect, and is reached.

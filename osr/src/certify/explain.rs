@@ -154,8 +154,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             return;
         }
         self.entered = Some(block);
-        let memory = self.version.at_end.get(block);
-        self.bindings.enter(self.version, self.table, crossings, memory);
+        self.bindings.enter(self.version, self.table, crossings);
         let bound = self.bindings.leaves.iter().filter_map(|leaf| Some((self.bindings.get(*leaf)?, *leaf)));
         self.bound_to = bound.filter(|(class, _)| *class != NO_TERM).collect();
         self.bound_to.sort_unstable();

@@ -11,6 +11,8 @@
 
 mod explain;
 mod leaves;
+mod memory;
+mod merges;
 mod number;
 mod place;
 mod product;
@@ -100,7 +102,11 @@ impl<'a, 'v> Certifier<'a, 'v> {
 }
 
 fn claims(version: &Numbering<'_>) -> VersionTerms {
-    VersionTerms { values: version.terms.iter().collect(), memory: version.at_start.iter().collect() }
+    VersionTerms {
+        values: version.terms.iter().collect(),
+        memory: version.at_start.iter().collect(),
+        writes: version.writes.clone(),
+    }
 }
 
 /// The relation being looked for.
@@ -130,6 +136,7 @@ impl Search<'_, '_> {
             for version in &mut self.versions {
                 changed |= version.revise(&self.table);
             }
+            changed |= self.revise_merges();
             let is_last = rounds >= 2 * MAX_ROUNDS;
             if (changed || !is_complete) && !is_last {
                 continue;
@@ -161,11 +168,26 @@ impl Search<'_, '_> {
         is_complete
     }
 
+    /// Asks both versions whether reads give the same on all edges, as was assumed. Whether some do not.
+    fn revise_merges(&mut self) -> bool {
+        let Search { versions, table, leaves, .. } = self;
+        let mut changed = false;
+        let mut asked = [0; 2];
+        while asked.iter().any(|n| !table.merges.are_asked(*n)) {
+            for (version, next) in versions.iter_mut().zip(&mut asked) {
+                let (is_wrong, count) = version.revise_merges(table, leaves, *next);
+                (changed, *next) = (changed | is_wrong, count);
+            }
+        }
+        changed
+    }
+
     /// Makes leaves two that do not agree. Whether there are any.
     fn unshare(&mut self, runs: &[Runs; 2]) -> bool {
         let Search { pair, versions, table, leaves, unshared } = self;
         let bound = pair.anchors.len();
-        let names = Product { table, versions, runs, leaves }.disagreeing(bound);
+        let names =
+            Product { table, versions, runs, leaves, has_lone_writes: pair.has_lone_writes() }.disagreeing(bound);
         *unshared += names.len();
         names.iter().for_each(|name| leaves.unshare(*name));
         !names.is_empty()

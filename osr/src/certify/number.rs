@@ -10,6 +10,8 @@
 //! value through an inner loop.)
 
 use super::leaves::{Dense, Leaves, Name};
+use super::memory::Reader;
+use super::merges::{Asker, MAX_MERGES};
 use super::place::{LiveEdges, Site, Sites, Taken};
 use super::table::{Args, Table};
 use crate::facts::Facts;
@@ -18,7 +20,8 @@ use fixedbitset::FixedBitSet;
 use ir::certificate::{NO_TERM, TermId, TermKind};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Block, Edge, Effects, Function, InstData, Opcode, Value};
+use ir::place::Place;
+use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -50,6 +53,10 @@ pub(super) struct Numbering<'a> {
     pub(super) terms: Dense<Value>,
     pub(super) at_start: Dense<Block>,
     pub(super) at_end: Dense<Block>,
+    /// The terms of the memory after writes of one place.
+    pub(super) writes: Vec<(Inst, TermId)>,
+    /// Writes may be no anchors: what they cover is left out of the classes of memories.
+    hides: bool,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
     /// By what leaves are named after, the block that binds the leaf.
@@ -84,6 +91,8 @@ impl<'a> Numbering<'a> {
             terms: Dense::default(),
             at_start: Dense::default(),
             at_end: Dense::default(),
+            writes: Vec::new(),
+            hides: pair.has_lone_writes(),
             live: LiveEdges::default(),
             sites: Sites::default(),
             owner: Dense::default(),
@@ -160,6 +169,7 @@ impl<'a> Numbering<'a> {
             self.at_end.reset(self.f.block_bound());
             self.live.clear(self.f);
         }
+        self.writes.clear();
         self.sites.clear();
         self.owner.reset(self.f.value_bound().max(self.other.value_bound()));
         self.memory_owner.reset(self.f.block_bound().max(self.other.block_bound()));
@@ -172,7 +182,7 @@ impl<'a> Numbering<'a> {
                 continue;
             }
             self.enter(table, leaves, block, &incoming);
-            let memory = self.run(table, block);
+            let memory = self.run(table, leaves, block);
             self.at_end.set(block, memory);
             let taken = self.decide(table, block);
             if self.live.take(block, taken) {
@@ -338,15 +348,23 @@ impl<'a> Numbering<'a> {
     }
 
     /// Numbers the results of a block; returns the memory at its end.
-    fn run(&mut self, table: &mut Table, block: Block) -> TermId {
+    fn run(&mut self, table: &mut Table, leaves: &Leaves, block: Block) -> TermId {
         let mut memory = self.at_start.get(block);
         for inst in self.f.block_insts(block) {
             let data = self.f.inst(inst);
             if data.opcode.is_effect_free() {
                 if let Some(result) = data.result() {
-                    let term = self.operation(table, data, memory);
+                    let term = self.operation(table, leaves, data, memory);
                     self.terms.set(result, term);
                 }
+                continue;
+            }
+            if Place::written(data.opcode, data.ty, &data.imm).is_some() {
+                let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
+                args.push(memory);
+                let term = table.write(data.opcode, data.ty, data.imm, args, self.hides);
+                self.writes.push((inst, term));
+                memory = table.class(term);
                 continue;
             }
             for (index, &result) in data.results.iter().enumerate() {
@@ -361,12 +379,43 @@ impl<'a> Numbering<'a> {
         memory
     }
 
-    fn operation(&self, table: &mut Table, data: &InstData, memory: TermId) -> TermId {
-        let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
-        if data.opcode.effects().has(Effects::READS) {
-            args.push(memory);
+    fn operation(&mut self, table: &mut Table, leaves: &Leaves, data: &InstData, memory: TermId) -> TermId {
+        let args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
+        if !data.opcode.effects().has(Effects::READS) {
+            return table.op(data.opcode, data.ty, data.imm, args);
         }
-        table.op(data.opcode, data.ty, data.imm, args)
+        if args.contains(&NO_TERM) || memory == NO_TERM {
+            return NO_TERM;
+        }
+        let read = Reader { opcode: data.opcode, ty: data.ty, imm: data.imm, args };
+        let address = data.args.first().copied();
+        self.read(table, &read, memory, &mut Asker { leaves, address, budget: MAX_MERGES })
+    }
+
+    /// The block that binds a leaf that stands for memory.
+    pub(super) fn memory_home(&mut self, table: &Table, leaf: TermId) -> Option<Block> {
+        let is_bound_by_block = matches!(table.terms.get(leaf as usize)?.kind, TermKind::MemoryParam);
+        match self.site(table, leaf) {
+            Site::Below(block) if is_bound_by_block => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is assumed any more.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// The classes of the memories that edges from above bring to a block.
+    pub(super) fn brought_from_above(&self, block: Block) -> SmallVec<[TermId; 4]> {
+        let Some(n) = self.cfg.rpo_index(block) else { return SmallVec::new() };
+        let memory = |e: Edge| self.at_end.get(self.f.inst_block(e.inst));
+        self.incoming(block, n).into_iter().map(memory).collect()
+    }
+
+    /// The classes of the memories that edges bring to a block.
+    pub(super) fn brought(&self, block: Block) -> SmallVec<[TermId; 4]> {
+        self.live.leading_to(self.f, block).map(|e| self.at_end.get(self.f.inst_block(e.inst))).collect()
     }
 
     /// Where a block leads to.

@@ -10,8 +10,8 @@ use super::place::Site;
 use super::runs::{Bindings, Run, Runs};
 use super::table::Table;
 use fixedbitset::FixedBitSet;
-use ir::certificate::{NO_TERM, TermId, TermKind};
-use ir::{Edge, Effects, Inst};
+use ir::certificate::{NO_TERM, TermId};
+use ir::{Edge, Inst};
 use smallvec::SmallVec;
 
 /// The search for leaves that do not agree.
@@ -20,6 +20,8 @@ pub(super) struct Product<'p, 'a> {
     pub(super) versions: &'p mut [Numbering<'a>; 2],
     pub(super) runs: &'p [Runs; 2],
     pub(super) leaves: &'p Leaves,
+    /// Memory need not be the same in both versions at every anchor.
+    pub(super) has_lone_writes: bool,
 }
 
 impl Product<'_, '_> {
@@ -37,7 +39,7 @@ impl Product<'_, '_> {
             }
             for pair in self.onward(runs, anchor) {
                 if pair.iter().any(|run| run.crossings().next().is_some()) {
-                    self.compare(anchor, &pair, &mut bindings, &mut found);
+                    self.compare(&pair, &mut bindings, &mut found);
                 }
                 work.push(pair[0].anchor);
             }
@@ -76,19 +78,9 @@ impl Product<'_, '_> {
         found
     }
 
-    /// The memory after an anchor.
-    fn memory_after(&mut self, side: usize, anchor: Inst) -> TermId {
-        let version = &self.versions[side];
-        if version.f.inst(anchor).opcode.effects().has(Effects::WRITES) {
-            return self.table.named_leaf(TermKind::MemoryAfter(anchor), None);
-        }
-        version.at_end.get(version.f.inst_block(anchor))
-    }
-
-    fn compare(&mut self, from: Inst, pair: &[Run<'_>; 2], bindings: &mut [Bindings; 2], found: &mut Vec<Name>) {
+    fn compare(&mut self, pair: &[Run<'_>; 2], bindings: &mut [Bindings; 2], found: &mut Vec<Name>) {
         for side in [0, 1] {
-            let memory = self.memory_after(side, from);
-            bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings(), memory);
+            bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings());
         }
         let [a, b] = bindings;
         let of_one = b.leaves.iter().copied().filter(|leaf| a.get(*leaf).is_none());
@@ -97,8 +89,8 @@ impl Product<'_, '_> {
                 continue;
             }
             let values = [a.get(leaf), b.get(leaf)];
-            // Memory is the same in both versions at every anchor, whatever its classes.
-            if self.table.ty(leaf).is_none() && values.iter().all(Option::is_some) {
+            // Memory is the same in both versions at every anchor, whatever its classes, if they have the same writes.
+            if !self.has_lone_writes && self.table.ty(leaf).is_none() && values.iter().all(Option::is_some) {
                 continue;
             }
             let [x, y] = values.map(|class| class.unwrap_or(leaf));

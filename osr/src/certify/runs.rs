@@ -147,14 +147,12 @@ impl Bindings {
         }
     }
 
-    /// Binds what a run binds; `memory` is the class of the memory where it begins. Cost: linear in the
-    /// parameters of the blocks it enters.
+    /// Binds what a run binds. Cost: linear in the parameters of the blocks it enters.
     pub(super) fn enter<'r>(
         &mut self,
         version: &mut Numbering<'_>,
         table: &Table,
         crossings: impl Iterator<Item = &'r Crossing>,
-        memory: TermId,
     ) {
         self.run += 1;
         self.bound.resize(table.terms.len(), (0, NO_TERM));
@@ -168,7 +166,10 @@ impl Bindings {
                     received.push((leaf, self.brought(version, table, crossing, index)));
                 }
             }
-            received.extend(version.bound_memory(crossing.block).map(|leaf| (leaf, memory)));
+            if let (Some(leaf), Some(edge)) = (version.bound_memory(crossing.block), crossing.edges.first()) {
+                let memory = version.at_end.get(version.f.inst_block(edge.inst));
+                received.push((leaf, self.resolve(version, table, memory)));
+            }
             // All at once: what edges bring was looked up before any of these is bound.
             for (leaf, class) in received.drain(..) {
                 self.bound[leaf as usize] = (self.run, class);

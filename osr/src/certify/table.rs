@@ -1,5 +1,6 @@
 //! The term table: every operation once, in the class that folding and the rules give it.
 
+use super::merges::Merges;
 use super::rewrite::{Match, RuleIndex};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -28,6 +29,8 @@ pub(super) struct Table {
     last: Vec<TermId>,
     index: HashTable<TermId>,
     hasher: FixedState,
+    /// Reads through the memory at the start of blocks.
+    pub(super) merges: Merges,
     rules: RuleIndex,
 }
 
@@ -39,6 +42,7 @@ impl Table {
         self.next.clear();
         self.last.clear();
         self.index.clear();
+        self.merges.clear();
     }
 
     /// The class of a term; [`NO_TERM`] of none.
@@ -126,6 +130,28 @@ impl Table {
         id
     }
 
+    /// The term of an operation that belongs to its class for a known reason, if it is no known one. Operands
+    /// have to be there.
+    pub(super) fn op_because(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: Args,
+        reason: Option<(TermId, By)>,
+    ) -> TermId {
+        if args.contains(&NO_TERM) {
+            return NO_TERM;
+        }
+        let kind = operation(opcode, ty, imm, args);
+        let hash = self.hasher.hash_one(&kind);
+        self.find(hash, &kind).unwrap_or_else(|| {
+            let id = self.push(kind, opcode.result_type(ty), reason);
+            self.enter(hash, id);
+            id
+        })
+    }
+
     fn find(&self, hash: u64, kind: &TermKind) -> Option<TermId> {
         self.index.find(hash, |id| self.terms[*id as usize].kind == *kind).copied()
     }
@@ -138,7 +164,9 @@ impl Table {
     fn push(&mut self, kind: TermKind, ty: Option<Type>, reason: Option<(TermId, By)>) -> TermId {
         let id = self.terms.len() as TermId;
         let (class, by) = reason.unwrap_or((id, By::Itself));
-        let possible = self.possible(&kind, ty);
+        // What rests on what only one version may have been asked for tells nothing, to the checker neither.
+        let tells_nothing = matches!(by, By::Merged { .. } | By::Apart { .. });
+        let possible = if tells_nothing { u64::MAX } else { self.possible(&kind, ty) };
         self.terms.push(Term { kind, ty, class, by });
         self.masks.push(u64::MAX);
         self.next.push(NO_TERM);

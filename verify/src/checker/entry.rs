@@ -48,8 +48,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     pub(super) fn check(&mut self, point: Point, entry: &Entry, facts: &EntryFacts) -> Result<(), Finding> {
         let Some(line) = self.check_source(point)? else { return Ok(()) };
         self.check_target(point, &line, entry)?;
-        let memory = self.from().memory_at_end(self.from().f.inst_block(point.inst()));
-        self.bindings.enter(self.from(), &line, memory);
+        self.bindings.enter(self.from(), &line);
         self.bindings.check_work(self.from())?;
         self.check_requires(point, entry)?;
         self.steps.clear();

@@ -19,6 +19,8 @@ pub(super) struct Crossing {
     pub(super) block: Block,
     /// Whether control may come to the block otherwise.
     pub(super) joins: bool,
+    /// The class of the memory where the edge leaves.
+    memory: TermId,
     /// The leaves that parameters of the block bind, and the class that each is given by all edges that may be taken;
     /// [`NO_TERM`] where they give several.
     binds: Vec<(TermId, TermId)>,
@@ -43,7 +45,7 @@ impl Crossing {
             }
         }
         // Whether control may come otherwise is asked of landing points alone.
-        Some(Crossing { block, joins: true, binds })
+        Some(Crossing { block, joins: true, memory: version.memory_at_end(f.inst_block(first.inst)), binds })
     }
 }
 
@@ -170,15 +172,16 @@ impl Bindings {
     }
 
     /// Binds what a line binds. Cost: linear in the parameters of the blocks it enters.
-    pub(super) fn enter(&mut self, version: &Version<'_, '_>, line: &Line<'_>, memory: TermId) {
+    pub(super) fn enter(&mut self, version: &Version<'_, '_>, line: &Line<'_>) {
         self.line += 1;
         self.leaves.clear();
         self.blocks.clear();
         for crossing in line.crossings() {
             let received = crossing.binds.iter().map(|(leaf, class)| (*leaf, self.resolve(version, *class)));
+            let memory = version.memory_leaf(crossing.block);
+            let memory = memory.map(|leaf| (leaf, self.resolve(version, crossing.memory)));
             // All at once: each argument is looked up before any of these is bound.
-            let received: SmallVec<[(TermId, TermId); 8]> =
-                received.chain(version.memory_leaf(crossing.block).map(|leaf| (leaf, memory))).collect();
+            let received: SmallVec<[(TermId, TermId); 8]> = received.chain(memory).collect();
             for (leaf, class) in received {
                 self.bound[leaf as usize] = (self.line, class);
                 self.leaves.push(leaf);

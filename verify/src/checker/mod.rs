@@ -19,6 +19,7 @@ mod entry;
 mod graph;
 mod lines;
 mod live;
+mod memory;
 mod product;
 mod refute;
 mod terms;

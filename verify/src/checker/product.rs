@@ -18,8 +18,6 @@ use std::rc::Rc;
 /// One way on from an anchor, along both versions.
 pub(super) struct Onward<'l> {
     pub(super) lines: [Line<'l>; 2],
-    /// The class of the memory as the lines start, in each version.
-    pub(super) memory: [TermId; 2],
 }
 
 /// Both versions, with their lines.
@@ -67,12 +65,13 @@ impl<'a, 'c> Product<'a, 'c> {
             }
             self.reached.push(anchor);
             self.check_operands(anchor)?;
+            self.check_memory(anchor)?;
             for onward in self.onward(anchor)? {
                 self.check_leaves(&onward, &mut bindings)?;
                 met.push(onward.lines[0].anchor);
             }
         }
-        Ok(())
+        [0, 1].into_iter().try_for_each(|side| self.check_lone_writes(side))
     }
 
     /// Every anchor is one instruction of both versions; only a branch may have become a jump.
@@ -99,18 +98,12 @@ impl<'a, 'c> Product<'a, 'c> {
             let version = &self.versions[side];
             self.lines[side].from(version, version.f.first_inst(entries[side]))
         });
-        let memory = [0, 1].map(|side| self.versions[side].memory_at_end(entries[side]));
-        self.pair(first, memory, Place::Whole)
+        self.pair(first, Place::Whole)
     }
 
-    fn pair<'l>(
-        &self,
-        lines: [Option<Line<'l>>; 2],
-        memory: [TermId; 2],
-        place: Place,
-    ) -> Result<Option<Onward<'l>>, Finding> {
+    fn pair<'l>(&self, lines: [Option<Line<'l>>; 2], place: Place) -> Result<Option<Onward<'l>>, Finding> {
         match lines {
-            [Some(x), Some(y)] if x.anchor == y.anchor => Ok(Some(Onward { lines: [x, y], memory })),
+            [Some(x), Some(y)] if x.anchor == y.anchor => Ok(Some(Onward { lines: [x, y] })),
             _ => self.terms.require(Check::AnchorNext, false, place).map(|()| None),
         }
     }
@@ -118,12 +111,10 @@ impl<'a, 'c> Product<'a, 'c> {
     /// The ways on from an anchor.
     pub(super) fn onward(&self, anchor: Inst) -> Result<Vec<Onward<'_>>, Finding> {
         let [a, b] = &self.versions;
-        // Read where a line leaves the block, and no write stands between.
-        let memory = [0, 1].map(|side| self.versions[side].memory_at_end(self.versions[side].f.inst_block(anchor)));
         let place = Place::Inst(anchor);
         if let (Some(next_a), Some(next_b)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
             let lines = [self.lines[0].from(a, next_a), self.lines[1].from(b, next_b)];
-            return Ok(self.pair(lines, memory, place)?.into_iter().collect());
+            return Ok(self.pair(lines, place)?.into_iter().collect());
         }
         let live: [SmallVec<[Edge; 2]>; 2] = [0, 1].map(|s| self.versions[s].live_targets(anchor).collect());
         let alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
@@ -136,7 +127,7 @@ impl<'a, 'c> Product<'a, 'c> {
         let mut onward = Vec::with_capacity(edges.len());
         for (x, y) in edges {
             let lines = [self.lines[0].over(a, x), self.lines[1].over(b, y)];
-            onward.extend(self.pair(lines, memory, place)?);
+            onward.extend(self.pair(lines, place)?);
         }
         Ok(onward)
     }
@@ -154,6 +145,41 @@ impl<'a, 'c> Product<'a, 'c> {
         Ok(())
     }
 
+    /// Whether memory may differ between the versions, in places that are written before anything sees them.
+    pub(super) fn has_lone_writes(&self) -> bool {
+        self.versions.iter().any(|v| !v.lone_writes.is_empty())
+    }
+
+    /// Memory is the same in both versions before an anchor by which it can be seen: all but branches, and reads and
+    /// writes that cannot trap.
+    fn check_memory(&self, anchor: Inst) -> Result<(), Failure> {
+        let opcode = self.versions[0].f.inst(anchor).opcode;
+        let is_control = matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+        let is_access = opcode.is_effect_free() || self.versions.iter().all(|v| v.is_write(anchor));
+        let is_blind = is_control || (is_access && (0..2).any(|side| self.is_harmless(side, anchor)));
+        if is_blind || !self.has_lone_writes() {
+            return Ok(());
+        }
+        let memory = [0, 1].map(|side| self.versions[side].memory_before(anchor));
+        self.require_equal(Check::AnchorMemory, memory, Place::Inst(anchor))
+    }
+
+    /// A write that is no anchor cannot trap; or the next anchor, in its block, traps in both versions whenever it would,
+    /// and finds in the other the memory that it finds.
+    fn check_lone_writes(&self, side: usize) -> Result<(), Failure> {
+        let [version, other] = [side, 1 - side].map(|s| &self.versions[s]);
+        for &inst in &version.lone_writes {
+            let line = self.lines[side].from(version, inst).filter(|line| line.crossings().next().is_none());
+            let traps_next = line.is_some_and(|line| {
+                let memory = [version.memory_before(inst), other.memory_before(line.anchor)];
+                version.traps_like(inst, line.anchor) && memory[0] == memory[1] && memory[0] != NO_TERM
+            });
+            let fits = self.is_harmless(side, inst) || traps_next;
+            self.terms.require(Check::LoneWrite, fits, Place::Inst(inst))?;
+        }
+        Ok(())
+    }
+
     fn require_equal(&self, check: Check, classes: [TermId; 2], place: Place) -> Result<(), Failure> {
         let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
         self.terms.require(check, equal, place).map_err(|finding| Failure { finding, classes: Some(classes) })
@@ -162,7 +188,7 @@ impl<'a, 'c> Product<'a, 'c> {
     /// The leaves bound along two lines agree where both lines end, if both versions have them there.
     fn check_leaves(&self, onward: &Onward<'_>, bound: &mut [Bindings; 2]) -> Result<(), Failure> {
         for side in [0, 1] {
-            bound[side].enter(&self.versions[side], &onward.lines[side], onward.memory[side]);
+            bound[side].enter(&self.versions[side], &onward.lines[side]);
             bound[side].check_work(&self.versions[side])?;
         }
         for side in [0, 1] {
@@ -180,8 +206,8 @@ impl<'a, 'c> Product<'a, 'c> {
                 }
                 let values = [0, 1].map(|s| bound[s].get(leaf));
                 let is_memory = self.terms.get(leaf).is_some_and(|t| t.kind == TermKind::MemoryParam);
-                // Memory is the same in both versions at every anchor, whatever its classes.
-                if is_memory && values.iter().all(Option::is_some) {
+                // Memory is the same in both versions at every anchor, whatever its classes, if all writes are anchors.
+                if is_memory && !self.has_lone_writes() && values.iter().all(Option::is_some) {
                     continue;
                 }
                 self.require_equal(Check::LeafAgrees, values.map(|class| class.unwrap_or(leaf)), Place::Term(leaf))?;
@@ -197,6 +223,7 @@ impl<'a, 'c> Product<'a, 'c> {
         let folded = data.result().is_some_and(|v| version.constant(v).is_some());
         let divisor = data.args.get(1).and_then(|v| version.constant(*v));
         !data.opcode.can_trap()
+            || version.is_vouched(inst)
             || (folded && data.opcode.is_value_determined())
             || is_safe_divisor(data.opcode, data.ty, divisor)
     }

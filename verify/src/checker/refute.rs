@@ -58,8 +58,7 @@ impl Witnesses {
     ) -> Option<Witness> {
         let (from, to) = (&product.versions[source], &product.versions[1 - source]);
         let line = product.lines[source].from(from, point.inst())?;
-        let memory = from.memory_at_end(from.f.inst_block(point.inst()));
-        bindings.enter(from, &line, memory);
+        bindings.enter(from, &line);
         self.tables(product);
         if !bindings.is_empty() {
             self.evaluated += VALUATIONS as usize * product.terms.len();

@@ -18,6 +18,8 @@ pub(super) struct Terms<'c> {
     masks: Vec<u64>,
     /// The leaves that stand for memory after a writing instruction.
     pub(super) after: BTreeMap<Inst, TermId>,
+    /// Reads of what a block begins with, claimed to give the same on all edges into it.
+    pub(super) merged: Vec<TermId>,
 }
 
 impl<'c> Terms<'c> {
@@ -25,8 +27,8 @@ impl<'c> Terms<'c> {
     pub(super) fn check(all: &'c [Term], options: Options) -> Result<Terms<'c>, Finding> {
         let count = all.len();
         options.require(Check::Size, count < NO_TERM as usize, Place::Whole)?;
-        let mut terms =
-            Terms { options, all, constants: vec![None; count], masks: vec![u64::MAX; count], after: BTreeMap::new() };
+        let (constants, masks) = (vec![None; count], vec![u64::MAX; count]);
+        let mut terms = Terms { options, all, constants, masks, after: BTreeMap::new(), merged: Vec::new() };
         for id in 0..count as TermId {
             terms.check_class(id)?;
             terms.check_shape(id)?;
@@ -100,6 +102,11 @@ impl<'c> Terms<'c> {
     /// Takes note of what a term tells about its class.
     fn learn(&mut self, id: TermId) {
         let term = &self.all[id as usize];
+        // What rests on what only one version was asked for tells nothing of the other
+        // (`a_merged_read_tells_nothing`).
+        if matches!(term.by, By::Merged { .. } | By::Apart { .. }) {
+            return;
+        }
         let Some(class) = self.masks.get(term.class as usize).map(|_| term.class as usize) else { return };
         let own = match (&term.kind, term.ty) {
             (TermKind::MemoryAfter(inst), _) => {
@@ -121,10 +128,19 @@ impl<'c> Terms<'c> {
         self.masks[class] &= own;
     }
 
-    fn check_reason(&self, id: TermId) -> Result<(), Finding> {
+    fn check_reason(&mut self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         match &term.by {
             By::Itself => Ok(()),
+            // That holds of a version which asks its edges (`Version::check_merged`).
+            By::Merged { .. } => {
+                self.merged.push(id);
+                let leaf = self.read(id).is_some_and(|r| self.kind(r.memory) == Some(&TermKind::MemoryParam));
+                self.require(Check::MemoryMerge, leaf, Place::Term(id))
+            }
+            By::Apart { .. } | By::Stored { .. } | By::Covers { .. } => {
+                self.require(Check::MemoryRule, self.follows_memory(term, id), Place::Term(id))
+            }
             By::Folding => {
                 let folded = self.fold(&term.kind);
                 let fits = folded.is_some() && folded == self.constant(term.class);

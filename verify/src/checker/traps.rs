@@ -61,6 +61,8 @@ impl Traps {
         if traps.sites.is_empty() {
             return Ok(traps);
         }
+        // A trap would show what memory differs in.
+        product.terms.require(Check::TrapOrder, !product.has_lone_writes(), Place::Whole)?;
         let fits = traps.sites.len().saturating_mul(product.reached.len()) <= MAX_STATES;
         product.terms.require(Check::Size, fits, Place::Whole)?;
         traps.spread(product)?;

@@ -14,11 +14,15 @@ use super::graph::Graph;
 use super::terms::Terms;
 use crate::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
-use ir::certificate::{NO_TERM, TermId, TermKind, VersionTerms};
+use ir::certificate::{By, NO_TERM, TermId, TermKind, VersionTerms};
+use ir::place as memory;
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+
+/// Accesses at one address looked at for one that vouches for another: the last ones.
+const MAX_ACCESSES: usize = 64;
 
 /// Of a class: the deepest block that binds one of its leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +53,15 @@ pub(super) struct Version<'a, 'c> {
     support: Vec<Support>,
     /// The instructions without effect that could trap, by the term they compute.
     executed: BTreeMap<TermId, SmallVec<[Inst; 2]>>,
+    /// By instruction index: the term of the memory after a write of one place, and the memory before.
+    writes: Vec<TermId>,
+    before: Vec<TermId>,
+    /// Writes that are no anchors.
+    pub(super) lone_writes: Vec<Inst>,
+    /// By the class of the address, in reverse postorder.
+    accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
+    /// Accesses that cannot trap, since others at the same address have passed.
+    vouched: FixedBitSet,
 }
 
 impl<'a, 'c> Version<'a, 'c> {
@@ -69,6 +82,11 @@ impl<'a, 'c> Version<'a, 'c> {
             binders: vec![None; table.len()],
             support: Vec::new(),
             executed: BTreeMap::new(),
+            writes: vec![NO_TERM; f.inst_bound()],
+            before: vec![NO_TERM; f.inst_bound()],
+            lone_writes: Vec::new(),
+            accesses: BTreeMap::new(),
+            vouched: FixedBitSet::with_capacity(f.inst_bound()),
         };
         version.read(claimed)?;
         version.find_live_edges();
@@ -79,6 +97,7 @@ impl<'a, 'c> Version<'a, 'c> {
         }
         let entered = version.live().blocks().iter().skip(1);
         entered.copied().try_for_each(|block| version.check_block_entry(block))?;
+        table.merged.iter().try_for_each(|id| version.check_merged(*id))?;
         Ok(version)
     }
 
@@ -157,6 +176,12 @@ impl<'a, 'c> Version<'a, 'c> {
                 *slot = [term; 2];
             }
         }
+        for &(inst, term) in &claimed.writes {
+            self.table.require(Check::MemoryTerm, self.f.has_inst(inst), Place::Inst(inst))?;
+            if let Some(slot) = self.writes.get_mut(inst.as_u32() as usize) {
+                *slot = term;
+            }
+        }
         Ok(())
     }
 
@@ -231,14 +256,24 @@ impl<'a, 'c> Version<'a, 'c> {
         let mut memory = self.table.class(self.memory(block)[0]);
         for inst in self.f.block_insts(block) {
             let (data, place) = (self.f.inst(inst), Place::Inst(inst));
+            self.before[inst.as_u32() as usize] = memory;
+            self.vouch(inst);
             if data.opcode.is_effect_free() {
-                self.check_operation(data, memory, place)?;
-                if let Some(result) = data.result().filter(|_| data.opcode.can_trap()) {
-                    self.executed.entry(self.term(result)).or_default().push(inst);
+                let term = data.result().map_or(NO_TERM, |v| self.term(v));
+                self.check_operation(data, term, memory, place)?;
+                if data.opcode.can_trap() {
+                    self.executed.entry(term).or_default().push(inst);
                 }
                 continue;
             }
             let is_anchor = anchors.contains(inst.as_u32() as usize) || data.opcode.is_terminator();
+            let written = self.writes[inst.as_u32() as usize];
+            if written != NO_TERM {
+                self.check_operation(data, written, memory, place)?;
+                memory = self.table.class(written);
+                self.lone_writes.extend((!is_anchor).then_some(inst));
+                continue;
+            }
             self.table.require(Check::EffectAnchor, is_anchor, place)?;
             for (index, value) in data.results.iter().enumerate() {
                 let fits = self.table.kind(self.term(*value)) == Some(&TermKind::Result(inst, index as u32));
@@ -253,12 +288,74 @@ impl<'a, 'c> Version<'a, 'c> {
         Ok(())
     }
 
-    fn check_operation(&self, data: &InstData, memory: TermId, place: Place) -> Result<(), Finding> {
-        let id = data.result().map_or(NO_TERM, |v| self.term(v));
+    /// Takes note of an access, and whether one at the same address has passed that shows it cannot trap.
+    fn vouch(&mut self, inst: Inst) {
+        let Some((address, place)) = self.access(inst) else { return };
+        let passed = self.accesses.entry(address).or_default();
+        let live = self.live.as_ref().unwrap_or(&self.full);
+        let mut last = passed.iter().rev().take(MAX_ACCESSES);
+        if last.any(|(other, p)| p.vouches_for(&place) && live.passed(self.f, *other, inst)) {
+            self.vouched.insert(inst.as_u32() as usize);
+        }
+        passed.push((inst, place));
+    }
+
+    /// The class of the address of an access, and the place.
+    fn access(&self, inst: Inst) -> Option<(TermId, memory::Place)> {
+        let data = self.f.inst(inst);
+        let place = memory::Place::read(data.opcode, data.ty, &data.imm);
+        let place = place.or(memory::Place::written(data.opcode, data.ty, &data.imm));
+        Some((self.class(*data.args.first()?), place.filter(|_| data.opcode.can_trap())?))
+    }
+
+    /// Whether an access cannot trap where another has not, control having come straight from the one to the other.
+    pub(super) fn traps_like(&self, inst: Inst, other: Inst) -> bool {
+        let both = self.access(inst).zip(self.access(other));
+        both.is_some_and(|((x, place), (y, p))| x == y && p.vouches_for(&place))
+    }
+
+    /// Whether an access cannot trap, since one at the same address has passed.
+    pub(super) fn is_vouched(&self, inst: Inst) -> bool {
+        self.vouched.contains(inst.as_u32() as usize)
+    }
+
+    /// The class of the memory before an instruction.
+    pub(super) fn memory_before(&self, inst: Inst) -> TermId {
+        self.before.get(inst.as_u32() as usize).copied().unwrap_or(NO_TERM)
+    }
+
+    /// Whether an instruction writes one place, and nothing more.
+    pub(super) fn is_write(&self, inst: Inst) -> bool {
+        self.writes.get(inst.as_u32() as usize).is_some_and(|id| *id != NO_TERM)
+    }
+
+    /// Checks that a read of what a block begins with gives its class on every edge into the block, if this version has
+    /// the block. By induction over the times the block is entered: its class and its address are bound strictly above,
+    /// so what they stood for when it was last entered they stand for where an edge leads back to it.
+    fn check_merged(&self, id: TermId) -> Result<(), Finding> {
+        let (table, place) = (&self.table, Place::Term(id));
+        let (Some(term), Some(read)) = (table.get(id), table.read(id)) else { return Ok(()) };
+        let (By::Merged { reads }, Some(block)) = (&term.by, self.binders[read.memory as usize]) else { return Ok(()) };
+        let mut classes = read.operands.iter().chain([&term.class]);
+        let is_above = |class: &TermId| match self.support(*class) {
+            Support::Anywhere => true,
+            Support::Below(home) => home != block && self.live().dominates(home, block),
+            Support::Unbound => false,
+        };
+        table.require(Check::MemoryMerge, classes.all(is_above), place)?;
+        let same = reads.iter().filter(|r| table.class(**r) == term.class).filter_map(|r| table.read(*r));
+        let given: BTreeSet<TermId> = same.filter(|r| r.is_like(&read)).map(|r| r.memory).collect();
+        let brought = |edge: Edge| given.contains(&self.memory_at_end(self.f.inst_block(edge.inst)));
+        table.require(Check::MemoryMerge, self.live_into(block).all(brought), place)
+    }
+
+    /// Checks that a term is the operation of an instruction, on the memory where it stands.
+    fn check_operation(&self, data: &InstData, id: TermId, memory: TermId, place: Place) -> Result<(), Finding> {
         let Some(TermKind::Op { opcode, ty, imm, args }) = self.table.kind(id) else {
             return self.table.require(Check::ValueTerm, false, place);
         };
-        let reads = data.opcode.effects().has(Effects::READS);
+        let effects = data.opcode.effects();
+        let reads = effects.has(Effects::READS) || effects.has(Effects::WRITES);
         let values = if reads { args.split_last().map_or(&args[..], |(_, rest)| rest) } else { &args[..] };
         let same = |order: &mut dyn Iterator<Item = &Value>| order.map(|v| self.class(*v)).eq(values.iter().copied());
         let operands =

@@ -269,6 +269,7 @@ impl Draft {
         let sides = [0, 1].map(|side: usize| VersionTerms {
             values: self.named[side].iter().map(|(v, t)| (*v, *t)).collect(),
             memory: self.memory[side].iter().map(|(b, t)| (*b, *t)).collect(),
+            writes: Vec::new(),
         });
         let versions = [0, 1].map(|side: usize| VersionKey::of(&self.versions[side]));
         let certificate = Certificate { versions, terms: self.terms, sides, anchors: self.anchors };

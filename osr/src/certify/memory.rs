@@ -1,0 +1,180 @@
+//! Terms for memory: what reads find past writes, and writes that hide earlier ones.
+//!
+//! A write of one place is an operation on the memory before it. So a read can be traced up through writes
+//! that are apart from what it reads, to the one that wrote it, to a leaf, or through a leaf at the start of a block
+//! to what all edges bring (`number`, which knows the edges).
+
+use super::table::{Args, Table};
+use ir::certificate::{By, NO_TERM, TermId, TermKind};
+use ir::place::{Place, gives_back};
+use ir::{Imm, Opcode, Type};
+use smallvec::SmallVec;
+
+/// Writes that one read is traced through, and that a write looks for what it covers among.
+const MAX_WRITES: usize = 64;
+
+/// Terms of the class of an address that are asked whether they add a constant.
+const MAX_MEMBERS: usize = 16;
+
+/// An address as something plus a constant, and the term that says so; [`NO_TERM`] for the class itself.
+type Sum = (TermId, u32, TermId);
+
+/// A read, apart from the memory it reads.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Reader {
+    pub(super) opcode: Opcode,
+    pub(super) ty: Type,
+    pub(super) imm: Imm,
+    /// Without the memory.
+    pub(super) args: Args,
+}
+
+impl Reader {
+    /// The operands of the read of a memory.
+    pub(super) fn of(&self, memory: TermId) -> Args {
+        let mut args = self.args.clone();
+        args.push(memory);
+        args
+    }
+}
+
+/// Where tracing a read ends.
+pub(super) struct Trace {
+    /// The memories read on the way, each the one before the last, and how the addresses compare.
+    past: Vec<(TermId, [TermId; 2])>,
+    /// The memory at the end.
+    pub(super) memory: TermId,
+    /// What the read finds there, if that is what a write was given.
+    stored: Option<(TermId, [TermId; 2])>,
+}
+
+impl Trace {
+    /// The memory at the end, if the read does not find there what a write was given.
+    pub(super) fn leaf(&self) -> Option<TermId> {
+        self.stored.is_none().then_some(self.memory)
+    }
+}
+
+impl Table {
+    /// Traces a read up through writes. Cost: bounded.
+    pub(super) fn trace(&self, read: &Reader, mut memory: TermId) -> Trace {
+        let mut past = Vec::new();
+        let place = Place::read(read.opcode, read.ty, &read.imm);
+        while past.len() < MAX_WRITES
+            && let Some(place) = place
+            && let Some((write, written)) = self.write_of(memory)
+        {
+            let TermKind::Op { opcode, ty, args, .. } = write else { break };
+            let (distance, via) = match (read.args.first(), args.len()) {
+                (Some(address), 3) => self.distance(*address, args[0]),
+                _ => (None, [NO_TERM; 2]),
+            };
+            if place.is_apart_from(&written, distance) {
+                past.push((memory, via));
+                memory = args[args.len() - 1];
+                continue;
+            }
+            let is_same = place.covers(&written, distance) && written.covers(&place, distance.map(u32::wrapping_neg));
+            if is_same && gives_back((*opcode, *ty), (read.opcode, read.ty)) {
+                return Trace { past, memory, stored: Some((args[args.len() - 2], via)) };
+            }
+            break;
+        }
+        Trace { past, memory, stored: None }
+    }
+
+    /// The term of a read whose trace ends in a term `found` for what it finds there.
+    pub(super) fn read_along(&mut self, read: &Reader, trace: &Trace, found: Option<TermId>) -> TermId {
+        let Reader { opcode, ty, imm, .. } = *read;
+        let reason = trace.stored.map(|(class, via)| (class, By::Stored { via }));
+        let mut term = match found {
+            Some(term) => term,
+            None => self.op_because(opcode, ty, imm, read.of(trace.memory), reason),
+        };
+        for (memory, via) in trace.past.iter().rev() {
+            let reason = Some((self.class(term), By::Apart { via: *via, result: term }));
+            term = self.op_because(opcode, ty, imm, read.of(*memory), reason);
+        }
+        term
+    }
+
+    /// The term of a write of one place; the memory it writes to is the last of its operands. With `hides`, writes it
+    /// covers are left out of its class.
+    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, hides: bool) -> TermId {
+        if args.contains(&NO_TERM) {
+            return NO_TERM;
+        }
+        let reason = if hides { self.without_covered(opcode, ty, imm, &args) } else { None };
+        self.op_because(opcode, ty, imm, args, reason)
+    }
+
+    /// The same write to a memory without the first write found that it covers.
+    fn without_covered(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<(TermId, By)> {
+        let place = Place::written(opcode, ty, &imm)?;
+        let (memory, operands) = args.split_last()?;
+        let mut between: Vec<TermKind> = Vec::new();
+        let mut at = *memory;
+        let mut rest = loop {
+            let (write, written) = self.write_of(at).filter(|_| between.len() < MAX_WRITES)?;
+            let TermKind::Op { args, .. } = write else { return None };
+            let distance = if args.len() == 3 && operands.len() == 2 {
+                // Of one base alone: the checker is not told how sums compare.
+                (args[0] == operands[0]).then_some(0)
+            } else {
+                None
+            };
+            let below = args[args.len() - 1];
+            if place.covers(&written, distance) {
+                break below;
+            }
+            between.push(write.clone());
+            at = below;
+        };
+        for write in between.into_iter().rev() {
+            let TermKind::Op { opcode, ty, imm, mut args } = write else { return None };
+            *args.last_mut()? = rest;
+            let term = self.write(opcode, ty, imm, args, true);
+            rest = self.class(term);
+        }
+        let mut args = args.clone();
+        *args.last_mut()? = rest;
+        let result = self.write(opcode, ty, imm, args, true);
+        Some((self.class(result), By::Covers { result }))
+    }
+
+    /// The write that a memory is, with its place.
+    fn write_of(&self, memory: TermId) -> Option<(&TermKind, Place)> {
+        let kind = &self.terms.get(memory as usize)?.kind;
+        let TermKind::Op { opcode, ty, imm, .. } = kind else { return None };
+        Some((kind, Place::written(*opcode, *ty, imm)?))
+    }
+
+    /// The address `to` minus the address `from`, if both are one thing plus constants, and the terms that say so.
+    fn distance(&self, from: TermId, to: TermId) -> (Option<u32>, [TermId; 2]) {
+        if from == to {
+            return (Some(0), [NO_TERM; 2]);
+        }
+        let (froms, tos) = (self.sums(from), self.sums(to));
+        for (base, less, via) in &froms {
+            if let Some((_, more, other)) = tos.iter().find(|(b, ..)| b == base) {
+                return (Some(more.wrapping_sub(*less)), [*via, *other]);
+            }
+        }
+        (None, [NO_TERM; 2])
+    }
+
+    fn sums(&self, class: TermId) -> SmallVec<[Sum; 4]> {
+        let own = match self.constant(class) {
+            Some(bits) => (NO_TERM, bits as u32, NO_TERM),
+            None => (class, 0, NO_TERM),
+        };
+        let mut sums = SmallVec::from_iter([own]);
+        for id in self.members(class).take(MAX_MEMBERS) {
+            if let TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. } = &self.terms[id as usize].kind {
+                let pick = |base: usize| Some((args[base], self.constant(args[1 - base])? as u32, id));
+                sums.extend(pick(0).or_else(|| pick(1)));
+            }
+        }
+        sums
+    }
+}
