@@ -109,10 +109,8 @@ fn fire(machine: &mut Machine, mapping: &Mapping, to: VersionId) -> Result<Point
     let view = machine.view().ok_or("no run is paused")?;
     let source = Point::before(view.inst());
     let entry = mapping.entry(source).ok_or_else(|| format!("no entry at {}", source.inst()))?;
-    let mut assigned = Vec::new();
-    entry.run(|value| view.value(value), |value, bits| assigned.push((value, bits)))?;
-    machine.transfer(to, entry.target, &assigned)?;
+    machine.fire(to, entry)?;
     let (from, target) = (source.inst(), entry.target.inst());
-    writeln!(io::stdout(), "{from} -> {target}: {} steps, {} values", entry.steps.len(), assigned.len())?;
+    writeln!(io::stdout(), "{from} -> {target}: {} steps, {} values", entry.steps.len(), entry.assigns.len())?;
     Ok(entry.target)
 }

@@ -41,13 +41,8 @@ pub(crate) fn killed(program: &Generated, case: &Case, side: usize, mapping: &Ma
             let view = machine.view().expect("a paused machine has an activation");
             let point = Point::before(view.inst());
             let Some(entry) = mapping.entry(point).filter(|_| tried.insert(point)) else { continue };
-            let mut provided = Vec::new();
-            if entry.run(|v| view.value(v), |v, bits| provided.push((v, bits))).is_err() {
-                killed.insert(point);
-                continue;
-            }
             let mut other = machine.clone();
-            if other.transfer(ids[1 - side], entry.target, &provided).is_err() {
+            if other.fire(ids[1 - side], entry).is_err() {
                 killed.insert(point);
                 continue;
             }

@@ -156,6 +156,8 @@ pub struct EntryFacts {
     /// In terms of what the leaves stand for where the source version meets the next anchor, past the
     /// parameters it binds on the way there. Empty when it binds none, and the two are the same.
     pub far: Box<[TermId]>,
+    /// For each store executed, the term of the memory after it.
+    pub replays: Box<[TermId]>,
 }
 
 /// The facts behind the entries of a mapping, in the order of its entries.

@@ -2,16 +2,17 @@
 //!
 //! A mapping from version *p* to version *q* of one family is a partial function from points of p to
 //! [`Entry`]s. Firing an entry at its source point runs its *compensation code*: straight-line,
-//! effect-free steps over values of p, then one parallel assignment to values of q. Execution goes on
-//! in q at the entry's target point.
+//! effect-free steps over values of p, then the stores that q has executed and p has not, then one parallel
+//! assignment to values of q. Execution goes on in q at the entry's target point.
 //!
 //! The claim an entry makes: if p, started on some input, reaches the source point with state s, then
 //! q, started on the same input, reaches the target point with the same memory and the same effects so
 //! far, and the compensation code run on s agrees with q's state on every value provided.
 
-use crate::entity::{Point, Value};
+use crate::entity::{Inst, Point, Value};
 use crate::eval::accepts;
 use crate::function::Function;
+use crate::inst::Imm;
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
 use crate::types::Type;
@@ -76,6 +77,45 @@ impl fmt::Display for Step {
     }
 }
 
+/// A store (or the setting of a global) of the target version that the source version has not executed, executed on
+/// the way. The one effect that compensation code may have; it cannot trap.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Replay {
+    /// The instruction of the target version.
+    pub inst: Inst,
+    /// Its operation.
+    pub opcode: Opcode,
+    /// Its controlling type.
+    pub ty: Type,
+    /// Its memory and offset, or its global.
+    pub imm: Imm,
+    /// What it reads.
+    pub args: SmallVec<[Operand; 2]>,
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} of {}", self.opcode.name(), self.ty, self.inst)?;
+        for (i, arg) in self.args.iter().enumerate() {
+            write!(f, "{} {arg}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// A write that is about to be executed: a [`Replay`] with the contents of its operands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Write {
+    /// The operation.
+    pub opcode: Opcode,
+    /// Its controlling type.
+    pub ty: Type,
+    /// Its memory and offset, or its global.
+    pub imm: Imm,
+    /// The contents of its operands.
+    pub args: SmallVec<[u64; 2]>,
+}
+
 /// Part of the parallel assignment that ends compensation code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Assign {
@@ -99,6 +139,8 @@ pub struct Entry {
     pub target: Point,
     /// The steps, each reading earlier ones.
     pub steps: Vec<Step>,
+    /// The stores of the target version to be executed, in its order. An entry that has some does not compose.
+    pub replays: Vec<Replay>,
     /// The parallel assignment, in ascending order of the value assigned, each value once. These are the
     /// values the entry *provides*.
     pub assigns: Vec<Assign>,
@@ -122,16 +164,17 @@ impl Entry {
 
     /// Whether nothing has to be done: no step, and every value provided keeps its own contents.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.assigns.iter().all(Assign::is_identity)
+        self.steps.is_empty() && self.replays.is_empty() && self.assigns.iter().all(Assign::is_identity)
     }
 
-    /// The size of the compensation code: its steps, and its copies from other values.
+    /// The size of the compensation code: its steps, its stores, and its copies from other values.
     pub fn size(&self) -> usize {
-        self.steps.len() + self.assigns.iter().filter(|a| !a.is_identity()).count()
+        self.steps.len() + self.replays.len() + self.assigns.iter().filter(|a| !a.is_identity()).count()
     }
 
     /// Runs the compensation code: calls `assign` for every value provided, after all steps were
-    /// evaluated. `read` gives the contents of a value of the source version.
+    /// evaluated. `read` gives the contents of a value of the source version. Returns the stores to be executed, in
+    /// order ([`crate::interp::Machine::write`]): where they are left out, the target version finds stale memory.
     ///
     /// # Errors
     /// When a step traps, which in a correct entry none does; or an operand names no earlier step.
@@ -139,7 +182,7 @@ impl Entry {
         &self,
         mut read: impl FnMut(Value) -> u64,
         mut assign: impl FnMut(Value, u64),
-    ) -> Result<(), CompensationFault> {
+    ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
         let mut results: SmallVec<[u64; 16]> = SmallVec::new();
         let mut args: SmallVec<[u64; 4]> = SmallVec::new();
         for (index, step) in self.steps.iter().enumerate() {
@@ -149,10 +192,16 @@ impl Entry {
             }
             results.push(evaluate(step, &args).map_err(|kind| CompensationFault::Trap { step: index, kind })?);
         }
+        let mut writes = SmallVec::new();
+        for Replay { opcode, ty, imm, args, .. } in &self.replays {
+            let args: SmallVec<[u64; 2]> =
+                args.iter().map(|arg| fetch(*arg, &results, &mut read)).collect::<Result<_, _>>()?;
+            writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
+        }
         for to in &self.assigns {
             assign(to.value, fetch(to.from, &results, &mut read)?);
         }
-        Ok(())
+        Ok(writes)
     }
 }
 

@@ -6,7 +6,8 @@
 //! (kept values), and those an entry that provides what is live alone leaves undefined. The composed entry
 //! requires no more than the first and provides what the second does.
 //!
-//! Both entries leave memory as it is and have the same effects behind them, so neither matters here.
+//! Both entries have the same effects behind them, so these do not matter here; nor does memory, which both leave as
+//! it is: entries that execute stores do not compose.
 
 use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
 use ir::seeded::{Bug, seeded};
@@ -24,20 +25,23 @@ pub enum Refusal {
         /// The value.
         value: Value,
     },
+    /// One of the entries executes stores, between which and the other's code the order matters.
+    Replays,
     /// One of the entries reads what it does not require, or a step that has not run: it is no entry at all.
     Malformed,
 }
 
 impl Refusal {
     /// The names of all reasons, in the order of the enumeration.
-    pub const NAMES: [&'static str; 3] = ["no_second_entry", "not_provided", "malformed"];
+    pub const NAMES: [&'static str; 4] = ["no_second_entry", "not_provided", "replays", "malformed"];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Refusal::NoSecondEntry => Refusal::NAMES[0],
             Refusal::NotProvided { .. } => Refusal::NAMES[1],
-            Refusal::Malformed => Refusal::NAMES[2],
+            Refusal::Replays => Refusal::NAMES[2],
+            Refusal::Malformed => Refusal::NAMES[3],
         }
     }
 }
@@ -49,6 +53,7 @@ impl fmt::Display for Refusal {
             Refusal::NotProvided { value } => {
                 write!(f, "the second entry requires {value}, which the first one does not provide")
             }
+            Refusal::Replays => f.write_str("an entry executes stores"),
             Refusal::Malformed => f.write_str("an entry reads what it does not require or has not computed"),
         }
     }
@@ -114,6 +119,9 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
 /// # Errors
 /// Why there is none.
 fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
+    if !first.replays.is_empty() || !second.replays.is_empty() {
+        return Err(Refusal::Replays);
+    }
     let is_missing = |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
     if let Some(value) = second.requires.iter().find(is_missing) {
         return Err(Refusal::NotProvided { value: *value });
@@ -141,7 +149,7 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     let is_kept = |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
     let kept = requires.iter().copied().filter(is_kept).collect();
     let target = if seeded(Bug::ComposeLandsAtFirst) { first.target } else { second.target };
-    Ok(Entry { target, steps, assigns, requires, kept })
+    Ok(Entry { target, steps, replays: Vec::new(), assigns, requires, kept })
 }
 
 fn source(operand: &Operand) -> Option<Value> {

@@ -6,15 +6,16 @@ use crate::level::Level;
 use crate::pair::Side;
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
-use ir::mapping::{Assign, Entry, Operand, Step};
+use ir::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::seeded::{Bug, seeded};
-use ir::{Opcode, Point, Type, Value};
+use ir::{Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 
 /// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation code.
 pub(crate) type Cost = (usize, usize, usize);
 
-/// The entry from the source point to `target` that provides exactly `needed`.
+/// The entry from the source point to `target` that provides exactly `needed`, and executes the writes `replays` of
+/// the target version.
 ///
 /// # Errors
 /// What stands in the way, when there is none at this level.
@@ -23,11 +24,15 @@ pub(crate) fn build(
     here: &SourcePoint,
     target: Point,
     needed: &[Value],
+    replays: &[Inst],
 ) -> Result<Entry, Obstacle> {
+    let written = replays.iter().flat_map(|i| deriver.q.f.inst(*i).args.iter().copied());
+    let wanted: SmallVec<[Value; 16]> = needed.iter().copied().chain(written).collect();
+    let goal = Goal { target, needed, wanted: &wanted, replays };
     let mut results: Vec<u32> = Vec::with_capacity(needed.len());
     let mut lost: Vec<Value> = Vec::new();
     let mut obstacle = None;
-    for &value in needed {
+    for &value in goal.wanted {
         match deriver.derive(here, value) {
             Ok(expr) => results.push(expr),
             Err(why) => {
@@ -43,13 +48,13 @@ pub(crate) fn build(
         let Some(kept) = kept_values(deriver, here, &lost) else { return Err(unkeepable(deriver, here, &lost, why)) };
         deriver.restart();
         kept.iter().for_each(|v| deriver.keep(*v));
-        let rebuilt: Result<Vec<u32>, Obstacle> = needed.iter().map(|v| deriver.derive(here, *v)).collect();
-        let entry = rebuilt.map(|results| assemble(deriver, here, target, needed, &results));
+        let rebuilt: Result<Vec<u32>, Obstacle> = wanted.iter().map(|v| deriver.derive(here, *v)).collect();
+        let entry = rebuilt.map(|results| assemble(deriver, here, &goal, &results));
         // What was derived from kept values must not be met by the next landing point.
         deriver.restart();
         return entry;
     }
-    let entry = assemble(deriver, here, target, needed, &results);
+    let entry = assemble(deriver, here, &goal, &results);
     if deriver.level == Level::Empty && !entry.is_empty() {
         let changed = entry.assigns.iter().find(|a| !a.is_identity()).map(|a| a.value);
         return Err(Obstacle { value: changed, ..Obstacle::new(Reason::NotLive) });
@@ -75,17 +80,35 @@ pub(crate) fn cost(entry: &Entry, p: &Side<'_>) -> Cost {
     (entry.kept.len() - kept_args, kept_args, entry.size())
 }
 
-fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, target: Point, needed: &[Value], results: &[u32]) -> Entry {
+/// What an entry is to do.
+struct Goal<'g> {
+    target: Point,
+    /// What it provides.
+    needed: &'g [Value],
+    /// That, and then what the writes read.
+    wanted: &'g [Value],
+    replays: &'g [Inst],
+}
+
+fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>, results: &[u32]) -> Entry {
+    let Goal { target, needed, replays, .. } = *goal;
     let done = vec![None; deriver.exprs.len()];
     let mut emitter = Emitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
     let assigns =
         needed.iter().zip(results).map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) }).collect();
+    let mut read = results[needed.len()..].iter();
+    let replays = replays.iter().map(|inst| {
+        let data = deriver.q.f.inst(*inst);
+        let args = read.by_ref().take(data.args.len()).map(|expr| emitter.emit(*expr)).collect();
+        Replay { inst: *inst, opcode: data.opcode, ty: data.ty, imm: data.imm, args }
+    });
+    let replays = replays.collect();
     let Emitter { steps, mut requires, .. } = emitter;
     requires.sort_unstable();
     requires.dedup();
     let is_kept = |v: &Value| !here.is_live(*v) && !seeded(Bug::KeptNotListed);
     let kept = requires.iter().copied().filter(is_kept).collect();
-    Entry { target, steps, assigns, requires, kept }
+    Entry { target, steps, replays, assigns, requires, kept }
 }
 
 /// Turns expressions into steps, each once.

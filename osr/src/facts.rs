@@ -10,8 +10,9 @@ use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
+use ir::place::Place;
 use ir::seeded::{Bug, seeded};
-use ir::{Block, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
+use ir::{Block, Function, Inst, InstData, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,16 +109,16 @@ impl Facts {
             ActionKind::Add { inst, data, .. } => {
                 self.define(*inst, data);
                 self.mention(index, &[*inst], &data.results);
-                self.note_effect(index, data.opcode);
+                self.note_effect(index, data);
             }
             ActionKind::Delete { inst, .. } => {
                 self.mention(index, &[*inst], &f.inst(*inst).results);
-                self.note_effect(index, f.inst(*inst).opcode);
+                self.note_effect(index, f.inst(*inst));
                 self.note_harmless(f, *inst);
             }
             ActionKind::Hoist { inst, to, .. } | ActionKind::Sink { inst, to, .. } => {
                 self.mention(index, &[*inst], &f.inst(*inst).results);
-                self.note_effect(index, f.inst(*inst).opcode);
+                self.note_effect(index, f.inst(*inst));
                 self.note_harmless(f, *inst);
                 let up = order.precedes(f, *to, *inst);
                 let down = order.precedes(f, *inst, *to);
@@ -166,7 +167,7 @@ impl Facts {
                 params.iter().for_each(|(_, param)| self.mention(index, &[], &[*param]));
                 for inst in insts {
                     self.mention(index, &[*inst], &f.inst(*inst).results);
-                    self.note_effect(index, f.inst(*inst).opcode);
+                    self.note_effect(index, f.inst(*inst));
                     self.note_harmless(f, *inst);
                 }
             }
@@ -192,8 +193,9 @@ impl Facts {
         }
     }
 
-    fn note_effect(&mut self, index: u32, opcode: Opcode) {
-        if !opcode.is_effect_free() {
+    /// Writes of one place may change: what that takes is found later (`stores`).
+    fn note_effect(&mut self, index: u32, data: &InstData) {
+        if !data.opcode.is_effect_free() && Place::written(data.opcode, data.ty, &data.imm).is_none() {
             self.effect_changed.get_or_insert(index as usize);
         }
     }

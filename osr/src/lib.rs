@@ -22,6 +22,7 @@ mod reason;
 mod scratch;
 mod search;
 mod source;
+mod stores;
 mod synthesize;
 mod traps;
 mod tree;

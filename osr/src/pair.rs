@@ -2,14 +2,16 @@
 
 use crate::facts::{Era, Facts};
 use crate::lines::Lines;
+use crate::stores::LoneWrites;
 use crate::traps::Traps;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
+use ir::place::Place;
 use ir::seeded::{Bug, seeded};
-use ir::{Block, Effects, Function, Inst, Point, Value, ValueDef};
+use ir::{Block, Function, Inst, Point, Value, ValueDef};
 use smallvec::SmallVec;
 
 /// The direction of a mapping.
@@ -42,6 +44,9 @@ pub(crate) struct Side<'v> {
     pub(crate) era: Era,
     /// For each id of a class, the values of this version whose chain leads to it.
     holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
+    /// Accesses to memory by their address; of pairs with lone writes.
+    accesses: SecondaryMap<Value, SmallVec<[Inst; 2]>>,
+    pub(crate) lone_writes: LoneWrites,
 }
 
 impl<'v> Side<'v> {
@@ -55,7 +60,18 @@ impl<'v> Side<'v> {
                 holders[id].push(value);
             }
         }
-        Side { f, cfg, dom, lines, era, holders }
+        let mut side = Side {
+            f,
+            cfg,
+            dom,
+            lines,
+            era,
+            holders,
+            accesses: SecondaryMap::new(),
+            lone_writes: LoneWrites::default(),
+        };
+        side.lone_writes = LoneWrites::new(&side, anchors, facts);
+        side
     }
 
     /// The values of this version that links lead from to an id, in layout order.
@@ -66,6 +82,29 @@ impl<'v> Side<'v> {
     /// Whether a value is an argument of the function.
     pub(crate) fn is_argument(&self, value: Value) -> bool {
         matches!(self.f.value_def(value), ValueDef::Param(block, _) if block == self.f.entry())
+    }
+
+    fn index_accesses(&mut self) {
+        for inst in self.cfg.rpo().iter().flat_map(|b| self.f.block_insts(*b)) {
+            if let (Some(_), [address, ..]) = (self.accessed(inst), self.f.inst(inst).args.as_slice()) {
+                self.accesses[*address].push(inst);
+            }
+        }
+    }
+
+    /// The bytes that an instruction reads or writes.
+    fn accessed(&self, inst: Inst) -> Option<Place> {
+        let data = self.f.inst(inst);
+        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(data.opcode, data.ty, &data.imm));
+        place.filter(|p| matches!(p, Place::Bytes { .. }))
+    }
+
+    /// Whether an access at an address has passed that shows that another there cannot trap. Asked only of pairs with
+    /// lone writes.
+    pub(crate) fn vouches(&self, address: Value, place: &Place, at: Point) -> bool {
+        let vouches = |i: &Inst| self.accessed(*i).is_some_and(|p| p.vouches_for(place));
+        let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
+        self.accesses[address].iter().any(|i| vouches(i) && passed(i))
     }
 
     /// Whether a value is available at a point of this version.
@@ -101,7 +140,11 @@ impl<'v> VersionPair<'v> {
     pub fn new(before: &'v Function, after: &'v Function, log: &ActionLog) -> Result<VersionPair<'v>, ReplayError> {
         let facts = Facts::new(before, log)?;
         let anchors = bounding_anchors(before, after, &facts);
-        let sides = [Side::new(before, Era::Before, &facts, &anchors), Side::new(after, Era::After, &facts, &anchors)];
+        let mut sides =
+            [Side::new(before, Era::Before, &facts, &anchors), Side::new(after, Era::After, &facts, &anchors)];
+        if sides.iter().any(|side| side.lone_writes.exist) {
+            sides.iter_mut().for_each(Side::index_accesses);
+        }
         let traps =
             [Traps::new(&sides[1], &sides[0], &facts, &anchors), Traps::new(&sides[0], &sides[1], &facts, &anchors)];
         Ok(VersionPair { sides, facts, anchors, demand: Demand::default(), traps })
@@ -122,9 +165,7 @@ impl<'v> VersionPair<'v> {
     /// Whether one of the versions has a write that the other has not, or has elsewhere: then memory is not the same in
     /// both at every bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
-        let writes = |f: &Function, i: Inst| f.inst(i).opcode.effects().has(Effects::WRITES);
-        let is_lone = |f: &Function, i: Inst| writes(f, i) && !self.anchors.contains(i.as_u32() as usize);
-        self.sides.iter().any(|side| side.f.all_insts().any(|i| is_lone(side.f, i)))
+        self.sides.iter().any(|side| side.lone_writes.exist)
     }
 
     /// The version transitions in this direction leave from.

@@ -10,6 +10,10 @@ pub enum Reason {
     NoLanding,
     /// Effects do not line up: the log adds, deletes or moves one.
     Effect,
+    /// A write has been executed that the other version does not execute, and is not yet covered by another.
+    MemoryAhead,
+    /// Every landing point lies behind a write that has not been executed here and cannot be.
+    MemoryBehind,
     /// Every landing point lies behind an instruction that may trap and has not been passed here.
     TrapNotReached,
     /// A value is needed that is live at neither this level's pool nor derivable, though it is available.
@@ -28,9 +32,11 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 11] = [
         Reason::NoLanding,
         Reason::Effect,
+        Reason::MemoryAhead,
+        Reason::MemoryBehind,
         Reason::TrapNotReached,
         Reason::NotLive,
         Reason::Parameter,
@@ -45,6 +51,8 @@ impl Reason {
         match self {
             Reason::NoLanding => "no_landing",
             Reason::Effect => "effect",
+            Reason::MemoryAhead => "memory_ahead",
+            Reason::MemoryBehind => "memory_behind",
             Reason::TrapNotReached => "trap_not_reached",
             Reason::NotLive => "not_live",
             Reason::Parameter => "parameter",
@@ -61,6 +69,8 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::NoLanding => "no point of the other version corresponds",
             Reason::Effect => "effects do not line up",
+            Reason::MemoryAhead => "a write has been executed that the other version never executes",
+            Reason::MemoryBehind => "a write of the other version has not been executed and cannot be",
             Reason::TrapNotReached => "an instruction that may trap has not been reached",
             Reason::NotLive => "a value is needed that is not live",
             Reason::Parameter => "a block parameter is needed that this version does not have",

@@ -5,11 +5,12 @@ use crate::entry::{self, Cost};
 use crate::level::Level;
 use crate::lines::Lines;
 use crate::live::LiveTable;
-use crate::pair::{Heading, VersionPair};
+use crate::pair::{Heading, VersionPair, members};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::Direction;
 use ir::mapping::{Entry, Mapping};
+use ir::place::Place;
 use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
@@ -93,10 +94,14 @@ impl<'a, 'v> Search<'a, 'v> {
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then shortest
     /// compensation code, then earliest landing point.
     fn best_entry(&mut self, point: Point, live: &LiveTable, needed: &LiveTable) -> Result<Entry, Obstacle> {
-        if self.pair.facts.effect_changed.is_some() {
-            return Err(Obstacle::new(Reason::Effect));
-        }
         let (p, q) = (self.deriver.p, self.deriver.q);
+        let endless = p.lone_writes.endless.or(q.lone_writes.endless);
+        if self.pair.facts.effect_changed.is_some() || endless.is_some() {
+            return Err(Obstacle { inst: endless, ..Obstacle::new(Reason::Effect) });
+        }
+        if let Some(write) = p.lone_writes.open(point.inst()).first() {
+            return Err(Obstacle { inst: Some(*write), ..Obstacle::new(Reason::MemoryAhead) });
+        }
         let Some(end) = p.lines.end(p.f, point.inst()) else { return Err(Obstacle::new(Reason::NoLanding)) };
         self.here.enter(p, point, live.live(point), &end.jumps);
         if !seeded(Bug::StaleOutcomes) {
@@ -110,7 +115,12 @@ impl<'a, 'v> Search<'a, 'v> {
                 obstacle.get_or_insert(why);
                 continue;
             }
-            match entry::build(&mut self.deriver, &self.here, target, needed.live(target)) {
+            let replays = q.lone_writes.open(target.inst());
+            if let Some(why) = self.unreplayable(point, !end.jumps.is_empty(), replays) {
+                obstacle.get_or_insert(why);
+                continue;
+            }
+            match entry::build(&mut self.deriver, &self.here, target, needed.live(target), replays) {
                 Ok(entry) => {
                     let cost = entry::cost(&entry, p);
                     let is_late = seeded(Bug::RestMayTrap);
@@ -127,6 +137,23 @@ impl<'a, 'v> Search<'a, 'v> {
             }
         }
         best.map(|(_, entry)| entry).ok_or(obstacle.unwrap_or(Obstacle::new(Reason::NoLanding)))
+    }
+
+    /// What keeps writes of the target version from being executed on the way over, if something does. Only their
+    /// place is asked for: whether address and value can be had is seen when the entry is built.
+    fn unreplayable(&self, point: Point, crosses: bool, replays: &[Inst]) -> Option<Obstacle> {
+        let (p, q) = (self.deriver.p, self.deriver.q);
+        let is_safe = |write: &Inst| {
+            let data = q.f.inst(*write);
+            let place = Place::written(data.opcode, data.ty, &data.imm);
+            let Some(place @ Place::Bytes { .. }) = place else { return true };
+            members(&self.pair.facts, p, q, data.args[0]).iter().any(|address| p.vouches(*address, &place, point))
+        };
+        if crosses && !replays.is_empty() {
+            return Some(Obstacle { inst: replays.first().copied(), ..Obstacle::new(Reason::MemoryBehind) });
+        }
+        let unsafe_one = replays.iter().find(|write| !is_safe(write))?;
+        Some(Obstacle { inst: Some(*unsafe_one), ..Obstacle::new(Reason::TrapNotReached) })
     }
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
@@ -179,7 +206,8 @@ fn blame(
 ) -> Option<usize> {
     let facts = &pair.facts;
     if obstacle.reason == Reason::Effect {
-        return facts.effect_changed;
+        let of_write = obstacle.inst.and_then(|i| facts.first_of_inst(i));
+        return facts.effect_changed.or(of_write);
     }
     let q = deriver.q.f;
     let of_value = obstacle.value.and_then(|v| {

@@ -50,7 +50,7 @@ fn assign(value: Value, from: Operand) -> Assign {
 fn entry(target: Point, steps: Vec<Step>, mut assigns: Vec<Assign>, mut requires: Vec<Value>) -> Entry {
     assigns.sort();
     requires.sort();
-    Entry { target, steps, assigns, requires, kept: Vec::new() }
+    Entry { target, steps, replays: Vec::new(), assigns, requires, kept: Vec::new() }
 }
 
 struct Case {

@@ -4,7 +4,7 @@
 use super::{DIRECTIONS, MAGIC, SIDES, write};
 use cranelift_entity::EntityRef;
 use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
+use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step, VersionKey};
 use ir::rules::RULES;
 use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,7 +245,8 @@ impl<'t> Reader<'t> {
             let requires = words.list(|w, item| w.parse_entity(item))?;
             let kept = words.list(|w, item| w.parse_entity(item))?;
             words.end()?;
-            let mut entry = Entry { target, steps: Vec::new(), assigns: Vec::new(), requires, kept };
+            let (steps, replays, assigns) = (Vec::new(), Vec::new(), Vec::new());
+            let mut entry = Entry { target, steps, replays, assigns, requires, kept };
             facts.push(self.steps(&mut entry)?);
             mapping.insert(point, entry);
         }
@@ -266,6 +267,15 @@ impl<'t> Reader<'t> {
             far.push(words.term_named()?);
             words.end()?;
         }
+        let mut replays = Vec::new();
+        while let Some(mut words) = self.take("replay") {
+            let (inst, opcode) = (words.entity()?, words.opcode(&self.opcodes)?);
+            let (ty, imm) = (words.ty()?, words.immediate()?);
+            let args = words.list(|w, item| w.operand(item))?.into();
+            entry.replays.push(Replay { inst, opcode, ty, imm, args });
+            replays.push(words.term_named()?);
+            words.end()?;
+        }
         while let Some(mut words) = self.take("assign") {
             let (value, from) = (words.entity()?, words.next()?);
             entry.assigns.push(Assign { value, from: words.operand(from)? });
@@ -274,7 +284,7 @@ impl<'t> Reader<'t> {
         if far.iter().all(|t| *t == NO_TERM) {
             far.clear();
         }
-        Ok(EntryFacts { here: here.into(), far: far.into() })
+        Ok(EntryFacts { here: here.into(), far: far.into(), replays: replays.into() })
     }
 }
 

@@ -146,6 +146,12 @@ impl Writer<'_> {
             let (here, far) = (at(&facts.here), at(&facts.far));
             self.line(format_args!("step {opcode} {ty} {operand_ty} {bits} {args} {here} {far}"));
         }
+        for (index, replay) in entry.replays.iter().enumerate() {
+            let args = list(replay.args.iter().map(|a| operand(*a)));
+            let (inst, opcode, ty) = (replay.inst.as_u32(), replay.opcode.name(), replay.ty);
+            let (imm, term) = (immediate(&replay.imm), named(facts.replays.get(index).copied().unwrap_or(NO_TERM)));
+            self.line(format_args!("replay {inst} {opcode} {ty} {imm} {args} {term}"));
+        }
         for assign in &entry.assigns {
             self.line(format_args!("assign {} {}", assign.value.as_u32(), operand(assign.from)));
         }

@@ -15,7 +15,7 @@ use super::judge::hop_limits;
 use super::oracle::{Finding, Oracle};
 use ir::interp::{Control, Machine, Observer, Options, Outcome, Program, Run, Scope, TraceLevel, VersionId, View};
 use ir::mapping::{Entry, Mapping};
-use ir::{Func, Inst, Module, Point, Value};
+use ir::{Func, Inst, Module, Point};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use verify::prng::Prng;
@@ -183,7 +183,7 @@ pub(super) fn run(
         let stayed = end_of(&pristine, case, args, None)?;
         let watcher =
             Watcher { sides: &sides, stress: case.stress, offset: case.stress.offset(number), visits: 0, waits: false };
-        let mut chain = Chain { watcher, hops: Vec::new(), values: Vec::new() };
+        let mut chain = Chain { watcher, hops: Vec::new() };
         let hopped = end_of(&pristine, case, args, Some(&mut chain)).map_err(|mut e| {
             e.iter_mut().for_each(|f| f.versions = versions);
             e
@@ -206,7 +206,6 @@ struct Chain<'s, 'm> {
     watcher: Watcher<'s, 'm>,
     /// Where each transition was made: the function, the version left, the point.
     hops: Vec<(Func, VersionId, Point)>,
-    values: Vec<(Value, u64)>,
 }
 
 impl Chain<'_, '_> {
@@ -216,10 +215,7 @@ impl Chain<'_, '_> {
         let (version, func, point) = (view.version(), view.func(), Point::before(view.inst()));
         let (to, mapping) = self.watcher.sides.leaving[&version];
         let entry: &Entry = mapping.entry(point).expect("only mapped points have a number");
-        self.values.clear();
-        let values = &mut self.values;
-        entry.run(|v| view.value(v), |v, bits| values.push((v, bits))).map_err(|e| e.to_string())?;
-        machine.transfer(to, entry.target, &self.values).map_err(|e| e.to_string())?;
+        machine.fire(to, entry).map_err(|e| e.to_string())?;
         // An anchor that the run lands at is executed next, unasked.
         self.watcher.waits = !self.watcher.is_anchor(to, entry.target.inst());
         self.hops.push((func, version, point));

@@ -98,6 +98,10 @@ checks! {
     StepTerm "step-term";
     /// A step that could trap repeats what one of the versions has executed.
     StepTrap "step-trap";
+    /// A store executed on the way is the write that the facts name, and cannot trap.
+    Replay "replay";
+    /// Memory is what it is in the target version.
+    EntryMemory "entry-memory";
     /// Values assigned are values of the target version, available at the target point, ascending.
     AssignShape "assign-shape";
     /// A value assigned receives the value it has in the target version.

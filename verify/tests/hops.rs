@@ -27,7 +27,7 @@ fn copy(value: Value) -> Assign {
 /// An entry that provides these values by copying them.
 fn copies(target: Point, provided: &[Value]) -> Entry {
     let assigns = provided.iter().copied().map(copy).collect();
-    Entry { target, steps: Vec::new(), assigns, requires: provided.to_vec(), kept: Vec::new() }
+    Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires: provided.to_vec(), kept: Vec::new() }
 }
 
 /// At every reachable point the entry to the same point, with all values available.

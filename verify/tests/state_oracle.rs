@@ -44,6 +44,7 @@ fn copy(value: Value) -> Assign {
 /// An entry that provides these values by copying them.
 fn copies(target: Point, provided: &[Value]) -> Entry {
     Entry {
+        replays: Vec::new(),
         target,
         steps: Vec::new(),
         assigns: provided.iter().copied().map(copy).collect(),
@@ -228,6 +229,7 @@ fn late(case: &Case) -> Entry {
         args: [Operand::Source(a), Operand::Source(b)].into(),
     };
     Entry {
+        replays: Vec::new(),
         target: case.before_definition("more"),
         steps: vec![step(Opcode::Add, i, i), step(Opcode::Sub, i, one)],
         assigns: sorted(vec![

@@ -5,16 +5,18 @@ use super::exec::execute;
 use super::host::{Host, HostError};
 use super::instantiate::{InstantiateError, fill_memories, fill_tables};
 use super::limits::{Limits, Options, poison};
-use super::memory::{Globals, Memories};
+use super::memory::{self, Globals, Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
 use super::trace::Trace;
 use super::view::{Observer, View};
 use crate::entity::{Func, Inst, Point, Value};
 use crate::function::Function;
+use crate::mapping::{CompensationFault, Entry, Write};
 use crate::module::Module;
 use cranelift_entity::entity_impl;
 use cranelift_entity::packed_option::PackedOption;
+use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 
@@ -173,6 +175,29 @@ impl fmt::Display for TransferError {
 }
 
 impl std::error::Error for TransferError {}
+
+/// Why an entry cannot be fired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FireError {
+    /// The compensation code fails.
+    Code(CompensationFault),
+    /// The transfer is refused.
+    Transfer(TransferError),
+    /// A store that belongs to the transition does not lie within its memory.
+    Store(OutOfBounds),
+}
+
+impl fmt::Display for FireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FireError::Code(fault) => write!(f, "{fault}"),
+            FireError::Transfer(error) => write!(f, "{error}"),
+            FireError::Store(error) => write!(f, "a store of the compensation code fails: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FireError {}
 
 /// An instance of a module. See the documentation of [`crate::interp`].
 #[derive(Clone, Debug)]
@@ -413,6 +438,31 @@ impl Machine {
         top.version = to.0;
         top.pc = pc;
         Ok(())
+    }
+
+    /// Makes a transition from where the run is paused: runs the entry's compensation code on the activation, goes on
+    /// in the other version, and executes the stores that belong to it. Cost: that of the code, and of a frame.
+    ///
+    /// # Errors
+    /// See [`FireError`]; the machine is unchanged then, unless it is a store that failed.
+    ///
+    /// # Panics
+    /// When no run is under way, the machine has no such version, or the activation's version lacks a value that the
+    /// entry reads.
+    pub fn fire(&mut self, to: VersionId, entry: &Entry) -> Result<(), FireError> {
+        let view = self.view().expect("interp: no run is under way");
+        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
+        let writes = entry.run(|v| view.value(v), |v, bits| assigned.push((v, bits))).map_err(FireError::Code)?;
+        self.transfer(to, entry.target, &assigned).map_err(FireError::Transfer)?;
+        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)
+    }
+
+    /// Executes a store that belongs to a transition ([`crate::mapping::Entry::run`]).
+    ///
+    /// # Errors
+    /// When it does not lie within its memory; nothing is written then.
+    pub fn write(&mut self, write: &Write) -> Result<(), OutOfBounds> {
+        memory::execute(&mut self.memories, &mut self.globals, write)
     }
 
     /// The state of a paused run; `None` when no run is under way.

@@ -7,7 +7,10 @@
 
 use super::limits::Limits;
 use crate::entity::{Global, Memory};
+use crate::inst::Imm;
+use crate::mapping::Write;
 use crate::module::{GlobalDecl, MemoryDecl, PAGE_BYTES};
+use crate::place::Place;
 use cranelift_entity::{EntityRef, PrimaryMap};
 use std::fmt;
 
@@ -143,6 +146,20 @@ impl Memories {
         Ok(())
     }
 
+    /// Executes a store, given as a write.
+    fn store(&mut self, write: &Write) -> Result<(), OutOfBounds> {
+        let (Some(Place::Bytes { memory, offset, bytes }), [address, value]) =
+            (Place::written(write.opcode, write.ty, &write.imm), write.args.as_slice())
+        else {
+            return Err(OutOfBounds);
+        };
+        if memory.index() >= self.list.len() {
+            return Err(OutOfBounds);
+        }
+        let address = u64::from(*address as u32).checked_add(offset).ok_or(OutOfBounds)?;
+        self.write(memory, address, &value.to_le_bytes()[..bytes as usize])
+    }
+
     /// Whether the digest is kept up to date.
     #[inline]
     pub(super) fn tracked(&self) -> bool {
@@ -218,6 +235,20 @@ impl PartialEq for Memories {
 }
 
 impl Eq for Memories {}
+
+/// Executes a write of one place.
+///
+/// # Errors
+/// When it does not lie within its memory, or is no write of one place; nothing is written then.
+pub(super) fn execute(memories: &mut Memories, globals: &mut Globals, write: &Write) -> Result<(), OutOfBounds> {
+    match (write.imm, write.args.as_slice()) {
+        (Imm::Global(global), [bits]) if global.index() < globals.values.len() => {
+            globals.set(global.index(), *bits);
+            Ok(())
+        }
+        _ => memories.store(write),
+    }
+}
 
 fn range(address: u64, length: u64) -> Option<std::ops::Range<usize>> {
     Some(address as usize..address.checked_add(length)? as usize)

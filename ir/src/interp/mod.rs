@@ -28,7 +28,7 @@ pub use code::Code;
 pub use host::{Host, HostError, NoHost};
 pub use instantiate::InstantiateError;
 pub use limits::{Limits, Options, TraceLevel, is_poison, poison};
-pub use machine::{Machine, Run, TransferError, VersionId};
+pub use machine::{FireError, Machine, Run, TransferError, VersionId};
 pub use memory::{Memories, OutOfBounds};
 pub use outcome::{Outcome, Site};
 pub use program::Program;

@@ -1,9 +1,10 @@
 //! What an observer sees, and what it may ask for.
 
 use super::machine::{Activations, Version, VersionId};
-use super::memory::{Globals, Memories};
+use super::memory::{Globals, Memories, OutOfBounds, execute};
 use super::trace::Trace;
 use crate::entity::{Func, Inst, Value};
+use crate::mapping::Write;
 
 /// Before which instructions an observer is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -141,6 +142,16 @@ impl<'a> View<'a> {
     /// ([`super::Options::track_memory`]), else the size of the memories.
     pub fn memory_digest(&self) -> u64 {
         self.memories.digest().wrapping_add(self.globals.digest())
+    }
+
+    /// The digest as it is after writes, which are not executed. Cost: the size of the memories.
+    ///
+    /// # Errors
+    /// When one does not lie within its memory.
+    pub fn memory_digest_after(&self, writes: &[Write]) -> Result<u64, OutOfBounds> {
+        let (mut memories, mut globals) = (self.memories.clone(), self.globals.clone());
+        writes.iter().try_for_each(|write| execute(&mut memories, &mut globals, write))?;
+        Ok(memories.digest().wrapping_add(globals.digest()))
     }
 
     /// The effects so far.

@@ -5,8 +5,8 @@ use super::place::Site;
 use super::runs::{Bindings, Crossing, Run, Runs};
 use super::table::{Args, Table};
 use crate::pair::{Heading, VersionPair};
-use ir::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId};
-use ir::mapping::{Entry, Mapping, Operand, Step, VersionKey};
+use ir::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
+use ir::mapping::{Entry, Mapping, Operand, Replay, Step, VersionKey};
 use ir::{Block, Imm, Inst, Opcode, Point, Type};
 use smallvec::SmallVec;
 
@@ -73,16 +73,17 @@ impl<'e, 'a> Explainer<'e, 'a> {
         if !f.has_inst(point.inst()) || !self.version.live.has_block(f.inst_block(point.inst())) {
             return nothing(entry);
         }
-        if entry.steps.is_empty() {
+        if entry.steps.is_empty() && entry.replays.is_empty() {
             return EntryFacts::default();
         }
         let here = self.here(entry);
+        let replays = self.replays(point, entry, &here);
         let runs = self.runs;
         let far = match runs.from(self.version, point.inst()) {
             Some(run) if run.crossings().next().is_some() => self.far(point, entry, &here, &run),
             _ => Box::default(),
         };
-        EntryFacts { here, far }
+        EntryFacts { here, far, replays }
     }
 
     /// The terms of the steps, with leaves as they stand at the source point.
@@ -93,6 +94,23 @@ impl<'e, 'a> Explainer<'e, 'a> {
             here.push(if takes(self.table, step, &args) { self.make(step, args) } else { NO_TERM });
         }
         here.into()
+    }
+
+    /// The terms of the memory after the stores that are executed, with leaves as they stand at the source point.
+    fn replays(&mut self, point: Point, entry: &Entry, here: &[TermId]) -> Box<[TermId]> {
+        let mut memory =
+            if entry.replays.is_empty() { NO_TERM } else { self.version.memory_before(self.table, point.inst()) };
+        let mut terms = Vec::with_capacity(entry.replays.len());
+        for Replay { opcode, ty, imm, args, .. } in &entry.replays {
+            let mut args: Args = args.iter().map(|arg| self.class(*arg, here)).collect();
+            args.push(memory);
+            let types: SmallVec<[Option<Type>; 3]> = args.iter().map(|a| self.table.ty(*a)).collect();
+            let fits = !args.contains(&NO_TERM) && is_well_typed(*opcode, *ty, imm, &types);
+            let term = if fits { self.table.write(*opcode, *ty, *imm, args, true) } else { NO_TERM };
+            memory = self.table.class(term);
+            terms.push(term);
+        }
+        terms.into()
     }
 
     fn make(&mut self, step: &Step, args: Args) -> TermId {
@@ -223,7 +241,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
 /// The facts of an entry about which there are none.
 fn nothing(entry: &Entry) -> EntryFacts {
-    EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), far: Box::default() }
+    let unknown = |count: usize| vec![NO_TERM; count].into();
+    EntryFacts { here: unknown(entry.steps.len()), far: Box::default(), replays: unknown(entry.replays.len()) }
 }
 
 fn immediate(step: &Step) -> Imm {

@@ -105,7 +105,7 @@ fn claims(version: &Numbering<'_>) -> VersionTerms {
     VersionTerms {
         values: version.terms.iter().collect(),
         memory: version.at_start.iter().collect(),
-        writes: version.writes.clone(),
+        writes: version.writes.iter().collect(),
     }
 }
 

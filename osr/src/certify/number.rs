@@ -54,7 +54,7 @@ pub(super) struct Numbering<'a> {
     pub(super) at_start: Dense<Block>,
     pub(super) at_end: Dense<Block>,
     /// The terms of the memory after writes of one place.
-    pub(super) writes: Vec<(Inst, TermId)>,
+    pub(super) writes: Dense<Inst>,
     /// Writes may be no anchors: what they cover is left out of the classes of memories.
     hides: bool,
     pub(super) live: LiveEdges,
@@ -91,7 +91,7 @@ impl<'a> Numbering<'a> {
             terms: Dense::default(),
             at_start: Dense::default(),
             at_end: Dense::default(),
-            writes: Vec::new(),
+            writes: Dense::default(),
             hides: pair.has_lone_writes(),
             live: LiveEdges::default(),
             sites: Sites::default(),
@@ -169,7 +169,7 @@ impl<'a> Numbering<'a> {
             self.at_end.reset(self.f.block_bound());
             self.live.clear(self.f);
         }
-        self.writes.clear();
+        self.writes.reset(self.f.inst_bound());
         self.sites.clear();
         self.owner.reset(self.f.value_bound().max(self.other.value_bound()));
         self.memory_owner.reset(self.f.block_bound().max(self.other.block_bound()));
@@ -363,7 +363,7 @@ impl<'a> Numbering<'a> {
                 let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
                 args.push(memory);
                 let term = table.write(data.opcode, data.ty, data.imm, args, self.hides);
-                self.writes.push((inst, term));
+                self.writes.set(inst, term);
                 memory = table.class(term);
                 continue;
             }
@@ -399,6 +399,21 @@ impl<'a> Numbering<'a> {
             Site::Below(block) if is_bound_by_block => Some(block),
             _ => None,
         }
+    }
+
+    /// The class of the memory before an instruction. Cost: linear in its block.
+    pub(super) fn memory_before(&self, table: &Table, inst: Inst) -> TermId {
+        let block = self.f.inst_block(inst);
+        let mut memory = self.at_start.get(block);
+        for at in self.f.block_insts(block).take_while(|i| *i != inst) {
+            let data = self.f.inst(at);
+            if self.writes.get(at) != NO_TERM {
+                memory = table.class(self.writes.get(at));
+            } else if data.opcode.effects().has(Effects::WRITES) {
+                memory = table.find_leaf(&TermKind::MemoryAfter(at));
+            }
+        }
+        memory
     }
 
     /// Whether nothing is assumed any more.

@@ -92,6 +92,11 @@ impl Table {
         }
     }
 
+    /// The one leaf of this kind; [`NO_TERM`] if there is none.
+    pub(super) fn find_leaf(&self, kind: &TermKind) -> TermId {
+        self.find(self.hasher.hash_one(kind), kind).unwrap_or(NO_TERM)
+    }
+
     /// The constant with these bits.
     pub(super) fn make_constant(&mut self, ty: Type, bits: u64) -> TermId {
         self.op(Opcode::Const, ty, Imm::Bits(bits & ty.mask()), Args::new())

@@ -465,7 +465,8 @@ fn behind_a_join_steps_have_far_terms() {
     let target = Point::before(f.next_inst(s).expect("the branch"));
     let mut mapping = Mapping::new(after, &f);
     let point = Point::before(after.terminator(latch));
-    mapping.insert(point, Entry { target, steps: vec![step], assigns, requires, kept: Vec::new() });
+    mapping
+        .insert(point, Entry { target, steps: vec![step], replays: Vec::new(), assigns, requires, kept: Vec::new() });
     let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
     let mut certifier = Certifier::new(&pair);
     let facts = certifier.facts(Heading::Backward, &mapping);
@@ -509,6 +510,7 @@ fn what_is_wanted_decides_between_far_terms() {
     let product = Step { opcode: Opcode::Mul, ty: Type::I32, operand_ty: Type::I32, bits: 0, args };
     let assign = |name, step| Assign { value: value(&f, name), from: Operand::Step(step) };
     let entry = Entry {
+        replays: Vec::new(),
         target: Point::before(inst(&f, "d")),
         steps: vec![product.clone(), product],
         assigns: vec![assign("p", 1), assign("q", 0)],
@@ -576,6 +578,7 @@ fn nonsense_gets_no_terms_and_no_panic() {
         step(Opcode::Const, Type::I32, Type::I32, &[a]),
     ];
     let entry = Entry {
+        replays: Vec::new(),
         target: Point::before(inst(&f, "r")),
         steps,
         assigns: Vec::new(),
@@ -585,7 +588,7 @@ fn nonsense_gets_no_terms_and_no_panic() {
     let mut mapping = Mapping::new(&f, applied.function());
     mapping.insert(Point::before(inst(&f, "r")), entry.clone());
     mapping.insert(Point::before(Inst::from_u32(77_777)), entry.clone());
-    let none = EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), far: Box::default() };
+    let none = EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), ..EntryFacts::default() };
     assert_eq!(certifier.facts(Heading::Forward, &mapping), vec![none.clone(), none.clone()]);
     let other = function(FOLDED);
     let mut foreign = Mapping::new(&other, &other);

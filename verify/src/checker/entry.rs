@@ -56,6 +56,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         for (index, step) in entry.steps.iter().enumerate() {
             self.check_step(point, entry, index, step, facts, far)?;
         }
+        self.check_memory(point, entry, facts, far)?;
         self.check_assigns(entry, far)
     }
 
@@ -165,6 +166,31 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let there = if there == NO_TERM && here != NO_TERM { self.unaffected(here, far) } else { there };
         self.steps.push((Class { here, far: there }, step.opcode.result_type(step.ty)));
         Ok(())
+    }
+
+    /// Memory is what the target version has, when the writes that only it has executed are executed here too: none of
+    /// them can trap, for an access at the same address has passed.
+    fn check_memory(&self, point: Point, entry: &Entry, facts: &EntryFacts, far: Block) -> Result<(), Finding> {
+        let terms = &self.product.terms;
+        let mut memory = self.from().memory_before(point.inst());
+        for (index, replay) in entry.replays.iter().enumerate() {
+            let place = Place::Inst(replay.inst);
+            let mut classes: SmallVec<[TermId; 3]> = SmallVec::new();
+            for arg in &replay.args {
+                classes.push(self.operand(entry, *arg, far)?.0.here);
+            }
+            let id = facts.replays.get(index).copied().unwrap_or(NO_TERM);
+            let does = matches!(terms.kind(id), Some(TermKind::Op { opcode, ty, imm, args })
+                if (*opcode, *ty, *imm) == (replay.opcode, replay.ty, replay.imm)
+                    && args.split_last() == Some((&memory, &classes[..])));
+            terms.require(Check::Replay, does && self.bindings.is_empty(), place)?;
+            terms.require(Check::Replay, self.from().has_accessed(id, point.inst()), place)?;
+            memory = terms.class(id);
+        }
+        let wanted = self.to().memory_before(entry.target.inst());
+        let class = Class { here: memory, far: self.unaffected(memory, far) };
+        let same = !self.product.has_lone_writes() || self.fits_far(class, wanted, far);
+        terms.require(Check::EntryMemory, same, Place::Whole)
     }
 
     /// Whether a step computes a term, when `fits` tells which operands are of which classes.

@@ -48,6 +48,12 @@ impl<'c> Terms<'c> {
         self.access(id, Place::written)
     }
 
+    /// The address and the place that a write writes; `None` of what writes no memory.
+    pub(super) fn bytes_written(&self, id: TermId) -> Option<(TermId, Place)> {
+        let write = self.write(id)?;
+        Some((write.address()?, write.place))
+    }
+
     /// Whether a term is of its class by what reads find and writes hide.
     pub(super) fn follows_memory(&self, term: &Term, id: TermId) -> bool {
         self.follows(term, id).unwrap_or(false)

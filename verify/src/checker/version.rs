@@ -308,6 +308,13 @@ impl<'a, 'c> Version<'a, 'c> {
         Some((self.class(*data.args.first()?), place.filter(|_| data.opcode.can_trap())?))
     }
 
+    /// Whether a write of some bytes could not trap before `at`, since an access at the same address has passed.
+    pub(super) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
+        let Some((address, place)) = self.table.bytes_written(write) else { return true };
+        let passed = self.accesses.get(&address).into_iter().flatten();
+        passed.rev().any(|(i, p)| p.vouches_for(&place) && self.live().passed(self.f, *i, at))
+    }
+
     /// Whether an access cannot trap where another has not, control having come straight from the one to the other.
     pub(super) fn traps_like(&self, inst: Inst, other: Inst) -> bool {
         let both = self.access(inst).zip(self.access(other));

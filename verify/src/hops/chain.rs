@@ -3,8 +3,8 @@
 use super::choose::Choices;
 use super::{Exit, Hop, HopDifference, Hopper};
 use crate::end::{End, is_exhausted};
-use ir::interp::{Control, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison};
-use ir::{Func, Inst, Point, Value};
+use ir::interp::{Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison};
+use ir::{Func, Inst, Point};
 
 /// What became of a chain.
 #[derive(Debug)]
@@ -41,7 +41,6 @@ impl Hopper<'_> {
     ) -> Chain {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut hops = Vec::new();
-        let mut scratch = Scratch::default();
         // Whether the run stands where it landed, and an entry leaves there: a visit like any other.
         let mut landed = false;
         machine.start(func, args);
@@ -55,7 +54,7 @@ impl Hopper<'_> {
             let (graph, inst, exits) = self.exits_here(&machine);
             let Some(exit) = choices.exit(exits) else { break };
             hops.push(self.graphs[graph].hop(exit.edge, wait, Point::before(inst), exit.entry));
-            if let Err(difference) = fire(&mut machine, exit, &mut scratch) {
+            if let Err(difference) = fire(&mut machine, exit) {
                 return Chain { hops, end: Err(difference) };
             }
             landed = !self.exits_here(&machine).2.is_empty();
@@ -77,23 +76,17 @@ impl Hopper<'_> {
     }
 }
 
-/// Values on their way from one version to another; kept to spare allocations.
-#[derive(Debug, Default)]
-struct Scratch {
-    provided: Vec<(Value, u64)>,
-}
-
 /// Takes an entry: runs its compensation code on the activation, and goes on in the other version.
-fn fire(machine: &mut Machine, exit: &Exit<'_>, scratch: &mut Scratch) -> Result<(), HopDifference> {
+fn fire(machine: &mut Machine, exit: &Exit<'_>) -> Result<(), HopDifference> {
     let view = machine.view().expect("a chain is under way");
     let undefined = exit.entry.requires.iter().find(|v| is_undefined(view.value(**v)));
     if let Some(value) = undefined {
         return Err(HopDifference::Undefined { value: *value });
     }
-    scratch.provided.clear();
-    let ran = exit.entry.run(|value| view.value(value), |value, bits| scratch.provided.push((value, bits)));
-    ran.map_err(|fault| HopDifference::Compensation(fault.to_string()))?;
-    machine.transfer(exit.to, exit.entry.target, &scratch.provided).map_err(|e| HopDifference::Refused(e.to_string()))
+    machine.fire(exit.to, exit.entry).map_err(|error| match error {
+        FireError::Code(fault) => HopDifference::Compensation(fault.to_string()),
+        error => HopDifference::Refused(error.to_string()),
+    })
 }
 
 /// Slots that a frame may have for its poison to be told from what a program computes.

@@ -264,7 +264,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         if visit.effects != partner.effects {
             return Err(Difference::Effects);
         }
-        if visit.memory != partner.memory {
+        if visit.after_stores != Some(partner.memory) {
             return Err(Difference::Memory);
         }
         let counts = oracle.report.counts_mut(Direction::from_side(side));
@@ -285,8 +285,12 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         let entry = &self.plan(func, side).entries[index as usize];
         let target = self.plan(func, 1 - side).points[entry.target as usize].point;
         let to = self.oracle.versions[func.as_u32() as usize].expect("a planned function has versions")[1 - side];
-        if let Err(error) = machine.transfer(to, target, &self.provided) {
-            self.diverge(Some((key, visit.number)), Difference::Refused(error.to_string()));
+        let moved = match &entry.stores {
+            Some(entry) => machine.fire(to, entry).map_err(|error| error.to_string()),
+            None => machine.transfer(to, target, &self.provided).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = moved {
+            self.diverge(Some((key, visit.number)), Difference::Refused(error));
             return;
         }
         let outcome = loop {

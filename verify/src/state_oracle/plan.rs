@@ -42,6 +42,8 @@ pub(super) struct EntryPlan {
     pub(super) steps: Vec<StepPlan>,
     pub(super) assigns: Vec<AssignPlan>,
     pub(super) has_code: bool,
+    /// The entry itself, if it executes stores.
+    pub(super) stores: Option<Entry>,
     pub(super) in_loop: bool,
     /// What is wrong whatever the run; found when the source point is visited.
     pub(super) fault: Option<Fault>,
@@ -161,6 +163,16 @@ pub(crate) fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, ta
             return Some(fault);
         }
     }
+    for (index, replay) in entry.replays.iter().enumerate() {
+        let place = ir::place::Place::written(replay.opcode, replay.ty, &replay.imm);
+        let count = place.map(|p| if matches!(p, ir::place::Place::Bytes { .. }) { 2 } else { 1 });
+        if count != Some(replay.args.len()) {
+            return Some(Fault::MalformedReplay { replay: index });
+        }
+        if let Some(fault) = replay.args.iter().find_map(|arg| operand_fault(*arg, entry.steps.len(), entry)) {
+            return Some(fault);
+        }
+    }
     for assign in &entry.assigns {
         if let Some(fault) = operand_fault(assign.from, entry.steps.len(), entry) {
             return Some(fault);
@@ -266,11 +278,13 @@ impl Resolver<'_> {
             steps: Vec::new(),
             assigns: Vec::new(),
             has_code: !entry.is_empty(),
+            stores: None,
             in_loop,
             fault: fault.clone(),
         };
         if fault.is_none() {
             plan.target = self.target.0[entry.target.inst().index()] - 1;
+            plan.stores = (!entry.replays.is_empty()).then(|| entry.clone());
             plan.steps = entry.steps.iter().map(|s| self.step(source, s)).collect();
             plan.assigns = self.assigns(source, plan.target, entry);
         }

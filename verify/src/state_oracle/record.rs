@@ -4,6 +4,7 @@ use super::Policy;
 use super::plan::SidePlan;
 use crate::prng::Prng;
 use ir::interp::{Control, Observer, Scope, View};
+use ir::mapping::Entry;
 use ir::{Func, Inst, Point};
 use std::collections::HashMap;
 
@@ -21,6 +22,8 @@ pub(super) struct Visit {
     /// Which visit of the point in this run, the first being 1.
     pub(super) number: u64,
     pub(super) memory: u64,
+    /// The memory when the entry that starts here has executed its stores; `None` when one fails.
+    pub(super) after_stores: Option<u64>,
     pub(super) effects: Effects,
 }
 
@@ -131,6 +134,10 @@ impl Recording {
             start: self.values.len(),
             number: seen.count,
             memory: view.memory_digest(),
+            after_stores: match point.entry.and_then(|entry| plan.entries[entry as usize].stores.as_ref()) {
+                Some(entry) => after_stores(view, entry),
+                None => Some(view.memory_digest()),
+            },
             effects: effects(view),
         };
         self.visits.push(visit);
@@ -139,6 +146,12 @@ impl Recording {
         self.sampled = sample.then(|| self.visits.len() - 1);
         sample
     }
+}
+
+/// The memory when an entry has executed its stores. Cost: the size of the memories.
+fn after_stores(view: &View<'_>, entry: &Entry) -> Option<u64> {
+    let writes = entry.run(|v| view.value(v), |_, _| ()).ok()?;
+    view.memory_digest_after(&writes).ok()
 }
 
 pub(super) fn effects(view: &View<'_>) -> Effects {

@@ -93,6 +93,11 @@ pub enum Fault {
         /// Its index.
         step: usize,
     },
+    /// A store executed on the way writes no one place, or has another number of operands.
+    MalformedReplay {
+        /// Its index.
+        replay: usize,
+    },
     /// A step is not an operation on values, or has operands or types that it does not take.
     MalformedStep {
         /// Its index.
@@ -112,6 +117,9 @@ impl fmt::Display for Fault {
                 write!(f, "{value} is provided but not available at the target point")
             }
             Fault::NoSuchStep { step } => write!(f, "the compensation code reads step {step}, which has not run"),
+            Fault::MalformedReplay { replay } => {
+                write!(f, "store {replay} of the compensation code is no write of one place")
+            }
             Fault::MalformedStep { step } => {
                 write!(f, "step {step} of the compensation code is no operation on values")
             }

@@ -47,7 +47,10 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
     for inst in f.all_insts() {
         let (assigns, requires, kept) = Default::default();
         let target = Point::before(inst);
-        mapping.insert(target, ir::mapping::Entry { target, steps: Vec::new(), assigns, requires, kept });
+        mapping.insert(
+            target,
+            ir::mapping::Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept },
+        );
     }
     let facts = vec![ir::certificate::EntryFacts::default(); mapping.len()];
     let verdicts = relation.judge(Direction::BOTH[0], &mapping, &facts, &[]);

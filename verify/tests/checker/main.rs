@@ -61,6 +61,6 @@ fn weakened_checkers_do_not_panic() {
 fn facts_that_nobody_needs_change_nothing() {
     let mut wrong = wrong::all().into_iter().find(|w| w.check == Check::LivePlus).expect("there is one for each check");
     let plain = verdicts(&wrong, wrong.options);
-    wrong.facts[0][0] = EntryFacts { here: vec![0; 9].into(), far: vec![1; 9].into() };
+    wrong.facts[0][0] = EntryFacts { here: vec![0; 9].into(), far: vec![1; 9].into(), replays: Box::default() };
     assert_eq!(verdicts(&wrong, wrong.options), plain);
 }

@@ -234,7 +234,11 @@ impl Draft {
         let here = steps.iter().map(|(_, [here, _])| *here).collect();
         let far = steps.iter().map(|(_, [_, far])| *far).filter(|far| *far != NO_TERM).collect();
         let steps = steps.into_iter().map(|(step, _)| step).collect();
-        self.entries[side].push((source, Entry { target, steps, assigns, requires, kept }, EntryFacts { here, far }));
+        self.entries[side].push((
+            source,
+            Entry { target, steps, replays: Vec::new(), assigns, requires, kept },
+            EntryFacts { here, far, replays: Box::default() },
+        ));
     }
 
     /// The source operand with a name.
