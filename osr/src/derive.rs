@@ -5,6 +5,7 @@
 //! class. Every rule leads to values defined strictly above, so the search ends; it keeps its own stack,
 //! since chains of operations may be as long as the function.
 
+use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
 use crate::lines::may_be_taken;
 use crate::pair::{Side, VersionPair, members};
@@ -76,6 +77,10 @@ pub(crate) struct Deriver<'a, 'v> {
     read: Scratch<Outcome>,
     /// Values to be read although they are not live, chosen for the entry at hand.
     kept: Scratch<bool>,
+    /// Values that cannot be had from this source point whatever is kept.
+    hopeless: Scratch<bool>,
+    /// Nodes that may still be looked at from this source point for what to keep.
+    nodes_left: usize,
     stack: Vec<Node>,
     visits: usize,
 }
@@ -92,12 +97,37 @@ impl<'a, 'v> Deriver<'a, 'v> {
             rest: Scratch::new(),
             read: Scratch::new(),
             kept: Scratch::new(),
+            hopeless: Scratch::new(),
+            nodes_left: 0,
             stack: Vec::new(),
             visits: 0,
         }
     }
 
-    /// Forgets everything: another source point, or other kept values.
+    /// Goes on to another source point.
+    pub(crate) fn leave(&mut self) {
+        self.hopeless.clear();
+        self.nodes_left = MAX_SHALLOW_NODES;
+        self.restart();
+    }
+
+    /// Whether one more node may be looked at from this source point.
+    pub(crate) fn spend(&mut self) -> bool {
+        self.nodes_left = self.nodes_left.saturating_sub(1);
+        self.nodes_left > 0
+    }
+
+    /// Whether a value cannot be had from this source point whatever is kept.
+    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
+        self.hopeless.get(value.as_u32() as usize).is_some()
+    }
+
+    /// Notes that a value cannot be had from this source point whatever is kept.
+    pub(crate) fn give_up(&mut self, value: Value) {
+        self.hopeless.set(value.as_u32() as usize, true);
+    }
+
+    /// Forgets what was found: other kept values.
     pub(crate) fn restart(&mut self) {
         self.exprs.clear();
         self.wanted.clear();

@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// bound.
 const MAX_NODES: usize = 256;
 
-/// Nodes after which an entry is given up.
-const MAX_SHALLOW_NODES: usize = 4096;
+/// Nodes looked at from one source point, for all landing points together, after which its entry is given up.
+pub(crate) const MAX_SHALLOW_NODES: usize = 4096;
 
 /// A capacity no cut can afford.
 const UNCUTTABLE: u32 = 1 << 20;
@@ -50,7 +50,11 @@ pub(crate) fn kept_values(
     here: &SourcePoint,
     wanted: &[Value],
 ) -> Option<BTreeSet<Value>> {
+    if wanted.iter().any(|value| deriver.is_hopeless(*value)) {
+        return None;
+    }
     let shallow = Graph::explore(deriver, here, wanted, false);
+    shallow.remember_hopeless(deriver);
     let greedy = shallow.topmost(wanted)?;
     // One value, or none that could be computed from others, cannot be improved on.
     if greedy.len() < 2 || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable) {
@@ -67,7 +71,7 @@ impl Graph {
             graph.enter(Node::Wanted(*value));
         }
         let mut at = 0;
-        while at < graph.nodes.len() && at < MAX_SHALLOW_NODES {
+        while at < graph.nodes.len() && deriver.spend() {
             let part = graph.expand(deriver, here, graph.nodes[at], deep);
             graph.parts.push(part);
             at += 1;
@@ -76,6 +80,16 @@ impl Graph {
         graph.parts.resize_with(graph.nodes.len(), Part::default);
         graph.settle();
         graph
+    }
+
+    /// What could not be had whatever is kept will not be from the next landing point either: it depends on what the
+    /// source version has.
+    fn remember_hopeless(&self, deriver: &mut Deriver<'_, '_>) {
+        for (node, part) in self.nodes.iter().zip(&self.parts) {
+            if let (Node::Wanted(value), false) = (node, part.derivable) {
+                deriver.give_up(*value);
+            }
+        }
     }
 
     fn enter(&mut self, node: Node) -> usize {

@@ -105,7 +105,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let Some(end) = p.lines.end(p.f, point.inst()) else { return Err(Obstacle::new(Reason::NoLanding)) };
         self.here.enter(p, point, live.live(point), &end.jumps);
         if !seeded(Bug::StaleOutcomes) {
-            self.deriver.restart();
+            self.deriver.leave();
         }
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
@@ -176,9 +176,9 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 }
 
-/// The landing points worth trying, earliest first: all of a short gap; of a long one, or with many values to
-/// provide, some at its start, at its end and around the source point's own place. Cost: their number,
-/// however long the gap is.
+/// The landing points worth trying: all of a short gap, earliest first; of a long one, or with many values to
+/// provide, some around the source point's own place, which are the likeliest to cost nothing, then some at its start
+/// and its end. Cost: their number, however long the gap is.
 fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(Point) -> usize) -> Vec<Point> {
     let landings = lines.landings(anchor);
     let count = landings.len();
@@ -191,7 +191,7 @@ fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(P
     let own = lines.landing_number(anchor, source).unwrap_or(count / 2);
     let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
     let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
-    let chosen = (0..third).chain(near_start..near_end).chain(count - third..count);
+    let chosen = (near_start..near_end).chain(0..third).chain(count - third..count);
     chosen.map(|i| landings[i]).collect()
 }
 
