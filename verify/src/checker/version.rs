@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Accesses at one address looked at for one that vouches for another: the last ones.
-const MAX_ACCESSES: usize = 64;
+const MAX_ACCESSES: usize = 256;
 
 /// Of a class: the deepest block that binds one of its leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub(super) struct Version<'a, 'c> {
     before: Vec<TermId>,
     /// Writes that are no anchors.
     pub(super) lone_writes: Vec<Inst>,
-    /// By the class of the address, in reverse postorder.
+    /// Accesses that no other vouches for, by the class of the address, in reverse postorder.
     accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
     /// Accesses that cannot trap, since others at the same address have passed.
     vouched: FixedBitSet,
@@ -296,8 +296,10 @@ impl<'a, 'c> Version<'a, 'c> {
         let mut last = passed.iter().rev().take(MAX_ACCESSES);
         if last.any(|(other, p)| p.vouches_for(&place) && live.passed(self.f, *other, inst)) {
             self.vouched.insert(inst.as_u32() as usize);
+        } else {
+            // What this one would vouch for, those that vouch for it do too.
+            passed.push((inst, place));
         }
-        passed.push((inst, place));
     }
 
     /// The class of the address of an access, and the place.
