@@ -1,6 +1,7 @@
 //! What the checker once let through, or was suspected of.
 
 use crate::verdicts;
+use crate::wrong::memory::window;
 use crate::wrong::{Draft, Wrong, all, step, unguarded};
 use ir::certificate::{By, NO_TERM, TermKind};
 use ir::mapping::Operand;
@@ -179,4 +180,47 @@ fn what_armed_entries_read_is_live() {
     let verdicts = judged(&draft.done(Check::LivePlus, "an argument that the entry back reads"));
     assert_eq!(verdicts[0].finding().map(|f| f.check), Some(Check::LivePlus));
     assert_eq!(verdicts[1], Verdict::Holds);
+}
+
+/// A read of a memory that no version has is asked about by none; that it reads one byte says nothing of its class.
+#[test]
+fn a_merged_read_tells_nothing() {
+    let text =
+        |result: &str| format!("%k = const.i32 255\n%b = uload8.i32 @m[%y]\n%s = and.i32 %x, %k\nreturn %{result}\n");
+    let mut draft = Draft::of_writes(&text("x"), &text("s"));
+    let (x, k, read) = (draft.term(0, "x"), draft.term(0, "k"), draft.term(0, "b"));
+    let nowhere = draft.leaf("nowhere", TermKind::MemoryParam, None);
+    let merged = draft.like(read, nowhere, x, By::Merged { reads: Default::default() });
+    // Nor does the same read of that memory after a write that is apart.
+    let set = draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, nowhere]);
+    draft.like(read, set, x, By::Apart { via: [NO_TERM; 2], result: merged });
+    let masked = draft.op(Opcode::And, Type::I32, Imm::None, &[x, k]);
+    let masked = draft.by_rule("and-known", masked, &[], x, NO_TERM);
+    draft.is(1, "s", masked);
+    stops(&draft.done(Check::RuleGuard, "any number said to be one byte"));
+}
+
+/// Where no version writes alone memory is the same, until the entry writes something.
+#[test]
+fn what_nobody_writes_is_not_replayed() {
+    let text = "global_set.i32 @g, %y\nreturn %x\n";
+    let mut draft = Draft::of_writes(text, text);
+    let at = draft.at(0, "entry", 0);
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, [at; 2], Vec::new(), &copies);
+    let (x, memory) = (draft.term(0, "x"), draft.leaf("memory", TermKind::MemoryAtEntry, None));
+    let term = draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, memory]);
+    let x = draft.from(0, "x");
+    draft.replay(0, (at, &[x]), term);
+    stops(&draft.done(Check::EntryMemory, "a write on the way of what no version writes"));
+}
+
+/// What `window` is wrong without.
+#[test]
+fn a_write_of_one_version_is_replayed() {
+    let mut draft = window();
+    let at = draft.at(1, "entry", 0);
+    let (term, x) = (draft.write(1, at), draft.from(0, "x"));
+    draft.replay(0, (at, &[x]), term);
+    assert_eq!(judged(&draft.done(Check::Replay, "nothing")), [Verdict::Holds]);
 }

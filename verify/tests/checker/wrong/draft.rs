@@ -3,11 +3,12 @@
 use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind, VersionTerms};
 use ir::cfg::Cfg;
 use ir::liveness::Liveness;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
+use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step, VersionKey};
+use ir::place::Place;
 use ir::rules::RULES;
 use ir::text::parse_module;
 use ir::{Block, Effects, Function, Imm, Inst, Module, Opcode, Point, Type, Value, ValueDef};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use verify::verdict::{Check, Options};
 
 /// Two versions with a certificate and mappings, of which something is wrong.
@@ -30,6 +31,8 @@ pub(crate) struct Draft {
     pub(crate) terms: Vec<Term>,
     named: [BTreeMap<Value, TermId>; 2],
     memory: [BTreeMap<Block, TermId>; 2],
+    /// Where writes of one place are terms: those claimed.
+    writes: Option<[BTreeMap<Inst, TermId>; 2]>,
     leaves: BTreeMap<String, TermId>,
     pub(crate) anchors: Vec<Inst>,
     entries: [Vec<(Point, Entry, EntryFacts)>; 2],
@@ -38,7 +41,7 @@ pub(crate) struct Draft {
 
 /// Declarations that every draft may use.
 const DECLARATIONS: &str =
-    "import func @ask \"host\" \"ask\" (i32) -> i32\nglobal @g: mut i32 = 0\nglobal @h: mut i32 = 0\n";
+    "import func @ask \"host\" \"ask\" (i32) -> i32\nmemory @m 1\nglobal @g: mut i32 = 0\nglobal @h: mut i32 = 0\n";
 
 impl Draft {
     /// Two versions of `func @f`. An anchor has to be the same instruction in both: ids go by the order of the text.
@@ -50,9 +53,18 @@ impl Draft {
         let versions = [0, 1].map(|side: usize| modules[side].defined().next().expect("@f is defined").1.clone());
         let [module, _] = modules;
         let (named, memory, entries) = Default::default();
-        let (terms, leaves, options) = Default::default();
-        let mut draft = Draft { module, versions, terms, named, memory, leaves, anchors: Vec::new(), entries, options };
+        let (terms, leaves, options, writes, anchors) = Default::default();
+        let mut draft = Draft { module, versions, terms, named, memory, writes, leaves, anchors, entries, options };
         draft.anchors = draft.effects();
+        draft
+    }
+
+    /// As [`Draft::new`], for the body of a function of two numbers, `%x` and `%y`. Writes of one place are terms; those
+    /// that only one version has are no anchors.
+    pub(crate) fn of_writes(before: &str, after: &str) -> Draft {
+        let [before, after] = [before, after].map(|body| format!("(%x: i32, %y: i32) -> i32 {{\nentry:\n{body}}}\n"));
+        let mut draft = Draft::new(&before, &after);
+        draft.writes = Some(Default::default());
         draft
     }
 
@@ -132,6 +144,15 @@ impl Draft {
         self.add(kind, ty, Some(class), By::Rule { rule, swapped: 0, inner: inner.into(), result })
     }
 
+    /// A read or a write like a term, of another memory, and the reason why it is of a class.
+    pub(crate) fn like(&mut self, of: TermId, memory: TermId, class: TermId, by: By) -> TermId {
+        let Term { mut kind, ty, .. } = self.terms[of as usize].clone();
+        if let TermKind::Op { args, .. } = &mut kind {
+            *args.last_mut().expect("a read or a write has the memory as its last operand") = memory;
+        }
+        self.add(kind, ty, Some(class), by)
+    }
+
     /// Gives a value a term.
     pub(crate) fn is(&mut self, side: usize, name: &str, term: TermId) {
         self.named[side].insert(self.value(side, name), term);
@@ -141,6 +162,34 @@ impl Draft {
     #[allow(dead_code)] // the trial has no use for it, the tests do
     pub(crate) fn memory_is(&mut self, side: usize, block: &str, term: TermId) {
         self.memory[side].insert(self.block(side, block), term);
+    }
+
+    /// Gives the write before which a point is a term.
+    pub(crate) fn write_is(&mut self, side: usize, at: Point, term: TermId) {
+        self.writes.as_mut().expect("writes are terms")[side].insert(at.inst(), term);
+    }
+
+    /// The term of the write before which a point is.
+    pub(crate) fn write(&mut self, side: usize, at: Point) -> TermId {
+        self.written(side, at.inst())
+    }
+
+    /// The memory after an instruction that writes.
+    fn written(&mut self, side: usize, inst: Inst) -> TermId {
+        let data = self.versions[side].inst(inst).clone();
+        let Some(writes) = self.writes.as_ref().filter(|_| Place::written(data.opcode, data.ty, &data.imm).is_some())
+        else {
+            return self.leaf(&format!("memory after {inst}"), TermKind::MemoryAfter(inst), None);
+        };
+        if let Some(term) = writes[side].get(&inst) {
+            return *term;
+        }
+        let memory = self.memory_before(side, inst);
+        let args = data.args.iter().map(|v| self.term_of(side, *v)).collect::<Vec<_>>();
+        let classes = args.iter().chain([&memory]).map(|t| self.terms[*t as usize].class).collect::<Vec<_>>();
+        let term = self.op(data.opcode, data.ty, data.imm, &classes);
+        self.write_is(side, Point::before(inst), term);
+        term
     }
 
     /// The term of the value with a name.
@@ -181,12 +230,14 @@ impl Draft {
         term
     }
 
-    fn memory_before(&mut self, side: usize, inst: Inst) -> TermId {
+    /// The class of the memory before an instruction.
+    pub(crate) fn memory_before(&mut self, side: usize, inst: Inst) -> TermId {
         let f = &self.versions[side];
         let mut at = f.prev_inst(inst);
         while let Some(before) = at {
             if f.inst(before).opcode.effects().has(Effects::WRITES) {
-                return self.leaf(&format!("memory after {before}"), TermKind::MemoryAfter(before), None);
+                let term = self.written(side, before);
+                return self.terms[term as usize].class;
             }
             at = f.prev_inst(before);
         }
@@ -241,6 +292,19 @@ impl Draft {
         ));
     }
 
+    /// Has the last entry added execute a write, and says which term it is.
+    pub(crate) fn replay(&mut self, side: usize, (at, args): (Point, &[Operand]), term: TermId) {
+        let (source, entry, facts) = self.entries[side].last_mut().expect("an entry was added");
+        let data = self.versions[1 - side].inst(at.inst());
+        let (opcode, ty, imm) = (data.opcode, data.ty, data.imm);
+        entry.replays.push(Replay { inst: at.inst(), opcode, ty, imm, args: args.into() });
+        let read = args.iter().filter_map(|o| if let Operand::Source(value) = o { Some(*value) } else { None });
+        entry.requires = read.chain(entry.requires.iter().copied()).collect::<BTreeSet<_>>().into_iter().collect();
+        let live = live_before(&self.versions[side], *source);
+        entry.kept = entry.requires.iter().copied().filter(|v| !live.contains(v)).collect();
+        facts.replays = facts.replays.iter().copied().chain([term]).collect();
+    }
+
     /// The source operand with a name.
     pub(crate) fn from(&self, side: usize, name: &str) -> Operand {
         Operand::Source(self.value(side, name))
@@ -262,7 +326,7 @@ impl Draft {
                 values.into_iter().for_each(|v| drop_id(self.term_of(side, v)));
                 f.block_insts(block).for_each(|i| {
                     if f.inst(i).opcode.effects().has(Effects::WRITES) {
-                        drop_id(self.leaf(&format!("memory after {i}"), TermKind::MemoryAfter(i), None));
+                        drop_id(self.written(side, i));
                     }
                 });
             }
@@ -270,10 +334,11 @@ impl Draft {
         if self.entries.iter().all(Vec::is_empty) {
             self.entries_at_anchors();
         }
+        let writes = self.writes.unwrap_or_default();
         let sides = [0, 1].map(|side: usize| VersionTerms {
             values: self.named[side].iter().map(|(v, t)| (*v, *t)).collect(),
             memory: self.memory[side].iter().map(|(b, t)| (*b, *t)).collect(),
-            writes: Vec::new(),
+            writes: writes[side].iter().map(|(i, t)| (*i, *t)).collect(),
         });
         let versions = [0, 1].map(|side: usize| VersionKey::of(&self.versions[side]));
         let certificate = Certificate { versions, terms: self.terms, sides, anchors: self.anchors };

@@ -1,6 +1,7 @@
 //! Wrong certificates, mappings and versions, each stopped by one check alone.
 
 mod draft;
+pub(crate) mod memory;
 
 pub(crate) use draft::{Draft, Wrong, step};
 
@@ -29,6 +30,10 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(values());
     all.extend(parameters());
     all.extend(anchors());
+    all.extend(memory::rules());
+    all.extend(memory::merges());
+    all.extend(memory::lone_writes());
+    all.extend(memory::entries());
     all.extend(points());
     all.extend(lists());
     all.extend(steps());

@@ -1,0 +1,161 @@
+//! Wrong reasons about memory, writes of one version alone that show, and wrong writes on the way over.
+
+use super::draft::{Draft, Wrong};
+use ir::certificate::{By, NO_TERM, TermId, TermKind};
+use ir::{Opcode, Type};
+use verify::verdict::Check;
+
+const NONE: [TermId; 2] = [NO_TERM; 2];
+
+/// The version before gives what is read in front of a store (`%w`), the one after what is read behind it (`%v`), which is
+/// said to be the same for being apart. `via` finds what the addresses read and written are compared by.
+fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]) -> Wrong {
+    let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
+    let result = draft.term(1, "w");
+    let v = draft.value(1, "v");
+    let read = draft.versions[1].defining_inst(v).expect("a read");
+    let (memory, via) = (draft.memory_before(1, read), via(&mut draft));
+    let term = draft.like(result, memory, result, By::Apart { via, result });
+    draft.is(0, "v", term);
+    draft.is(1, "v", term);
+    draft.done(Check::MemoryRule, what)
+}
+
+/// What a store was given, said to be what a read of something else finds.
+fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
+    let text = format!("{store}\n%v = {read}\n");
+    let mut draft = Draft::of_writes(&format!("{text}return %y\n"), &format!("{text}return %v\n"));
+    let y = draft.term(1, "y");
+    let natural = draft.term(1, "v");
+    let memory = draft.at(1, "entry", 0);
+    let memory = draft.write(1, memory);
+    let term = draft.like(natural, memory, y, By::Stored { via: NONE });
+    draft.is(0, "v", term);
+    draft.is(1, "v", term);
+    draft.done(Check::MemoryRule, what)
+}
+
+/// The version before has a store that the one after lacks (the second instruction); the last write of both is said to cover
+/// it.
+fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
+    let text = |lone: &str| format!("store.i32 @m[%x + 4], %y\n{lone}\n{last}\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text(lone), &text("%p = const.i32 0"));
+    let lone = draft.at(0, "entry", 1);
+    let [point, same] = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let (memory, result) = (draft.write(0, lone), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, point, term);
+    draft.done(Check::MemoryRule, what)
+}
+
+pub(super) fn rules() -> [Wrong; 8] {
+    let classes = |_: &mut Draft| NONE;
+    let around = |write: &str| format!("%w = load.i32 @m[%x]\n{write}\n%v = load.i32 @m[%x]\n");
+    let with = |k: i32, access: &str| {
+        format!("%k = const.i32 {k}\n%a = add.i32 %x, %k\n{}", access.replace("READ", "load.i32 @m[%y]"))
+    };
+    [
+        apart("a store of the last two bytes read", &around("store.i32 @m[%x + 2], %y"), classes),
+        apart("a store anywhere", &around("store.i32 @m[%y], %y"), classes),
+        apart(
+            "an address said to be a sum that it is not",
+            &with(4, "%w = READ\nstore.i32 @m[%x], %x\n%v = READ\n"),
+            |draft| [draft.term(1, "a"), NO_TERM],
+        ),
+        apart(
+            "a store that begins below what is read, and reaches into it",
+            &with(-2, &around("store.i32 @m[%a], %y")),
+            |draft| [NO_TERM, draft.term(1, "a")],
+        ),
+        stored("four bytes stored said to be the one read", "store.i32 @m[%x], %y", "uload8.i32 @m[%x]"),
+        stored("a store said to be read four bytes below", "store.i32 @m[%x + 4], %y", "load.i32 @m[%x]"),
+        covered("a store two bytes further on", "store.i32 @m[%x], %x", "store.i32 @m[%x + 2], %y"),
+        covered("a store of one byte", "store.i32 @m[%x], %x", "store8.i32 @m[%x], %y"),
+    ]
+}
+
+/// A loop that may write what is read in front of it (`%v`) and behind it (`%w`).
+const LOOP: &str = "%v = global_get.i32 @g\njump head\nhead:\nbr_if %x, body, out\nbody:\nglobal_set.i32 @g, %y\n\
+    jump head\nout:\n%w = global_get.i32 @g\n";
+
+pub(super) fn merges() -> [Wrong; 3] {
+    let mut edge = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
+    let (read, memory) = (edge.term(0, "v"), edge.leaf("memory at head", TermKind::MemoryParam, None));
+    let term = edge.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
+    edge.is(0, "w", term);
+    edge.is(1, "w", term);
+
+    let mut own = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
+    let (read, memory) = (own.term(0, "v"), own.leaf("memory at head, after", TermKind::MemoryParam, None));
+    own.memory_is(1, "head", memory);
+    let term = own.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
+    own.is(1, "w", term);
+
+    // Each round stores behind the address at which the next one reads.
+    let rounds = "%k = const.i32 4\njump head(%x)\nhead(%i: i32):\n%w = load.i32 @m[%i]\nbr_if %w, body, out\n\
+        body:\n%n = add.i32 %i, %k\nstore.i32 @m[%n], %y\njump head(%n)\nout:\nreturn %w\n";
+    let mut address = Draft::of_writes(rounds, rounds);
+    let [_, i, n] = ["y", "i", "n"].map(|name| address.term(0, name));
+    let (first, memory) = (
+        address.leaf("memory", TermKind::MemoryAtEntry, None),
+        address.leaf("memory at head", TermKind::MemoryParam, None),
+    );
+    let imm = address.versions[0].inst(address.at(0, "head", 0).inst()).imm;
+    let at_entry = address.op(Opcode::Load, Type::I32, imm, &[i, first]);
+    let (itself, back) = (address.terms.len() as TermId, address.terms.len() as TermId + 2);
+    let term = address.like(at_entry, memory, at_entry, By::Merged { reads: [at_entry, back].into_iter().collect() });
+    assert_eq!(term, itself);
+    let store = address.at(0, "body", 1);
+    let written = address.write(0, store);
+    let read = address.like(at_entry, written, at_entry, By::Apart { via: [NO_TERM, n], result: term });
+    assert_eq!(read, back);
+    address.is(0, "w", term);
+    address.is(1, "w", term);
+    [
+        edge.done(Check::MemoryMerge, "a read behind a loop that writes said to find what is there before"),
+        own.done(Check::MemoryMerge, "the same where only the version after has the leaf"),
+        address.done(Check::MemoryMerge, "a read at an address that each round has anew, said to be of one memory"),
+    ]
+}
+
+pub(super) fn lone_writes() -> [Wrong; 2] {
+    let call = |first: &str| format!("{first}\n%r = call @ask(%x)\nreturn %r\n");
+    let seen = Draft::of_writes(&call("global_set.i32 @g, %x"), &call("%p = const.i32 0"));
+
+    let text = |first: &str| format!("{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut traps = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+    let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| traps.at(side, "entry", index));
+    let (memory, result) = (traps.write(0, between), traps.write(1, same));
+    let term = traps.like(result, memory, result, By::Covers { result });
+    traps.write_is(0, last, term);
+    [
+        seen.done(Check::AnchorMemory, "a write that a call sees, and only one version has"),
+        traps.done(Check::LoneWrite, "a store that may trap, and only one version has, before a write"),
+    ]
+}
+
+/// Over into the window of a write that only the version after has, and back to where both are the same.
+pub(crate) fn window() -> Draft {
+    let text = |first: &str| format!("{first}\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
+    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 2);
+    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    draft
+}
+
+pub(super) fn entries() -> [Wrong; 2] {
+    let mut replay = window();
+    let at = replay.at(1, "entry", 0);
+    let (term, y) = (replay.write(1, at), replay.from(0, "y"));
+    replay.replay(0, (at, &[y]), term);
+    [
+        replay.done(Check::Replay, "another value written on the way than the facts say"),
+        window().done(Check::EntryMemory, "a landing behind a write that was not done"),
+    ]
+}
