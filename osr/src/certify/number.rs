@@ -25,6 +25,9 @@ use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
+/// Blocks that join edges, one after the other, that the name of a leaf is looked for behind.
+const MAX_JOINS: usize = 8;
+
 /// What edges bring to one parameter.
 type Received = SmallVec<[TermId; 4]>;
 
@@ -307,10 +310,9 @@ impl<'a> Numbering<'a> {
     /// other version has one that was replaced.
     fn name(&mut self, param: Value, members: &[Value], leaves: &Leaves, block: Block) -> Option<Value> {
         let mut name = param;
-        while let Some(&to) = self.facts.joined_params.get(&name)
-            && to < name
-            && !self.pinned.contains(to.as_u32() as usize)
-        {
+        for _ in 0..MAX_JOINS {
+            let to = self.facts.joined_params.get(&name).copied();
+            let Some(to) = to.filter(|to| !self.pinned.contains(to.as_u32() as usize)) else { break };
             name = to;
         }
         let replaced = members.iter().filter_map(|p| self.replaced.get(p)).flatten().copied();
@@ -330,10 +332,9 @@ impl<'a> Numbering<'a> {
     /// As [`Numbering::name`], for the memory at the start of a block.
     fn memory_name(&mut self, block: Block) -> Option<Block> {
         let mut name = block;
-        while let Some(&to) = self.facts.joined_blocks.get(&name)
-            && to < name
-            && !self.pinned_memory.contains(to.as_u32() as usize)
-        {
+        for _ in 0..MAX_JOINS {
+            let to = self.facts.joined_blocks.get(&name).copied();
+            let Some(to) = to.filter(|to| !self.pinned_memory.contains(to.as_u32() as usize)) else { break };
             name = to;
         }
         let wanted = [name, block].into_iter().find(|n| {

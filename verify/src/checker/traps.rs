@@ -92,7 +92,7 @@ impl Traps {
     fn spread(&mut self, product: &Product<'_, '_>) -> Result<(), Finding> {
         if let Some(onward) = product.start()? {
             let f = product.versions[self.side].f;
-            self.advance(product, &State::default(), Some(f.first_inst(f.entry())), &onward);
+            self.advance(product, &State::default(), [None, Some(f.first_inst(f.entry()))], &onward);
         }
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
         let mut looked_at = 0;
@@ -102,7 +102,7 @@ impl Traps {
             let next = product.versions[self.side].f.next_inst(anchor);
             for onward in product.onward(anchor)? {
                 looked_at += state.pending.count_ones(..) + self.sites.len() / 64 + 1;
-                if self.advance(product, &state, next, &onward) {
+                if self.advance(product, &state, [Some(anchor), next], &onward) {
                     work.insert(onward.lines[0].anchor);
                 }
             }
@@ -112,7 +112,13 @@ impl Traps {
 
     /// What is pending one anchor further on, `next` being what this version executes first, if that is in the same
     /// block; whether that is more than was known.
-    fn advance(&mut self, product: &Product<'_, '_>, from: &State, next: Option<Inst>, onward: &Onward<'_>) -> bool {
+    fn advance(
+        &mut self,
+        product: &Product<'_, '_>,
+        from: &State,
+        [anchor, next]: [Option<Inst>; 2],
+        onward: &Onward<'_>,
+    ) -> bool {
         let mut state = from.clone();
         state.pending.grow(self.sites.len());
         state.stuck.grow(self.sites.len());
@@ -129,14 +135,22 @@ impl Traps {
         entered.stuck.union_with(&state.stuck);
         passed.grow(self.sites.len());
         executed.iter().for_each(|(_, id)| passed.insert(*id));
+        let other = &product.versions[1 - self.side];
         for &(segment, id) in &executed {
+            // What the other version had executed before the line, as long as nothing was bound on the way to the site,
+            // has not trapped there (`a_trap_executed_before_the_line_is_settled`).
+            let mut bound = onward.lines[self.side].crossings().take(segment);
+            if anchor.is_some_and(|a| other.has_executed(self.sites[id].term, a))
+                && !bound.any(|c| self.depends_on(id, self.side, c.block))
+            {
+                continue;
+            }
             // What the other version binds on this way it binds as this one does: leaves agree where it ends, if
             // they are still there.
             let stuck = self.is_bound_again(id, onward, self.side, segment) || !self.is_kept(product, id, met);
             let set = if stuck { &mut state.stuck } else { &mut state.pending };
             set.insert(id);
         }
-        let other = &product.versions[1 - self.side];
         let is_settled = |id: usize| other.has_executed(self.sites[id].term, met);
         let settled: Vec<usize> = state.pending.ones().filter(|id| is_settled(*id)).collect();
         settled.into_iter().for_each(|id| state.pending.set(id, false));
