@@ -72,7 +72,7 @@ fn modules_are_short() {
 
 /// Lines of code of the checker, without comments, blank lines and tests, that can make an entry hold: all files but the one
 /// that only tells what is refuted from what is undecided. A reader has to go through these to believe it.
-const CHECKER_LINES: usize = 1500;
+const CHECKER_LINES: usize = 1800;
 
 #[test]
 fn the_checker_is_small() {
