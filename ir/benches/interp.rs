@@ -42,7 +42,7 @@ fn counted_loop(module: &mut Module, name: &str, body: impl FnOnce(&mut Function
 
 fn module() -> Module {
     let mut module = Module::new();
-    let decl = ir::module::MemoryDecl { name: "memory".to_owned(), min_pages: 1, max_pages: None };
+    let decl = ir::module::MemoryDecl { name: "memory".to_owned(), min_pages: 1, max_pages: None, import: None };
     let memory: Memory = module.memories.push(decl);
     counted_loop(&mut module, "arithmetic", |b, s, i| {
         let x = b.op(Opcode::Mul, Type::I32, &[s, i]);

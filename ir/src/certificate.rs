@@ -176,6 +176,8 @@ pub fn is_well_typed(opcode: Opcode, ty: Type, imm: &Imm, operands: &[Option<Typ
     match (opcode.shape(), operands) {
         (Shape::Load(_), [address, None]) => *address == Some(Type::I32) && matches!(imm, Imm::Address(..)),
         (Shape::MemorySize, [None]) => matches!(imm, Imm::Memory(_)),
+        (Shape::TableGet, [index, None]) => *index == Some(Type::I32) && matches!(imm, Imm::Table(_)),
+        (Shape::TableSize, [None]) => matches!(imm, Imm::Table(_)),
         (Shape::GlobalGet, [None]) => matches!(imm, Imm::Global(_)),
         (Shape::Store(_), [Some(Type::I32), Some(value), None]) => *value == ty && matches!(imm, Imm::Address(..)),
         (Shape::GlobalSet, [Some(value), None]) => *value == ty && matches!(imm, Imm::Global(_)),

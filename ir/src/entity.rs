@@ -43,10 +43,20 @@ entity_impl!(Global, "global");
 pub struct Memory(u32);
 entity_impl!(Memory, "memory");
 
-/// A table of function references of a module.
+/// A table of references of a module.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table(u32);
 entity_impl!(Table, "table");
+
+/// A data segment of a module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Data(u32);
+entity_impl!(Data, "data");
+
+/// An element segment of a module.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Elem(u32);
+entity_impl!(Elem, "elem");
 
 /// A program point: control is about to execute the instruction (terminators included).
 ///

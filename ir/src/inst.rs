@@ -1,6 +1,6 @@
 //! Instructions as data.
 
-use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, Sig, Table, Value};
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
 use crate::types::Type;
@@ -25,6 +25,20 @@ pub enum Imm {
     Indirect(Sig, Table),
     /// The kind of a trap.
     Trap(TrapKind),
+    /// The memory copied to, and the one copied from.
+    Memories(Memory, Memory),
+    /// The memory copied to, and the segment copied from.
+    MemoryData(Memory, Data),
+    /// A data segment.
+    Data(Data),
+    /// A table.
+    Table(Table),
+    /// The table copied to, and the one copied from.
+    Tables(Table, Table),
+    /// The table copied to, and the segment copied from.
+    TableElem(Table, Elem),
+    /// An element segment.
+    Elem(Elem),
 }
 
 /// A target of a terminator: a block and one argument for each of its parameters.

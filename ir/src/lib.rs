@@ -26,6 +26,7 @@ mod mutate;
 pub mod needed;
 pub mod opcode;
 pub mod place;
+pub mod reference;
 pub mod rules;
 pub mod seeded;
 mod sparse;
@@ -35,7 +36,7 @@ pub mod types;
 pub mod verifier;
 
 pub use builder::{BuildError, FunctionBuilder, Variable};
-pub use entity::{Block, Func, Global, Inst, Memory, Point, Sig, Table, Value};
+pub use entity::{Block, Data, Elem, Func, Global, Inst, Memory, Point, Sig, Table, Value};
 pub use family::Family;
 pub use function::{Function, ValueDef};
 pub use inst::{Edge, Imm, InstData, InstSpec, Target};

@@ -2,6 +2,7 @@
 
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
+use crate::reference;
 use crate::types::{Signature, Type};
 use cranelift_entity::PrimaryMap;
 
@@ -37,8 +38,10 @@ pub struct GlobalDecl {
     pub ty: Type,
     /// Whether it may be set.
     pub mutable: bool,
-    /// Its bits at the start.
+    /// Its bits at the start; of an imported one those it has until the embedder sets it.
     pub init: u64,
+    /// What of the embedder's it stands for.
+    pub import: Option<ImportName>,
 }
 
 /// A linear memory, addressed by `i32`.
@@ -50,46 +53,97 @@ pub struct MemoryDecl {
     pub min_pages: u32,
     /// Pages it may grow to; without one, 65536.
     pub max_pages: Option<u32>,
+    /// What of the embedder's it stands for.
+    pub import: Option<ImportName>,
 }
 
-/// A table of function references.
+/// A table of references.
 #[derive(Clone, Debug)]
 pub struct TableDecl {
     /// Unique among the tables of the module.
     pub name: String,
-    /// The number of entries.
+    /// The type of its entries, one of references.
+    pub ty: Type,
+    /// The number of entries at the start, all null. A table never shrinks.
     pub size: u32,
+    /// Entries it may grow to; without one, what the verifier allows.
+    pub max_size: Option<u32>,
+    /// What of the embedder's it stands for.
+    pub import: Option<ImportName>,
 }
 
-/// Bytes written to a memory at the start.
+impl TableDecl {
+    /// A table of function references that the module defines, without a maximum.
+    pub fn of_funcs(name: impl Into<String>, size: u32) -> TableDecl {
+        TableDecl { name: name.into(), ty: Type::FuncRef, size, max_size: None, import: None }
+    }
+}
+
+/// Bytes for memories: written to one at the start, or kept for `memory_init`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataSegment {
-    /// The memory written.
-    pub memory: Memory,
-    /// The address of the first byte.
-    pub offset: u64,
+    /// The memory written at the start and the address of the first byte. The segment is then dropped.
+    pub active: Option<(Memory, u64)>,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Function references written to a table at the start.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ElementSegment {
-    /// The table written.
-    pub table: Table,
-    /// The index of the first entry.
-    pub offset: u64,
-    /// The functions; `None` is a null entry.
-    pub funcs: Vec<Option<Func>>,
+impl DataSegment {
+    /// A segment that is written at the start.
+    pub fn active(memory: Memory, offset: u64, bytes: Vec<u8>) -> DataSegment {
+        DataSegment { active: Some((memory, offset)), bytes }
+    }
 }
 
-/// A function the embedder may call by name.
+/// References for tables: written to one at the start, or kept for `table_init`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ElementSegment {
+    /// The type of the references.
+    pub ty: Type,
+    /// The table written at the start and the index of the first entry. The segment is then dropped.
+    pub active: Option<(Table, u64)>,
+    /// The bits of the references, as [`reference`] says.
+    pub entries: Vec<u64>,
+}
+
+impl ElementSegment {
+    /// A segment of functions that is written at the start; `None` is a null entry.
+    pub fn of_funcs(table: Table, offset: u64, funcs: &[Option<Func>]) -> ElementSegment {
+        let entries = funcs.iter().map(|func| reference::of_func(*func)).collect();
+        ElementSegment { ty: Type::FuncRef, active: Some((table, offset)), entries }
+    }
+}
+
+/// Something of a module that has a name for the embedder or for other modules.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum External {
+    /// A function.
+    Func(Func),
+    /// A global.
+    Global(Global),
+    /// A memory.
+    Memory(Memory),
+    /// A table.
+    Table(Table),
+}
+
+/// A name for the embedder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
-    /// The name the embedder uses.
+    /// The name.
     pub name: String,
-    /// The function.
-    pub func: Func,
+    /// What it names.
+    pub item: External,
+}
+
+impl Export {
+    /// The function it names, if it is one.
+    pub fn func(&self) -> Option<Func> {
+        match self.item {
+            External::Func(func) => Some(func),
+            _ => None,
+        }
+    }
 }
 
 /// A module. Declarations are plain data, changed freely by whoever builds one; function bodies are
@@ -106,11 +160,11 @@ pub struct Module {
     pub memories: PrimaryMap<Memory, MemoryDecl>,
     /// Tables.
     pub tables: PrimaryMap<Table, TableDecl>,
-    /// Initial memory contents, written in order.
+    /// Data segments, by the index of their [`crate::Data`]; those written at the start are written in order.
     pub data: Vec<DataSegment>,
-    /// Initial table contents, written in order.
+    /// Element segments, by the index of their [`crate::Elem`]; those written at the start are written in order.
     pub elements: Vec<ElementSegment>,
-    /// What the embedder may call.
+    /// What has names for the embedder.
     pub exports: Vec<Export>,
     /// The function run when the module is instantiated.
     pub start: Option<Func>,
@@ -154,6 +208,7 @@ impl Module {
 
     /// The function exported under this name, or else the function with this name.
     pub fn lookup(&self, name: &str) -> Option<Func> {
-        self.exports.iter().find(|e| e.name == name).map(|e| e.func).or_else(|| self.func_named(name))
+        let exported = self.exports.iter().filter(|e| e.name == name).find_map(Export::func);
+        exported.or_else(|| self.func_named(name))
     }
 }

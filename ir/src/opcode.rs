@@ -19,11 +19,11 @@ impl Effects {
     pub const PURE: Effects = Effects(0);
     /// May trap.
     pub const TRAP: Effects = Effects(1);
-    /// Reads memory, sizes or globals.
+    /// Reads memory, tables, sizes, globals, or whether a segment was dropped.
     pub const READS: Effects = Effects(2);
-    /// Writes memory, sizes or globals.
+    /// Writes memory, tables, sizes or globals, or drops a segment.
     pub const WRITES: Effects = Effects(4);
-    /// Appears in the effect trace (calls, growth of a memory).
+    /// Appears in the effect trace (calls, growth of a memory or table).
     pub const TRACED: Effects = Effects(8);
     /// Ends a block.
     pub const TERMINATOR: Effects = Effects(16);
@@ -44,6 +44,7 @@ const READ: Effects = Effects::READS;
 const LOAD: Effects = Effects::READS.or(Effects::TRAP);
 const WRITE: Effects = Effects::WRITES;
 const STORE: Effects = Effects::WRITES.or(Effects::TRAP);
+const MOVE: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRAP);
 const GROW: Effects = Effects::READS.or(Effects::WRITES).or(Effects::TRACED);
 const CALL: Effects = GROW.or(Effects::TRAP);
 const TERM: Effects = Effects::TERMINATOR;
@@ -93,6 +94,32 @@ pub enum Shape {
     MemorySize,
     /// `(i32) -> i32`, of the memory in the immediate.
     MemoryGrow,
+    /// `(i32, i32, i32) -> ()`, of the memories in the immediate: to, from, how many bytes.
+    MemoryCopy,
+    /// `(i32, i32, i32) -> ()`, of the memory in the immediate: from where on, the byte, how many.
+    MemoryFill,
+    /// `(i32, i32, i32) -> ()`, of the memory and segment in the immediate: to, from, how many bytes.
+    MemoryInit,
+    /// `() -> ()`, of the data segment in the immediate.
+    DataDrop,
+    /// `(T) -> i32`, reference.
+    RefTest,
+    /// `(i32) -> T`, the type of the table in the immediate.
+    TableGet,
+    /// `(i32, T) -> ()`, the type of the table in the immediate.
+    TableSet,
+    /// `() -> i32`, of the table in the immediate.
+    TableSize,
+    /// `(T, i32) -> i32`, the type of the table in the immediate.
+    TableGrow,
+    /// `(i32, T, i32) -> ()`, the type of the table in the immediate: from where on, the entry, how many.
+    TableFill,
+    /// `(i32, i32, i32) -> ()`, of the tables in the immediate: to, from, how many entries.
+    TableCopy,
+    /// `(i32, i32, i32) -> ()`, of the table and segment in the immediate: to, from, how many entries.
+    TableInit,
+    /// `() -> ()`, of the element segment in the immediate.
+    ElemDrop,
     /// `() -> T`, the type of the global in the immediate.
     GlobalGet,
     /// `(T) -> ()`, the type of the global in the immediate.
@@ -307,6 +334,32 @@ opcodes! {
     MemorySize "memory_size" Shape::MemorySize, READ;
     /// Grows a memory by a number of pages; the size before, or -1 and nothing grown.
     MemoryGrow "memory_grow" Shape::MemoryGrow, GROW;
+    /// Copies bytes from one memory to another or the same, as if all were read first; traps when out of bounds, nothing written.
+    MemoryCopy "memory_copy" Shape::MemoryCopy, MOVE;
+    /// Writes a byte, the low one of the operand, so many times; traps when out of bounds, nothing written.
+    MemoryFill "memory_fill" Shape::MemoryFill, STORE;
+    /// Copies bytes from a data segment; traps when out of bounds of either, nothing written.
+    MemoryInit "memory_init" Shape::MemoryInit, MOVE;
+    /// Makes a data segment empty.
+    DataDrop "data_drop" Shape::DataDrop, WRITE;
+    /// 1 if the reference is null, else 0.
+    RefIsNull "ref_is_null" Shape::RefTest, PURE;
+    /// The entry of a table at an index; traps when out of bounds.
+    TableGet "table_get" Shape::TableGet, LOAD;
+    /// Sets the entry of a table at an index; traps when out of bounds.
+    TableSet "table_set" Shape::TableSet, STORE;
+    /// The number of entries of a table.
+    TableSize "table_size" Shape::TableSize, READ;
+    /// Grows a table by a number of entries, all the same; the size before, or -1 and nothing grown.
+    TableGrow "table_grow" Shape::TableGrow, GROW;
+    /// Sets so many entries of a table, all the same; traps when out of bounds, nothing written.
+    TableFill "table_fill" Shape::TableFill, STORE;
+    /// Copies entries from one table to another or the same, as if all were read first; traps when out of bounds, nothing written.
+    TableCopy "table_copy" Shape::TableCopy, MOVE;
+    /// Copies entries from an element segment; traps when out of bounds of either, nothing written.
+    TableInit "table_init" Shape::TableInit, MOVE;
+    /// Makes an element segment empty.
+    ElemDrop "elem_drop" Shape::ElemDrop, WRITE;
     /// The value of a global.
     GlobalGet "global_get" Shape::GlobalGet, READ;
     /// Sets a global.
@@ -381,6 +434,14 @@ impl Opcode {
             self.shape(),
             Shape::MemorySize
                 | Shape::MemoryGrow
+                | Shape::MemoryCopy
+                | Shape::MemoryFill
+                | Shape::MemoryInit
+                | Shape::DataDrop
+                | Shape::TableSize
+                | Shape::TableCopy
+                | Shape::TableInit
+                | Shape::ElemDrop
                 | Shape::Call
                 | Shape::CallIndirect
                 | Shape::Jump
@@ -409,8 +470,9 @@ impl Opcode {
             Shape::FloatToInt => matches!(ty, Type::I32 | Type::I64),
             Shape::Promote => matches!(ty, Type::F64),
             Shape::Demote => matches!(ty, Type::F32),
-            Shape::Bitcast => ty.bits() >= 32,
-            Shape::Load(0) | Shape::Store(0) => true,
+            Shape::Bitcast => ty.bits() >= 32 && !ty.is_ref(),
+            Shape::RefTest | Shape::TableGet | Shape::TableSet | Shape::TableGrow | Shape::TableFill => ty.is_ref(),
+            Shape::Load(0) | Shape::Store(0) => !ty.is_ref(),
             Shape::Load(n) | Shape::Store(n) => ty.is_int() && ty.bytes() > n as u32,
             _ => matches!(ty, Type::I32),
         }
@@ -419,10 +481,11 @@ impl Opcode {
     /// The type of its one result, or `None` when it has none or its immediate decides (calls).
     pub const fn result_type(self, ty: Type) -> Option<Type> {
         match self.shape() {
-            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::MemorySize | Shape::MemoryGrow => {
-                Some(Type::I32)
-            }
+            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::RefTest => Some(Type::I32),
+            Shape::MemorySize | Shape::MemoryGrow | Shape::TableSize | Shape::TableGrow => Some(Type::I32),
             Shape::Store(_) | Shape::GlobalSet | Shape::Call | Shape::CallIndirect => None,
+            Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => None,
+            Shape::TableSet | Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => None,
             Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap => None,
             _ => Some(ty),
         }

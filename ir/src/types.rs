@@ -18,19 +18,27 @@ pub enum Type {
     F32,
     /// IEEE 754 binary64.
     F64,
+    /// A reference to a function, or null; see [`crate::reference`].
+    FuncRef,
+    /// A reference to something of the host's, or null.
+    ExternRef,
 }
 
 impl Type {
-    /// Every type, narrow before wide, integers before floats.
-    pub const ALL: [Type; 6] = [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64];
+    /// Every type: numbers, narrow before wide, integers before floats; then references.
+    pub const ALL: [Type; 8] =
+        [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64, Type::FuncRef, Type::ExternRef];
 
-    /// Width in bits.
+    /// Every type but references.
+    pub const NUMBERS: [Type; 6] = [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64];
+
+    /// Width in bits; of a reference, that of what stands for it (see [`crate::reference`]).
     pub const fn bits(self) -> u32 {
         match self {
             Type::I8 => 8,
             Type::I16 => 16,
             Type::I32 | Type::F32 => 32,
-            Type::I64 | Type::F64 => 64,
+            Type::I64 | Type::F64 | Type::FuncRef | Type::ExternRef => 64,
         }
     }
 
@@ -46,7 +54,12 @@ impl Type {
 
     /// Whether this is one of the floating-point types.
     pub const fn is_float(self) -> bool {
-        !self.is_int()
+        matches!(self, Type::F32 | Type::F64)
+    }
+
+    /// Whether this is one of the types of references.
+    pub const fn is_ref(self) -> bool {
+        matches!(self, Type::FuncRef | Type::ExternRef)
     }
 
     /// The bits a value of this type may have set: a value of this type is held as a `u64` whose
@@ -64,6 +77,8 @@ impl Type {
             Type::I64 => "i64",
             Type::F32 => "f32",
             Type::F64 => "f64",
+            Type::FuncRef => "funcref",
+            Type::ExternRef => "externref",
         }
     }
 

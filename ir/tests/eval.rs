@@ -207,7 +207,7 @@ fn type_pairs(op: Opcode) -> Vec<(Type, Type)> {
                 Shape::FloatToInt => source.is_float(),
                 Shape::Promote => source == Type::F32,
                 Shape::Demote => source == Type::F64,
-                Shape::Bitcast => source.bits() == ty.bits() && source.is_int() != ty.is_int(),
+                Shape::Bitcast => source.bits() == ty.bits() && !source.is_ref() && source.is_int() != ty.is_int(),
                 _ => source == ty,
             };
             if fits {

@@ -1,13 +1,15 @@
 //! The laws of the text form, and located errors for texts that are none.
 
-use osier_ir::module::{DataSegment, ElementSegment, Export, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl};
+use osier_ir::module::{
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+};
 use osier_ir::text::{
     FunctionText, MAX_ERRORS, ParseError, parse_module, parse_module_with_lines, print_inst, print_module,
 };
 use osier_ir::verifier::verify_module;
 use osier_ir::{
-    Block, Func, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Module, Opcode, Shape, Signature,
-    Table, Target, TrapKind, Type, Value,
+    Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Module, Opcode, Shape,
+    Signature, Table, Target, TrapKind, Type, Value,
 };
 use proptest::prelude::*;
 
@@ -163,10 +165,22 @@ fn random_module(bytes: &[u8]) -> Module {
     names.dedup();
     for name in names.iter().take(1 + draw.below(6)) {
         let max_pages = if draw.below(2) == 0 { None } else { Some(9) };
-        module.memories.push(MemoryDecl { name: (*name).into(), min_pages: 1, max_pages });
-        module.tables.push(TableDecl { name: (*name).into(), size: 100 });
-        let ty = draw.ty();
-        module.globals.push(GlobalDecl { name: (*name).into(), ty, mutable: draw.below(2) == 0, init: draw.bits(ty) });
+        let import = |draw: &mut Draw<'_>| {
+            let (module, field) = ((*draw.of(NAMES)).to_owned(), (*draw.of(NAMES)).to_owned());
+            (draw.below(3) == 0).then_some(ImportName { module, field })
+        };
+        let memory =
+            module.memories.push(MemoryDecl { name: (*name).into(), min_pages: 1, max_pages, import: import(draw) });
+        let ty = *draw.of(&[Type::FuncRef, Type::ExternRef]);
+        let table = TableDecl { ty, max_size: max_pages, import: import(draw), ..TableDecl::of_funcs(*name, 100) };
+        let table = module.tables.push(table);
+        let (ty, mutable, import) = (draw.ty(), draw.below(2) == 0, import(draw));
+        // An imported global is not written with what it starts with.
+        let init = if import.is_some() { 0 } else { draw.bits(ty) };
+        let global = module.globals.push(GlobalDecl { name: (*name).into(), ty, mutable, init, import });
+        for item in [External::Memory(memory), External::Table(table), External::Global(global)] {
+            module.exports.push(Export { name: (*name).into(), item });
+        }
     }
     let signatures: Vec<Signature> = (0..4).map(|_| Signature::new(&types(draw), &types(draw))).collect();
     let offset = draw.below(names.len());
@@ -181,12 +195,16 @@ fn random_module(bytes: &[u8]) -> Module {
         if module.funcs[func].import.is_none() {
             module.bodies[func] = Some(random_function(&module, func, draw));
         }
-        module.exports.push(Export { name: func.to_string(), func });
+        module.exports.push(Export { name: func.to_string(), item: External::Func(func) });
     }
     let bytes = (0..draw.below(20)).map(|_| draw.below(256) as u8).collect();
-    module.data.push(DataSegment { memory: Memory::from_u32(0), offset: draw.bits(Type::I64), bytes });
+    module.data.push(DataSegment::active(Memory::from_u32(0), draw.bits(Type::I64), bytes));
+    module.data.push(DataSegment { active: None, bytes: vec![7] });
     let funcs = vec![Some(Func::from_u32(0)), None];
-    module.elements.push(ElementSegment { table: Table::from_u32(0), offset: 3, funcs });
+    module.elements.push(ElementSegment::of_funcs(Table::from_u32(0), 3, &funcs));
+    module.elements.push(ElementSegment { active: None, ..module.elements[0].clone() });
+    let entries = vec![0, draw.bits(Type::ExternRef)];
+    module.elements.push(ElementSegment { ty: Type::ExternRef, active: None, entries });
     module.start = Some(Func::from_u32(0));
     module
 }
@@ -247,6 +265,17 @@ fn random_inst(
         Shape::Store(_) => (Imm::Address(memory, draw.below(2) as u64), 2),
         Shape::MemorySize => (Imm::Memory(memory), 0),
         Shape::MemoryGrow => (Imm::Memory(memory), 1),
+        Shape::MemoryCopy => (Imm::Memories(memory, Memory::from_u32(0)), 3),
+        Shape::MemoryFill => (Imm::Memory(memory), 3),
+        Shape::MemoryInit => (Imm::MemoryData(memory, Data::from_u32(draw.below(256) as u32)), 3),
+        Shape::DataDrop => (Imm::Data(Data::from_u32(1)), 0),
+        Shape::TableSize => (Imm::Table(table), 0),
+        Shape::TableGet => (Imm::Table(table), 1),
+        Shape::TableSet | Shape::TableGrow => (Imm::Table(table), 2),
+        Shape::TableFill => (Imm::Table(table), 3),
+        Shape::TableCopy => (Imm::Tables(Table::from_u32(0), table), 3),
+        Shape::TableInit => (Imm::TableElem(table, Elem::from_u32(draw.below(256) as u32)), 3),
+        Shape::ElemDrop => (Imm::Elem(Elem::from_u32(1)), 0),
         Shape::GlobalGet => (Imm::Global(global), 0),
         Shape::GlobalSet => (Imm::Global(global), 1),
         Shape::Trap => (Imm::Trap(*draw.of(&[TrapKind::Unreachable, TrapKind::User(65535)])), 0),

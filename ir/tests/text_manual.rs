@@ -34,6 +34,18 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::Store(_) => ("(i32, T) -> ()", "@mem[%address + offset], %a"),
         Shape::MemorySize => ("() -> i32", "@mem"),
         Shape::MemoryGrow => ("(i32) -> i32", "@mem, %pages"),
+        Shape::MemoryCopy => ("(i32, i32, i32) -> ()", "@to @from, %to, %from, %count"),
+        Shape::MemoryFill => ("(i32, i32, i32) -> ()", "@mem, %at, %byte, %count"),
+        Shape::MemoryInit => ("(i32, i32, i32) -> ()", "@mem segment, %to, %from, %count"),
+        Shape::DataDrop | Shape::ElemDrop => ("() -> ()", "segment"),
+        Shape::RefTest => ("(T) -> i32", "%a"),
+        Shape::TableGet => ("(i32) -> T, that of the table", "@table, %index"),
+        Shape::TableSet => ("(i32, T) -> (), that of the table", "@table, %index, %a"),
+        Shape::TableSize => ("() -> i32", "@table"),
+        Shape::TableGrow => ("(T, i32) -> i32, that of the table", "@table, %a, %count"),
+        Shape::TableFill => ("(i32, T, i32) -> (), that of the table", "@table, %at, %a, %count"),
+        Shape::TableCopy => ("(i32, i32, i32) -> ()", "@to @from, %to, %from, %count"),
+        Shape::TableInit => ("(i32, i32, i32) -> ()", "@table segment, %to, %from, %count"),
         Shape::GlobalGet => ("() -> T, that of the global", "@global"),
         Shape::GlobalSet => ("(T) -> (), that of the global", "@global, %a"),
         Shape::Call => ("as the function", "@f(%a, ...)"),
@@ -65,7 +77,8 @@ fn controlling_types(opcode: Opcode) -> String {
     }
     let allowed: Vec<Type> = Type::ALL.into_iter().filter(|ty| opcode.allows_type(*ty)).collect();
     match allowed.len() {
-        6 => "any".to_owned(),
+        8 => "any".to_owned(),
+        6 if !allowed.iter().any(|ty| ty.is_ref()) => "any number".to_owned(),
         _ => allowed.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(" "),
     }
 }

@@ -155,8 +155,8 @@ fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Row, String>
 }
 
 fn start(module: &Module) -> Result<Func, String> {
-    let export = module.exports.iter().find(|e| e.name == "_start").ok_or("it exports no _start")?;
-    Ok(export.func)
+    let func = module.exports.iter().filter(|e| e.name == "_start").find_map(ir::module::Export::func);
+    func.ok_or_else(|| "it exports no _start".to_owned())
 }
 
 fn run_ours(program: &Program, entry: Func, subject: &Subject) -> Result<(Timed, u64), String> {

@@ -6,7 +6,7 @@ use cranelift_entity::EntityRef;
 use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
 use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step, VersionKey};
 use ir::rules::RULES;
-use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Type, Value};
+use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Table, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -407,6 +407,7 @@ impl<'t> Words<'t> {
             ["address", memory, offset] => Ok(Imm::Address(self.parse_entity::<Memory>(memory)?, self.parse(offset)?)),
             ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
             ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
+            ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),
             // Calls and traps are no terms.
             _ => Err(self.error(format_args!("`{word}` is no immediate of a term"))),
         }

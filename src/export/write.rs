@@ -94,6 +94,13 @@ fn immediate(imm: &Imm) -> String {
         Imm::Func(func) => format!("func:{}", func.as_u32()),
         Imm::Indirect(sig, table) => format!("indirect:{}:{}", sig.as_u32(), table.as_u32()),
         Imm::Trap(kind) => format!("trap:{kind}"),
+        Imm::Memories(to, from) => format!("memories:{}:{}", to.as_u32(), from.as_u32()),
+        Imm::MemoryData(memory, data) => format!("memory_data:{}:{}", memory.as_u32(), data.as_u32()),
+        Imm::Data(data) => format!("data:{}", data.as_u32()),
+        Imm::Table(table) => format!("table:{}", table.as_u32()),
+        Imm::Tables(to, from) => format!("tables:{}:{}", to.as_u32(), from.as_u32()),
+        Imm::TableElem(table, elem) => format!("table_elem:{}:{}", table.as_u32(), elem.as_u32()),
+        Imm::Elem(elem) => format!("elem:{}", elem.as_u32()),
     }
 }
 

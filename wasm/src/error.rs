@@ -11,6 +11,8 @@ pub enum ErrorKind {
     Unsupported,
     /// Importing it would exceed the limits.
     TooLarge,
+    /// What it imports is not provided, or of another type.
+    Unlinkable,
 }
 
 /// Where in the input.
@@ -43,6 +45,10 @@ impl ImportError {
         ImportError { kind: ErrorKind::TooLarge, message: what.into(), location: Location::Offset(offset) }
     }
 
+    pub(crate) fn unlinkable(what: impl Into<String>, offset: u64) -> ImportError {
+        ImportError { kind: ErrorKind::Unlinkable, message: what.into(), location: Location::Offset(offset) }
+    }
+
     /// The kind of refusal.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -65,6 +71,7 @@ impl fmt::Display for ImportError {
             ErrorKind::Invalid => "invalid module",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::TooLarge => "too large",
+            ErrorKind::Unlinkable => "cannot be linked",
         };
         write!(f, "{kind}: {} at ", self.message)?;
         match self.location {
@@ -76,15 +83,40 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
+/// Words by which the validator says that a part of WebAssembly is not allowed, and what people call that part. The
+/// first that occur decide (`what_is_not_supported_is_refused_by_name_and_offset`, and the tests of the specification).
+const NOT_ALLOWED: &[(&str, &str)] = &[
+    ("relaxed SIMD support is not enabled", "relaxed SIMD"),
+    ("SIMD support is not enabled", "SIMD"),
+    ("shared-everything-threads", "shared-everything threads"),
+    ("threads must be enabled", "threads"),
+    ("threads support is not enabled", "threads"),
+    ("memory64 must be enabled", "memory64"),
+    ("custom page sizes", "custom page sizes"),
+    ("exception handling", "exceptions"),
+    ("exceptions", "exceptions"),
+    ("tail calls support is not enabled", "tail calls"),
+    ("stack switching", "stack switching"),
+    ("custom descriptors", "custom descriptors"),
+    ("function-references", "function references"),
+    ("function references", "function references"),
+    ("wide arithmetic", "wide arithmetic"),
+    ("gc", "GC"),
+];
+
 impl From<wasmparser::Error> for ImportError {
-    /// The validator words it in one of these ways when it knows a part of WebAssembly and was told not
-    /// to allow it (`what_is_not_supported_is_refused_by_name_and_offset`).
     fn from(error: wasmparser::Error) -> ImportError {
-        let words = ["not enabled", "must be enabled", "proposal", "not supported"];
-        let kind = match words.iter().any(|w| error.message().contains(w)) {
-            true => ErrorKind::Unsupported,
-            false => ErrorKind::Invalid,
+        let words = ["not enabled", "must be enabled", "proposal", "not supported", "required for", "is disallowed"];
+        let location = Location::Offset(error.offset());
+        let message = error.message();
+        if !words.iter().any(|w| message.contains(w)) {
+            return ImportError { kind: ErrorKind::Invalid, message: message.to_owned(), location };
+        }
+        let title = NOT_ALLOWED.iter().find(|(words, _)| message.contains(words)).map(|(_, title)| *title);
+        let message = match title {
+            Some(title) => format!("this module uses {title}, which is not supported ({message})"),
+            None => message.to_owned(),
         };
-        ImportError { kind, message: error.message().to_owned(), location: Location::Offset(error.offset()) }
+        ImportError { kind: ErrorKind::Unsupported, message, location }
     }
 }

@@ -1,9 +1,8 @@
 //! WebAssembly in: modules to IR, and WASI for programs that read and print.
 //!
 //! [`import`] turns a binary module into a [`Module`] of the IR, [`import_wat`] one in text form.
-//! Supported is WebAssembly 1.0 (one table; memories and tables defined by the module itself) with several
-//! results, several memories, mutable globals, sign extension and saturating conversions; anything else is refused
-//! by name and place.
+//! Supported is WebAssembly 2.0 without SIMD: several values, reference types, bulk memory, saturating conversions, sign
+//! extension; and several memories and extended constants. Anything else is refused by name and place.
 //! Imported functions become host functions of the module; [`wasi`] is a host for programs written for WASI
 //! preview 1.
 //!
@@ -11,8 +10,11 @@
 //! bounded by [`ImportLimits`] and without recursion on its nesting.
 
 mod budget;
+mod constant;
 mod error;
 mod function;
+mod index;
+mod link;
 mod module;
 mod names;
 mod operators;
@@ -21,6 +23,7 @@ pub mod wasi;
 
 pub use budget::ImportLimits;
 pub use error::{ErrorKind, ImportError, Location};
+pub use link::Linker;
 pub use text::import_wat;
 
 use ir::Module;
@@ -43,5 +46,15 @@ pub fn is_wasm(bytes: &[u8]) -> bool {
 /// When the input is not a valid module, uses what is not supported, or needs more than the limits
 /// allow; with the byte offset.
 pub fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module, ImportError> {
-    module::import(bytes, limits)
+    module::import(bytes, limits, None)
+}
+
+/// As [`import`], of a module that imports what other modules provide: the result begins like
+/// [`Linker::modules`] and continues with what the module defines, and its exports and start function are those of the
+/// module. A machine of the modules before takes it up with [`ir::interp::Machine::extend`].
+///
+/// # Errors
+/// As [`import`]; and [`ErrorKind::Unlinkable`] when something imported is not provided, or of another type.
+pub fn import_linked(bytes: &[u8], limits: &ImportLimits, linker: Linker<'_>) -> Result<Module, ImportError> {
+    module::import(bytes, limits, Some(linker))
 }

@@ -1,18 +1,22 @@
 //! The sections of a module, in order.
 
 use crate::budget::{Budget, ImportLimits, cost};
+use crate::constant;
 use crate::error::{ImportError, Location};
-use crate::function::{self, Context, check_supported, number_type};
+use crate::function::{self, Context, value_type};
+use crate::index::Index;
+use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
-use crate::operators;
-use ir::module::{DataSegment, ElementSegment, Export, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl};
-use ir::{Func, Global, Memory, Module, Sig, Signature, Table};
+use ir::module::{
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+};
+use ir::{Module, Sig, Signature, Type, reference};
 use std::collections::HashMap;
 use wasmparser::{
     ConstExpr, DataKind, DataSectionReader, ElementItems, ElementKind, ElementSectionReader, ExportSectionReader,
     ExternalKind, FuncToValidate, FuncType, FuncValidatorAllocations, FunctionBody, FunctionSectionReader,
-    GlobalSectionReader, ImportSectionReader, Operator, Parser, Payload, SectionLimited, TypeRef, TypeSectionReader,
-    ValidPayload, Validator, ValidatorResources, WasmFeatures,
+    GlobalSectionReader, GlobalType, ImportSectionReader, MemoryType, Parser, Payload, SectionLimited, TableType,
+    TypeRef, TypeSectionReader, ValidPayload, Validator, ValidatorResources, WasmFeatures,
 };
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -21,13 +25,21 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
     .union(WasmFeatures::MULTI_VALUE)
-    .union(WasmFeatures::MULTI_MEMORY);
+    .union(WasmFeatures::MULTI_MEMORY)
+    .union(WasmFeatures::BULK_MEMORY)
+    .union(WasmFeatures::REFERENCE_TYPES)
+    .union(WasmFeatures::EXTENDED_CONST);
 
-pub(crate) fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module> {
+/// Imports a module by itself, or with a linker behind the modules that it links to.
+pub(crate) fn import(bytes: &[u8], limits: &ImportLimits, linker: Option<Linker<'_>>) -> Result<Module> {
+    let module = linker.as_ref().map_or_else(Module::new, Linker::before);
     let mut importer = Importer {
-        module: Module::new(),
         types: Vec::new(),
-        sig_of: HashMap::new(),
+        sig_of: module.sigs.iter().map(|(sig, signature)| (signature.clone(), sig)).collect(),
+        index: Index::behind(&module),
+        names: Names::of(&module),
+        module,
+        linker,
         name_section: name_section(bytes),
         budget: Budget::new(limits, bytes.len()),
         allocations: FuncValidatorAllocations::default(),
@@ -59,17 +71,40 @@ fn name_section(bytes: &[u8]) -> Option<NameSection<'_>> {
         .next()
 }
 
-struct Importer<'a> {
+/// The names given out, by kind.
+#[derive(Default)]
+struct Names {
+    funcs: UniqueNames,
+    globals: UniqueNames,
+    memories: UniqueNames,
+    tables: UniqueNames,
+}
+
+impl Names {
+    fn of(module: &Module) -> Names {
+        let mut names = Names::default();
+        module.funcs.values().for_each(|decl| drop(names.funcs.unique(&decl.name)));
+        module.globals.values().for_each(|decl| drop(names.globals.unique(&decl.name)));
+        module.memories.values().for_each(|decl| drop(names.memories.unique(&decl.name)));
+        module.tables.values().for_each(|decl| drop(names.tables.unique(&decl.name)));
+        names
+    }
+}
+
+struct Importer<'a, 'l> {
     module: Module,
     /// By type index.
     types: Vec<Sig>,
     sig_of: HashMap<Signature, Sig>,
+    index: Index,
+    names: Names,
+    linker: Option<Linker<'l>>,
     name_section: Option<NameSection<'a>>,
     budget: Budget,
     allocations: FuncValidatorAllocations,
 }
 
-impl<'a> Importer<'a> {
+impl<'a> Importer<'a, '_> {
     /// What is checked before the validator sees a section: that no count claims more items than the
     /// section has bytes (the validator makes room for all of them), and that no constant expression
     /// uses what can be refused by a better name.
@@ -78,25 +113,33 @@ impl<'a> Importer<'a> {
             Payload::TypeSection(section) => self.check_count(section, cost::TYPE),
             Payload::ImportSection(section) => self.check_count(section, cost::IMPORT),
             Payload::FunctionSection(section) => self.check_count(section, cost::FUNCTION),
-            Payload::TableSection(section) => self.check_single(section, "table"),
+            Payload::TableSection(section) => self.check_count(section, cost::ITEM),
             Payload::MemorySection(section) => self.check_count(section, cost::ITEM),
             Payload::TagSection(section) => self.check_count(section, cost::ITEM),
             Payload::ExportSection(section) => self.check_count(section, cost::ITEM),
             Payload::GlobalSection(section) => {
                 self.check_count(section, cost::ITEM)?;
-                section.clone().into_iter().try_for_each(|global| check_constant(&global?.init_expr))
+                section.clone().into_iter().try_for_each(|global| constant::check(&global?.init_expr))
             }
             Payload::ElementSection(section) => {
                 self.check_count(section, cost::ITEM)?;
-                section.clone().into_iter().try_for_each(|segment| match segment?.kind {
-                    ElementKind::Active { offset_expr, .. } => check_constant(&offset_expr),
-                    ElementKind::Passive | ElementKind::Declared => Ok(()),
+                section.clone().into_iter().try_for_each(|segment| {
+                    let segment = segment?;
+                    if let ElementKind::Active { offset_expr, .. } = segment.kind {
+                        constant::check(&offset_expr)?;
+                    }
+                    match segment.items {
+                        ElementItems::Functions(_) => Ok(()),
+                        ElementItems::Expressions(_, items) => {
+                            items.into_iter().try_for_each(|item| constant::check(&item?))
+                        }
+                    }
                 })
             }
             Payload::DataSection(section) => {
                 self.check_count(section, cost::ITEM)?;
                 section.clone().into_iter().try_for_each(|segment| match segment?.kind {
-                    DataKind::Active { offset_expr, .. } => check_constant(&offset_expr),
+                    DataKind::Active { offset_expr, .. } => constant::check(&offset_expr),
                     DataKind::Passive => Ok(()),
                 })
             }
@@ -113,43 +156,26 @@ impl<'a> Importer<'a> {
         self.budget.charge(count * cost, start)
     }
 
-    fn check_single<T>(&mut self, section: &SectionLimited<'_, T>, what: &str) -> Result<()> {
-        self.check_count(section, cost::ITEM)?;
-        match section.count() {
-            0 | 1 => Ok(()),
-            _ => Err(ImportError::unsupported(format!("more than one {what}"), section.original_position())),
-        }
-    }
-
     /// Takes a section that the validator has accepted.
     fn section(&mut self, payload: Payload<'a>) -> Result<()> {
         match payload {
             Payload::TypeSection(section) => self.types(section),
             Payload::ImportSection(section) => self.imports(section),
             Payload::FunctionSection(section) => self.functions(section),
-            Payload::TableSection(section) => {
-                for table in section {
-                    let size = table?.ty.initial;
-                    let size = u32::try_from(size).expect("the validator refuses larger tables");
-                    let name = format!("table{}", self.module.tables.len());
-                    self.module.tables.push(TableDecl { name, size });
-                }
+            Payload::TableSection(section) => section.into_iter_with_offsets().try_for_each(|item| {
+                let (offset, table) = item?;
+                let name = format!("table{}", self.index.tables.len());
+                self.declare_table(&table.ty, &name, None, offset)
+            }),
+            Payload::MemorySection(section) => section.into_iter().try_for_each(|memory| {
+                let name = format!("memory{}", self.index.memories.len());
+                self.declare_memory(&memory?, &name, None);
                 Ok(())
-            }
-            Payload::MemorySection(section) => {
-                for memory in section {
-                    let memory = memory?;
-                    let pages = |n: u64| u32::try_from(n).expect("the validator refuses more than 65536 pages");
-                    let name = format!("memory{}", self.module.memories.len());
-                    let (min_pages, max_pages) = (pages(memory.initial), memory.maximum.map(pages));
-                    self.module.memories.push(MemoryDecl { name, min_pages, max_pages });
-                }
-                Ok(())
-            }
+            }),
             Payload::GlobalSection(section) => self.globals(section),
             Payload::ExportSection(section) => self.exports(section),
             Payload::StartSection { func, .. } => {
-                self.module.start = Some(Func::from_u32(func));
+                self.module.start = Some(self.index.func(func));
                 Ok(())
             }
             Payload::ElementSection(section) => self.elements(section),
@@ -174,44 +200,100 @@ impl<'a> Importer<'a> {
     fn signature(&mut self, ty: &FuncType, offset: u64) -> Result<Signature> {
         let mut signature = Signature::default();
         // The types of long lists are in a table that grows by doubling, twice: here and as a key.
-        self.budget.charge(8 * ty.params().len() as u64, offset)?;
+        self.budget.charge(8 * (ty.params().len() + ty.results().len()) as u64, offset)?;
         for param in ty.params() {
-            signature.params.push(number_type(*param, offset)?);
+            signature.params.push(value_type(*param, offset)?);
         }
         for result in ty.results() {
-            signature.results.push(number_type(*result, offset)?);
+            signature.results.push(value_type(*result, offset)?);
         }
         Ok(signature)
     }
 
     fn imports(&mut self, section: ImportSectionReader<'a>) -> Result<()> {
-        let mut names = UniqueNames::default();
         for item in section.into_imports_with_offsets() {
             let (offset, import) = item?;
+            let name = format!("{}.{}", import.module, import.name);
+            self.budget.charge(cost::NAME_BYTE * name.len() as u64, offset)?;
             let what = match import.ty {
-                TypeRef::Func(ty) => {
-                    let name = format!("{}.{}", import.module, import.name);
-                    self.budget.charge(cost::NAME_BYTE * name.len() as u64, offset)?;
-                    let (module, field) = (import.module.to_owned(), import.name.to_owned());
-                    let (name, sig) = (names.unique(&name), self.types[ty as usize]);
-                    self.module.funcs.push(FuncDecl { name, sig, import: Some(ImportName { module, field }) });
-                    continue;
-                }
-                TypeRef::Table(_) => "table",
-                TypeRef::Memory(_) => "memory",
-                TypeRef::Global(_) => "global",
                 TypeRef::Tag(_) => "tag",
                 TypeRef::FuncExact(_) => "exact function",
+                _ if self.linker.is_some() => {
+                    self.link(import.module, import.name, &import.ty, offset)?;
+                    continue;
+                }
+                _ => {
+                    let import_name = ImportName { module: import.module.to_owned(), field: import.name.to_owned() };
+                    self.declare_import(&import.ty, &name, import_name, offset)?;
+                    continue;
+                }
             };
-            let what = format!("imported {what} {}.{}", import.module, import.name);
-            return Err(ImportError::unsupported(what, offset));
+            return Err(ImportError::unsupported(format!("imported {what} {name}"), offset));
         }
+        Ok(())
+    }
+
+    /// Declares something of the embedder's.
+    fn declare_import(&mut self, ty: &TypeRef, name: &str, import: ImportName, offset: u64) -> Result<()> {
+        match ty {
+            TypeRef::Func(ty) => {
+                let (name, sig) = (self.names.funcs.unique(name), self.types[*ty as usize]);
+                let func = self.module.funcs.push(FuncDecl { name, sig, import: Some(import) });
+                self.index.funcs.push(func);
+            }
+            TypeRef::Table(ty) => self.declare_table(ty, name, Some(import), offset)?,
+            TypeRef::Memory(ty) => self.declare_memory(ty, name, Some(import)),
+            TypeRef::Global(ty) => self.declare_global(ty, name, 0, Some(import), offset)?,
+            TypeRef::Tag(_) | TypeRef::FuncExact(_) => unreachable!("importer: refused before"),
+        }
+        Ok(())
+    }
+
+    /// Finds what an import stands for among the modules before this one.
+    fn link(&mut self, module: &str, field: &str, ty: &TypeRef, offset: u64) -> Result<()> {
+        let linker = self.linker.as_ref().expect("the caller has seen one");
+        match linker.find(&self.module, &self.types, (module, field), ty, offset)? {
+            External::Func(func) => self.index.funcs.push(func),
+            External::Global(global) => self.index.globals.push(global),
+            External::Memory(memory) => self.index.memories.push(memory),
+            External::Table(table) => self.index.tables.push(table),
+        }
+        Ok(())
+    }
+
+    fn declare_table(&mut self, ty: &TableType, name: &str, import: Option<ImportName>, offset: u64) -> Result<()> {
+        let entries = |n: u64| u32::try_from(n).expect("the validator refuses larger tables");
+        let (size, max_size) = (entries(ty.initial), ty.maximum.map(entries));
+        let ty = value_type(wasmparser::ValType::Ref(ty.element_type), offset)?;
+        let name = self.names.tables.unique(name);
+        self.index.tables.push(self.module.tables.push(TableDecl { name, ty, size, max_size, import }));
+        Ok(())
+    }
+
+    fn declare_memory(&mut self, ty: &MemoryType, name: &str, import: Option<ImportName>) {
+        let pages = |n: u64| u32::try_from(n).expect("the validator refuses more than 65536 pages");
+        let (min_pages, max_pages) = (pages(ty.initial), ty.maximum.map(pages));
+        let name = self.names.memories.unique(name);
+        self.index.memories.push(self.module.memories.push(MemoryDecl { name, min_pages, max_pages, import }));
+    }
+
+    fn declare_global(
+        &mut self,
+        ty: &GlobalType,
+        name: &str,
+        init: u64,
+        import: Option<ImportName>,
+        offset: u64,
+    ) -> Result<()> {
+        let (name, mutable) = (self.names.globals.unique(name), ty.mutable);
+        let ty = value_type(ty.content_type, offset)?;
+        self.index.globals.push(self.module.globals.push(GlobalDecl { name, ty, mutable, init, import }));
         Ok(())
     }
 
     /// Declares the functions that the module defines, with their names.
     fn functions(&mut self, section: FunctionSectionReader<'a>) -> Result<()> {
-        let imported = self.module.funcs.len();
+        let imported = self.index.funcs.len();
         let names = match &self.name_section {
             Some(names) => {
                 self.budget.charge(cost::NAME_BYTE * names.len() as u64, section.original_position())?;
@@ -219,38 +301,32 @@ impl<'a> Importer<'a> {
             }
             None => Vec::new(),
         };
-        let mut unique = UniqueNames::default();
-        for decl in self.module.funcs.values() {
-            unique.unique(&decl.name);
-        }
         for (index, ty) in (imported..).zip(section) {
             let name = match names.get(index).copied().flatten() {
-                Some(name) => unique.unique(name),
-                None => unique.unique(&format!("func{index}")),
+                Some(name) => self.names.funcs.unique(name),
+                None => self.names.funcs.unique(&format!("func{index}")),
             };
-            self.module.funcs.push(FuncDecl { name, sig: self.types[ty? as usize], import: None });
+            let func = self.module.funcs.push(FuncDecl { name, sig: self.types[ty? as usize], import: None });
+            self.index.funcs.push(func);
         }
         Ok(())
     }
 
     fn globals(&mut self, section: GlobalSectionReader<'a>) -> Result<()> {
+        let imported = self.index.globals.len();
         let names = match &self.name_section {
             Some(names) => {
                 self.budget.charge(cost::NAME_BYTE * names.len() as u64, section.original_position())?;
-                names.globals(section.count() as usize)
+                names.globals(imported + section.count() as usize)
             }
             None => Vec::new(),
         };
-        let mut unique = UniqueNames::default();
-        for (index, item) in section.into_iter_with_offsets().enumerate() {
+        for (index, item) in (imported..).zip(section.into_iter_with_offsets()) {
             let (offset, global) = item?;
-            let name = match names.get(index).copied().flatten() {
-                Some(name) => unique.unique(name),
-                None => unique.unique(&format!("global{index}")),
-            };
-            let (ty, mutable) = (number_type(global.ty.content_type, offset)?, global.ty.mutable);
+            let given = names.get(index).copied().flatten().map(str::to_owned);
+            let name = given.unwrap_or_else(|| format!("global{index}"));
             let init = self.constant(&global.init_expr)?;
-            self.module.globals.push(GlobalDecl { name, ty, mutable, init });
+            self.declare_global(&global.ty, &name, init, None, offset)?;
         }
         Ok(())
     }
@@ -258,12 +334,17 @@ impl<'a> Importer<'a> {
     fn exports(&mut self, section: ExportSectionReader<'a>) -> Result<()> {
         for item in section.into_iter_with_offsets() {
             let (offset, export) = item?;
-            // Memories and globals are exported for hosts that look into them; ours are handed the memories.
-            if export.kind == ExternalKind::Func {
-                self.budget.charge(cost::NAME_BYTE * export.name.len() as u64, offset)?;
-                let (name, func) = (export.name.to_owned(), Func::from_u32(export.index));
-                self.module.exports.push(Export { name, func });
-            }
+            let item = match export.kind {
+                ExternalKind::Func => External::Func(self.index.func(export.index)),
+                ExternalKind::Table => External::Table(self.index.table(export.index)),
+                ExternalKind::Memory => External::Memory(self.index.memory(export.index)),
+                ExternalKind::Global => External::Global(self.index.global(export.index)),
+                ExternalKind::Tag | ExternalKind::FuncExact => {
+                    return Err(ImportError::unsupported("exported tag or exact function", offset));
+                }
+            };
+            self.budget.charge(cost::NAME_BYTE * export.name.len() as u64, offset)?;
+            self.module.exports.push(Export { name: export.name.to_owned(), item });
         }
         Ok(())
     }
@@ -271,73 +352,73 @@ impl<'a> Importer<'a> {
     fn elements(&mut self, section: ElementSectionReader<'a>) -> Result<()> {
         for segment in section.into_iter_with_offsets() {
             let (offset, segment) = segment?;
-            let (ElementKind::Active { table_index, offset_expr }, ElementItems::Functions(items)) =
-                (segment.kind, segment.items)
-            else {
-                return Err(ImportError::unsupported("element segment of this kind", offset));
+            let (ty, mut entries) = self.entries(segment.items, offset)?;
+            let active = match segment.kind {
+                ElementKind::Active { table_index, offset_expr } => {
+                    Some((self.index.table(table_index.unwrap_or(0)), self.constant(&offset_expr)?))
+                }
+                ElementKind::Passive => None,
+                // It says which functions are referred to, and is empty for all that run.
+                ElementKind::Declared => {
+                    entries.clear();
+                    None
+                }
             };
-            let table = Table::from_u32(table_index.unwrap_or(0));
-            let offset = self.constant(&offset_expr)?;
-            let mut funcs = Vec::new();
-            for func in items.into_iter_with_offsets() {
-                let (at, func) = func?;
-                self.budget.charge(cost::ELEMENT, at)?;
-                funcs.push(Some(Func::from_u32(func)));
-            }
-            funcs.shrink_to_fit();
-            self.module.elements.push(ElementSegment { table, offset, funcs });
+            entries.shrink_to_fit();
+            self.module.elements.push(ElementSegment { ty, active, entries });
         }
         Ok(())
+    }
+
+    fn entries(&mut self, items: ElementItems<'a>, offset: u64) -> Result<(Type, Vec<u64>)> {
+        let mut entries = Vec::new();
+        match items {
+            ElementItems::Functions(items) => {
+                for func in items.into_iter_with_offsets() {
+                    let (at, func) = func?;
+                    self.budget.charge(cost::ELEMENT, at)?;
+                    entries.push(reference::of_func(Some(self.index.func(func))));
+                }
+                Ok((Type::FuncRef, entries))
+            }
+            ElementItems::Expressions(ty, items) => {
+                for item in items.into_iter_with_offsets() {
+                    let (at, expr) = item?;
+                    self.budget.charge(cost::ELEMENT, at)?;
+                    entries.push(self.constant(&expr)?);
+                }
+                Ok((value_type(wasmparser::ValType::Ref(ty), offset)?, entries))
+            }
+        }
     }
 
     fn data(&mut self, section: DataSectionReader<'a>) -> Result<()> {
         for segment in section.into_iter_with_offsets() {
             let (at, segment) = segment?;
-            let DataKind::Active { memory_index, offset_expr } = segment.kind else {
-                return Err(ImportError::unsupported("passive data segment", at));
+            let active = match segment.kind {
+                DataKind::Active { memory_index, offset_expr } => {
+                    Some((self.index.memory(memory_index), self.constant(&offset_expr)?))
+                }
+                DataKind::Passive => None,
             };
             self.budget.charge(segment.data.len() as u64, at)?;
-            let (memory, offset) = (Memory::from_u32(memory_index), self.constant(&offset_expr)?);
-            self.module.data.push(DataSegment { memory, offset, bytes: segment.data.to_vec() });
+            self.module.data.push(DataSegment { active, bytes: segment.data.to_vec() });
         }
         Ok(())
     }
 
     /// The bits of a constant expression that the validator has accepted.
     fn constant(&self, expr: &ConstExpr<'a>) -> Result<u64> {
-        let operator = expr.get_operators_reader().read()?;
-        Ok(match operator {
-            Operator::GlobalGet { global_index } => self.module.globals[Global::from_u32(global_index)].init,
-            _ => operators::constant(&operator).expect("the validator allows constants and globals only").1,
-        })
+        constant::bits(expr, &self.module, &self.index)
     }
 
     fn body(&mut self, func: FuncToValidate<ValidatorResources>, body: &FunctionBody<'a>) -> Result<()> {
-        let id = Func::from_u32(func.index);
+        let id = self.index.func(func.index);
         let mut validator = func.into_validator(std::mem::take(&mut self.allocations));
-        let context = Context { module: &self.module, types: &self.types };
+        let context = Context { module: &self.module, types: &self.types, index: &self.index };
         let function = function::translate(context, id, body, &mut validator, &mut self.budget)?;
         self.module.bodies[id] = Some(function);
         self.allocations = validator.into_allocations();
         Ok(())
     }
-}
-
-fn check_constant(expr: &ConstExpr<'_>) -> Result<()> {
-    let mut operators = expr.get_operators_reader();
-    while !operators.eof() {
-        let (operator, offset) = operators.read_with_offset()?;
-        check_supported(&operator, offset)?;
-        if let Operator::I32Add
-        | Operator::I32Sub
-        | Operator::I32Mul
-        | Operator::I64Add
-        | Operator::I64Sub
-        | Operator::I64Mul = operator
-        {
-            let what = format!("extended_const instruction {} in a constant", operators::name(&operator));
-            return Err(ImportError::unsupported(what, offset));
-        }
-    }
-    Ok(())
 }

@@ -48,7 +48,25 @@ fn text_name(name: &str) -> String {
 
 /// Whether an operator of this proposal is supported.
 pub(crate) fn is_supported(proposal: &str) -> bool {
-    matches!(proposal, "mvp" | "sign_extension" | "saturating_float_to_int")
+    matches!(proposal, "mvp" | "sign_extension" | "saturating_float_to_int" | "bulk_memory" | "reference_types")
+}
+
+/// What people call a proposal.
+pub(crate) fn title(proposal: &'static str) -> &'static str {
+    match proposal {
+        "simd" => "SIMD",
+        "relaxed_simd" => "relaxed SIMD",
+        "tail_call" => "tail calls",
+        "exceptions" | "legacy_exceptions" => "exceptions",
+        "gc" => "GC",
+        "function_references" => "function references",
+        "wide_arithmetic" => "wide arithmetic",
+        "memory_control" => "memory control",
+        "shared_everything_threads" => "shared-everything threads",
+        "stack_switching" => "stack switching",
+        "custom_descriptors" => "custom descriptors",
+        other => other,
+    }
 }
 
 /// The IR operation of an operator on values alone, with its controlling type.
@@ -213,7 +231,7 @@ mod tests {
         let mut plain_ones = 0;
         for (operator, arity) in supported() {
             let Some((opcode, ty)) = plain(&operator) else {
-                let others = ["unreachable", "nop", "else", "end", "return", "drop", "select"];
+                let others = ["unreachable", "nop", "else", "end", "return", "drop", "select", "ref.is_null"];
                 assert!(others.contains(&name(&operator).as_str()), "{} is in no table", name(&operator));
                 continue;
             };

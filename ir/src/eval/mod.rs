@@ -20,6 +20,7 @@ pub use float::{
 pub use int::{int_binary, int_compare, int_test, int_unary, sign_extend};
 
 use crate::opcode::{Opcode, Shape};
+use crate::reference;
 use crate::trap::TrapKind;
 use crate::types::Type;
 
@@ -47,7 +48,8 @@ pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
         (Shape::FloatToInt, [a]) => a.is_float(),
         (Shape::Promote, [a]) => *a == Type::F32,
         (Shape::Demote, [a]) => *a == Type::F64,
-        (Shape::Bitcast, [a]) => a.bits() == ty.bits() && a.is_int() != ty.is_int(),
+        (Shape::Bitcast, [a]) => a.bits() == ty.bits() && !a.is_ref() && a.is_int() != ty.is_int(),
+        (Shape::RefTest, [a]) => *a == ty,
         (Shape::Select, [c, a, b]) => c.is_int() && *a == ty && *b == ty,
         _ => false,
     }
@@ -88,6 +90,7 @@ pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64,
         Shape::Promote => Ok(promote(args[0])),
         Shape::Demote => Ok(demote(args[0])),
         Shape::Bitcast => Ok(args[0] & ty.mask()),
+        Shape::RefTest => Ok(ref_is_null(args[0])),
         Shape::Select => Ok(select(args[0] & source.mask(), args[1], args[2]) & ty.mask()),
         _ => panic!("eval: {} is not an operation on values", opcode.name()),
     }
@@ -104,6 +107,12 @@ pub fn extend(opcode: Opcode, ty: Type, source: Type, x: u64) -> u64 {
         Opcode::Uextend => x & source.mask(),
         _ => panic!("eval: {} is not an extension", opcode.name()),
     }
+}
+
+/// 1 if the bits are those of a null reference, else 0.
+#[inline(always)]
+pub fn ref_is_null(bits: u64) -> u64 {
+    u64::from(bits == reference::NULL)
 }
 
 /// The second operand if the condition is not zero, else the third.

@@ -5,10 +5,10 @@ use super::host::{Host, HostError};
 use super::machine::{Activations, Version};
 use super::memory::Memories;
 use super::program::Program;
+use super::tables::Tables;
 use crate::entity::{Func, Sig, Table};
+use crate::reference;
 use crate::trap::TrapKind;
-use cranelift_entity::EntityRef;
-use cranelift_entity::packed_option::PackedOption;
 use smallvec::{SmallVec, smallvec};
 
 /// A short list of values.
@@ -51,15 +51,15 @@ pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: 
 /// The function an indirect call calls.
 pub(super) fn indirect_callee(
     program: &Program,
-    tables: &[Vec<PackedOption<Func>>],
+    tables: &Tables,
     sig: Sig,
     table: Table,
     index: u64,
 ) -> Result<Func, TrapKind> {
-    let index = usize::try_from(index).map_err(|_| TrapKind::TableOutOfBounds)?;
-    let entry = tables[table.index()].get(index).ok_or(TrapKind::TableOutOfBounds)?;
-    let func = entry.expand().ok_or(TrapKind::NullFunction)?;
+    let entry = tables.get(table, index).ok_or(TrapKind::TableOutOfBounds)?;
     let module = program.declarations();
+    // Of bits that are no function's, which only the embedder can have made, null.
+    let func = reference::func(entry).filter(|func| module.funcs.is_valid(*func)).ok_or(TrapKind::NullFunction)?;
     let found = module.funcs[func].sig;
     if found != sig && module.sigs[found] != module.sigs[sig] {
         return Err(TrapKind::SignatureMismatch);

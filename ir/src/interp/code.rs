@@ -6,6 +6,7 @@
 //! Every value has a slot of its own in the frame, so that a value is readable wherever its definition
 //! dominates, live or not. The arguments have the first slots.
 
+use super::bulk::BulkOp;
 use super::moves::sequentialize;
 use super::op::{Code as OpCode, Op, value_code};
 use crate::entity::{Block, Inst, Memory, Point, Value};
@@ -39,6 +40,7 @@ pub struct Code {
     pub(super) ops: Vec<Op>,
     pub(super) pool: Vec<u32>,
     pub(super) far: Vec<FarAccess>,
+    pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) params: u32,
     /// Slots of a frame: one per value, and one for breaking cycles of moves.
@@ -132,6 +134,7 @@ impl<'a> Decoder<'a> {
             ops: Vec::new(),
             pool: Vec::new(),
             far: Vec::new(),
+            bulk: Vec::new(),
             traps: Vec::new(),
             params: narrow(function.arguments().len()),
             frame_size: 0,
@@ -196,6 +199,9 @@ impl<'a> Decoder<'a> {
             Shape::Call | Shape::CallIndirect => self.call(data),
             Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap => self.terminator(data),
             Shape::MemorySize | Shape::MemoryGrow | Shape::GlobalGet | Shape::GlobalSet => self.state_access(data),
+            Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => self.bulk(data),
+            Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow => self.bulk(data),
+            Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => self.bulk(data),
             _ => self.value_op(data),
         }
     }
@@ -283,6 +289,17 @@ impl<'a> Decoder<'a> {
             (Opcode::GlobalSet, Imm::Global(g)) => Op::new(OpCode::GlobalSet, operand, g.as_u32(), 0),
             (opcode, imm) => panic!("interp: {} has immediate {imm:?}", opcode.name()),
         }
+    }
+
+    /// Operations on ranges, tables and segments.
+    fn bulk(&mut self, data: &InstData) -> Op {
+        let mut args = [0; 3];
+        for (slot, value) in args.iter_mut().zip(&data.args) {
+            *slot = self.slot(*value);
+        }
+        let result = data.result().map(|value| self.slot(value));
+        self.code.bulk.push(BulkOp { opcode: data.opcode, imm: data.imm, args, result });
+        Op::new(OpCode::Bulk, narrow(self.code.bulk.len() - 1), 0, 0)
     }
 
     fn call(&mut self, data: &InstData) -> Op {

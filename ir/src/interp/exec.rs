@@ -5,6 +5,7 @@
 //! it ([`super::calls`]). Locals that borrow from the machine are made again after whatever may move
 //! what they point to.
 
+use super::bulk::Bulk;
 use super::calls::{self, Values};
 use super::code::FarAccess;
 use super::host::{Host, HostError};
@@ -77,8 +78,8 @@ fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
 
 /// The digest of memory that effects carry: 0 where memory is not tracked.
 #[inline]
-fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
-    if memories.tracked() { memories.tracked_digest().wrapping_add(globals.digest()) } else { 0 }
+pub(super) fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
+    if memories.tracked() { memories.tracked_digest().wrapping_add(globals.tracked_digest()) } else { 0 }
 }
 
 /// The `N` bytes at an address plus an offset.
@@ -112,7 +113,7 @@ fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u6
 }
 
 fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher: Watcher<'_>) -> Stop {
-    let Machine { program, versions, current, activations, memories, globals, tables, trace, .. } = machine;
+    let Machine { program, versions, current, activations, memories, globals, trace, .. } = machine;
     let versions: &[Version] = versions;
     // Whether the watcher was asked about the first instruction already, when the run paused at it.
     let mut asked = std::mem::take(&mut machine.asked);
@@ -232,6 +233,9 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                     Err(kind) => break 'run Stop::Trap(kind),
                 }
             };
+            (ref_test, $op:expr, $ty:expr) => {
+                set!(op.a, eval::ref_is_null(get!(op.b)))
+            };
             (promote, $op:expr, $ty:expr) => {
                 set!(op.a, eval::promote(get!(op.b)))
             };
@@ -337,6 +341,19 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         bytes = memories.first_mut();
                         set!(op.a, result.into());
                     }
+                    Code::Bulk => {
+                        let bulk = code.bulk[op.a as usize];
+                        let extra = bulk.extra_fuel(slots, memories, &globals.tables);
+                        if extra > fuel {
+                            fuel += 1; // nothing was executed
+                            break 'run Stop::OutOfFuel;
+                        }
+                        fuel -= extra;
+                        if let Err(kind) = (Bulk { program, memories, globals, trace }).perform(bulk, slots) {
+                            break 'run Stop::Trap(kind);
+                        }
+                        bytes = memories.first_mut();
+                    }
                     Code::GlobalGet => set!(op.a, globals.get(op.b as usize)),
                     Code::GlobalSet => globals.set(op.b as usize, get!(op.a)),
                     Code::Call => call!(Func::from_u32(op.a), op.b),
@@ -344,7 +361,7 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                     Code::CallIndirect => {
                         let (table, index) = (code.pool[op.b as usize], get!(code.pool[op.b as usize + 1]));
                         let (sig, table) = (Sig::from_u32(op.a), Table::from_u32(table));
-                        match calls::indirect_callee(program, tables, sig, table, index) {
+                        match calls::indirect_callee(program, &globals.tables, sig, table, index) {
                             Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
                             Ok(func) => call_host!(func, op.b + 2),
                             Err(kind) => break 'run Stop::Trap(kind),

@@ -1,11 +1,8 @@
-//! Initial memories and tables.
+//! Memories, tables and globals at the start.
 
-use super::limits::Limits;
-use super::memory::Memories;
-use crate::entity::{Func, Memory};
+use super::memory::{Globals, Memories};
+use super::tables::{SegmentKind, Tables};
 use crate::module::Module;
-use cranelift_entity::EntityRef;
-use cranelift_entity::packed_option::PackedOption;
 use std::fmt;
 
 /// Why a module could not be instantiated.
@@ -68,41 +65,72 @@ impl fmt::Display for InstantiateError {
 
 impl std::error::Error for InstantiateError {}
 
-/// The memories with the data segments written.
-pub(super) fn fill_memories(module: &Module, limits: &Limits, tracked: bool) -> Result<Memories, InstantiateError> {
-    let name = |memory: Memory| module.memories[memory].name.clone();
-    let mut memories = Memories::new(&module.memories, limits, tracked).map_err(|memory| {
-        InstantiateError::MemoryTooLarge { memory: name(memory), pages: module.memories[memory].min_pages }
-    })?;
-    for (segment, data) in module.data.iter().enumerate() {
-        memories
-            .write(data.memory, data.offset, &data.bytes)
-            .map_err(|_| InstantiateError::DataOutOfBounds { segment, memory: name(data.memory) })?;
-    }
-    Ok(memories)
+/// What a machine has of each kind of thing that modules declare.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    memories: usize,
+    tables: usize,
+    data: usize,
+    elements: usize,
 }
 
-/// The tables with the element segments written.
-pub(super) fn fill_tables(module: &Module, limits: &Limits) -> Result<Vec<Vec<PackedOption<Func>>>, InstantiateError> {
-    let mut entries_left = limits.table_entries;
-    let mut tables = Vec::new();
-    for decl in module.tables.values() {
-        let too_large = || InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };
-        entries_left = entries_left.checked_sub(decl.size).ok_or_else(too_large)?;
-        tables.push(vec![PackedOption::default(); decl.size as usize]);
-    }
-    for (segment, elements) in module.elements.iter().enumerate() {
-        let table = &mut tables[elements.table.index()];
-        let start = usize::try_from(elements.offset).ok();
-        let end = start.and_then(|s| s.checked_add(elements.funcs.len()));
-        let range = start.zip(end).and_then(|(start, end)| table.get_mut(start..end));
-        let range = range.ok_or_else(|| InstantiateError::ElementsOutOfBounds {
-            segment,
-            table: module.tables[elements.table].name.clone(),
-        })?;
-        for (entry, func) in range.iter_mut().zip(&elements.funcs) {
-            *entry = (*func).into();
+impl Counts {
+    pub(super) fn of(memories: &Memories, globals: &Globals) -> Counts {
+        let tables = &globals.tables;
+        Counts {
+            memories: memories.count(),
+            tables: tables.count(),
+            data: tables.segments(SegmentKind::Data),
+            elements: tables.segments(SegmentKind::Elem),
         }
     }
-    Ok(tables)
+}
+
+/// Adds the memories, tables, globals and segments that a machine does not have yet.
+pub(super) fn add_storage(
+    module: &Module,
+    has: Counts,
+    memories: &mut Memories,
+    globals: &mut Globals,
+) -> Result<(), InstantiateError> {
+    for decl in module.memories.values().skip(has.memories) {
+        let too_large = |_| InstantiateError::MemoryTooLarge { memory: decl.name.clone(), pages: decl.min_pages };
+        memories.add(decl).map_err(too_large)?;
+    }
+    for decl in module.tables.values().skip(has.tables) {
+        let too_large = |_| InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };
+        globals.tables.add(decl).map_err(too_large)?;
+    }
+    for decl in module.globals.values().skip(globals.values().len()) {
+        globals.add(decl);
+    }
+    globals.tables.add_segments(SegmentKind::Data, module.data.len());
+    globals.tables.add_segments(SegmentKind::Elem, module.elements.len());
+    Ok(())
+}
+
+/// Writes the new segments that are written at the start, and drops them. What was written before one that does
+/// not lie within stays written.
+pub(super) fn write_segments(
+    module: &Module,
+    has: Counts,
+    memories: &mut Memories,
+    tables: &mut Tables,
+) -> Result<(), InstantiateError> {
+    for (segment, elements) in module.elements.iter().enumerate().skip(has.elements) {
+        let Some((table, offset)) = elements.active else { continue };
+        let count = elements.entries.len() as u64;
+        tables
+            .write(table, offset, 0, count, &elements.entries)
+            .map_err(|_| InstantiateError::ElementsOutOfBounds { segment, table: module.tables[table].name.clone() })?;
+        tables.drop_segment(SegmentKind::Elem, segment);
+    }
+    for (segment, data) in module.data.iter().enumerate().skip(has.data) {
+        let Some((memory, offset)) = data.active else { continue };
+        memories
+            .write(memory, offset, &data.bytes)
+            .map_err(|_| InstantiateError::DataOutOfBounds { segment, memory: module.memories[memory].name.clone() })?;
+        tables.drop_segment(SegmentKind::Data, segment);
+    }
+    Ok(())
 }

@@ -3,19 +3,19 @@
 use super::code::Code;
 use super::exec::execute;
 use super::host::{Host, HostError};
-use super::instantiate::{InstantiateError, fill_memories, fill_tables};
+use super::instantiate::{Counts, InstantiateError, add_storage, write_segments};
 use super::limits::{Limits, Options, poison};
 use super::memory::{self, Globals, Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
+use super::tables::Tables;
 use super::trace::Trace;
 use super::view::{Observer, View};
-use crate::entity::{Func, Inst, Point, Value};
+use crate::entity::{Func, Global, Inst, Point, Table, Value};
 use crate::function::Function;
 use crate::mapping::{CompensationFault, Entry, Write};
 use crate::module::Module;
-use cranelift_entity::entity_impl;
-use cranelift_entity::packed_option::PackedOption;
+use cranelift_entity::{EntityRef, entity_impl};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
@@ -209,7 +209,6 @@ pub struct Machine {
     pub(super) activations: Activations,
     pub(super) memories: Memories,
     pub(super) globals: Globals,
-    pub(super) tables: Vec<Vec<PackedOption<Func>>>,
     pub(super) trace: Trace,
     pub(super) fuel: u64,
     /// Whether the observer was already asked about the instruction at which the run goes on.
@@ -236,33 +235,51 @@ impl Machine {
     /// # Errors
     /// As [`Machine::new`].
     pub fn with_options(program: &Program, limits: Limits, options: Options) -> Result<Machine, InstantiateError> {
-        let declared = program.declarations();
-        let memories = fill_memories(declared, &limits, options.track_memory)?;
-        let tables = fill_tables(declared, &limits)?;
         let mut machine = Machine {
             program: program.clone(),
             versions: Vec::new(),
-            current: vec![NO_VERSION; declared.funcs.len()],
+            current: Vec::new(),
             activations: Activations::new(&limits, options.poison),
-            memories,
-            globals: Globals::new(&declared.globals),
-            tables,
+            memories: Memories::new(&limits, options.track_memory),
+            globals: Globals::new(Tables::new(limits.table_entries, options.track_memory)),
             trace: Trace::new(options.trace),
             fuel: limits.fuel,
             asked: false,
             refused: None,
         };
-        for (func, decl) in &declared.funcs {
+        machine.extend(program)?;
+        Ok(machine)
+    }
+
+    /// Takes up a module that begins like the one the machine has and declares more, so that several modules share
+    /// functions, memories, tables and globals: makes what is new, and writes its segments. Does not run the start
+    /// function. A run that is paused is given up. Cost: the declarations, and what is new.
+    ///
+    /// # Errors
+    /// As [`Machine::new`]. When a segment does not lie within its memory or table, what is new is there, and
+    /// the segments before it are written; otherwise the machine is of no further use.
+    ///
+    /// # Panics
+    /// When the module declares less than the machine has.
+    pub fn extend(&mut self, program: &Program) -> Result<(), InstantiateError> {
+        let declared = program.declarations();
+        assert!(self.current.len() <= declared.funcs.len(), "interp: the module declares less than the machine has");
+        self.activations.clear();
+        self.program = program.clone();
+        let has = Counts::of(&self.memories, &self.globals);
+        add_storage(declared, has, &mut self.memories, &mut self.globals)?;
+        for (func, decl) in declared.funcs.iter().skip(self.current.len()) {
+            self.current.push(NO_VERSION);
             match program.code(func) {
                 Some(code) => {
-                    let version = machine.add_code(func, Arc::clone(code));
-                    machine.set_current(func, version);
+                    let version = self.add_code(func, Arc::clone(code));
+                    self.set_current(func, version);
                 }
                 None if decl.import.is_some() => {}
                 None => return Err(InstantiateError::NoBody { function: decl.name.clone() }),
             }
         }
-        Ok(machine)
+        write_segments(declared, has, &mut self.memories, &mut self.globals.tables)
     }
 
     /// The module, without bodies.
@@ -495,6 +512,31 @@ impl Machine {
         self.globals.values()
     }
 
+    /// Sets a global, mutable or not: what an imported one is, the embedder says. Bits outside its type are dropped.
+    ///
+    /// # Panics
+    /// When the module declares no such global.
+    pub fn set_global(&mut self, global: Global, bits: u64) {
+        let ty = self.declarations().globals[global].ty;
+        self.globals.set(global.index(), bits & ty.mask());
+    }
+
+    /// The bits of the entries of a table.
+    ///
+    /// # Panics
+    /// When the module declares no such table.
+    pub fn table(&self, table: Table) -> &[u64] {
+        self.globals.tables.entries(table)
+    }
+
+    /// Sets an entry of a table; false, and nothing changed, when it has none at the index.
+    ///
+    /// # Panics
+    /// When the module declares no such table.
+    pub fn set_table_entry(&mut self, table: Table, index: u64, bits: u64) -> bool {
+        self.globals.tables.fill(table, index, bits, 1).is_ok()
+    }
+
     /// The effects so far, of all runs.
     pub fn trace(&self) -> &Trace {
         &self.trace
@@ -521,9 +563,11 @@ impl Machine {
         self.memories.computed_digest().wrapping_add(self.globals.computed_digest())
     }
 
-    /// Whether memories, their sizes and globals are equal. Cost: the size of the memories.
+    /// Whether memories, tables, globals and dropped segments are equal. Cost: the size of the memories.
     pub fn same_memory(&self, other: &Machine) -> bool {
-        self.memories == other.memories && self.globals.values() == other.globals.values()
+        self.memories == other.memories
+            && self.globals.values() == other.globals.values()
+            && self.globals.tables == other.globals.tables
     }
 
     pub(super) fn site(&self, func: Func, inst: Option<Inst>) -> Site {

@@ -6,12 +6,13 @@
 //! exactly when their digests are, but for chance (2^-64).
 
 use super::limits::Limits;
-use crate::entity::{Global, Memory};
+use super::tables::{Tables, within};
+use crate::entity::Memory;
 use crate::inst::Imm;
 use crate::mapping::Write;
 use crate::module::{GlobalDecl, MemoryDecl, PAGE_BYTES};
 use crate::place::Place;
-use cranelift_entity::{EntityRef, PrimaryMap};
+use cranelift_entity::EntityRef;
 use std::fmt;
 
 // Addresses are computed in 64 bits and then used as `usize`.
@@ -22,7 +23,7 @@ const MAX_PAGES: u32 = 65_536;
 
 /// A well-mixed function of a place and a word; 0 for the word 0.
 #[inline]
-fn mix(place: u64, word: u64) -> u64 {
+pub(super) fn mix(place: u64, word: u64) -> u64 {
     if word == 0 { 0 } else { scramble(place, word) }
 }
 
@@ -40,18 +41,18 @@ fn global_place(index: usize) -> u64 {
     (1 << 63) | index as u64
 }
 
-/// The place of the size of a memory in the digest.
+/// The place of the size of a memory in the digest. Those of tables and segments have higher bits set too.
 fn size_place(index: usize) -> u64 {
     (1 << 62) | index as u64
 }
 
-/// A range that does not lie within its memory.
+/// A range that does not lie within its memory or table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfBounds;
 
 impl fmt::Display for OutOfBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the range does not lie within the memory")
+        f.write_str("the range does not lie within the memory or table")
     }
 }
 
@@ -75,22 +76,20 @@ pub struct Memories {
 }
 
 impl Memories {
-    /// Zeroed memories as declared; or the first one that the limit has no room for.
-    pub(super) fn new(
-        declared: &PrimaryMap<Memory, MemoryDecl>,
-        limits: &Limits,
-        tracked: bool,
-    ) -> Result<Memories, Memory> {
-        let mut memories = Memories { list: Vec::new(), pages_left: limits.memory_pages, tracked, digest: 0 };
-        for (id, decl) in declared {
-            let max_pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
-            if decl.min_pages > memories.pages_left || decl.min_pages > max_pages {
-                return Err(id);
-            }
-            memories.list.push(LinearMemory { bytes: Vec::new(), max_pages });
-            memories.grow(id, decl.min_pages);
+    /// No memory yet.
+    pub(super) fn new(limits: &Limits, tracked: bool) -> Memories {
+        Memories { list: Vec::new(), pages_left: limits.memory_pages, tracked, digest: 0 }
+    }
+
+    /// Adds a zeroed memory as declared, or says that a limit has no room for it.
+    pub(super) fn add(&mut self, decl: &MemoryDecl) -> Result<(), OutOfBounds> {
+        let max_pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
+        if decl.min_pages > self.pages_left || decl.min_pages > max_pages {
+            return Err(OutOfBounds);
         }
-        Ok(memories)
+        let id = Memory::new(self.list.len());
+        self.list.push(LinearMemory { bytes: Vec::new(), max_pages });
+        self.grow(id, decl.min_pages).map(|_| ()).ok_or(OutOfBounds)
     }
 
     /// The number of memories.
@@ -131,18 +130,43 @@ impl Memories {
     /// # Panics
     /// When the module declares no such memory.
     pub fn write(&mut self, memory: Memory, address: u64, bytes: &[u8]) -> Result<(), OutOfBounds> {
-        let at = range(address, bytes.len() as u64).ok_or(OutOfBounds)?;
-        let length = self.list[memory.index()].bytes.len();
-        if at.end > length {
-            return Err(OutOfBounds);
+        self.change(memory, address, bytes.len() as u64, |target| target.copy_from_slice(bytes))
+    }
+
+    /// Sets so many bytes.
+    pub(super) fn fill(&mut self, memory: Memory, address: u64, byte: u8, count: u64) -> Result<(), OutOfBounds> {
+        self.change(memory, address, count, |bytes| bytes.fill(byte))
+    }
+
+    /// Copies bytes between memories, or within one.
+    pub(super) fn copy(&mut self, to: (Memory, u64), from: (Memory, u64), count: u64) -> Result<(), OutOfBounds> {
+        let source = within(self.bytes(from.0).len(), from.1, count)?;
+        if to.0 == from.0 {
+            let target = within(self.bytes(to.0).len(), to.1, count)?;
+            let start = target.start;
+            self.untrack(to.0, target.clone());
+            self.list[to.0.index()].bytes.copy_within(source, start);
+            self.track(to.0, target);
+            return Ok(());
         }
-        if self.tracked {
-            self.digest = self.digest.wrapping_sub(self.sum(memory, at.clone()));
-        }
-        self.list[memory.index()].bytes[at.clone()].copy_from_slice(bytes);
-        if self.tracked {
-            self.digest = self.digest.wrapping_add(self.sum(memory, at));
-        }
+        let bytes = std::mem::take(&mut self.list[from.0.index()].bytes);
+        let result = self.change(to.0, to.1, count, |target| target.copy_from_slice(&bytes[source]));
+        self.list[from.0.index()].bytes = bytes;
+        result
+    }
+
+    /// Changes a range of a memory, or nothing when it does not lie within.
+    fn change(
+        &mut self,
+        memory: Memory,
+        address: u64,
+        count: u64,
+        change: impl FnOnce(&mut [u8]),
+    ) -> Result<(), OutOfBounds> {
+        let at = within(self.bytes(memory).len(), address, count)?;
+        self.untrack(memory, at.clone());
+        change(&mut self.list[memory.index()].bytes[at.clone()]);
+        self.track(memory, at);
         Ok(())
     }
 
@@ -158,6 +182,18 @@ impl Memories {
         }
         let address = u64::from(*address as u32).checked_add(offset).ok_or(OutOfBounds)?;
         self.write(memory, address, &value.to_le_bytes()[..bytes as usize])
+    }
+
+    fn untrack(&mut self, memory: Memory, range: std::ops::Range<usize>) {
+        if self.tracked {
+            self.digest = self.digest.wrapping_sub(self.sum(memory, range));
+        }
+    }
+
+    fn track(&mut self, memory: Memory, range: std::ops::Range<usize>) {
+        if self.tracked {
+            self.digest = self.digest.wrapping_add(self.sum(memory, range));
+        }
     }
 
     /// Whether the digest is kept up to date.
@@ -267,20 +303,25 @@ fn extend_zeroed(bytes: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// The globals of one machine.
+/// What one machine has besides memories: globals, tables and segments.
 #[derive(Clone, Debug)]
 pub(super) struct Globals {
     values: Vec<u64>,
+    pub(super) tables: Tables,
+    /// That of the values.
     digest: u64,
 }
 
 impl Globals {
-    pub(super) fn new(declared: &PrimaryMap<Global, GlobalDecl>) -> Globals {
-        let mut globals = Globals { values: vec![0; declared.len()], digest: 0 };
-        for (id, decl) in declared {
-            globals.set(id.index(), decl.init & decl.ty.mask());
-        }
-        globals
+    /// None yet.
+    pub(super) fn new(tables: Tables) -> Globals {
+        Globals { values: Vec::new(), tables, digest: 0 }
+    }
+
+    /// Adds a global as declared.
+    pub(super) fn add(&mut self, decl: &GlobalDecl) {
+        self.values.push(0);
+        self.set(self.values.len() - 1, decl.init & decl.ty.mask());
     }
 
     #[inline]
@@ -299,13 +340,21 @@ impl Globals {
         &self.values
     }
 
+    /// The digest; where memories are not tracked, without the tables.
     #[inline]
+    pub(super) fn tracked_digest(&self) -> u64 {
+        self.digest.wrapping_add(self.tables.tracked_digest())
+    }
+
+    /// The digest. Cost: constant when tracked, else the size of the tables.
     pub(super) fn digest(&self) -> u64 {
-        self.digest
+        self.digest.wrapping_add(self.tables.digest())
     }
 
     pub(super) fn computed_digest(&self) -> u64 {
         let values = self.values.iter().enumerate();
-        values.fold(0u64, |digest, (index, value)| digest.wrapping_add(mix(global_place(index), *value)))
+        values.fold(self.tables.computed_digest(), |digest, (index, value)| {
+            digest.wrapping_add(mix(global_place(index), *value))
+        })
     }
 }

@@ -9,6 +9,7 @@
 //! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in the
 //! loop (`exec`).
 
+mod bulk;
 mod calls;
 mod code;
 mod exec;
@@ -21,6 +22,7 @@ mod moves;
 mod op;
 mod outcome;
 mod program;
+mod tables;
 mod trace;
 mod view;
 

@@ -120,6 +120,9 @@ macro_rules! with_value_ops {
                 UintFromFloatSat: SatUintI32FromF32(I32 F32) SatUintI32FromF64(I32 F64)
                     SatUintI64FromF32(I64 F32) SatUintI64FromF64(I64 F64);
             }
+            ref_test {
+                RefIsNull: RefIsNullFunc(FuncRef) RefIsNullExtern(ExternRef);
+            }
             promote {
                 Fpromote: Promote(F64);
             }
@@ -190,6 +193,8 @@ macro_rules! define_codes {
             MemorySize,
             /// Grows memory `b` by slot `c`; the result to slot `a`.
             MemoryGrow,
+            /// An operation on a range, a table or a segment; `a` is the index of its `BulkOp`.
+            Bulk,
             /// Global `b` to slot `a`.
             GlobalGet,
             /// Slot `a` to global `b`.

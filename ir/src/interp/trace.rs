@@ -6,7 +6,7 @@
 
 use super::limits::TraceLevel;
 use super::memory::scramble;
-use crate::entity::{Func, Memory};
+use crate::entity::{Func, Memory, Table};
 use crate::trap::TrapKind;
 
 /// One visible effect.
@@ -30,6 +30,17 @@ pub enum Effect {
         memory: Memory,
         /// The pages asked for.
         pages: u32,
+        /// The size before, or -1.
+        result: u32,
+    },
+    /// A table was asked to grow.
+    GrowTable {
+        /// The table.
+        table: Table,
+        /// What new entries hold.
+        entry: u64,
+        /// The entries asked for.
+        by: u32,
         /// The size before, or -1.
         result: u32,
     },
@@ -88,6 +99,11 @@ impl Trace {
     pub(super) fn grow(&mut self, grown: Memory, pages: u32, result: u32, memory: u64) {
         self.fold(&[3, u64::from(grown.as_u32())], &[pages.into(), result.into()], memory);
         self.keep(memory, || Effect::Grow { memory: grown, pages, result });
+    }
+
+    pub(super) fn grow_table(&mut self, table: Table, entry: u64, by: u32, result: u32, memory: u64) {
+        self.fold(&[6, u64::from(table.as_u32())], &[entry, by.into(), result.into()], memory);
+        self.keep(memory, || Effect::GrowTable { table, entry, by, result });
     }
 
     pub(super) fn trap(&mut self, kind: TrapKind, memory: u64) {

@@ -2,13 +2,14 @@
 
 use super::SourceLines;
 use super::error::{Fault, Faults, Source};
-use super::items::{BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem};
+use super::items::{BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem};
 use crate::builder::{BuildError, FunctionBuilder};
-use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, Sig, Table, Value};
 use crate::inst::{Imm, InstSpec, Target};
 use crate::module::{
-    DataSegment, ElementSegment, Export, FuncDecl, GlobalDecl, ImportName, MemoryDecl, Module, TableDecl,
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, Module, TableDecl,
 };
+use crate::reference;
 use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
@@ -21,9 +22,15 @@ pub(super) fn build_module<'a>(file: File<'a>, source: &Source<'a>, faults: &mut
     let mut scope = ModuleScope::new(file.lost_items, source, faults);
     let mut functions = Vec::new();
     let mut uses = Vec::new();
+    // What globals refer to may be defined below.
+    let mut inits = Vec::new();
     for item in file.items {
         match item {
-            Item::Memory { .. } | Item::Global { .. } | Item::Table { .. } | Item::Import { .. } => scope.declare(item),
+            Item::Global { name, mutable, ty, init, import } => {
+                let global = scope.declare_global(&name, mutable, ty, import);
+                inits.extend(global.map(|global| (global, init)));
+            }
+            Item::Memory { .. } | Item::Table { .. } | Item::Import { .. } => scope.declare(item),
             Item::Func(item) => {
                 let signature =
                     Signature { params: item.params.iter().map(|p| p.ty).collect(), results: item.results.clone() };
@@ -32,6 +39,12 @@ pub(super) fn build_module<'a>(file: File<'a>, source: &Source<'a>, faults: &mut
                 }
             }
             Item::Data { .. } | Item::Elem { .. } | Item::Export { .. } | Item::Start { .. } => uses.push(item),
+        }
+    }
+    for (global, init) in inits {
+        match scope.bits(init) {
+            Ok(bits) => scope.module.globals[global].init = bits,
+            Err(fault) => scope.undefined(fault),
         }
     }
     for item in uses {
@@ -138,23 +151,36 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Some(func)
     }
 
+    /// Declares a global, its bits at the start left for later.
+    fn declare_global(
+        &mut self,
+        name: &Name<'a>,
+        mutable: bool,
+        ty: Type,
+        import: Option<ImportName>,
+    ) -> Option<Global> {
+        if !self.globals.check_new(name, self.source, self.faults) {
+            return None;
+        }
+        let decl = GlobalDecl { name: name.text.to_string(), ty, mutable, init: 0, import };
+        let global = self.module.globals.push(decl);
+        self.globals.insert(name, global);
+        Some(global)
+    }
+
     /// Makes an entity that others refer to by name.
     fn declare(&mut self, item: Item<'a>) {
         match item {
-            Item::Memory { name, min, max } if self.memories.check_new(&name, self.source, self.faults) => {
-                let decl = MemoryDecl { name: name.text.to_string(), min_pages: min, max_pages: max };
+            Item::Memory { name, min, max, import } if self.memories.check_new(&name, self.source, self.faults) => {
+                let decl = MemoryDecl { name: name.text.to_string(), min_pages: min, max_pages: max, import };
                 self.memories.insert(&name, self.module.memories.push(decl));
             }
-            Item::Global { name, mutable, ty, init } if self.globals.check_new(&name, self.source, self.faults) => {
-                let decl = GlobalDecl { name: name.text.to_string(), ty, mutable, init };
-                self.globals.insert(&name, self.module.globals.push(decl));
-            }
-            Item::Table { name, size } if self.tables.check_new(&name, self.source, self.faults) => {
-                let decl = TableDecl { name: name.text.to_string(), size };
+            Item::Table { name, ty, size, max, import } if self.tables.check_new(&name, self.source, self.faults) => {
+                let decl = TableDecl { name: name.text.to_string(), ty, size, max_size: max, import };
                 self.tables.insert(&name, self.module.tables.push(decl));
             }
-            Item::Import { name, module, field, signature } => {
-                self.declare_func(&name, &signature, Some(ImportName { module, field }));
+            Item::Import { name, import, signature } => {
+                self.declare_func(&name, &signature, Some(import));
             }
             // Defined twice: the fault is noted.
             _ => {}
@@ -177,19 +203,24 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
 
     fn try_declare_use(&mut self, item: Item<'a>) -> Result<(), Fault> {
         match item {
-            Item::Data { memory, offset, bytes } => {
-                let memory = self.memories.find(&memory)?;
-                self.module.data.push(DataSegment { memory, offset, bytes });
+            Item::Data { active, bytes } => {
+                let place = |(memory, offset)| Ok((self.memories.find(&memory)?, offset));
+                self.module.data.push(DataSegment { active: active.map(place).transpose()?, bytes });
             }
-            Item::Elem { table, offset, funcs } => {
-                let table = self.tables.find(&table)?;
-                let resolve = |name: Option<Name<'a>>| name.map(|n| self.funcs.find(&n)).transpose();
-                let funcs = funcs.into_iter().map(resolve).collect::<Result<_, _>>()?;
-                self.module.elements.push(ElementSegment { table, offset, funcs });
+            Item::Elem { ty, active, entries } => {
+                let place = |(table, offset)| Ok((self.tables.find(&table)?, offset));
+                let active = active.map(place).transpose()?;
+                let entries = entries.into_iter().map(|bits| self.bits(bits)).collect::<Result<_, _>>()?;
+                self.module.elements.push(ElementSegment { ty, active, entries });
             }
-            Item::Export { name, func } => {
-                let func = self.funcs.find(&func)?;
-                self.module.exports.push(Export { name, func });
+            Item::Export { name, kind, item } => {
+                let item = match kind {
+                    ExternalKind::Func => External::Func(self.funcs.find(&item)?),
+                    ExternalKind::Global => External::Global(self.globals.find(&item)?),
+                    ExternalKind::Memory => External::Memory(self.memories.find(&item)?),
+                    ExternalKind::Table => External::Table(self.tables.find(&item)?),
+                };
+                self.module.exports.push(Export { name, item });
             }
             Item::Start { func } => {
                 let id = self.funcs.find(&func)?;
@@ -203,17 +234,31 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Ok(())
     }
 
+    fn bits(&self, item: BitsItem<'a>) -> Result<u64, Fault> {
+        match item {
+            BitsItem::Bits(bits) => Ok(bits),
+            BitsItem::Func(name) => Ok(reference::of_func(Some(self.funcs.find(&name)?))),
+        }
+    }
+
     /// Resolves the names in an immediate.
     fn imm(&mut self, imm: ImmItem<'a>) -> Result<Imm, Fault> {
         Ok(match imm {
             ImmItem::None => Imm::None,
-            ImmItem::Bits(bits) => Imm::Bits(bits),
+            ImmItem::Bits(bits) => Imm::Bits(self.bits(bits)?),
             ImmItem::Address(name, offset) => Imm::Address(self.memories.find(&name)?, offset),
             ImmItem::Memory(name) => Imm::Memory(self.memories.find(&name)?),
             ImmItem::Global(name) => Imm::Global(self.globals.find(&name)?),
             ImmItem::Func(name) => Imm::Func(self.funcs.find(&name)?),
             ImmItem::Indirect(signature, name) => Imm::Indirect(self.sig(&signature), self.tables.find(&name)?),
             ImmItem::Trap(kind) => Imm::Trap(kind),
+            ImmItem::Memories(to, from) => Imm::Memories(self.memories.find(&to)?, self.memories.find(&from)?),
+            ImmItem::MemoryData(name, segment) => Imm::MemoryData(self.memories.find(&name)?, Data::from_u32(segment)),
+            ImmItem::Data(segment) => Imm::Data(Data::from_u32(segment)),
+            ImmItem::Table(name) => Imm::Table(self.tables.find(&name)?),
+            ImmItem::Tables(to, from) => Imm::Tables(self.tables.find(&to)?, self.tables.find(&from)?),
+            ImmItem::TableElem(name, segment) => Imm::TableElem(self.tables.find(&name)?, Elem::from_u32(segment)),
+            ImmItem::Elem(segment) => Imm::Elem(Elem::from_u32(segment)),
         })
     }
 

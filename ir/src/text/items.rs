@@ -1,5 +1,6 @@
 //! What the lines of a text say, before names are resolved.
 
+use crate::module::ImportName;
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
 use crate::types::{Signature, Type, TypeList};
@@ -22,13 +23,13 @@ pub(super) struct File<'a> {
 
 #[derive(Debug)]
 pub(super) enum Item<'a> {
-    Memory { name: Name<'a>, min: u32, max: Option<u32> },
-    Global { name: Name<'a>, mutable: bool, ty: Type, init: u64 },
-    Table { name: Name<'a>, size: u32 },
-    Data { memory: Name<'a>, offset: u64, bytes: Vec<u8> },
-    Elem { table: Name<'a>, offset: u64, funcs: Vec<Option<Name<'a>>> },
-    Import { name: Name<'a>, module: String, field: String, signature: Signature },
-    Export { name: String, func: Name<'a> },
+    Memory { name: Name<'a>, min: u32, max: Option<u32>, import: Option<ImportName> },
+    Global { name: Name<'a>, mutable: bool, ty: Type, init: BitsItem<'a>, import: Option<ImportName> },
+    Table { name: Name<'a>, ty: Type, size: u32, max: Option<u32>, import: Option<ImportName> },
+    Data { active: Option<(Name<'a>, u64)>, bytes: Vec<u8> },
+    Elem { ty: Type, active: Option<(Name<'a>, u64)>, entries: Vec<BitsItem<'a>> },
+    Import { name: Name<'a>, import: ImportName, signature: Signature },
+    Export { name: String, kind: ExternalKind, item: Name<'a> },
     Start { func: Name<'a> },
     Func(FuncItem<'a>),
 }
@@ -67,16 +68,39 @@ pub(super) struct InstItem<'a> {
     pub(super) targets: Vec<TargetItem<'a>>,
 }
 
+/// What an export is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ExternalKind {
+    Func,
+    Global,
+    Memory,
+    Table,
+}
+
+/// The bits of a literal, or of a reference to a function.
+#[derive(Debug)]
+pub(super) enum BitsItem<'a> {
+    Bits(u64),
+    Func(Name<'a>),
+}
+
 #[derive(Debug)]
 pub(super) enum ImmItem<'a> {
     None,
-    Bits(u64),
+    Bits(BitsItem<'a>),
     Address(Name<'a>, u64),
     Memory(Name<'a>),
     Global(Name<'a>),
     Func(Name<'a>),
     Indirect(Signature, Name<'a>),
     Trap(TrapKind),
+    Memories(Name<'a>, Name<'a>),
+    MemoryData(Name<'a>, u32),
+    Data(u32),
+    Table(Name<'a>),
+    Tables(Name<'a>, Name<'a>),
+    TableElem(Name<'a>, u32),
+    Elem(u32),
 }
 
 #[derive(Debug)]

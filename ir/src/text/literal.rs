@@ -1,5 +1,6 @@
 //! Numbers of the text form.
 
+use crate::reference;
 use crate::types::Type;
 use std::fmt;
 
@@ -70,10 +71,16 @@ pub(super) fn is_nan(bits: u64, ty: Type) -> bool {
 }
 
 /// The bits of a literal of a type, as the text form writes constants: `-7`, `0xff`, `2.5`, `-inf`,
-/// `nan:0x7fc00000`. `None` when the text is not one, or the type does not hold it.
+/// `nan:0x7fc00000`, `null`, `ref:7` (the bits of a reference). `None` when the text is not one, or the type does not hold it.
 pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
     if ty.is_int() {
         return int_bits(text, ty);
+    }
+    if ty.is_ref() {
+        return match text.strip_prefix("ref:") {
+            Some(bits) => unsigned(bits, ty.mask()).filter(|b| *b != reference::NULL),
+            None => (text == "null").then_some(reference::NULL),
+        };
     }
     match text {
         "inf" => Some(infinity_bits(false, ty)),
@@ -108,6 +115,8 @@ pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fm
         // `Debug` writes `inf`, `-inf`, `-0.0` and `1e16` as the grammar does.
         Type::F32 => write!(out, "{:?}", f32::from_bits(bits as u32)),
         Type::F64 => write!(out, "{:?}", f64::from_bits(bits)),
+        Type::FuncRef | Type::ExternRef if bits == reference::NULL => out.write_str("null"),
+        Type::FuncRef | Type::ExternRef => write!(out, "ref:{bits}"),
     }
 }
 

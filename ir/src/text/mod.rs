@@ -11,6 +11,7 @@
 //! business of [`crate::verifier`].
 
 mod build;
+mod declarations;
 mod error;
 mod items;
 mod lex;

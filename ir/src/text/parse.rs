@@ -1,10 +1,12 @@
 //! From lines to items.
 
+use super::declarations::{read_data, read_elem, read_export, read_global, read_import, read_memory, read_table};
 use super::error::{Fault, Faults, Source};
-use super::items::{BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, Param, TargetItem};
+use super::items::{BitsItem, BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, Param, TargetItem};
 use super::lex::{Cursor, Token};
 use super::literal;
 use crate::opcode::{Opcode, Shape};
+use crate::reference;
 use crate::trap::TrapKind;
 use crate::types::{Signature, Type, TypeList};
 use std::collections::HashMap;
@@ -160,65 +162,6 @@ fn starts_label(cursor: &Cursor<'_>) -> bool {
     matches!(ahead.next(), Ok(Token::Word(_) | Token::Quoted(_))) && matches!(ahead.next(), Ok(Token::Punct('(' | ':')))
 }
 
-fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    let name = cursor.entity("a memory")?;
-    let min = read_u32(cursor, "the number of pages at the start")?;
-    let bounded = matches!(cursor.peek()?, Token::Number(_));
-    let max = if bounded { Some(read_u32(cursor, "the largest number of pages")?) } else { None };
-    Ok(Item::Memory { name, min, max })
-}
-
-fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    let name = cursor.entity("a global")?;
-    cursor.punct(':')?;
-    let mutable = cursor.eat_word("mut")?;
-    let ty = read_type(cursor)?;
-    cursor.punct('=')?;
-    let init = read_literal(cursor, ty)?;
-    Ok(Item::Global { name, mutable, ty, init })
-}
-
-fn read_table<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    let name = cursor.entity("a table")?;
-    let size = read_u32(cursor, "the number of entries")?;
-    Ok(Item::Table { name, size })
-}
-
-fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    let memory = cursor.entity("a memory")?;
-    let offset = read_unsigned(cursor, "the address of the first byte", u64::MAX)?;
-    let bytes = cursor.quoted("the bytes as a string")?;
-    Ok(Item::Data { memory, offset, bytes })
-}
-
-fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    let table = cursor.entity("a table")?;
-    let offset = read_unsigned(cursor, "the index of the first entry", u64::MAX)?;
-    cursor.punct('[')?;
-    let funcs = read_list(cursor, ']', |cursor| match cursor.eat_word("null")? {
-        true => Ok(None),
-        false => cursor.entity("a function or `null`").map(Some),
-    })?;
-    Ok(Item::Elem { table, offset, funcs })
-}
-
-fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    if !cursor.eat_word("func")? {
-        return cursor.expected("`func`");
-    }
-    let name = cursor.entity("a function")?;
-    let module = cursor.quoted_text("the name of the providing module as a string")?;
-    let field = cursor.quoted_text("the name within that module as a string")?;
-    let signature = read_signature(cursor)?;
-    Ok(Item::Import { name, module, field, signature })
-}
-
-fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
-    let name = cursor.quoted_text("the exported name as a string")?;
-    let func = cursor.entity("a function")?;
-    Ok(Item::Export { name, func })
-}
-
 fn read_start<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
     cursor.entity("a function").map(|func| Item::Start { func })
 }
@@ -285,7 +228,10 @@ fn read_mnemonic(cursor: &mut Cursor<'_>, opcodes: &HashMap<&str, Opcode>) -> Re
         (Some(_), false) => return Err(Fault::new(at, format!("`{name}` takes no type"))),
         (Some(suffix), true) => match Type::from_name(suffix) {
             Some(ty) => ty,
-            None => return cursor.expected(&format!("`{name}.` and a type: i8, i16, i32, i64, f32 or f64")),
+            None => {
+                return cursor
+                    .expected(&format!("`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref or externref"));
+            }
         },
     };
     cursor.next()?;
@@ -295,7 +241,7 @@ fn read_mnemonic(cursor: &mut Cursor<'_>, opcodes: &HashMap<&str, Opcode>) -> Re
 /// Reads what stands after the mnemonic, as the shape of the opcode says.
 fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
     match inst.opcode.shape() {
-        Shape::Const => inst.imm = ImmItem::Bits(read_literal(cursor, inst.ty)?),
+        Shape::Const => inst.imm = ImmItem::Bits(read_bits(cursor, inst.ty)?),
         Shape::Load(_) => inst.imm = read_address(cursor, &mut inst.args)?,
         Shape::Store(_) => {
             inst.imm = read_address(cursor, &mut inst.args)?;
@@ -308,6 +254,32 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             cursor.punct(',')?;
             inst.args.push(cursor.value()?);
         }
+        Shape::MemoryCopy => {
+            inst.imm = ImmItem::Memories(cursor.entity("a memory")?, cursor.entity("a memory")?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
+        Shape::MemoryFill => {
+            inst.imm = ImmItem::Memory(cursor.entity("a memory")?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
+        Shape::MemoryInit => {
+            inst.imm = ImmItem::MemoryData(cursor.entity("a memory")?, read_segment(cursor)?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
+        Shape::DataDrop => inst.imm = ImmItem::Data(read_segment(cursor)?),
+        Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow | Shape::TableFill => {
+            inst.imm = ImmItem::Table(cursor.entity("a table")?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
+        Shape::TableCopy => {
+            inst.imm = ImmItem::Tables(cursor.entity("a table")?, cursor.entity("a table")?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
+        Shape::TableInit => {
+            inst.imm = ImmItem::TableElem(cursor.entity("a table")?, read_segment(cursor)?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
+        Shape::ElemDrop => inst.imm = ImmItem::Elem(read_segment(cursor)?),
         Shape::GlobalGet => inst.imm = ImmItem::Global(cursor.entity("a global")?),
         Shape::GlobalSet => {
             inst.imm = ImmItem::Global(cursor.entity("a global")?);
@@ -344,6 +316,21 @@ fn read_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Resul
         args.push(cursor.value()?);
     }
     Ok(())
+}
+
+/// Reads values up to the end of the line, each after a comma.
+fn read_more_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<(), Fault> {
+    while cursor.eat(',')? {
+        args.push(cursor.value()?);
+    }
+    Ok(())
+}
+
+/// Reads the number of a segment. Whether there is one is for the verifier to say.
+fn read_segment(cursor: &mut Cursor<'_>) -> Result<u32, Fault> {
+    // `u32::MAX` is the reserved index of `cranelift-entity`.
+    let number = read_unsigned(cursor, "the number of a segment", u64::from(u32::MAX) - 1)?;
+    Ok(u32::try_from(number).expect("the limit was given"))
 }
 
 /// Reads `@mem[%addr + 8]`.
@@ -409,7 +396,7 @@ fn read_arguments<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Name<'a>>, Fault> {
 }
 
 /// Reads what stands between the opening mark, already taken, and the closing one, with commas between.
-fn read_list<'a, T>(
+pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     close: char,
     mut read: impl FnMut(&mut Cursor<'a>) -> Result<T, Fault>,
@@ -435,7 +422,7 @@ fn read_param<'a>(cursor: &mut Cursor<'a>) -> Result<Param<'a>, Fault> {
     Ok(Param { name, ty: read_type(cursor)? })
 }
 
-fn read_signature(cursor: &mut Cursor<'_>) -> Result<Signature, Fault> {
+pub(super) fn read_signature(cursor: &mut Cursor<'_>) -> Result<Signature, Fault> {
     cursor.punct('(')?;
     let params = read_list(cursor, ')', read_type)?.into();
     Ok(Signature { params, results: read_results(cursor)? })
@@ -453,23 +440,42 @@ fn read_results(cursor: &mut Cursor<'_>) -> Result<TypeList, Fault> {
     read_type(cursor).map(|ty| TypeList::from_slice(&[ty]))
 }
 
-fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, Fault> {
+pub(super) fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, Fault> {
     let ty = match cursor.peek()? {
         Token::Word(word) => Type::from_name(word),
         _ => None,
     };
     match ty {
         Some(ty) => cursor.next().map(|_| ty),
-        None => cursor.expected("a type: i8, i16, i32, i64, f32 or f64"),
+        None => cursor.expected("a type: i8, i16, i32, i64, f32, f64, funcref or externref"),
     }
+}
+
+/// Reads a literal of a type; of a reference to a function also the function.
+pub(super) fn read_bits<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<BitsItem<'a>, Fault> {
+    if ty == Type::FuncRef && matches!(cursor.peek()?, Token::Entity(_)) {
+        return cursor.entity("a function").map(BitsItem::Func);
+    }
+    read_literal(cursor, ty).map(BitsItem::Bits)
 }
 
 /// Reads the bits of a literal of a type.
 fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, Fault> {
-    let what = if ty.is_int() { "an integer" } else { "a number, `inf`, `-inf` or `nan:0x` bits" };
+    let what = match ty {
+        Type::FuncRef => "a function or `null`",
+        Type::ExternRef => "`null`",
+        Type::F32 | Type::F64 => "a number, `inf`, `-inf` or `nan:0x` bits",
+        _ => "an integer",
+    };
     let at = cursor.offset();
     match cursor.peek()? {
-        Token::Number(text) => {
+        Token::Word("null") if ty.is_ref() => cursor.next().map(|_| reference::NULL),
+        Token::Word("ref") if ty.is_ref() => {
+            cursor.next()?;
+            cursor.punct(':')?;
+            read_unsigned(cursor, "the bits of a reference", ty.mask())
+        }
+        Token::Number(text) if !ty.is_ref() => {
             let bits = if ty.is_int() { literal::int_bits(text, ty) } else { literal::float_bits(text, ty) };
             match bits {
                 Some(bits) => cursor.next().map(|_| bits),
@@ -489,12 +495,12 @@ fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, Fault> {
     }
 }
 
-fn read_u32(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
+pub(super) fn read_u32(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
     let number = read_unsigned(cursor, what, u64::from(u32::MAX))?;
     Ok(u32::try_from(number).expect("the limit was given"))
 }
 
-fn read_unsigned(cursor: &mut Cursor<'_>, what: &str, max: u64) -> Result<u64, Fault> {
+pub(super) fn read_unsigned(cursor: &mut Cursor<'_>, what: &str, max: u64) -> Result<u64, Fault> {
     let number = match cursor.peek()? {
         Token::Number(text) => literal::unsigned(text, max),
         _ => return cursor.expected(&format!("{what} (a number)")),

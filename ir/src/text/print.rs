@@ -5,9 +5,10 @@ use super::names::{resolve_clashes, write_block_name, write_bytes, write_name, w
 use crate::entity::{Block, Func, Global, Inst, Memory, Table, Value};
 use crate::function::Function;
 use crate::inst::{Imm, InstData, Target};
-use crate::module::Module;
+use crate::module::{External, ImportName, Module};
 use crate::opcode::Shape;
-use crate::types::Signature;
+use crate::reference;
+use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -174,10 +175,7 @@ impl<'a> FunctionText<'a> {
     fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
         let module = self.module;
         match (data.opcode.shape(), data.imm, data.args.as_slice(), data.targets.as_slice()) {
-            (Shape::Const, Imm::Bits(bits), [], []) => {
-                out.write_char(' ')?;
-                write_literal(out, data.ty, bits)?;
-            }
+            (Shape::Const, Imm::Bits(bits), [], []) => write_bits(out, module, data.ty, bits)?,
             (Shape::Load(_), Imm::Address(memory, offset), [address], []) => {
                 self.write_address(out, memory, *address, offset)?;
             }
@@ -192,6 +190,41 @@ impl<'a> FunctionText<'a> {
                 out.write_str(", ")?;
                 self.write_value(out, *pages)?;
             }
+            (Shape::MemoryFill, Imm::Memory(memory), args, []) => {
+                write_memory(out, module, memory)?;
+                self.write_more_values(out, args)?;
+            }
+            (Shape::MemoryCopy, Imm::Memories(to, from), args, []) => {
+                write_memory(out, module, to)?;
+                write_memory(out, module, from)?;
+                self.write_more_values(out, args)?;
+            }
+            (Shape::MemoryInit, Imm::MemoryData(memory, segment), args, []) => {
+                write_memory(out, module, memory)?;
+                write!(out, " {}", segment.as_u32())?;
+                self.write_more_values(out, args)?;
+            }
+            (Shape::DataDrop, Imm::Data(segment), [], []) => write!(out, " {}", segment.as_u32())?,
+            (
+                Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow | Shape::TableFill,
+                Imm::Table(table),
+                args,
+                [],
+            ) => {
+                write_table(out, module, table)?;
+                self.write_more_values(out, args)?;
+            }
+            (Shape::TableCopy, Imm::Tables(to, from), args, []) => {
+                write_table(out, module, to)?;
+                write_table(out, module, from)?;
+                self.write_more_values(out, args)?;
+            }
+            (Shape::TableInit, Imm::TableElem(table, segment), args, []) => {
+                write_table(out, module, table)?;
+                write!(out, " {}", segment.as_u32())?;
+                self.write_more_values(out, args)?;
+            }
+            (Shape::ElemDrop, Imm::Elem(segment), [], []) => write!(out, " {}", segment.as_u32())?,
             (Shape::GlobalGet, Imm::Global(global), [], []) => write_global(out, module, global)?,
             (Shape::GlobalSet, Imm::Global(global), [value], []) => {
                 write_global(out, module, global)?;
@@ -277,6 +310,14 @@ impl<'a> FunctionText<'a> {
         out.write_char(']')
     }
 
+    /// Writes values, each after a comma.
+    fn write_more_values(&self, out: &mut dyn Write, values: &[Value]) -> fmt::Result {
+        values.iter().try_for_each(|value| {
+            out.write_str(", ")?;
+            self.write_value(out, *value)
+        })
+    }
+
     fn write_arguments(&self, out: &mut dyn Write, args: &[Value]) -> fmt::Result {
         out.write_char('(')?;
         self.write_values(out, args)?;
@@ -338,6 +379,17 @@ fn write_func(out: &mut dyn Write, module: &Module, func: Func) -> fmt::Result {
     write_entity(out, module.funcs.get(func).map(|d| &*d.name), &func)
 }
 
+/// Writes ` literal`, or ` @f` for a reference to a function of the module.
+fn write_bits(out: &mut dyn Write, module: &Module, ty: Type, bits: u64) -> fmt::Result {
+    match reference::func(bits).filter(|func| ty == Type::FuncRef && module.funcs.is_valid(*func)) {
+        Some(func) => write_func(out, module, func),
+        None => {
+            out.write_char(' ')?;
+            write_literal(out, ty, bits)
+        }
+    }
+}
+
 /// Writes ` -> ...` as a signature ends.
 fn write_results(out: &mut dyn Write, signature: &Signature) -> fmt::Result {
     let results = Signature { params: Default::default(), results: signature.results.clone() }.to_string();
@@ -352,8 +404,9 @@ fn write_module(out: &mut dyn Write, module: &Module) -> fmt::Result {
 
 fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for (id, decl) in &module.memories {
-        out.write_str("memory")?;
+        out.write_str(if decl.import.is_some() { "import memory" } else { "memory" })?;
         write_memory(out, module, id)?;
+        write_import_name(out, decl.import.as_ref())?;
         write!(out, " {}", decl.min_pages)?;
         if let Some(max) = decl.max_pages {
             write!(out, " {max}")?;
@@ -361,21 +414,47 @@ fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
         out.write_char('\n')?;
     }
     for (id, decl) in &module.tables {
-        out.write_str("table")?;
+        out.write_str(if decl.import.is_some() { "import table" } else { "table" })?;
         write_table(out, module, id)?;
-        writeln!(out, " {}", decl.size)?;
+        write_import_name(out, decl.import.as_ref())?;
+        write!(out, " {}", decl.size)?;
+        if let Some(max) = decl.max_size {
+            write!(out, " {max}")?;
+        }
+        if decl.ty != Type::FuncRef {
+            write!(out, " : {}", decl.ty)?;
+        }
+        out.write_char('\n')?;
     }
     for (id, decl) in &module.globals {
-        out.write_str("global")?;
+        out.write_str(if decl.import.is_some() { "import global" } else { "global" })?;
         write_global(out, module, id)?;
-        write!(out, ": {}{} = ", if decl.mutable { "mut " } else { "" }, decl.ty)?;
-        write_literal(out, decl.ty, decl.init)?;
+        write_import_name(out, decl.import.as_ref())?;
+        write!(out, ": {}{}", if decl.mutable { "mut " } else { "" }, decl.ty)?;
+        if decl.import.is_none() {
+            out.write_str(" =")?;
+            write_bits(out, module, decl.ty, decl.init)?;
+        }
         out.write_char('\n')?;
     }
     for export in &module.exports {
         out.write_str("export ")?;
         write_text(out, &export.name)?;
-        write_func(out, module, export.func)?;
+        match export.item {
+            External::Func(func) => write_func(out, module, func)?,
+            External::Global(global) => {
+                out.write_str(" global")?;
+                write_global(out, module, global)?;
+            }
+            External::Memory(memory) => {
+                out.write_str(" memory")?;
+                write_memory(out, module, memory)?;
+            }
+            External::Table(table) => {
+                out.write_str(" table")?;
+                write_table(out, module, table)?;
+            }
+        }
         out.write_char('\n')?;
     }
     if let Some(start) = module.start {
@@ -386,16 +465,22 @@ fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
     Ok(())
 }
 
+/// Writes ` "module" "field"`, if there is one.
+fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::Result {
+    let Some(import) = import else { return Ok(()) };
+    out.write_char(' ')?;
+    write_text(out, &import.module)?;
+    out.write_char(' ')?;
+    write_text(out, &import.field)
+}
+
 /// Writes imported and defined functions, in the order of their ids, which reading back keeps.
 fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for (func, decl) in &module.funcs {
         if let Some(import) = &decl.import {
             out.write_str("import func")?;
             write_func(out, module, func)?;
-            out.write_char(' ')?;
-            write_text(out, &import.module)?;
-            out.write_char(' ')?;
-            write_text(out, &import.field)?;
+            write_import_name(out, Some(import))?;
             match module.sigs.get(decl.sig) {
                 Some(signature) => writeln!(out, " {signature}")?,
                 None => writeln!(out, " {}", decl.sig)?,
@@ -414,22 +499,33 @@ fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
 fn write_segments(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for segment in &module.elements {
         out.write_str("elem")?;
-        write_table(out, module, segment.table)?;
-        write!(out, " {} [", segment.offset)?;
-        write_list(out, &segment.funcs, |out, func| match func {
-            Some(func) => {
-                let name = module.funcs.get(*func).map(|d| d.name.clone()).unwrap_or_else(|| func.to_string());
-                out.write_char('@')?;
-                write_name(out, &name)
+        if let Some((table, offset)) = segment.active {
+            write_table(out, module, table)?;
+            write!(out, " {offset}")?;
+        }
+        if segment.ty != Type::FuncRef {
+            write!(out, " : {}", segment.ty)?;
+        }
+        out.write_str(" [")?;
+        write_list(out, &segment.entries, |out, bits| {
+            match reference::func(*bits).filter(|_| segment.ty == Type::FuncRef) {
+                Some(func) => {
+                    let name = module.funcs.get(func).map(|d| d.name.clone()).unwrap_or_else(|| func.to_string());
+                    out.write_char('@')?;
+                    write_name(out, &name)
+                }
+                None => write_literal(out, segment.ty, *bits),
             }
-            None => out.write_str("null"),
         })?;
         out.write_str("]\n")?;
     }
     for segment in &module.data {
         out.write_str("data")?;
-        write_memory(out, module, segment.memory)?;
-        write!(out, " {} ", segment.offset)?;
+        if let Some((memory, offset)) = segment.active {
+            write_memory(out, module, memory)?;
+            write!(out, " {offset}")?;
+        }
+        out.write_char(' ')?;
         write_bytes(out, &segment.bytes)?;
         out.write_char('\n')?;
     }

@@ -5,8 +5,11 @@ use super::rules::Rule;
 use super::structure::Layout;
 use crate::entity::{Inst, Value};
 use crate::inst::{Imm, InstData, Target};
+use crate::module::Module;
 use crate::opcode::{Opcode, Shape};
+use crate::reference;
 use crate::types::{Signature, Type};
+use cranelift_entity::EntityRef;
 use std::fmt;
 
 /// Checks every instruction by itself.
@@ -35,7 +38,16 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
     let kind_fits = match data.opcode.shape() {
         Shape::Const => matches!(data.imm, Imm::Bits(_)),
         Shape::Load(_) | Shape::Store(_) => matches!(data.imm, Imm::Address(..)),
-        Shape::MemorySize | Shape::MemoryGrow => matches!(data.imm, Imm::Memory(_)),
+        Shape::MemorySize | Shape::MemoryGrow | Shape::MemoryFill => matches!(data.imm, Imm::Memory(_)),
+        Shape::MemoryCopy => matches!(data.imm, Imm::Memories(..)),
+        Shape::MemoryInit => matches!(data.imm, Imm::MemoryData(..)),
+        Shape::DataDrop => matches!(data.imm, Imm::Data(_)),
+        Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow | Shape::TableFill => {
+            matches!(data.imm, Imm::Table(_))
+        }
+        Shape::TableCopy => matches!(data.imm, Imm::Tables(..)),
+        Shape::TableInit => matches!(data.imm, Imm::TableElem(..)),
+        Shape::ElemDrop => matches!(data.imm, Imm::Elem(_)),
         Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
         Shape::Call => matches!(data.imm, Imm::Func(_)),
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
@@ -54,19 +66,51 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
             if bits & !data.ty.mask() != 0 {
                 report.inst(Rule::Imm2, inst, format!("{bits:#x} has bits that {} has not", data.ty));
             }
-            true
+            if data.ty == Type::ExternRef && bits != reference::NULL {
+                report.inst(Rule::Imm2, inst, format!("{bits:#x} refers to something of the host's"));
+            }
+            data.ty != Type::FuncRef || is_null_or_declared(module, bits)
         }
         Imm::Address(memory, _) | Imm::Memory(memory) => module.memories.is_valid(memory),
         Imm::Global(global) => module.globals.is_valid(global),
         Imm::Func(func) => module.funcs.get(func).is_some_and(|d| module.sigs.is_valid(d.sig)),
         Imm::Indirect(sig, table) => module.sigs.is_valid(sig) && module.tables.is_valid(table),
+        Imm::Memories(to, from) => module.memories.is_valid(to) && module.memories.is_valid(from),
+        Imm::MemoryData(memory, segment) => module.memories.is_valid(memory) && segment.index() < module.data.len(),
+        Imm::Data(segment) => segment.index() < module.data.len(),
+        Imm::Table(table) => module.tables.is_valid(table),
+        Imm::Tables(to, from) => module.tables.is_valid(to) && module.tables.is_valid(from),
+        Imm::TableElem(table, segment) => module.tables.is_valid(table) && segment.index() < module.elements.len(),
+        Imm::Elem(segment) => segment.index() < module.elements.len(),
     };
     if !declared {
         report.inst(Rule::Imm3, inst, format!("{:?} is not declared by the module", data.imm));
         return false;
     }
     check_global(report, inst, data);
+    check_tables(report, inst, data);
     true
+}
+
+/// Whether bits are those of a null reference, or of one to a function that the module declares.
+pub(super) fn is_null_or_declared(module: &Module, bits: u64) -> bool {
+    bits == reference::NULL || reference::func(bits).is_some_and(|func| module.funcs.is_valid(func))
+}
+
+fn check_tables(report: &mut Report<'_>, inst: Inst, data: &InstData) {
+    let module = report.module;
+    let (table, given) = match data.imm {
+        Imm::Table(table) if data.opcode.has_type_suffix() => (table, data.ty),
+        Imm::Tables(to, from) => (to, module.tables[from].ty),
+        Imm::TableElem(table, segment) => (table, module.elements[segment.index()].ty),
+        Imm::Indirect(_, table) => (table, Type::FuncRef),
+        _ => return,
+    };
+    let held = module.tables[table].ty;
+    if held != given {
+        let rule = if matches!(data.imm, Imm::Table(_)) { Rule::Imm5 } else { Rule::Imm6 };
+        report.inst(rule, inst, format!("{table} holds {held}, not {given}"));
+    }
 }
 
 fn check_global(report: &mut Report<'_>, inst: Inst, data: &InstData) {
@@ -104,7 +148,7 @@ impl Wanted {
             Wanted::IntWiderThan(narrow) => ty.is_int() && ty.bits() > narrow.bits(),
             Wanted::Int32Or64 => matches!(ty, Type::I32 | Type::I64),
             Wanted::Float => ty.is_float(),
-            Wanted::TwinOf(other) => ty.is_int() != other.is_int() && ty.bits() == other.bits(),
+            Wanted::TwinOf(other) => !ty.is_ref() && ty.is_int() != other.is_int() && ty.bits() == other.bits(),
         }
     }
 }
@@ -131,7 +175,8 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
     let address = Wanted::Exactly(Type::I32);
     match data.opcode.shape() {
         Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => vec![],
-        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::GlobalSet => vec![own],
+        Shape::TableSize | Shape::DataDrop | Shape::ElemDrop => vec![],
+        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::RefTest | Shape::GlobalSet => vec![own],
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => vec![own, own],
         Shape::Extend => vec![Wanted::IntNarrowerThan(ty)],
         Shape::Wrap => vec![Wanted::IntWiderThan(ty)],
@@ -141,8 +186,13 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
         Shape::Demote => vec![Wanted::Exactly(Type::F64)],
         Shape::Bitcast => vec![Wanted::TwinOf(ty)],
         Shape::Select => vec![Wanted::Int, own, own],
-        Shape::Load(_) | Shape::MemoryGrow | Shape::Switch => vec![address],
-        Shape::Store(_) => vec![address, own],
+        Shape::Load(_) | Shape::MemoryGrow | Shape::TableGet | Shape::Switch => vec![address],
+        Shape::Store(_) | Shape::TableSet => vec![address, own],
+        Shape::TableGrow => vec![own, address],
+        Shape::TableFill => vec![address, own, address],
+        Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::TableCopy | Shape::TableInit => {
+            vec![address; 3]
+        }
         Shape::BrIf => vec![Wanted::Int],
         Shape::Return => exactly(&report.function.signature().results),
         Shape::Call | Shape::CallIndirect => {

@@ -23,15 +23,17 @@
 //! | MOD-BODY-1 | a function that is not imported has a body |
 //! | MOD-BODY-2 | an imported function has no body |
 //! | MOD-BODY-3 | a body belongs to a declared function |
-//! | MOD-GLOBAL-1 | the initial bits of a global fit its type |
+//! | MOD-GLOBAL-1 | the initial bits of a global fit its type; a reference to a function is to a declared one |
 //! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |
-//! | MOD-TABLE-1 | a table has at most 10000000 entries |
+//! | MOD-TABLE-1 | a table has at most 10000000 entries at the start, and at most its maximum |
+//! | MOD-TABLE-2 | a table holds references |
 //! | MOD-DATA-1 | a data segment writes a declared memory |
-//! | MOD-DATA-2 | a data segment lies in the initial size of its memory |
+//! | MOD-DATA-2 | a data segment lies in the initial size of its memory, if the module defines that |
 //! | MOD-ELEM-1 | an element segment writes a declared table |
-//! | MOD-ELEM-2 | an element segment lies in its table |
+//! | MOD-ELEM-2 | an element segment lies in the initial size of its table, if the module defines that |
 //! | MOD-ELEM-3 | an element segment holds declared functions |
-//! | MOD-EXPORT-1 | an export is of a declared function |
+//! | MOD-ELEM-4 | an element segment holds references, of the type of the table it writes |
+//! | MOD-EXPORT-1 | an export is of something declared |
 //! | MOD-EXPORT-2 | the names of exports are unique |
 //! | MOD-START-1 | the start function is declared |
 //! | MOD-START-2 | the start function takes and returns nothing |
@@ -57,10 +59,11 @@
 //! | TYPE-RESULT-1 | an instruction has as many results as its type rule says |
 //! | TYPE-RESULT-2 | a result has the type the type rule says |
 //! | IMM-1 | an immediate is of the kind the opcode says |
-//! | IMM-2 | the bits of a constant fit its type |
+//! | IMM-2 | the bits of a constant fit its type; a reference to something of the host's is null |
 //! | IMM-3 | what an immediate names is declared |
 //! | IMM-4 | a global that is set is mutable |
-//! | IMM-5 | the controlling type is that of the global |
+//! | IMM-5 | the controlling type is that of the global or table |
+//! | IMM-6 | a table holds the type of the table or segment copied from |
 //! | NAME-1 | a name is given to a value or block of the function |
 
 mod insts;

@@ -1,12 +1,15 @@
 //! Rules about what a module declares.
 
+use super::insts::is_null_or_declared;
 use super::rules::Rule;
 use super::{Entity, Finding, sorted};
 use crate::entity::Func;
-use crate::module::{Module, PAGE_BYTES};
+use crate::module::{External, Module, PAGE_BYTES};
+use crate::reference;
+use crate::types::Type;
 use std::collections::BTreeMap;
 
-/// The largest size of a table in entries.
+/// The largest size of a table at the start, in entries.
 pub const MAX_TABLE_ENTRIES: u32 = 10_000_000;
 
 /// The largest size of a memory in pages: 4 GiB, what an `i32` addresses.
@@ -104,6 +107,9 @@ fn check_storage(module: &Module, findings: &mut Findings) {
             let message = format!("{:#x} has bits that {} has not", decl.init, decl.ty);
             findings.add(Rule::ModGlobal1, Entity::Global(global), message);
         }
+        if decl.ty == Type::FuncRef && !is_null_or_declared(module, decl.init) {
+            findings.add(Rule::ModGlobal1, Entity::Global(global), format!("{:#x} is no function", decl.init));
+        }
     }
     for (memory, decl) in &module.memories {
         let max = decl.max_pages.unwrap_or(MAX_PAGES);
@@ -113,8 +119,11 @@ fn check_storage(module: &Module, findings: &mut Findings) {
         }
     }
     for (table, decl) in &module.tables {
-        if decl.size > MAX_TABLE_ENTRIES {
+        if decl.size > MAX_TABLE_ENTRIES.min(decl.max_size.unwrap_or(MAX_TABLE_ENTRIES)) {
             findings.add(Rule::ModTable1, Entity::Table(table), format!("{} entries", decl.size));
+        }
+        if !decl.ty.is_ref() {
+            findings.add(Rule::ModTable2, Entity::Table(table), format!("it holds {}", decl.ty));
         }
     }
 }
@@ -127,13 +136,14 @@ fn lies_below(offset: u64, length: usize, size: u64) -> bool {
 fn check_data(module: &Module, findings: &mut Findings) {
     for (index, segment) in module.data.iter().enumerate() {
         let entity = Entity::Data(index);
-        let Some(decl) = module.memories.get(segment.memory) else {
-            findings.add(Rule::ModData1, entity, format!("{} is not declared", segment.memory));
+        let Some((memory, offset)) = segment.active else { continue };
+        let Some(decl) = module.memories.get(memory) else {
+            findings.add(Rule::ModData1, entity, format!("{memory} is not declared"));
             continue;
         };
         let size = u64::from(decl.min_pages) * PAGE_BYTES;
-        if !lies_below(segment.offset, segment.bytes.len(), size) {
-            let message = format!("{} bytes at {} in a memory of {size}", segment.bytes.len(), segment.offset);
+        if decl.import.is_none() && !lies_below(offset, segment.bytes.len(), size) {
+            let message = format!("{} bytes at {offset} in a memory of {size}", segment.bytes.len());
             findings.add(Rule::ModData2, entity, message);
         }
     }
@@ -142,16 +152,25 @@ fn check_data(module: &Module, findings: &mut Findings) {
 fn check_elements(module: &Module, findings: &mut Findings) {
     for (index, segment) in module.elements.iter().enumerate() {
         let entity = Entity::Elem(index);
-        for func in segment.funcs.iter().flatten().filter(|f| !module.funcs.is_valid(**f)) {
+        if !segment.ty.is_ref() {
+            findings.add(Rule::ModElem4, entity, format!("it holds {}", segment.ty));
+        }
+        let is_func = segment.ty == Type::FuncRef;
+        for bits in segment.entries.iter().filter(|bits| is_func && !is_null_or_declared(module, **bits)) {
+            let func = reference::func(*bits).map_or(format!("{bits:#x}"), |func| func.to_string());
             findings.add(Rule::ModElem3, entity, format!("{func} is not declared"));
         }
-        let Some(decl) = module.tables.get(segment.table) else {
-            findings.add(Rule::ModElem1, entity, format!("{} is not declared", segment.table));
+        let Some((table, offset)) = segment.active else { continue };
+        let Some(decl) = module.tables.get(table) else {
+            findings.add(Rule::ModElem1, entity, format!("{table} is not declared"));
             continue;
         };
-        if !lies_below(segment.offset, segment.funcs.len(), u64::from(decl.size)) {
-            let count = segment.funcs.len();
-            let message = format!("{count} entries at {} in a table of {}", segment.offset, decl.size);
+        if decl.ty != segment.ty {
+            findings.add(Rule::ModElem4, entity, format!("{} in a table of {}", segment.ty, decl.ty));
+        }
+        if decl.import.is_none() && !lies_below(offset, segment.entries.len(), u64::from(decl.size)) {
+            let count = segment.entries.len();
+            let message = format!("{count} entries at {offset} in a table of {}", decl.size);
             findings.add(Rule::ModElem2, entity, message);
         }
     }
@@ -161,8 +180,14 @@ fn check_exports(module: &Module, findings: &mut Findings) {
     let names = module.exports.iter().enumerate().map(|(i, e)| (e.name.as_str(), Entity::Export(i)));
     findings.check_unique(Rule::ModExport2, names, |name| format!("the name `{}`", name.escape_debug()));
     for (index, export) in module.exports.iter().enumerate() {
-        if !module.funcs.is_valid(export.func) {
-            findings.add(Rule::ModExport1, Entity::Export(index), format!("{} is not declared", export.func));
+        let (is_valid, name) = match export.item {
+            External::Func(func) => (module.funcs.is_valid(func), func.to_string()),
+            External::Global(global) => (module.globals.is_valid(global), global.to_string()),
+            External::Memory(memory) => (module.memories.is_valid(memory), memory.to_string()),
+            External::Table(table) => (module.tables.is_valid(table), table.to_string()),
+        };
+        if !is_valid {
+            findings.add(Rule::ModExport1, Entity::Export(index), format!("{name} is not declared"));
         }
     }
     if let Some(start) = module.start {

@@ -34,15 +34,17 @@ rules! {
     ModBody1 "MOD-BODY-1" "a function that is not imported has a body";
     ModBody2 "MOD-BODY-2" "an imported function has no body";
     ModBody3 "MOD-BODY-3" "a body belongs to a declared function";
-    ModGlobal1 "MOD-GLOBAL-1" "the initial bits of a global fit its type";
+    ModGlobal1 "MOD-GLOBAL-1" "the initial bits of a global fit its type; a reference to a function is to a declared one";
     ModMemory1 "MOD-MEM-1" "a memory has at most 65536 pages, at the start at most its maximum";
-    ModTable1 "MOD-TABLE-1" "a table has at most 10000000 entries";
+    ModTable1 "MOD-TABLE-1" "a table has at most 10000000 entries at the start, and at most its maximum";
+    ModTable2 "MOD-TABLE-2" "a table holds references";
     ModData1 "MOD-DATA-1" "a data segment writes a declared memory";
-    ModData2 "MOD-DATA-2" "a data segment lies in the initial size of its memory";
+    ModData2 "MOD-DATA-2" "a data segment lies in the initial size of its memory, if the module defines that";
     ModElem1 "MOD-ELEM-1" "an element segment writes a declared table";
-    ModElem2 "MOD-ELEM-2" "an element segment lies in its table";
+    ModElem2 "MOD-ELEM-2" "an element segment lies in the initial size of its table, if the module defines that";
     ModElem3 "MOD-ELEM-3" "an element segment holds declared functions";
-    ModExport1 "MOD-EXPORT-1" "an export is of a declared function";
+    ModElem4 "MOD-ELEM-4" "an element segment holds references, of the type of the table it writes";
+    ModExport1 "MOD-EXPORT-1" "an export is of something declared";
     ModExport2 "MOD-EXPORT-2" "the names of exports are unique";
     ModStart1 "MOD-START-1" "the start function is declared";
     ModStart2 "MOD-START-2" "the start function takes and returns nothing";
@@ -68,10 +70,11 @@ rules! {
     TypeResult1 "TYPE-RESULT-1" "an instruction has as many results as its type rule says";
     TypeResult2 "TYPE-RESULT-2" "a result has the type the type rule says";
     Imm1 "IMM-1" "an immediate is of the kind the opcode says";
-    Imm2 "IMM-2" "the bits of a constant fit its type";
+    Imm2 "IMM-2" "the bits of a constant fit its type; a reference to something of the host's is null";
     Imm3 "IMM-3" "what an immediate names is declared";
     Imm4 "IMM-4" "a global that is set is mutable";
-    Imm5 "IMM-5" "the controlling type is that of the global";
+    Imm5 "IMM-5" "the controlling type is that of the global or table";
+    Imm6 "IMM-6" "a table holds the type of the table or segment copied from";
     Name1 "NAME-1" "a name is given to a value or block of the function";
 }
 

@@ -5,7 +5,7 @@ use super::{Entity, Finding, Rule, verify_function, verify_module};
 use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
 use crate::function::{Function, ValueData, ValueDef};
 use crate::inst::{Edge, Imm, Target};
-use crate::module::{DataSegment, ElementSegment, Export, FuncDecl, ImportName, Module};
+use crate::module::{DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, Module};
 use crate::opcode::Opcode;
 use crate::text::parse_module;
 use crate::types::{Signature, Type};
@@ -122,18 +122,32 @@ fn module_cases() -> Vec<Case> {
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(0)),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
         damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].size = 10_000_001),
-        damaged(&[Rule::ModData1], |m| m.data[0].memory = Memory::new(9)),
-        damaged(&[Rule::ModData2], |m| m.data[0].offset = 65534),
+        damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].max_size = Some(0)),
+        damaged(&[Rule::ModTable2, Rule::Imm6, Rule::ModElem4], |m| m.tables[Table::new(0)].ty = Type::I64),
+        damaged(&[Rule::ModGlobal1], |m| {
+            let decl = GlobalDecl { name: "r".into(), ty: Type::FuncRef, mutable: false, init: 100, import: None };
+            m.globals.push(decl);
+        }),
+        damaged(&[Rule::ModElem4], |m| {
+            m.elements.push(ElementSegment { ty: Type::I32, active: None, entries: vec![1] });
+        }),
+        damaged(&[Rule::ModData1], |m| m.data[0].active = Some((Memory::new(9), 0))),
+        damaged(&[Rule::ModData2], |m| m.data[0].active = Some((Memory::new(0), 65534))),
         damaged(&[Rule::ModData2], |m| {
-            m.data.push(DataSegment { memory: Memory::new(0), offset: u64::MAX, bytes: vec![1, 2] });
+            m.data.push(DataSegment::active(Memory::new(0), u64::MAX, vec![1, 2]));
         }),
-        damaged(&[Rule::ModElem1], |m| m.elements[0].table = Table::new(9)),
-        damaged(&[Rule::ModElem2], |m| m.elements[0].offset = 3),
+        damaged(&[Rule::ModElem1], |m| m.elements[0].active = Some((Table::new(9), 0))),
+        damaged(&[Rule::ModElem2], |m| m.elements[0].active = Some((Table::new(0), 3))),
         damaged(&[Rule::ModElem3], |m| {
-            m.elements.push(ElementSegment { table: Table::new(0), offset: 0, funcs: vec![Some(far)] });
+            m.elements.push(ElementSegment::of_funcs(Table::new(0), 0, &[Some(far)]));
         }),
-        damaged(&[Rule::ModExport1], |m| m.exports[0].func = far),
-        damaged(&[Rule::ModExport2], |m| m.exports.push(Export { name: "f".into(), func: Func::new(1) })),
+        damaged(&[Rule::ModExport1], |m| m.exports[0].item = External::Func(far)),
+        damaged(&[Rule::ModExport2], |m| {
+            m.exports.push(Export { name: "f".into(), item: External::Func(Func::new(1)) })
+        }),
+        damaged(&[Rule::ModExport1], |m| m.exports[0].item = External::Table(Table::new(7))),
+        damaged(&[Rule::ModExport1], |m| m.exports[0].item = External::Memory(Memory::new(7))),
+        damaged(&[Rule::ModExport1], |m| m.exports[0].item = External::Global(Global::new(7))),
         damaged(&[Rule::ModStart1], |m| m.start = Some(far)),
         damaged(&[Rule::ModStart2], |m| m.start = Some(Func::new(0))),
     ]
@@ -235,6 +249,26 @@ fn inst_cases() -> Vec<Case> {
         changed(&[Rule::Imm3], 3, |i| i.imm = Imm::Func(Func::new(9))),
         changed(&[Rule::Imm3], 6, |i| i.imm = Imm::Indirect(Sig::new(99), Table::new(0))),
         changed(&[Rule::Imm3], 7, |i| i.imm = Imm::Global(Global::new(9))),
+        written(&[Rule::Imm2], "func @f() {\nb:\n  %c = const.externref ref:5\n  return\n}"),
+        written(&[Rule::Imm3], "func @f() {\nb:\n  %c = const.funcref ref:5\n  return\n}"),
+        written(&[Rule::Imm3], "func @f() {\nb:\n  data_drop 0\n  return\n}"),
+        written(&[Rule::Imm3], "func @f() {\nb:\n  elem_drop 3\n  return\n}"),
+        written(
+            &[Rule::Imm5],
+            "table @t 1 : externref\nfunc @f(%i: i32) {\nb:\n  %a = table_get.funcref @t, %i\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm6],
+            "table @t 1\ntable @x 1 : externref\nfunc @f(%i: i32) {\nb:\n  table_copy @t @x, %i, %i, %i\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm6],
+            "table @x 1 : externref\nelem [@f]\nfunc @f(%i: i32) {\nb:\n  table_init @x 0, %i, %i, %i\n  return\n}",
+        ),
+        written(
+            &[Rule::Imm6],
+            "table @x 1 : externref\nfunc @f(%i: i32) {\nb:\n  call_indirect @x () [%i]()\n  return\n}",
+        ),
         changed(&[Rule::Imm4, Rule::Imm5], 7, |i| i.imm = Imm::Global(Global::new(0))),
     ]
 }

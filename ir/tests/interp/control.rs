@@ -2,7 +2,7 @@
 
 use super::support::{add, block, define, fib, i32_const, import, ir, returned, run, sum};
 use ir::interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Outcome};
-use ir::module::{ElementSegment, Export, ImportName, TableDecl};
+use ir::module::{ElementSegment, Export, External, ImportName, TableDecl};
 use ir::{Func, Imm, InstSpec, Module, Opcode, Table, Target, TrapKind, Type};
 
 #[test]
@@ -125,9 +125,9 @@ fn indirect_module() -> (Module, Func) {
         let zero = i32_const(b, 0);
         b.ret(&[zero]);
     });
-    let table = module.tables.push(TableDecl { name: "table".to_owned(), size: 5 });
+    let table = module.tables.push(TableDecl::of_funcs("table", 5));
     let funcs = vec![Some(double), None, Some(wide), Some(negate)];
-    module.elements.push(ElementSegment { table, offset: 1, funcs });
+    module.elements.push(ElementSegment::of_funcs(table, 1, &funcs));
     let sig = module.funcs[double].sig;
     let apply = define(&mut module, "apply", &[Type::I32, Type::I32], &[Type::I32], |b, args| {
         let value = b.insert_value(InstSpec::call_indirect(sig, table, &[args[1], args[0]], &[Type::I32]));
@@ -222,8 +222,13 @@ fn a_missing_host_function_is_named() {
 #[test]
 fn run_finds_exports_and_runs_the_start_function_first() {
     let mut module = Module::new();
-    let global =
-        module.globals.push(ir::module::GlobalDecl { name: "g".to_owned(), ty: Type::I32, mutable: true, init: 1 });
+    let global = module.globals.push(ir::module::GlobalDecl {
+        name: "g".to_owned(),
+        ty: Type::I32,
+        mutable: true,
+        init: 1,
+        import: None,
+    });
     let start = define(&mut module, "init", &[], &[], |b, _| {
         let value = i32_const(b, 77);
         b.insert(InstSpec::new(Opcode::GlobalSet, Type::I32, Imm::Global(global), &[value]));
@@ -233,7 +238,7 @@ fn run_finds_exports_and_runs_the_start_function_first() {
         let value = b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::I32, Imm::Global(global), &[]));
         b.ret(&[value]);
     });
-    module.exports.push(Export { name: "answer".to_owned(), func: get });
+    module.exports.push(Export { name: "answer".to_owned(), item: External::Func(get) });
     assert_eq!(ir::interp::run(&module, "answer", &[]), Ok(returned(&[1])));
     module.start = Some(start);
     assert_eq!(ir::interp::run(&module, "answer", &[]), Ok(returned(&[77])));
@@ -251,10 +256,10 @@ fn a_function_without_body_is_refused() {
 #[test]
 fn element_segments_must_lie_within_their_table() {
     let (mut module, _) = indirect_module();
-    module.elements.push(ElementSegment { table: Table::from_u32(0), offset: 5, funcs: Vec::new() });
+    module.elements.push(ElementSegment::of_funcs(Table::from_u32(0), 5, &[]));
     assert!(Machine::new(&module, Limits::default()).is_ok());
     for offset in [4, 5, u64::MAX] {
-        module.elements[1] = ElementSegment { table: Table::from_u32(0), offset, funcs: vec![None, None] };
+        module.elements[1] = ElementSegment::of_funcs(Table::from_u32(0), offset, &[None, None]);
         let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
         assert_eq!(error.to_string(), "element segment 1 does not lie within table table");
     }

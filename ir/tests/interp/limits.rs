@@ -167,8 +167,8 @@ fn claiming_all_memory_is_cheap() {
 #[test]
 fn tables_larger_than_the_limit_are_refused() {
     let mut module = Module::new();
-    module.tables.push(TableDecl { name: "a".to_owned(), size: 10 });
-    module.tables.push(TableDecl { name: "b".to_owned(), size: 11 });
+    module.tables.push(TableDecl::of_funcs("a", 10));
+    module.tables.push(TableDecl::of_funcs("b", 11));
     let with = |table_entries| Machine::new(&module, Limits { table_entries, ..Limits::default() }).map(|_| ());
     assert_eq!(with(21), Ok(()));
     let error = with(20).expect_err("it is refused");

@@ -30,7 +30,7 @@ fn patterned() -> Module {
     for (name, pages, base, step) in [("first", 1, 0x80, 7), ("second", 2, 0x90, 5)] {
         let memory = add_memory(&mut module, name, pages, None);
         let bytes = (0..u64::from(pages) * PAGE).map(|i| (base + step * i) as u8).collect();
-        module.data.push(DataSegment { memory, offset: 0, bytes });
+        module.data.push(DataSegment::active(memory, 0, bytes));
     }
     module
 }
@@ -188,7 +188,7 @@ fn growth_stops_at_the_maximum_and_at_the_limit() {
 #[test]
 fn growth_keeps_contents() {
     let (mut module, func) = grow_module(1, None);
-    module.data.push(DataSegment { memory: Memory::from_u32(0), offset: PAGE - 3, bytes: vec![1, 2, 3] });
+    module.data.push(DataSegment::active(Memory::from_u32(0), PAGE - 3, vec![1, 2, 3]));
     let mut machine = machine(&module, Limits::default());
     for pages in [1, 1, 1, 10, 1] {
         machine.invoke(func, &[pages], &mut NoHost, &mut NoObserver);
@@ -220,10 +220,10 @@ fn new_pages_are_reachable_at_once() {
 fn data_segments_must_lie_within_their_memory() {
     let mut module = Module::new();
     let memory = add_memory(&mut module, "heap", 1, None);
-    module.data.push(DataSegment { memory, offset: PAGE, bytes: Vec::new() });
+    module.data.push(DataSegment::active(memory, PAGE, Vec::new()));
     assert!(Machine::new(&module, Limits::default()).is_ok());
     for offset in [PAGE - 1, PAGE, u64::MAX] {
-        module.data[0] = DataSegment { memory, offset, bytes: vec![1, 2] };
+        module.data[0] = DataSegment::active(memory, offset, vec![1, 2]);
         let error = Machine::new(&module, Limits::default()).expect_err("it is refused");
         assert_eq!(error.to_string(), "data segment 0 does not lie within memory heap");
     }
@@ -232,7 +232,7 @@ fn data_segments_must_lie_within_their_memory() {
 #[test]
 fn globals_hold_their_type_and_count_in_the_digest() {
     let mut module = Module::new();
-    let decl = |name: &str, ty, init| GlobalDecl { name: name.to_owned(), ty, mutable: true, init };
+    let decl = |name: &str, ty, init| GlobalDecl { name: name.to_owned(), ty, mutable: true, init, import: None };
     let narrow = module.globals.push(decl("narrow", Type::I8, 0x1ff));
     let wide = module.globals.push(decl("wide", Type::F64, u64::MAX));
     let func = define(&mut module, "f", &[Type::F64], &[Type::I8, Type::F64], |b, args| {

@@ -34,7 +34,7 @@ pub(crate) fn import(module: &mut Module, name: &str, params: &[Type], results: 
 }
 
 pub(crate) fn add_memory(module: &mut Module, name: &str, min_pages: u32, max_pages: Option<u32>) -> Memory {
-    module.memories.push(MemoryDecl { name: name.to_owned(), min_pages, max_pages })
+    module.memories.push(MemoryDecl { name: name.to_owned(), min_pages, max_pages, import: None })
 }
 
 pub(crate) fn i32_const(b: &mut FunctionBuilder, number: i32) -> Value {

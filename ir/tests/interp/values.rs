@@ -8,7 +8,7 @@ use ir::{Imm, InstSpec, Module, Opcode, Shape, TrapKind, Type};
 fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
     let sources = |fits: &dyn Fn(Type) -> bool| Type::ALL.into_iter().filter(|s| fits(*s)).map(|s| vec![s]).collect();
     match op.shape() {
-        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary => vec![vec![ty]],
+        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::RefTest => vec![vec![ty]],
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => vec![vec![ty, ty]],
         Shape::Extend => sources(&|s| s.is_int() && s.bits() < ty.bits()),
         Shape::Wrap => sources(&|s| s.is_int() && s.bits() > ty.bits()),
@@ -16,7 +16,7 @@ fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
         Shape::FloatToInt => sources(&|s| s.is_float()),
         Shape::Promote => vec![vec![Type::F32]],
         Shape::Demote => vec![vec![Type::F64]],
-        Shape::Bitcast => sources(&|s| s.bits() == ty.bits() && s.is_int() != ty.is_int()),
+        Shape::Bitcast => sources(&|s| s.bits() == ty.bits() && !s.is_ref() && s.is_int() != ty.is_int()),
         Shape::Select => Type::ALL.into_iter().filter(|c| c.is_int()).map(|c| vec![c, ty, ty]).collect(),
         shape => panic!("{shape:?} is not evaluated"),
     }

@@ -125,6 +125,7 @@ fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
         (Shape::IntUnary, [x]) => Meaning::bits(int::unary(t, opcode, ty, *x)),
         (Shape::IntBinary, [x, y]) => int::binary(t, opcode, ty, *x, *y),
         (Shape::IntTest, [x]) => Meaning::bits(truth(t, t.equal(*x, t.of_type(0, ty)))),
+        (Shape::RefTest, [x]) => Meaning::bits(truth(t, t.equal(*x, t.of_type(0, typing.operands[0])))),
         (Shape::IntCompare, [x, y]) => Meaning::bits(truth(t, int::comparison(t, opcode, *x, *y))),
         (Shape::Extend | Shape::Wrap, [x]) => Meaning::bits(int::resized(t, opcode, typing, *x)),
         (Shape::Load(bytes), [x]) => Meaning::bits(int::loaded(t, opcode, ty, u32::from(bytes) * 8, *x)),

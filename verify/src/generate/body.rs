@@ -5,7 +5,8 @@ use super::scope::{Mark, Scope};
 use super::statistics::Planted;
 use crate::prng::Prng;
 use ir::{
-    Block, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Sig, Signature, Table, Type, Value,
+    Block, Data, Elem, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Sig, Signature, Table, Type,
+    Value,
 };
 
 /// A function that a body may call, and the most steps one call of it takes.
@@ -24,6 +25,10 @@ pub(super) struct Surroundings {
     pub(super) table: Table,
     /// The callee in each entry of the table; `None` is a null entry.
     pub(super) entries: Vec<Option<usize>>,
+    /// A table that nothing is called through, so that it may change: of function references, as large as the other.
+    pub(super) references: Table,
+    /// Segments that nothing is written from at the start.
+    pub(super) segments: (Data, Elem),
     pub(super) globals: Vec<(Global, Type, bool)>,
     /// Functions made before, so that no call recurses.
     pub(super) callees: Vec<Callee>,
@@ -212,7 +217,7 @@ impl<'a> Body<'a> {
             Type::I8 | Type::I16 => self.plant(Feature::Narrow),
             Type::I64 => self.plant(Feature::Wide),
             Type::F32 | Type::F64 => self.plant(Feature::Float),
-            Type::I32 => {}
+            Type::I32 | Type::FuncRef | Type::ExternRef => {}
         }
         ty
     }
@@ -298,10 +303,13 @@ pub(super) fn edge_bits(prng: &mut Prng, ty: Type) -> u64 {
         return match ty {
             Type::F32 => u64::from((small as f32).to_bits()),
             Type::F64 => f64::from(small).to_bits(),
+            Type::FuncRef | Type::ExternRef => 0,
             _ => u64::from(small),
         };
     }
     let edges: &[u64] = match ty {
+        // Of references, only null is a constant in every module.
+        Type::FuncRef | Type::ExternRef => &[0],
         Type::I8 => &[0, 1, 7, 8, 9, 0x7f, 0x80, 0xff],
         Type::I16 => &[0, 1, 15, 16, 17, 0xff, 0x7fff, 0x8000, 0xffff],
         Type::I32 => &[0, 1, 2, 31, 32, 33, 0xff, 0xffff, 65535, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff],

@@ -83,6 +83,10 @@ features! {
     MemorySize "memory_size" 1;
     /// A growth of the memory.
     MemoryGrow "memory_grow" 1;
+    /// An operation on a range of memory, or on a segment of bytes.
+    Range "range" 1;
+    /// An operation on a table of references, or on a segment of them.
+    Table "table" 1;
     /// Values of 8 and 16 bits.
     Narrow "narrow" 3;
     /// Integers of 64 bits.

@@ -12,6 +12,7 @@ mod body;
 mod control;
 mod feature;
 mod loops;
+mod ranges;
 mod scope;
 mod statistics;
 mod straight;
@@ -21,8 +22,8 @@ pub use statistics::{Planted, Statistics};
 
 use crate::prng::Prng;
 use body::{Body, Callee, Surroundings, edge_bits};
-use ir::module::{DataSegment, ElementSegment, Export, FuncDecl, GlobalDecl, MemoryDecl, TableDecl};
-use ir::{Func, Module, Signature, Type};
+use ir::module::{DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, MemoryDecl, TableDecl};
+use ir::{Data, Elem, Func, Module, Signature, Type, reference};
 
 /// The name of the function to run; it is exported.
 pub const MAIN: &str = "main";
@@ -77,7 +78,7 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
         add_function(&mut module, &mut around, &mut planted, (&name, &signature), streams, wanted);
     }
     let main = around.callees.last().expect("the main function was added last").clone();
-    module.exports.push(Export { name: MAIN.to_owned(), func: main.func });
+    module.exports.push(Export { name: MAIN.to_owned(), item: External::Func(main.func) });
     let arguments = arguments(seed, &main.signature.params, ARGUMENT_VECTORS);
     Program { module, main: main.func, arguments, steps: main.steps, planted }
 }
@@ -91,28 +92,39 @@ impl Program {
 
 /// Memory, table, globals and data, and how bodies refer to them.
 fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
-    let memory =
-        module.memories.push(MemoryDecl { name: "memory".to_owned(), min_pages: PAGES.0, max_pages: Some(PAGES.1) });
+    let memory = module.memories.push(MemoryDecl {
+        name: "memory".to_owned(),
+        min_pages: PAGES.0,
+        max_pages: Some(PAGES.1),
+        import: None,
+    });
     let bytes = (0..64).map(|_| prng.below(256) as u8).collect();
-    module.data.push(DataSegment { memory, offset: 0, bytes });
-    let table = module.tables.push(TableDecl { name: "table".to_owned(), size: TABLE_SIZE });
+    module.data.push(DataSegment::active(memory, 0, bytes));
+    let table = module.tables.push(TableDecl::of_funcs("table", TABLE_SIZE));
     let mut globals = Vec::new();
     for (name, ty, mutable) in
         [("count", Type::I32, true), ("sum", Type::I64, true), ("ratio", Type::F64, true), ("fixed", Type::I32, false)]
     {
         let init = edge_bits(prng, ty);
-        let global = module.globals.push(GlobalDecl { name: name.to_owned(), ty, mutable, init });
+        let global = module.globals.push(GlobalDecl { name: name.to_owned(), ty, mutable, init, import: None });
         globals.push((global, ty, mutable));
     }
-    Surroundings { memory, table, entries: Vec::new(), globals, callees: Vec::new(), may_call_indirect: false }
+    let references = TableDecl { max_size: Some(2 * TABLE_SIZE), ..TableDecl::of_funcs("references", TABLE_SIZE) };
+    let references = module.tables.push(references);
+    module.data.push(DataSegment { active: None, bytes: (0..16).map(|n| 200 + n).collect() });
+    module.elements.push(ElementSegment { ty: Type::FuncRef, active: None, entries: vec![0; 3] });
+    let segments = (Data::from_u32(1), Elem::from_u32(0));
+    let (entries, callees) = (Vec::new(), Vec::new());
+    Surroundings { memory, table, entries, references, segments, globals, callees, may_call_indirect: false }
 }
 
 /// Puts the functions made so far, and null entries, into the table.
 fn fill_table(module: &mut Module, around: &mut Surroundings, prng: &mut Prng) {
     let callees = around.callees.len();
     around.entries = (0..TABLE_SIZE).map(|_| (callees > 0 && prng.chance(80)).then(|| prng.index(callees))).collect();
-    let funcs = around.entries.iter().map(|e| e.map(|c| around.callees[c].func)).collect();
-    module.elements.push(ElementSegment { table: around.table, offset: 0, funcs });
+    let funcs: Vec<_> = around.entries.iter().map(|e| e.map(|c| around.callees[c].func)).collect();
+    module.elements.push(ElementSegment::of_funcs(around.table, 0, &funcs));
+    module.elements[around.segments.1.as_u32() as usize].entries.fill(reference::of_func(funcs[0]));
 }
 
 fn random_signature(prng: &mut Prng, is_main: bool) -> Signature {

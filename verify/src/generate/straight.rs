@@ -9,7 +9,7 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 const ARITHMETIC: u32 = 12;
 
 /// The features that are one or a few instructions in a line.
-const LINEAR: [Feature; 16] = [
+const LINEAR: [Feature; 18] = [
     Feature::Repeat,
     Feature::Dead,
     Feature::Load,
@@ -25,6 +25,8 @@ const LINEAR: [Feature; 16] = [
     Feature::Global,
     Feature::MemorySize,
     Feature::MemoryGrow,
+    Feature::Range,
+    Feature::Table,
     Feature::Float,
 ];
 
@@ -68,6 +70,8 @@ impl Body<'_> {
             Feature::IndirectCall => self.call_indirect(),
             Feature::Global => self.global(),
             Feature::MemorySize | Feature::MemoryGrow => self.memory_size(feature),
+            Feature::Range => self.range(),
+            Feature::Table => self.table(),
             _ => self.float_arithmetic(),
         }
     }

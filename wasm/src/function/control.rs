@@ -1,6 +1,6 @@
 //! Operators that direct control: structures open and close, branches leave them.
 
-use super::{Exit, Frame, Kind, Result, Translator, number_type};
+use super::{Exit, Frame, Kind, Result, Translator, value_type};
 use crate::budget::cost;
 use ir::{Block, Edge, Imm, Inst, InstSpec, Opcode, Target, TrapKind, Type, TypeList, Value};
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ impl Translator<'_> {
     fn block_type(&self, ty: BlockType) -> Result<(usize, TypeList)> {
         Ok(match ty {
             BlockType::Empty => (0, TypeList::new()),
-            BlockType::Type(ty) => (0, TypeList::from_slice(&[number_type(ty, self.offset)?])),
+            BlockType::Type(ty) => (0, TypeList::from_slice(&[value_type(ty, self.offset)?])),
             BlockType::FuncType(index) => {
                 let signature = &self.context.module.sigs[self.context.types[index as usize]];
                 (signature.params.len(), signature.results.clone())

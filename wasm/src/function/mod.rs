@@ -8,16 +8,18 @@
 //! do nothing but jump on are skipped in the end: where structures end together, each has one.
 
 mod control;
+mod storage;
 
 use crate::budget::{Budget, cost};
 use crate::error::ImportError;
+use crate::index::Index;
 use crate::operators;
 use ir::{
-    Block, BuildError, Func, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Module, Opcode, Sig,
-    Signature, Table, Type, TypeList, Value, Variable,
+    Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig, Signature, Table,
+    Type, TypeList, Value, Variable, reference,
 };
 use std::collections::{BTreeSet, HashMap};
-use wasmparser::{FuncValidator, FunctionBody, Operator, ValidatorResources};
+use wasmparser::{FuncValidator, FunctionBody, HeapType, Operator, ValidatorResources};
 
 /// What a body needs to know of its module.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
     /// The signatures by type index: several types may be one signature.
     pub(crate) types: &'a [Sig],
+    pub(crate) index: &'a Index,
 }
 
 /// How control leaves a structure to what stands behind its `end`.
@@ -144,30 +147,24 @@ pub(crate) fn check_supported(operator: &Operator<'_>, offset: u64) -> Result<()
     match operators::is_supported(proposal) {
         true => Ok(()),
         false => {
-            let what = format!("{proposal} instruction {}", operators::name(operator));
+            let (title, name) = (operators::title(proposal), operators::name(operator));
+            let what = format!("this module uses {title} ({name}), which is not supported");
             Err(ImportError::unsupported(what, offset))
         }
     }
 }
 
-/// The IR type of a number type; other types were refused by the validator.
-pub(crate) fn number_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
+/// The IR type of a type; most others were refused by the validator.
+pub(crate) fn value_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
     match ty {
         wasmparser::ValType::I32 => Ok(Type::I32),
         wasmparser::ValType::I64 => Ok(Type::I64),
         wasmparser::ValType::F32 => Ok(Type::F32),
         wasmparser::ValType::F64 => Ok(Type::F64),
+        wasmparser::ValType::FUNCREF => Ok(Type::FuncRef),
+        wasmparser::ValType::EXTERNREF => Ok(Type::ExternRef),
         other => Err(ImportError::unsupported(format!("type {other}"), offset)),
     }
-}
-
-fn memory(index: u32) -> Memory {
-    Memory::from_u32(index)
-}
-
-/// The one table that a module may have.
-fn table() -> Table {
-    Table::from_u32(0)
 }
 
 impl<'a> Translator<'a> {
@@ -196,7 +193,7 @@ impl<'a> Translator<'a> {
             let (count, ty) = reader.read()?;
             validator.define_locals(offset, count, ty)?;
             end += count; // the validator allows 50,000 in all
-            self.locals.runs.push((end, number_type(ty, offset)?));
+            self.locals.runs.push((end, value_type(ty, offset)?));
         }
         Ok(())
     }
@@ -241,6 +238,9 @@ impl<'a> Translator<'a> {
         if let Some((ty, bits)) = operators::constant(operator) {
             return self.push_inst(InstSpec::constant(ty, bits));
         }
+        if let Some((opcode, imm, count)) = storage::operation(operator, self.context.index) {
+            return self.storage(opcode, imm, count);
+        }
         match *operator {
             Operator::Nop => {}
             Operator::Drop => drop(self.pop()),
@@ -250,15 +250,21 @@ impl<'a> Translator<'a> {
             Operator::LocalTee { local_index } => self.set_local(local_index, false)?,
             Operator::GlobalGet { global_index } => self.get_global(global_index)?,
             Operator::GlobalSet { global_index } => self.set_global(global_index)?,
-            Operator::MemorySize { mem } => {
-                self.push_inst(InstSpec::new(Opcode::MemorySize, Type::I32, Imm::Memory(memory(mem)), &[]))?;
+            Operator::TypedSelect { .. } => self.select()?,
+            Operator::RefNull { hty } => self.ref_null(hty)?,
+            Operator::RefIsNull => {
+                let value = self.pop();
+                let ty = self.builder.function().value_type(value);
+                self.push_inst(InstSpec::new(Opcode::RefIsNull, ty, Imm::None, &[value]))?;
             }
-            Operator::MemoryGrow { mem } => {
-                let pages = self.pop();
-                self.push_inst(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(memory(mem)), &[pages]))?;
+            Operator::RefFunc { function_index } => {
+                let bits = reference::of_func(Some(self.context.index.func(function_index)));
+                self.push_inst(InstSpec::constant(Type::FuncRef, bits))?;
             }
-            Operator::Call { function_index } => self.call(Func::from_u32(function_index))?,
-            Operator::CallIndirect { type_index, .. } => self.call_indirect(self.context.types[type_index as usize])?,
+            Operator::Call { function_index } => self.call(self.context.index.func(function_index))?,
+            Operator::CallIndirect { type_index, table_index } => {
+                self.call_indirect(self.context.types[type_index as usize], self.context.index.table(table_index))?;
+            }
             Operator::Block { blockty } => self.open(blockty)?,
             Operator::Loop { blockty } => self.open_loop(blockty)?,
             Operator::If { blockty } => self.open_if(blockty)?,
@@ -353,7 +359,7 @@ impl Translator<'_> {
             Some(value) => &[address, value],
             None => &[address],
         };
-        self.push_inst(InstSpec::new(opcode, ty, Imm::Address(memory(index), offset), operands))
+        self.push_inst(InstSpec::new(opcode, ty, Imm::Address(self.context.index.memory(index), offset), operands))
     }
 
     fn select(&mut self) -> Result<()> {
@@ -378,13 +384,13 @@ impl Translator<'_> {
     }
 
     fn get_global(&mut self, index: u32) -> Result<()> {
-        let global = Global::from_u32(index);
+        let global = self.context.index.global(index);
         let ty = self.context.module.globals[global].ty;
         self.push_inst(InstSpec::new(Opcode::GlobalGet, ty, Imm::Global(global), &[]))
     }
 
     fn set_global(&mut self, index: u32) -> Result<()> {
-        let (global, value) = (Global::from_u32(index), self.pop());
+        let (global, value) = (self.context.index.global(index), self.pop());
         let ty = self.context.module.globals[global].ty;
         self.push_inst(InstSpec::new(Opcode::GlobalSet, ty, Imm::Global(global), &[value]))
     }
@@ -397,10 +403,29 @@ impl Translator<'_> {
         self.push_inst(spec)
     }
 
-    fn call_indirect(&mut self, sig: Sig) -> Result<()> {
+    fn ref_null(&mut self, ty: HeapType) -> Result<()> {
+        let ty = match ty {
+            HeapType::FUNC => Type::FuncRef,
+            HeapType::EXTERN => Type::ExternRef,
+            _ => return Err(ImportError::unsupported("a null of this type", self.offset)),
+        };
+        self.push_inst(InstSpec::constant(ty, reference::NULL))
+    }
+
+    /// Operations on memories, tables and segments as such, which take the top `count` values of the stack.
+    fn storage(&mut self, opcode: Opcode, imm: Imm, count: usize) -> Result<()> {
+        let operands = self.stack.split_off(self.stack.len() - count);
+        let ty = match imm {
+            Imm::Table(table) if opcode.has_type_suffix() => self.context.module.tables[table].ty,
+            _ => Type::I32,
+        };
+        self.push_inst(InstSpec::new(opcode, ty, imm, &operands))
+    }
+
+    fn call_indirect(&mut self, sig: Sig, table: Table) -> Result<()> {
         let signature = &self.context.module.sigs[sig];
         let first = self.stack.len() - signature.params.len() - 1;
-        let spec = InstSpec::call_indirect(sig, table(), &self.stack[first..], &signature.results);
+        let spec = InstSpec::call_indirect(sig, table, &self.stack[first..], &signature.results);
         self.stack.truncate(first);
         self.push_inst(spec)
     }

@@ -1,0 +1,115 @@
+//! Lines that declare something, but for functions.
+
+use super::error::Fault;
+use super::items::{BitsItem, ExternalKind, Item};
+use super::lex::{Cursor, Token};
+use super::parse::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
+use crate::module::ImportName;
+use crate::types::Type;
+
+pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.entity("a memory")?;
+    let (min, max) = read_sizes(cursor, "pages")?;
+    Ok(Item::Memory { name, min, max, import: None })
+}
+
+/// Reads a size at the start, and the largest if there is one.
+fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>), Fault> {
+    let min = read_u32(cursor, &format!("the number of {what} at the start"))?;
+    let bounded = matches!(cursor.peek()?, Token::Number(_));
+    let max = if bounded { Some(read_u32(cursor, &format!("the largest number of {what}"))?) } else { None };
+    Ok((min, max))
+}
+
+pub(super) fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.entity("a global")?;
+    cursor.punct(':')?;
+    let mutable = cursor.eat_word("mut")?;
+    let ty = read_type(cursor)?;
+    cursor.punct('=')?;
+    let init = read_bits(cursor, ty)?;
+    Ok(Item::Global { name, mutable, ty, init, import: None })
+}
+
+pub(super) fn read_table<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.entity("a table")?;
+    let (size, max, ty) = read_table_type(cursor)?;
+    Ok(Item::Table { name, ty, size, max, import: None })
+}
+
+/// Reads `10`, `10 20`, `10 : externref`.
+fn read_table_type(cursor: &mut Cursor<'_>) -> Result<(u32, Option<u32>, Type), Fault> {
+    let (size, max) = read_sizes(cursor, "entries")?;
+    let ty = if cursor.eat(':')? { read_type(cursor)? } else { Type::FuncRef };
+    Ok((size, max, ty))
+}
+
+pub(super) fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let active = match cursor.peek()? {
+        Token::Entity(_) => {
+            let memory = cursor.entity("a memory")?;
+            Some((memory, read_unsigned(cursor, "the address of the first byte", u64::MAX)?))
+        }
+        _ => None,
+    };
+    let bytes = cursor.quoted("a memory, or the bytes as a string")?;
+    Ok(Item::Data { active, bytes })
+}
+
+pub(super) fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let active = match cursor.peek()? {
+        Token::Entity(_) => {
+            let table = cursor.entity("a table")?;
+            Some((table, read_unsigned(cursor, "the index of the first entry", u64::MAX)?))
+        }
+        _ => None,
+    };
+    let ty = if cursor.eat(':')? { read_type(cursor)? } else { Type::FuncRef };
+    cursor.punct('[')?;
+    let entries = read_list(cursor, ']', |cursor| read_bits(cursor, ty))?;
+    Ok(Item::Elem { ty, active, entries })
+}
+
+pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let kind = match cursor.peek()? {
+        Token::Word(word @ ("func" | "memory" | "table" | "global")) => *word,
+        _ => return cursor.expected("`func`, `memory`, `table` or `global`"),
+    };
+    cursor.next()?;
+    let name = cursor.entity("a name")?;
+    let module = cursor.quoted_text("the name of the providing module as a string")?;
+    let field = cursor.quoted_text("the name within that module as a string")?;
+    let import = ImportName { module, field };
+    match kind {
+        "memory" => {
+            let (min, max) = read_sizes(cursor, "pages")?;
+            Ok(Item::Memory { name, min, max, import: Some(import) })
+        }
+        "table" => {
+            let (size, max, ty) = read_table_type(cursor)?;
+            Ok(Item::Table { name, ty, size, max, import: Some(import) })
+        }
+        "global" => {
+            cursor.punct(':')?;
+            let mutable = cursor.eat_word("mut")?;
+            let ty = read_type(cursor)?;
+            Ok(Item::Global { name, mutable, ty, init: BitsItem::Bits(0), import: Some(import) })
+        }
+        _ => Ok(Item::Import { name, import, signature: read_signature(cursor)? }),
+    }
+}
+
+pub(super) fn read_export<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
+    let name = cursor.quoted_text("the exported name as a string")?;
+    let kind = match cursor.peek()? {
+        Token::Word("memory") => ExternalKind::Memory,
+        Token::Word("table") => ExternalKind::Table,
+        Token::Word("global") => ExternalKind::Global,
+        _ => ExternalKind::Func,
+    };
+    if !matches!(kind, ExternalKind::Func) {
+        cursor.next()?;
+    }
+    let item = cursor.entity("a function, `memory`, `table` or `global`")?;
+    Ok(Item::Export { name, kind, item })
+}

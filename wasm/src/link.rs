@@ -1,0 +1,73 @@
+//! Linking: what imports stand for, when the modules that provide it are there already.
+
+use crate::error::ImportError;
+use crate::function::value_type;
+use ir::module::External;
+use ir::{Module, Sig, Type};
+use wasmparser::{TypeRef, ValType};
+
+/// Where [`crate::import_linked`] finds what a module imports.
+#[derive(Clone, Copy)]
+pub struct Linker<'l> {
+    /// The modules before, as one. What memories and tables have grown to since counts where it stands as their size.
+    pub modules: &'l Module,
+    /// What is provided under the name of a module and a name within it.
+    pub provided: &'l dyn Fn(&str, &str) -> Option<External>,
+}
+
+impl std::fmt::Debug for Linker<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Linker").field("functions", &self.modules.funcs.len()).finish_non_exhaustive()
+    }
+}
+
+impl Linker<'_> {
+    /// The modules before, as the beginning of the next: without exports and start function, which are those of
+    /// the module last linked.
+    pub(crate) fn before(&self) -> Module {
+        Module { exports: Vec::new(), start: None, ..self.modules.clone() }
+    }
+
+    /// What an import stands for, if it is there and of the right type.
+    pub(crate) fn find(
+        &self,
+        module: &Module,
+        types: &[Sig],
+        (from, field): (&str, &str),
+        ty: &TypeRef,
+        offset: u64,
+    ) -> Result<External, ImportError> {
+        let Some(found) = (self.provided)(from, field) else {
+            return Err(ImportError::unlinkable(format!("unknown import {from}.{field}"), offset));
+        };
+        match fits(module, types, found, ty, offset)? {
+            true => Ok(found),
+            false => Err(ImportError::unlinkable(format!("incompatible import type of {from}.{field}"), offset)),
+        }
+    }
+}
+
+fn fits(module: &Module, types: &[Sig], found: External, ty: &TypeRef, offset: u64) -> Result<bool, ImportError> {
+    // At least as large as asked for, and bounded at least as narrowly.
+    let within = |has: (u32, Option<u32>), (min, max): (u64, Option<u64>)| {
+        u64::from(has.0) >= min && max.is_none_or(|max| has.1.is_some_and(|has| u64::from(has) <= max))
+    };
+    let is = |ours: Type, theirs: ValType| value_type(theirs, offset).map(|theirs| ours == theirs);
+    Ok(match (found, ty) {
+        (External::Func(func), TypeRef::Func(ty)) => module.funcs[func].sig == types[*ty as usize],
+        (External::Global(global), TypeRef::Global(ty)) => {
+            let decl = &module.globals[global];
+            decl.mutable == ty.mutable && is(decl.ty, ty.content_type)?
+        }
+        (External::Memory(memory), TypeRef::Memory(ty)) => {
+            let decl = &module.memories[memory];
+            within((decl.min_pages, decl.max_pages), (ty.initial, ty.maximum))
+        }
+        (External::Table(table), TypeRef::Table(ty)) => {
+            let decl = &module.tables[table];
+            let sizes = within((decl.size, decl.max_size), (ty.initial, ty.maximum));
+            sizes && is(decl.ty, ValType::Ref(ty.element_type))?
+        }
+        _ => false,
+    })
+}
