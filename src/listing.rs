@@ -1,10 +1,11 @@
 //! Action logs and mappings as text for people, values and blocks by the names the text form gives them.
 
 use crate::driver::{Certified, CertifiedMapping, Derived};
+use cranelift_entity::SecondaryMap;
 use ir::edit::ActionLog;
 use ir::mapping::{Assign, Entry, Operand, Step};
 use ir::text::{FunctionText, print_literal};
-use ir::{Function, Module, Opcode, Point, Value};
+use ir::{Function, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Unmapped};
 use std::fmt::Write;
 
@@ -28,8 +29,7 @@ pub fn place(module: &Module, function: &Function, point: Point) -> String {
     format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
 }
 
-/// Mappings both ways between a version and the one derived from it: every reachable point with its entry,
-/// or why it has none.
+/// Mappings both ways between a version and the one derived from it: every point with its entry, or why it has none.
 pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Certified) -> String {
     let (base, opt) = (Version::new(module, base), Version::new(module, &derived.function));
     let log = &derived.log;
@@ -47,20 +47,25 @@ pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: 
 pub(crate) struct Version<'a> {
     pub(crate) version: &'a Function,
     pub(crate) text: FunctionText<'a>,
+    /// The place of each instruction in its block.
+    places: SecondaryMap<Inst, u32>,
 }
 
 impl<'a> Version<'a> {
     pub(crate) fn new(module: &'a Module, version: &'a Function) -> Version<'a> {
-        Version { text: FunctionText::new(module, version), version }
+        let mut places = SecondaryMap::new();
+        for block in version.blocks() {
+            version.block_insts(block).zip(0..).for_each(|(inst, place)| places[inst] = place);
+        }
+        Version { text: FunctionText::new(module, version), version, places }
     }
 }
 
 impl Version<'_> {
-    /// The place of a point: block and index. Cost: linear in the block.
+    /// The place of a point: block and index.
     pub(crate) fn place(&self, point: Point) -> String {
         let block = self.version.inst_block(point.inst());
-        let before = self.version.block_insts(block).take_while(|inst| *inst != point.inst());
-        format!("{}:{}", self.text.block(block), before.count())
+        format!("{}:{}", self.text.block(block), self.places[point.inst()])
     }
 
     /// The place of a point and the id of the instruction about to execute there.
@@ -123,6 +128,9 @@ impl Listing<'_> {
             } else if let Ok(index) = made.rejected.binary_search_by_key(&point, |(point, _)| *point) {
                 let (place, comment) = (self.source.point(point), self.source.comment(point));
                 self.line(2, &format!("{place}: none, not proved: {}{comment}", made.rejected[index].1));
+            } else {
+                let (place, comment) = (self.source.point(point), self.source.comment(point));
+                self.line(2, &format!("{place}: unreachable{comment}"));
             }
         }
     }

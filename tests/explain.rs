@@ -152,6 +152,25 @@ fn explanations_of_all_points_are_what_the_report_counts() {
 }
 
 #[test]
+fn no_text_is_too_odd_to_be_asked_for() {
+    let source = std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
+    let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
+    let (_, base) = module.defined().next().expect("one function");
+    let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
+    let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
+    let long = "x".repeat(1_000_000);
+    let numbers = format!("body:{}", "9".repeat(1_000_000));
+    let odd = ["", " ", ":", "::", "%", "% ", "inst", "inst4294967295", "inst-1", "inst07", ":0", "body:", "body:x"];
+    let more = ["\u{1f980}:1", "%\u{e9}", "body 0", "body:0 inst", "%\u{1b}[2J", &long, &numbers, "body:0\0"];
+    for point in odd.into_iter().chain(more) {
+        let question = Question { point, headings: &[Heading::Forward], level: Level::Avail };
+        let error = explain(&module, base, &derived, &certified, question).expect_err(&point[..point.len().min(99)]);
+        let message = error.to_string();
+        assert!(message.len() < 400 && !message.contains(char::is_control), "{message}");
+    }
+}
+
+#[test]
 fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     let source = std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");

@@ -14,6 +14,7 @@ use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
 use crate::listing::Version;
 use crate::report::{UNPROVED, place};
 use crate::schema::{Answer, Computed, Kept, Move, PerLevel, Place, SetValue, Status, Why};
+use crate::table::shortened;
 use ir::cfg::Cfg;
 use ir::mapping::Entry;
 use ir::{Function, Module, Opcode, Point, Value, ValueDef};
@@ -24,6 +25,9 @@ use words::Told;
 
 /// Bytes of an instruction that are shown.
 const INST: usize = 100;
+
+/// Columns of what was asked for that an error repeats.
+const SHOWN: usize = 60;
 
 /// A point that neither version has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,7 +76,7 @@ pub fn explain(
     let found = [&told.base, &told.opt].map(|version| point::find(version, question.point));
     if found == [None, None] {
         let near = point::near(&[&told.base, &told.opt], question.point);
-        return Err(NoSuchPoint { asked: question.point.to_owned(), near });
+        return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
     }
     let answer = |heading: &Heading| {
         let (from, to) = match heading {
@@ -271,11 +275,11 @@ impl Teller<'_> {
     /// The answer when the version left does not have the point, which the other has.
     fn absent(&self, asked: &str, elsewhere: Point) -> Answer {
         let place = self.to.place(elsewhere);
-        let asked = asked.trim();
+        let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));
         let text = format!("{} has no {asked}; in {} it is {} {}", self.from.name, self.to.name, place.at, place.inst);
         let f = self.to.version.version;
         let block = f.inst_block(elsewhere.inst());
-        let param = f.block_params(block).iter().copied().find(|v| self.to.version.text.value(*v) == asked);
+        let param = f.block_params(block).iter().copied().find(|v| self.to.version.text.value(*v) == name);
         let history = &self.told.history;
         let blame = match param {
             Some(param) => history.of_value(param),

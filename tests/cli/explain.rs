@@ -96,3 +96,12 @@ fn what_the_listing_says_of_a_point_is_what_is_explained() {
         }
     }
 }
+
+#[test]
+fn a_listing_has_every_point() {
+    let listing = osier(&["opt", WINDOW[1], "--emit", "listing"]).with_status(0).stdout;
+    let forward = &listing[..listing.find("opt to base").expect("two directions")];
+    let points = forward.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    assert_eq!(points.count(), 18, "{forward}");
+    assert!(forward.contains("\n  never:0 inst3: unreachable  ; %lost = add.i32 %n, %d\n"), "{forward}");
+}
