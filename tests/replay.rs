@@ -78,7 +78,7 @@ fn an_edited_action_is_noticed() {
                 _ => return false,
             },
             ActionKind::FoldBranch { keep, .. } => *keep += 1,
-            ActionKind::RemoveBlockParam { index, .. } => *index += 1,
+            ActionKind::RemoveBlockParam { index, .. } | ActionKind::Redirect { index, .. } => *index += 1,
             ActionKind::RemoveUnreachable { blocks } => blocks.push(base.entry()),
             ActionKind::MergeBlocks { jump, .. } | ActionKind::SplitEdge { jump, .. } => *jump = first,
             ActionKind::JoinEdges { jump, .. } => *jump = first,

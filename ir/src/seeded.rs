@@ -44,6 +44,8 @@ pub enum Area {
     Cse,
     /// The pass `gvn`.
     Gvn,
+    /// The passes `sink` and `hoist`.
+    Motion,
     /// The pass `licm`.
     Licm,
     /// The passes `loop_canon` and `preheaders`, and what the editor does for them.
@@ -129,6 +131,26 @@ bugs! {
         /// What may trap is deleted when its result is known otherwise.
         GvnDropsTraps;
     }
+    Motion {
+        /// What may trap moves into the arm that uses it.
+        SinkIgnoresTraps;
+        /// Reads move down across writes.
+        SinkIgnoresWrites;
+        /// What several arms use moves to where the first user is.
+        SinkToFirstUse;
+        /// What moves into an arm goes to its end, behind its users.
+        SinkToEndOfArm;
+        /// What may trap moves above a branch that every arm of which computes it.
+        HoistIgnoresTraps;
+        /// Operations of two arms with exchanged operands are equal whatever the operation.
+        HoistCommutesAll;
+        /// Operations on different constants are equal.
+        HoistIgnoresConstants;
+        /// The constants that what moves needs stay.
+        HoistLeavesConstants;
+        /// Blocks that are led to from elsewhere too are arms.
+        HoistIgnoresJoins;
+    }
     Licm {
         /// Reads leave loops that write.
         LicmIgnoresWrites;
@@ -194,6 +216,14 @@ bugs! {
         CfgMergesJoins;
         /// A parameter is removed and its uses are not replaced.
         CfgForgetsUses;
+        /// Blocks that hold instructions are taken for empty.
+        CfgSkipsFullBlocks;
+        /// Blocks whose parameters are used beyond them are taken for empty.
+        CfgSkipsDefinitions;
+        /// An edge sent past a block passes its first argument as its last one too.
+        RedirectDropsLast;
+        /// An edge sent past a branch goes the other way.
+        RedirectOtherWay;
     }
     LoadElim {
         /// A store elsewhere is apart, however near.

@@ -12,7 +12,7 @@ use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
 use ir::place::Place;
 use ir::seeded::{Bug, seeded};
-use ir::{Block, Function, Inst, InstData, Type, Value, ValueDef};
+use ir::{Block, Edge, Function, Inst, InstData, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,10 @@ pub(crate) struct Facts {
     /// The bits of every value that is a constant instruction's, in any version on the way.
     constants: BTreeMap<Value, (Type, u64)>,
     end: u32,
-    /// Blocks removed because no edge led to them any more.
+    /// Blocks that edges were sent past, and their terminators.
+    passed_by: BTreeSet<Block>,
+    pub(crate) passed_ends: BTreeSet<Inst>,
+    /// Blocks removed because no edge led to them any more, in the version they are in already.
     pub(crate) removed_blocks: BTreeSet<Block>,
     /// Branches that became jumps, with the indices of the targets they may take: one, or several that had
     /// come to be the same.
@@ -78,6 +81,8 @@ impl Facts {
             def: SecondaryMap::new(),
             constants: BTreeMap::new(),
             end: log.len() as u32,
+            passed_by: BTreeSet::new(),
+            passed_ends: BTreeSet::new(),
             removed_blocks: BTreeSet::new(),
             folded: BTreeMap::new(),
             harmless: BTreeSet::new(),
@@ -155,9 +160,17 @@ impl Facts {
                 }
                 edges.iter().for_each(|e| self.mention(index, &[e.inst], &[]));
             }
+            ActionKind::Redirect { edge, past, index: taken } => {
+                let end = f.terminator(*past);
+                self.mention(index, &[edge.inst, end], f.block_params(*past));
+                self.passed_by.insert(*past);
+                self.passed_ends.insert(end);
+                self.join(f, *past, Edge { inst: end, index: *taken });
+            }
             ActionKind::MergeBlocks { jump, .. } => self.mention(index, &[*jump], &[]),
             ActionKind::RemoveUnreachable { blocks } => {
-                self.removed_blocks.extend(blocks.iter().copied());
+                // Edges were sent past the others: they ran before.
+                self.removed_blocks.extend(blocks.iter().filter(|b| !self.passed_by.contains(b)));
                 for block in blocks {
                     self.mention(index, &[], f.block_params(*block));
                     f.block_insts(*block).for_each(|i| self.mention(index, &[i], &f.inst(i).results));
@@ -175,6 +188,15 @@ impl Facts {
                 self.mention(index, &[], &[*param]);
             }
         }
+    }
+
+    /// Notes that a block hands its parameters on to those of the block that an edge of its leads to.
+    fn join(&mut self, f: &Function, block: Block, edge: Edge) {
+        let target = f.target(edge);
+        self.joined_blocks.insert(block, target.block);
+        let own = f.block_params(block);
+        let handed = target.args.iter().zip(f.block_params(target.block));
+        self.joined_params.extend(handed.filter(|(arg, _)| own.contains(arg)).map(|(arg, param)| (*arg, *param)));
     }
 
     fn define(&mut self, inst: Inst, data: &InstData) {
@@ -259,10 +281,15 @@ impl Facts {
 }
 
 fn changes_control_flow(action: &ActionKind) -> bool {
-    use ActionKind::{FoldBranch, JoinEdges, MergeBlocks, RemoveUnreachable, SplitEdge};
+    use ActionKind::{FoldBranch, JoinEdges, MergeBlocks, Redirect, RemoveUnreachable, SplitEdge};
     matches!(
         action,
-        FoldBranch { .. } | SplitEdge { .. } | JoinEdges { .. } | MergeBlocks { .. } | RemoveUnreachable { .. }
+        FoldBranch { .. }
+            | SplitEdge { .. }
+            | JoinEdges { .. }
+            | Redirect { .. }
+            | MergeBlocks { .. }
+            | RemoveUnreachable { .. }
     )
 }
 

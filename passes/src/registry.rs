@@ -2,7 +2,7 @@
 //!
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
-use crate::{Adce, CfgClean, Cse, Gvn, Licm, LoadElim, LoopCanon, Sccp, Simplify};
+use crate::{Adce, CfgClean, Cse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink};
 use ir::edit::Pass;
 use std::fmt;
 
@@ -10,16 +10,32 @@ use std::fmt;
 pub type StaticPass = &'static (dyn Pass + Send + Sync);
 
 /// Every pass, in the order of names.
-pub const PASSES: &[StaticPass] =
-    &[&Adce, &CfgClean, &Cse, &Gvn, &Licm, &LoadElim, &LoopCanon::FULL, &LoopCanon::PREHEADERS, &Sccp, &Simplify];
+pub const PASSES: &[StaticPass] = &[
+    &Adce,
+    &CfgClean,
+    &Cse,
+    &Gvn,
+    &Hoist,
+    &Licm,
+    &LoadElim,
+    &LoopCanon::FULL,
+    &LoopCanon::PREHEADERS,
+    &Sccp,
+    &Simplify,
+    &Sink,
+];
 
 /// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
 ///
 /// `O1`: branches and constants first, so that nothing is spent on dead code; straight lines next, so that
 /// expressions meet; each of the cleanups that a later pass makes room for comes after it.
+///
+/// `O2`: the same, with `gvn` for `cse`; `hoist` before `licm`, so that what all arms in a loop compute can leave it; `sink`
+/// last, since before `licm` it would take what leaves a loop into an arm there.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
     ("O1", "sccp,cfg_clean,simplify,cse,simplify,preheaders,licm,cse,adce,cfg_clean"),
+    ("O2", "sccp,cfg_clean,simplify,gvn,simplify,hoist,preheaders,licm,gvn,adce,sink,cfg_clean"),
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];
 

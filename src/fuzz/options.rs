@@ -132,8 +132,8 @@ impl Options {
         };
         let mut passes = match (self.pipelines.as_slice(), prng.below(8)) {
             ([], 0..=2) => named("O1"),
-            ([], 3) => named("canonical"),
-            ([], 4 | 5) => shuffled(named(prng.pick(&["O1", "O1", "canonical"])), prng),
+            ([], 3) => named(prng.pick(&["canonical", "O2"])),
+            ([], 4 | 5) => shuffled(named(prng.pick(&["O1", "O2", "canonical"])), prng),
             ([], 6) => vec![prng.pick(PASSES)],
             ([], _) => random(prng),
             (pipelines, _) => pipelines[prng.index(pipelines.len())].clone(),

@@ -277,6 +277,7 @@ pub(crate) const ACTIONS: &[&str] = &[
     "fold_branch",
     "split_edge",
     "join_edges",
+    "redirect",
     "merge_blocks",
     "remove_unreachable",
     "add_block_param",

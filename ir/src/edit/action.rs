@@ -97,6 +97,17 @@ pub enum ActionKind {
         /// Its jump.
         jump: Inst,
     },
+    /// An edge leads past the block it led to, straight to where control goes on from there. The block misses
+    /// nothing: it holds no effect and nothing that may trap, what it defines is used in it alone, and it goes on
+    /// by a jump or by a branch that constants among the edge's arguments decide.
+    Redirect {
+        /// The edge.
+        edge: Edge,
+        /// The block it led to.
+        past: Block,
+        /// The index of the target of that block at which control goes on.
+        index: u32,
+    },
     /// A block's only successor, which has no other predecessor and no parameters, becomes its end;
     /// the jump between them goes.
     MergeBlocks {
@@ -155,6 +166,7 @@ impl ActionKind {
             ActionKind::FoldBranch { .. } => "fold_branch",
             ActionKind::SplitEdge { .. } => "split_edge",
             ActionKind::JoinEdges { .. } => "join_edges",
+            ActionKind::Redirect { .. } => "redirect",
             ActionKind::MergeBlocks { .. } => "merge_blocks",
             ActionKind::RemoveUnreachable { .. } => "remove_unreachable",
             ActionKind::AddBlockParam { .. } => "add_block_param",
@@ -200,6 +212,9 @@ impl fmt::Display for ActionKind {
                     write!(f, "{}{param}", if i == 0 { "" } else { ", " })?;
                 }
                 write!(f, ") with {jump}")
+            }
+            ActionKind::Redirect { edge, past, index } => {
+                write!(f, " {} target {} past {past} to its target {index}", edge.inst, edge.index)
             }
             ActionKind::MergeBlocks { into, from, jump } => write!(f, " {from} into {into} without {jump}"),
             ActionKind::RemoveUnreachable { blocks } => blocks.iter().try_for_each(|block| write!(f, " {block}")),

@@ -226,6 +226,18 @@ impl Editor<'_> {
         block
     }
 
+    /// Sends an edge past the block it leads to, to the target at which [`way_past`] says control goes on.
+    ///
+    /// [`way_past`]: super::way_past
+    ///
+    /// # Panics
+    /// When the edge cannot be redirected, or control goes on elsewhere.
+    #[track_caller]
+    pub fn redirect(&mut self, edge: Edge, index: u32) {
+        let past = self.function.target(edge).block;
+        self.act(ActionKind::Redirect { edge, past, index });
+    }
+
     /// Appends to a block its only successor, which has no other predecessor and no parameters.
     ///
     /// # Panics

@@ -10,6 +10,7 @@ mod claim;
 mod editor;
 mod log;
 mod perform;
+mod redirect;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -19,4 +20,5 @@ pub use claim::ClaimedLog;
 pub use editor::{Applied, Editor, Fuel, Pass, apply};
 pub use log::ActionLog;
 pub use perform::Fault;
+pub use redirect::way_past;
 pub use replay::{ReplayError, Replayer, check_replay, replay};

@@ -2,6 +2,7 @@
 //! to both; a fault is a bug of a pass to the one and a bad log to the other.
 
 use super::action::ActionKind;
+use super::redirect::{onward, way_past};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, Target};
@@ -45,6 +46,7 @@ pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
         ActionKind::FoldBranch { inst, keep } => fold_branch(f, *inst, *keep)?,
         ActionKind::SplitEdge { edge, block, jump } => split_edge(f, *edge, *block, *jump)?,
         ActionKind::JoinEdges { edges, block, params, jump } => join_edges(f, edges, *block, params, *jump)?,
+        ActionKind::Redirect { edge, past, index } => redirect_edge(f, *edge, *past, *index)?,
         ActionKind::MergeBlocks { into, from, jump } => merge_blocks(f, *into, *from, *jump)?,
         ActionKind::RemoveUnreachable { blocks } => remove_unreachable(f, blocks)?,
         ActionKind::AddBlockParam { block, param, ty, args } => add_block_param(f, *block, *param, *ty, args)?,
@@ -232,6 +234,16 @@ fn swap_two(f: &Function, args: &mut [Value]) {
     if let Some(other) = others.iter_mut().find(|v| **v != *first && f.value_type(**v) == ty) {
         std::mem::swap(first, other);
     }
+}
+
+fn redirect_edge(f: &mut Function, edge: Edge, past: Block, index: u32) -> Check {
+    has_edge(f, edge)?;
+    require(f.target(edge).block == past, || format!("target {} of {} is not {past}", edge.index, edge.inst))?;
+    let way = way_past(f, edge)?;
+    require(way == index, || format!("{past} goes on at its target {way}"))?;
+    let target = onward(f, edge, index)?;
+    f.redirect_edge(edge, target);
+    Ok(())
 }
 
 fn merge_blocks(f: &mut Function, into: Block, from: Block, jump: Inst) -> Check {

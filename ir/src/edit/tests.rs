@@ -53,6 +53,10 @@ impl Pass for Everything {
         let latch = ed.split_edge(Edge { inst: ed.func().terminator(body), index: 0 });
         ed.merge_blocks(body);
         assert!(!ed.func().has_block(latch));
+        let back = Edge { inst: ed.func().terminator(body), index: 0 };
+        let latch = ed.split_edge(back);
+        ed.redirect(back, 0);
+        ed.remove_unreachable(&[latch]);
         let six = ed.add_value(InstSpec::constant(Type::I32, 6), insts[5]);
         let seven = ed.add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[six, product]), insts[5]);
         let seven_inst = ed.func().defining_inst(seven).expect("an instruction");
@@ -149,6 +153,11 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
         ActionKind::JoinEdges { edges, block, jump, .. } => {
             let params = Default::default();
             edits.push(ActionKind::JoinEdges { edges, block, params, jump });
+        }
+        ActionKind::Redirect { edge, past, index } => {
+            edits.push(ActionKind::Redirect { edge, past, index: index + 1 });
+            edits.push(ActionKind::Redirect { edge: Edge { index: edge.index + 1, ..edge }, past, index });
+            edits.push(ActionKind::Redirect { edge, past: before.entry(), index });
         }
         ActionKind::MergeBlocks { into, from, .. } => edits.push(ActionKind::MergeBlocks { into, from, jump: inst }),
         ActionKind::RemoveUnreachable { .. } => edits.push(ActionKind::RemoveUnreachable { blocks: vec![] }),

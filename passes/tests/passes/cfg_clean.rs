@@ -42,9 +42,7 @@ fn a_branch_to_one_place_with_equal_arguments_is_a_jump() {
          }",
         "func @f(%a: i32) -> i32 {
          entry:
-           br_if %a, one, two
-         one:
-           jump join(%a)
+           br_if %a, join(%a), two
          two:
            %y = add.i32 %a, %a
            jump join(%y)
@@ -87,11 +85,124 @@ fn joins_loops_and_blocks_on_edges_stay() {
            %x = sub.i32 %p, %a
            br_if %x, loop(%x), done
          done:
+           %y = call @f(%a)
            jump forever
          forever:
            jump forever
          }",
     );
+}
+
+#[test]
+fn edges_go_straight_past_empty_blocks() {
+    becomes(
+        "cfg_clean",
+        "func @f(%a: i32, %b: i32) -> i32 {
+         entry:
+           br_if %a, one(%b), two
+         two:
+           switch %b, [one(%a), three], default one(%b)
+         one(%p: i32):
+           jump three_with(%p, %a)
+         three_with(%q: i32, %r: i32):
+           jump done(%r, %q)
+         three:
+           %c = add.i32 %a, %b
+           jump done(%c, %c)
+         done(%x: i32, %y: i32):
+           %s = sub.i32 %x, %y
+           return %s
+         }",
+        "func @f(%a: i32, %b: i32) -> i32 {
+         entry:
+           br_if %a, done(%a, %b), two
+         two:
+           switch %b, [done(%a, %a), three], default done(%a, %b)
+         three:
+           %c = add.i32 %a, %b
+           jump done(%c, %c)
+         done(%x: i32, %y: i32):
+           %s = sub.i32 %x, %y
+           return %s
+         }",
+    );
+}
+
+#[test]
+fn empty_blocks_stay_where_they_are_needed() {
+    // Its parameter is used beyond it; edges meet in it before a loop; a branch decides on it alone.
+    declines(
+        "cfg_clean",
+        "func @f(%a: i32, %b: i32) -> i32 {
+         entry:
+           br_if %a, one(%b), one(%a)
+         one(%p: i32):
+           jump loop(%a)
+         loop(%i: i32):
+           %n = sub.i32 %i, %p
+           br_if %n, loop(%n), left
+         left:
+           br_if %b, right, over
+         right:
+           %d = sub.i32 %b, %p
+           br_if %d, meet(%a), meet(%b)
+         over:
+           %e = add.i32 %b, %p
+           br_if %e, meet(%e), right
+         meet(%j: i32):
+           jump again(%j)
+         again(%k: i32):
+           %m = sub.i32 %k, %a
+           br_if %m, again(%m), last
+         last:
+           br_if %n, arm, end
+         arm:
+           jump end
+         end:
+           return %m
+         }",
+    );
+}
+
+#[test]
+fn blocks_that_lead_around_in_a_circle_come_to_an_end() {
+    becomes(
+        "cfg_clean",
+        "func @f(%a: i32) -> i32 {
+         entry:
+           br_if %a, one, three
+         one:
+           jump two
+         two:
+           jump three
+         three:
+           jump one
+         }",
+        "func @f(%a: i32) -> i32 {
+         entry:
+           br_if %a, one, three
+         one:
+           jump three
+         three:
+           jump one
+         }",
+    );
+}
+
+/// Each edge is sent on once, whatever the order of the blocks.
+#[test]
+fn a_long_row_of_empty_blocks_is_passed_at_a_low_cost() {
+    let count = 20_000;
+    let mut text = "func @f(%a: i32) -> i32 {\nentry:\n  br_if %a, b0(%a), done(%a)\n".to_owned();
+    for n in 0..count {
+        text += &format!("b{n}(%p{n}: i32):\n  jump b{}(%p{n})\n", n + 1);
+        text += &format!("c{n}:\n  br_if %a, b{n}(%a), c{}\n", n + 1);
+    }
+    text += &format!("b{count}(%r: i32):\n  jump done(%r)\ndone(%s: i32):\n  br_if %s, c0, end\n");
+    text += &format!("end:\n  return %s\nc{count}:\n  return %a\n}}");
+    let (after, log) = run("cfg_clean", &text);
+    assert!(after.matches("jump").count() < 3, "{}", &after[..400]);
+    assert!(log.len() < 6 * count, "{} actions", log.len());
 }
 
 /// The parameter of each block can be bound once the branch before it is folded, and then makes the next

@@ -24,7 +24,7 @@ fn lists_keep_their_order_and_blanks_do_not_count() {
 #[test]
 fn named_pipelines_are_known() {
     assert!(parse("O0").expect("a known pipeline").passes().is_empty());
-    for name in ["O1", "canonical"] {
+    for name in ["O1", "O2", "canonical"] {
         assert!(parse(name).expect("a known pipeline").passes().len() > 5);
     }
     assert_eq!(Pipeline::default().names(), parse(DEFAULT).expect("a known pipeline").names());
@@ -40,7 +40,7 @@ fn an_unknown_name_is_named_and_the_known_ones_listed() {
     }
     let text = parse("nothing").expect_err("an unknown pass").to_string();
     let names: Vec<&str> = PASSES.iter().map(|p| p.name()).collect();
-    let expected = format!("unknown pass `nothing`; passes: {}; pipelines: O0, O1, ", names.join(", "));
+    let expected = format!("unknown pass `nothing`; passes: {}; pipelines: O0, O1, O2, ", names.join(", "));
     assert!(text.starts_with(&expected), "{text}");
     assert!(text.ends_with(", canonical"), "{text}");
 }

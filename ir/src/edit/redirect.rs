@@ -1,0 +1,106 @@
+//! Sending an edge past a block, straight to where control goes on from there.
+
+use super::perform::Fault;
+use crate::entity::{Block, Value};
+use crate::eval::{eval, is_evaluated};
+use crate::function::Function;
+use crate::inst::{Edge, Target};
+use crate::opcode::Opcode;
+use crate::seeded::{Bug, seeded};
+use std::collections::BTreeMap;
+
+fn fault<T>(text: String) -> Result<T, Fault> {
+    Err(Fault(text))
+}
+
+/// The index of the target at which the block behind an edge goes on when it is entered over that edge.
+///
+/// An edge can be redirected there if the block does nothing that could be missed: its instructions have no effect
+/// and cannot trap, and what it defines, parameters included, is used in it alone. And it must be known where
+/// control goes on: the block ends in a jump, or in a branch that the constants among the edge's arguments decide.
+/// Cost: linear in the block and in the uses of what it defines.
+///
+/// # Errors
+/// When the edge cannot be redirected, saying why. The edge must exist.
+pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
+    let Target { block: past, args } = f.target(edge);
+    if f.inst_block(edge.inst) == *past {
+        return fault(format!("the edge leads from {past} to itself"));
+    }
+    misses_nothing(f, *past)?;
+    let Some(index) = decision(f, *past, args) else {
+        return fault(format!("it is not known where {past} goes on"));
+    };
+    onward(f, edge, index).map(|_| index)
+}
+
+/// Where an edge leads that is redirected past the block behind it, to the target with this index.
+pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fault> {
+    let Target { block: past, args } = f.target(edge);
+    let mut target = f.target(Edge { inst: f.terminator(*past), index }).clone();
+    if target.block == *past {
+        return fault(format!("{past} leads to itself"));
+    }
+    for arg in &mut target.args {
+        match f.block_params(*past).iter().position(|p| p == arg) {
+            Some(n) => *arg = args[n],
+            None if f.value_block(*arg) == *past => return fault(format!("{arg} is computed in {past} and handed on")),
+            None => {}
+        }
+    }
+    if seeded(Bug::RedirectDropsLast)
+        && let [.., first, last] = target.args.as_mut_slice()
+        && f.value_type(*first) == f.value_type(*last)
+    {
+        *last = *first;
+    }
+    Ok(target)
+}
+
+/// That nobody misses a block that is passed by.
+fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
+    let end = f.terminator(past);
+    let beyond = |value: &Value| f.users(*value).iter().any(|u| f.inst_block(*u) != past);
+    if let Some(param) = f.block_params(past).iter().find(|p| beyond(p)) {
+        return fault(format!("{param} is used beyond {past}"));
+    }
+    for inst in f.block_insts(past).filter(|i| *i != end) {
+        let data = f.inst(inst);
+        if !data.opcode.is_effect_free() || f.may_trap(inst) {
+            return fault(format!("{inst} in {past} would not be executed"));
+        }
+        if let Some(result) = data.results.iter().find(|v| beyond(v)) {
+            return fault(format!("{result} is used beyond {past}"));
+        }
+    }
+    Ok(())
+}
+
+/// The target a block goes on at when its parameters are these.
+fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
+    let end = f.inst(f.terminator(block));
+    if end.opcode == Opcode::Jump {
+        return Some(0);
+    }
+    let given = f.block_params(block).iter().zip(args);
+    let mut known: BTreeMap<Value, u64> = given.filter_map(|(p, a)| Some((*p, f.constant(*a)?))).collect();
+    for inst in f.block_insts(block) {
+        let data = f.inst(inst);
+        let operand = |v: &Value| known.get(v).copied().or_else(|| f.constant(*v));
+        if let Some(result) = data.result().filter(|_| is_evaluated(data.opcode))
+            && let Some(bits) = data.args.iter().map(operand).collect::<Option<Vec<u64>>>()
+            && let Some(first) = data.args.first()
+            && let Ok(bits) = eval(data.opcode, data.ty, f.value_type(*first), &bits)
+        {
+            known.insert(result, bits);
+        }
+    }
+    let condition = *end.args.first()?;
+    let bits = known.get(&condition).copied().or_else(|| f.constant(condition))?;
+    let last = (end.targets.len() as u64).checked_sub(1)?;
+    match end.opcode {
+        Opcode::BrIf => Some(u32::from((bits == 0) != seeded(Bug::RedirectOtherWay))),
+        Opcode::Switch => Some(bits.min(last) as u32),
+        _ => None,
+    }
+}
