@@ -86,6 +86,7 @@ fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
         | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
         ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
         ActionKind::JoinEdges { edges, jump, .. } => *jump == inst || edges.iter().any(|e| e.inst == inst),
+        ActionKind::Redirect { edge, .. } => edge.inst == inst,
         ActionKind::RemoveDead { insts, .. } => insts.contains(&inst),
         ActionKind::ReplaceAll { .. }
         | ActionKind::RemoveUnreachable { .. }
@@ -108,6 +109,7 @@ fn mentions_value(kind: &ActionKind, value: Value) -> bool {
         | ActionKind::Sink { .. }
         | ActionKind::FoldBranch { .. }
         | ActionKind::SplitEdge { .. }
+        | ActionKind::Redirect { .. }
         | ActionKind::MergeBlocks { .. }
         | ActionKind::RemoveUnreachable { .. } => false,
     }

@@ -100,6 +100,9 @@ impl Told<'_> {
             ActionKind::JoinEdges { edges, block, .. } => {
                 format!("joined {} edges in the new block {}", edges.len(), self.block(*block))
             }
+            ActionKind::Redirect { edge, past, .. } => {
+                format!("sent an edge of {} straight past {}", self.inst(edge.inst), self.block(*past))
+            }
             ActionKind::MergeBlocks { into, from, jump } => {
                 format!("appended {} to {}, without the jump {jump} between them", self.block(*from), self.block(*into))
             }
