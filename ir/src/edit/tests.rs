@@ -157,7 +157,7 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
         ActionKind::Redirect { edge, past, index } => {
             edits.push(ActionKind::Redirect { edge, past, index: index + 1 });
             edits.push(ActionKind::Redirect { edge: Edge { index: edge.index + 1, ..edge }, past, index });
-            edits.push(ActionKind::Redirect { edge, past: before.entry(), index });
+            edits.push(ActionKind::Redirect { edge, past: function.entry(), index });
         }
         ActionKind::MergeBlocks { into, from, .. } => edits.push(ActionKind::MergeBlocks { into, from, jump: inst }),
         ActionKind::RemoveUnreachable { .. } => edits.push(ActionKind::RemoveUnreachable { blocks: vec![] }),
