@@ -4,12 +4,12 @@
 //! is listed, and listed as kept where it is not live, so that no formality gives it away.
 
 use crate::prng::Prng;
-use ir::certificate::{By, Certificate, MappingFacts, TermKind};
+use ir::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::liveness::Liveness;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
-use ir::{Block, Function, Imm, Inst, Opcode, Point, Shape, Type, Value, ValueDef};
+use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
+use ir::{Block, Function, Global, Imm, Inst, Memory, Opcode, Point, Shape, Type, Value, ValueDef};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -36,6 +36,10 @@ pub enum Damage {
     NotProvided,
     /// A value is provided that nobody asked for, from anywhere.
     Invented,
+    /// A store executed on the way is left out.
+    DroppedReplay,
+    /// A store executed on the way writes something else, elsewhere, or after the next one.
+    WrongReplay,
     /// What is read is not listed.
     NotRequired,
     /// A value that is read though not live is not listed as kept.
@@ -44,7 +48,7 @@ pub enum Damage {
 
 impl Damage {
     /// Every kind.
-    pub const ALL: [Damage; 12] = [
+    pub const ALL: [Damage; 14] = [
         Damage::WrongSource,
         Damage::DroppedStep,
         Damage::Reordered,
@@ -55,6 +59,8 @@ impl Damage {
         Damage::StaleParameter,
         Damage::NotProvided,
         Damage::Invented,
+        Damage::DroppedReplay,
+        Damage::WrongReplay,
         Damage::NotRequired,
         Damage::NotKept,
     ];
@@ -72,6 +78,8 @@ impl Damage {
             Damage::StaleParameter => "stale parameter",
             Damage::NotProvided => "not provided",
             Damage::Invented => "invented",
+            Damage::DroppedReplay => "dropped replay",
+            Damage::WrongReplay => "wrong replay",
             Damage::NotRequired => "not required",
             Damage::NotKept => "not kept",
         }
@@ -126,6 +134,11 @@ impl<'a> Damager<'a> {
                 entry.assigns.remove(prng.index(entry.assigns.len()));
             }
             Damage::Invented => self.invent(prng, point, &mut entry)?,
+            Damage::DroppedReplay => {
+                (!entry.replays.is_empty()).then_some(())?;
+                entry.replays.remove(prng.index(entry.replays.len()));
+            }
+            Damage::WrongReplay => self.wrong_replay(prng, point, &mut entry)?,
             Damage::NotRequired | Damage::NotKept => return unlist(prng, kind, entry),
         }
         self.list(point, &mut entry);
@@ -134,7 +147,9 @@ impl<'a> Damager<'a> {
 
     /// Lists what is read, and of that what is not live.
     fn list(&self, point: Point, entry: &mut Entry) {
-        let reads = entry.steps.iter().flat_map(|s| s.args.iter().copied()).chain(entry.assigns.iter().map(|a| a.from));
+        let written = entry.replays.iter().flat_map(|r| r.args.iter().copied());
+        let reads = entry.steps.iter().flat_map(|s| s.args.iter().copied()).chain(written);
+        let reads = reads.chain(entry.assigns.iter().map(|a| a.from));
         let mut requires: Vec<Value> = reads
             .filter_map(|operand| match operand {
                 Operand::Source(value) => Some(value),
@@ -208,6 +223,26 @@ impl<'a> Damager<'a> {
         Some(())
     }
 
+    fn wrong_replay(&self, prng: &mut Prng, point: Point, entry: &mut Entry) -> Option<()> {
+        let index = some_index(prng, entry.replays.len())?;
+        if index > 0 && prng.chance(30) {
+            entry.replays.swap(index - 1, index);
+            return Some(());
+        }
+        if let Imm::Address(_, offset) = &mut entry.replays[index].imm
+            && prng.chance(30)
+        {
+            *offset = offset.checked_add(1)?;
+            return Some(());
+        }
+        let arg = some_index(prng, entry.replays[index].args.len())?;
+        let old = entry.replays[index].args[arg];
+        let than = if let Operand::Source(value) = old { Some(value) } else { None };
+        let other = self.other(prng, point, self.type_of(entry, old)?, than)?;
+        entry.replays[index].args[arg] = Operand::Source(other);
+        Some(())
+    }
+
     fn wrong_target(&self, prng: &mut Prng, entry: &mut Entry) -> Option<()> {
         let at = entry.target.inst();
         let (before, after) = (self.target.prev_inst(at), self.target.next_inst(at));
@@ -248,6 +283,10 @@ fn values(f: &Function) -> Vec<Value> {
     f.blocks().flat_map(of_block).collect()
 }
 
+fn some_index(prng: &mut Prng, count: usize) -> Option<usize> {
+    (count > 0).then(|| prng.index(count))
+}
+
 fn some_step(prng: &mut Prng, entry: &Entry, fits: impl Fn(&Step) -> bool) -> Option<usize> {
     let found: Vec<usize> = (0..entry.steps.len()).filter(|i| fits(&entry.steps[*i])).collect();
     (!found.is_empty()).then(|| prng.pick(&found))
@@ -264,6 +303,7 @@ fn drop_step(prng: &mut Prng, entry: &mut Entry) -> Option<()> {
         _ => {}
     };
     entry.steps.iter_mut().flat_map(|s| s.args.iter_mut()).for_each(renumber);
+    entry.replays.iter_mut().flat_map(|r| r.args.iter_mut()).for_each(renumber);
     entry.assigns.iter_mut().map(|a| &mut a.from).for_each(renumber);
     Some(())
 }
@@ -313,7 +353,11 @@ pub fn garble_once(
             let facts = &mut facts[prng.index(2)];
             let index = prng.index(facts.len());
             if let Some(entry) = facts.get_mut(index) {
-                let list = if prng.chance(70) { &mut entry.here } else { &mut entry.far };
+                let list = match prng.below(10) {
+                    0..=4 => &mut entry.here,
+                    5..=7 => &mut entry.far,
+                    _ => &mut entry.replays,
+                };
                 let at = prng.index(list.len());
                 match list.get_mut(at) {
                     Some(term) => *term = near(prng, *term),
@@ -360,7 +404,7 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
     let index = prng.index(count);
     let other = certificate.terms.get(prng.index(count)).cloned();
     let Some((term, other)) = certificate.terms.get_mut(index).zip(other) else { return };
-    match prng.below(9) {
+    match prng.below(11) {
         0 => term.class = near(prng, term.class),
         1 => (term.class, term.by) = (other.class, other.by),
         2 => term.by = By::Folding,
@@ -380,10 +424,13 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
                 inner[at] = near(prng, inner[at]);
             }
             By::Rule { result, .. } => *result = near(prng, *result),
-            _ => term.class = near(prng, term.class),
+            by => garble_memory(prng, by),
         },
+        8 => (term.by, term.class) = (about_memory(prng, index as u32), other.class),
+        9 => garble_memory(prng, &mut term.by),
         _ => match &mut term.kind {
             TermKind::Op { imm: Imm::Bits(bits), .. } => *bits = bits.wrapping_add(1),
+            TermKind::Op { imm: Imm::Address(_, offset), .. } if prng.chance(30) => *offset = offset.wrapping_add(1),
             TermKind::Op { args, .. } if !args.is_empty() => {
                 let at = prng.index(args.len());
                 args[at] = near(prng, args[at]);
@@ -395,11 +442,41 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
     }
 }
 
+/// A reason about memory, for a term near this one.
+fn about_memory(prng: &mut Prng, id: u32) -> By {
+    let [one, other, result] = [0; 3].map(|_| near(prng, id));
+    let via = if prng.chance(50) { [NO_TERM; 2] } else { [one, other] };
+    match prng.below(4) {
+        0 => By::Apart { via, result },
+        1 => By::Stored { via },
+        2 => By::Covers { result },
+        _ => By::Merged { reads: [one, other].into_iter().collect() },
+    }
+}
+
+/// Changes a reason about memory; of others there is nothing to change.
+fn garble_memory(prng: &mut Prng, by: &mut By) {
+    match by {
+        By::Apart { via, .. } | By::Stored { via } if prng.chance(50) => {
+            let at = prng.index(2);
+            via[at] = if prng.chance(30) { NO_TERM } else { near(prng, via[at]) };
+        }
+        By::Apart { result, .. } | By::Covers { result } => *result = near(prng, *result),
+        By::Merged { reads } => match some_index(prng, reads.len()) {
+            Some(at) if prng.chance(50) => reads[at] = near(prng, reads[at]),
+            Some(at) => drop(reads.remove(at)),
+            None => reads.push(prng.below(1 << 12)),
+        },
+        By::Itself | By::Folding | By::Rule { .. } | By::Stored { .. } => {}
+    }
+}
+
 fn garble_claims(prng: &mut Prng, certificate: &mut Certificate) {
     let count = certificate.terms.len() as u32;
     let side = &mut certificate.sides[prng.index(2)];
     let (value, block) = (prng.index(side.values.len()), prng.index(side.memory.len()));
-    match prng.below(8) {
+    let write = prng.index(side.writes.len());
+    match prng.below(11) {
         0 => side.values.truncate(value),
         1 | 2 if !side.values.is_empty() => side.values[value].1 = near(prng, side.values[value].1),
         3 if !side.values.is_empty() => side.values[value].1 = prng.below(count),
@@ -409,6 +486,11 @@ fn garble_claims(prng: &mut Prng, certificate: &mut Certificate) {
         5 if !side.memory.is_empty() => side.memory[block].1 = prng.below(count),
         6 if !side.memory.is_empty() => {
             side.memory[block].0 = Block::from_u32(near_id(prng, side.memory[block].0.as_u32()));
+        }
+        7 if !side.writes.is_empty() => drop(side.writes.remove(write)),
+        8 if !side.writes.is_empty() => side.writes[write].1 = near(prng, side.writes[write].1),
+        9 if !side.writes.is_empty() => {
+            side.writes[write].0 = Inst::from_u32(near_id(prng, side.writes[write].0.as_u32()));
         }
         _ => {
             let at = prng.index(certificate.anchors.len());
@@ -435,8 +517,8 @@ fn garble_entry(prng: &mut Prng, mapping: &mut Mapping) {
         1 => Operand::Step(u32::MAX),
         _ => Operand::Source(Value::from_u32(prng.below(400))),
     };
-    let step = prng.index(entry.steps.len());
-    match prng.below(9) {
+    let (step, replay) = (prng.index(entry.steps.len()), prng.index(entry.replays.len()));
+    match prng.below(13) {
         0 => point = Point::before(Inst::from_u32(near_id(prng, point.inst().as_u32()))),
         1 => entry.target = Point::before(Inst::from_u32(near_id(prng, entry.target.inst().as_u32()))),
         2 => entry.steps.truncate(step),
@@ -451,6 +533,22 @@ fn garble_entry(prng: &mut Prng, mapping: &mut Mapping) {
             entry.assigns.push(Assign { value: Value::from_u32(prng.below(400)), from });
         }
         7 => entry.requires.push(Value::from_u32(prng.below(400))),
+        8 if !entry.replays.is_empty() => drop(entry.replays.remove(replay)),
+        9 if !entry.replays.is_empty() => {
+            let operand = anything(prng);
+            entry.replays[replay].args.pop();
+            entry.replays[replay].args.push(operand);
+        }
+        10 if replay > 0 => entry.replays.swap(replay - 1, replay),
+        11 => {
+            let (opcode, ty) = (prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]), prng.pick(&Type::ALL));
+            let imm = match opcode {
+                Opcode::GlobalSet => Imm::Global(Global::from_u32(prng.below(4))),
+                _ => Imm::Address(Memory::from_u32(0), u64::from(prng.below(16))),
+            };
+            let args = (0..prng.below(4)).map(|_| anything(prng)).collect();
+            entry.replays.push(Replay { inst: point.inst(), opcode, ty, imm, args });
+        }
         _ => {
             let at = prng.index(entry.assigns.len());
             if let Some(assign) = entry.assigns.get_mut(at) {
