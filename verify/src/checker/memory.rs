@@ -14,7 +14,7 @@ pub(super) struct Access<'c> {
     opcode: Opcode,
     ty: Type,
     imm: &'c Imm,
-    place: Place,
+    pub(super) place: Place,
     /// The address, if it has one, and what is written.
     pub(super) operands: &'c [TermId],
     /// The memory before.
@@ -44,7 +44,8 @@ impl<'c> Terms<'c> {
         self.access(id, Place::read)
     }
 
-    fn write(&self, id: TermId) -> Option<Access<'c>> {
+    /// A term that writes one place.
+    pub(super) fn write(&self, id: TermId) -> Option<Access<'c>> {
         self.access(id, Place::written)
     }
 
