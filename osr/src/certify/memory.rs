@@ -117,12 +117,12 @@ impl Table {
         let mut rest = loop {
             let (write, written) = self.write_of(at).filter(|_| between.len() < MAX_WRITES)?;
             let TermKind::Op { args, .. } = write else { return None };
-            let distance = if args.len() == 3 && operands.len() == 2 {
-                // Of one base alone: the checker is not told how sums compare.
-                (args[0] == operands[0]).then_some(0)
-            } else {
-                None
+            // Of one base, or of constants: the checker is not told how sums compare.
+            let (distance, via) = match args.len() == 3 && operands.len() == 2 {
+                true => self.distance(operands[0], args[0]),
+                false => (None, [NO_TERM; 2]),
             };
+            let distance = distance.filter(|_| via == [NO_TERM; 2]);
             let below = args[args.len() - 1];
             if place.covers(&written, distance) {
                 break below;

@@ -97,7 +97,8 @@ impl<'a, 'c> Version<'a, 'c> {
         }
         let entered = version.live().blocks().iter().skip(1);
         entered.copied().try_for_each(|block| version.check_block_entry(block))?;
-        table.merged.iter().try_for_each(|id| version.check_merged(*id))?;
+        let mut brought = BTreeMap::new();
+        table.merged.iter().try_for_each(|id| version.check_merged(*id, &mut brought))?;
         Ok(version)
     }
 
@@ -313,8 +314,8 @@ impl<'a, 'c> Version<'a, 'c> {
     /// Whether a write of some bytes could not trap before `at`, since an access at the same address has passed.
     pub(super) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
         let Some((address, place)) = self.table.bytes_written(write) else { return true };
-        let passed = self.accesses.get(&address).into_iter().flatten();
-        passed.rev().any(|(i, p)| p.vouches_for(&place) && self.live().passed(self.f, *i, at))
+        let mut passed = self.accesses.get(&address).into_iter().flatten().rev().take(MAX_ACCESSES);
+        passed.any(|(i, p)| p.vouches_for(&place) && self.live().passed(self.f, *i, at))
     }
 
     /// Whether an access cannot trap where another has not, control having come straight from the one to the other.
@@ -341,7 +342,9 @@ impl<'a, 'c> Version<'a, 'c> {
     /// Checks that a read of what a block begins with gives its class on every edge into the block, if this version has
     /// the block. By induction over the times the block is entered: its class and its address are bound strictly above,
     /// so what they stood for when it was last entered they stand for where an edge leads back to it.
-    fn check_merged(&self, id: TermId) -> Result<(), Finding> {
+    /// `brought` are the memories that edges bring, of blocks asked about before: the reads of a block that many lead to
+    /// must not cost its edges each (`reads_merged_on_many_edges_cost_the_edges_once`).
+    fn check_merged(&self, id: TermId, brought: &mut BTreeMap<Block, BTreeSet<TermId>>) -> Result<(), Finding> {
         let (table, place) = (&self.table, Place::Term(id));
         let (Some(term), Some(read)) = (table.get(id), table.read(id)) else { return Ok(()) };
         let (By::Merged { reads }, Some(block)) = (&term.by, self.binders[read.memory as usize]) else { return Ok(()) };
@@ -354,8 +357,9 @@ impl<'a, 'c> Version<'a, 'c> {
         table.require(Check::MemoryMerge, classes.all(is_above), place)?;
         let same = reads.iter().filter(|r| table.class(**r) == term.class).filter_map(|r| table.read(*r));
         let given: BTreeSet<TermId> = same.filter(|r| r.is_like(&read)).map(|r| r.memory).collect();
-        let brought = |edge: Edge| given.contains(&self.memory_at_end(self.f.inst_block(edge.inst)));
-        table.require(Check::MemoryMerge, self.live_into(block).all(brought), place)
+        let memories = || self.live_into(block).map(|e| self.memory_at_end(self.f.inst_block(e.inst))).collect();
+        let brought = brought.entry(block).or_insert_with(memories);
+        table.require(Check::MemoryMerge, brought.is_subset(&given), place)
     }
 
     /// Checks that a term is the operation of an instruction, on the memory where it stands.

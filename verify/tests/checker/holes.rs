@@ -224,3 +224,88 @@ fn a_write_of_one_version_is_replayed() {
     draft.replay(0, (at, &[x]), term);
     assert_eq!(judged(&draft.done(Check::Replay, "nothing")), [Verdict::Holds]);
 }
+
+/// The store below is passed at an address of this round only behind the one above.
+#[test]
+fn an_access_of_the_round_before_vouches_for_nothing() {
+    let text = |first: &str| {
+        format!(
+            "%k = const.i32 4\njump head(%x)\nhead(%i: i32):\nbr_if %y, body, out\nbody:\n{first}\n\
+             global_set.i32 @g, %i\nstore.i32 @m[%i], %y\n%n = add.i32 %i, %k\njump head(%n)\nout:\nreturn %x\n"
+        )
+    };
+    let mut draft = Draft::of_writes(&text("store.i32 @m[%i], %x"), &text("%p = const.i32 0"));
+    let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "body", index));
+    let (memory, result) = (draft.write(0, between), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, last, term);
+    stops(&draft.done(Check::LoneWrite, "a store that may trap in each round, in front of a write"));
+}
+
+/// Where the store of both versions traps, one has written a global and the other has not: in the version before, that store
+/// cannot trap any more, and the one in front of it, which can, has to see the same memory.
+#[test]
+fn a_trap_shows_what_the_other_version_has_written() {
+    let last = "store.i32 @m[%x], %y\nglobal_set.i32 @g, %y\nreturn %x\n";
+    let before = format!("store.i32 @m[%x], %x\n%p = const.i32 0\n{last}");
+    let after = format!("%p = const.i32 0\nglobal_set.i32 @g, %x\n{last}");
+    let mut draft = Draft::of_writes(&before, &after);
+    let at = |side, index| (side, index);
+    let [own, other] = [at(0, 0), at(1, 1)].map(|(side, index)| draft.at(side, "entry", index));
+    let stores = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let sets = [0, 1].map(|side| draft.at(side, "entry", 3));
+    let memory = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let (own, _) = (draft.write(0, own), draft.write(1, other));
+    let (x, y) = (draft.term(0, "x"), draft.term(0, "y"));
+    let imm = draft.versions[0].inst(stores[0].inst()).imm;
+    let plain = draft.op(Opcode::Store, Type::I32, imm, &[x, y, memory]);
+    let term = draft.like(plain, own, plain, By::Covers { result: plain });
+    draft.write_is(0, stores[0], term);
+    let result = draft.write(0, sets[0]);
+    let behind = draft.write(1, stores[1]);
+    let term = draft.like(result, behind, result, By::Covers { result });
+    draft.write_is(1, sets[1], term);
+    stops(&draft.done(Check::LoneWrite, "a trap behind a write that the other version has not executed"));
+}
+
+/// The version gone to has stored there, and would have trapped just as the next store does.
+#[test]
+fn a_store_that_may_trap_is_not_replayed() {
+    let text = |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
+    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 2);
+    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
+    let [x, y] = ["x", "y"].map(|name| draft.from(0, name));
+    draft.entry(0, points, Vec::new(), &[("x", x), ("y", y)]);
+    draft.replay(0, (lone, &[x, x]), memory);
+    stops(&draft.done(Check::Replay, "a store at an address that has not been accessed"));
+}
+
+#[test]
+fn memory_that_one_arm_of_one_version_writes_is_not_merged() {
+    let text = |first: &str| {
+        format!(
+            "br_if %x, left, right\nleft:\n{first}\njump join\nright:\njump join\njoin:\n\
+             %r = call @ask(%y)\nreturn %r\n"
+        )
+    };
+    let draft = Draft::of_writes(&text("global_set.i32 @g, %y"), &text("%p = const.i32 0"));
+    stops(&draft.done(Check::LeafAgrees, "a write in one arm that the call behind the join sees"));
+}
+
+/// What is in the window of a write cannot be left for the version that has not executed it.
+#[test]
+fn memory_cannot_be_unwritten() {
+    let mut draft = window();
+    let points = [1, 0].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    let verdicts = judged(&draft.done(Check::EntryMemory, "a landing where a write has not been executed"));
+    for verdict in verdicts {
+        assert!(verdict.is_refuted(), "a global holds something else: {verdict}");
+    }
+}

@@ -3,7 +3,7 @@
 use ir::certificate::{By, Certificate, NO_TERM, Term, TermId, TermKind, VersionTerms};
 use ir::mapping::{Mapping, VersionKey};
 use ir::text::parse_module;
-use ir::{Effects, Opcode, Point, Type, Value, ValueDef};
+use ir::{Effects, Global, Imm, Opcode, Point, Type, Value, ValueDef};
 use verify::checker::relate;
 use verify::state_oracle::Direction;
 use verify::verdict::{Check, Options, Verdict};
@@ -99,4 +99,30 @@ fn what_all_ways_bind_together_is_limited() {
     );
     let verdict = relates(&text, false, true).expect_err("too much");
     assert_eq!(verdict.finding().map(|f| f.check), Some(Check::Size));
+}
+
+#[test]
+fn reads_merged_on_many_edges_cost_the_edges_once() {
+    let text = format!("global @g: mut i32 = 0\n{}", one_switch().replace("join(%x)", "join").replace("(%p: i32)", ""));
+    let module = parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let (_, f) = module.defined().next().expect("one function");
+    let mut terms = Vec::new();
+    let mut add = |kind, ty, class, by| terms.push(Term { kind, ty, class, by });
+    let read = |memory: TermId| TermKind::Op {
+        opcode: Opcode::GlobalGet,
+        ty: Type::I32,
+        imm: Imm::Global(Global::from_u32(0)),
+        args: [memory].into_iter().collect(),
+    };
+    add(TermKind::MemoryAtEntry, None, 0, By::Itself);
+    add(TermKind::Argument(0), Some(Type::I32), 1, By::Itself);
+    add(TermKind::MemoryParam, None, 2, By::Itself);
+    add(read(0), Some(Type::I32), 3, By::Itself);
+    let merged = By::Merged { reads: [3].into_iter().collect() };
+    (0..N).for_each(|_| add(read(2), Some(Type::I32), 3, merged.clone()));
+    let values = vec![(f.block_params(f.entry())[0], 1)];
+    let side = VersionTerms { values, memory: f.blocks().zip([0, 2]).collect(), writes: Vec::new() };
+    let anchors = f.all_insts().collect();
+    let certificate = Certificate { versions: [VersionKey::of(f); 2], terms, sides: [side.clone(), side], anchors };
+    assert!(relate(&module, [f, f], &certificate, Options::default()).is_ok());
 }
