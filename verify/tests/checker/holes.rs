@@ -309,3 +309,18 @@ fn memory_cannot_be_unwritten() {
         assert!(verdict.is_refuted(), "a global holds something else: {verdict}");
     }
 }
+
+/// The second division of the version before has not trapped, for both versions have passed the first; that its divisor is
+/// gone where the arms join makes no difference.
+#[test]
+fn a_trap_executed_before_the_line_is_settled() {
+    let text = |again: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, left(%y), join\nleft(%p: i32):\n%d = udiv.i32 %x, %p\n\
+             br_if %d, on, join\non:\n%e = {again}\njump join\njoin:\n%r = call @ask(%x)\nreturn %r\n}}\n"
+        )
+    };
+    let draft = Draft::new(&text("udiv.i32 %x, %p"), &text("const.i32 0"));
+    let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
+    assert!(!verdicts.is_empty() && verdicts.iter().all(Verdict::holds), "{verdicts:?}");
+}
