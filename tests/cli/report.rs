@@ -110,7 +110,8 @@ fn totals_are_the_sums_over_changed_functions() {
             let share = &ours["share"][level];
             let reachable = number(&ours["points"]) - number(&ours["unreachable"]);
             let weighted = 100.0 * number(&ours["feasible"][level]) as f64 / reachable as f64;
-            assert_eq!(share["weighted"].as_f64(), Some(weighted));
+            // The same sum, divided and multiplied in another order.
+            assert!(share["weighted"].as_f64().is_some_and(|share| (share - weighted).abs() < 1e-9), "{share}");
             let (min, mean, max) = (share["min"].as_f64(), share["mean"].as_f64(), share["max"].as_f64());
             assert!(min <= mean && mean <= max, "{share}");
         }

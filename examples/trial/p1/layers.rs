@@ -93,7 +93,7 @@ fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
     let Some((certificate, facts)) = &pair.certificate else {
         // Nobody could make a certificate; whether the versions are at fault shows before one is looked at.
         let [a, b] = versions.map(VersionKey::of);
-        let nothing = || VersionTerms { values: Vec::new(), memory: Vec::new() };
+        let nothing = || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
         let empty =
             Certificate { versions: [a, b], terms: Vec::new(), sides: [nothing(), nothing()], anchors: Vec::new() };
         let said = relate(&program.module, versions, &empty, Options::default()).err();

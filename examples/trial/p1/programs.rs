@@ -73,6 +73,8 @@ fn plans(area: Area) -> &'static [&'static str] {
         Area::Sccp => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
         Area::Simplify => &["simplify", "O1", "simplify,adce", "sccp,simplify"],
         Area::Cse => &["cse", "O1", "cse,adce", "cse,licm"],
+        Area::Gvn => &["gvn", "O2", "simplify,gvn,adce", "gvn,licm"],
+        Area::Motion => &["sink", "hoist", "O2", "hoist,licm,sink", "simplify,sink,adce"],
         Area::Licm => &["loop_canon,licm", "O1", "preheaders,licm", "canonical"],
         Area::LoopCanon => &["loop_canon,licm", "preheaders,licm", "loop_canon", "O1"],
         Area::Adce => &["adce", "O1", "cse,adce", "canonical"],
