@@ -102,7 +102,7 @@ pub struct ElementSegment {
     pub ty: Type,
     /// The table written at the start and the index of the first entry. The segment is then dropped.
     pub active: Option<(Table, u64)>,
-    /// The bits of the references, as [`reference`] says.
+    /// The bits of the references, as [`mod@reference`] says.
     pub entries: Vec<u64>,
 }
 

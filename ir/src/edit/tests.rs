@@ -103,7 +103,7 @@ fn replay_of_every_primitive_gives_an_equal_version() {
     let (function, log) = applied.into_parts();
     assert_eq!(check_replay(&before, &log, &function), Ok(()));
     let names: std::collections::BTreeSet<&str> = log.actions().iter().map(|a| a.kind().name()).collect();
-    assert_eq!(names.len(), 14, "every primitive is used: {names:?}");
+    assert_eq!(names.len(), 15, "every primitive is used: {names:?}");
 }
 
 #[test]
