@@ -2,7 +2,7 @@
 
 use super::action::{Action, ActionKind, Origin};
 use super::log::ActionLog;
-use super::perform::perform;
+use super::perform::{carry_out, perform};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
@@ -81,10 +81,23 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
     let mut function = version.clone();
     let log = ActionLog::starting_at(function.stamp());
     let origin = (pass.name(), "");
-    let mut editor = Editor { function: &mut function, log, origin, fuel, session: PhantomData };
+    let mut editor = Editor { function: &mut function, log, records: true, origin, fuel, session: PhantomData };
     pass.run(&mut editor);
     let log = editor.log;
     Applied { function, log }
+}
+
+/// Runs one pass on a copy of a version and keeps no log: to measure what logging costs. What it gives is no version of
+/// the family: nothing leads to it, and its history is that of the version it was made from.
+///
+/// # Panics
+/// As [`apply`].
+pub fn apply_without_log(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Function {
+    let mut function = version.clone();
+    let log = ActionLog::starting_at(function.stamp());
+    let origin = (pass.name(), "");
+    pass.run(&mut Editor { function: &mut function, log, records: false, origin, fuel, session: PhantomData });
+    function
 }
 
 /// A session that changes one function and records every change.
@@ -95,6 +108,8 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
 pub struct Editor<'e> {
     function: &'e mut Function,
     log: ActionLog,
+    /// Whether changes are recorded.
+    records: bool,
     origin: (&'static str, &'static str),
     fuel: &'e mut Fuel,
     session: PhantomData<fn(&'e ()) -> &'e ()>,
@@ -299,8 +314,12 @@ impl Editor<'_> {
     fn act(&mut self, kind: ActionKind) {
         let stamp = self.function.stamp();
         let (pass, rule) = self.origin;
-        if let Err(fault) = perform(self.function, &kind) {
+        let performed = if self.records { perform(self.function, &kind) } else { carry_out(self.function, &kind) };
+        if let Err(fault) = performed {
             panic!("pass {pass}, rule {rule}, action {stamp} of {}: {kind}: {fault}", self.function.name());
+        }
+        if !self.records {
+            return;
         }
         let origin = Origin { pass, rule, site: Location::caller() };
         for (kind, stamp) in told(self.function, kind).into_iter().zip(stamp..) {

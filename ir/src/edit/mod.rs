@@ -17,7 +17,7 @@ mod tests;
 
 pub use action::{Action, ActionKind, Origin};
 pub use claim::ClaimedLog;
-pub use editor::{Applied, Editor, Fuel, Pass, apply};
+pub use editor::{Applied, Editor, Fuel, Pass, apply, apply_without_log};
 pub use log::ActionLog;
 pub use perform::Fault;
 pub use redirect::way_past;

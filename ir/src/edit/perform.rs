@@ -33,8 +33,16 @@ fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(Fault(otherwise())) }
 }
 
-/// Checks one action against the function and carries it out. On an error nothing has changed.
+/// Checks one action against the function, carries it out and chains it into the history. On an error nothing has
+/// changed.
 pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
+    carry_out(f, action)?;
+    f.history = history_after(f.history, action);
+    Ok(())
+}
+
+/// As [`perform`], but the history stays.
+pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
     match action {
         ActionKind::Add { inst, data, result_types, before } => add(f, *inst, data, result_types, *before)?,
         ActionKind::Delete { inst, next } => delete(f, *inst, *next)?,
@@ -56,7 +64,6 @@ pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
         ActionKind::RemoveDead { params, insts } => remove_dead(f, params, insts)?,
     }
     f.stamp += 1;
-    f.history = history_after(f.history, action);
     Ok(())
 }
 
