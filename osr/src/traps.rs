@@ -12,10 +12,14 @@ use crate::facts::Facts;
 use crate::pair::{Side, members};
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
+use ir::place::Place;
 use ir::seeded::{Bug, seeded};
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+
+/// Accesses at one address looked at for one that vouches for another: the last ones.
+const MAX_ACCESSES: usize = 256;
 
 /// An instruction of the target version that may trap and is no anchor.
 #[derive(Debug)]
@@ -39,6 +43,34 @@ pub(crate) struct Traps {
     window: SecondaryMap<Block, Vec<u32>>,
 }
 
+/// The accesses to memory met so far, in reverse postorder, that no other vouches for, by what their address is known
+/// to equal.
+#[derive(Debug, Default)]
+struct Passed {
+    accesses: SecondaryMap<Value, SmallVec<[(Inst, Place); 2]>>,
+}
+
+impl Passed {
+    /// Whether an access cannot trap where the one before it at the same address has not, which whoever has passed this
+    /// one has passed too. Cost: bounded.
+    fn vouches_for(&mut self, q: &Side<'_>, facts: &Facts, inst: Inst) -> bool {
+        let data = q.f.inst(inst);
+        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(data.opcode, data.ty, &data.imm));
+        let (Some(place), Some(address)) = (place.filter(|_| data.opcode.can_trap()), data.args.first()) else {
+            return false;
+        };
+        let equal = facts.chain(*address, q.era).last().copied();
+        let address = equal.filter(|a| q.available(*a, Point::before(inst))).unwrap_or(*address);
+        let before = &mut self.accesses[address];
+        let mut last = before.iter().rev().take(MAX_ACCESSES);
+        if last.any(|(other, p)| p.vouches_for(&place) && q.dom.inst_dominates(q.f, *other, inst)) {
+            return true;
+        }
+        before.push((inst, place));
+        false
+    }
+}
+
 impl Traps {
     /// Finds them for landings in `q` from `p`.
     pub(crate) fn new(p: &Side<'_>, q: &Side<'_>, facts: &Facts, anchors: &FixedBitSet) -> Traps {
@@ -48,10 +80,13 @@ impl Traps {
             above: SecondaryMap::new(),
             window: SecondaryMap::new(),
         };
+        let mut passed = Passed::default();
         for &block in q.cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in q.f.block_insts(block) {
+                let is_vouched = passed.vouches_for(q, facts, inst);
                 let is_anchor = anchors.contains(inst.as_u32() as usize);
-                if is_anchor || !facts.may_trap(q.f, inst) || !q.f.inst(inst).opcode.is_effect_free() {
+                let may_trap = facts.may_trap(q.f, inst) && !is_vouched;
+                if is_anchor || !may_trap || !q.f.inst(inst).opcode.is_effect_free() {
                     continue;
                 }
                 traps.enter(p, q, facts, block, inst);
