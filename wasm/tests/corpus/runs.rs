@@ -38,5 +38,6 @@ fn modules_print_what_other_engines_print() {
         assert_eq!(String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&expected), "{label}");
         ran += 1;
     }
-    assert!(ran >= 2 * (sizes.len() - 2), "only {ran} modules ran");
+    // Four of them are programs, which are there only where they were built.
+    assert!(ran >= 2 * (sizes.len() - 4), "only {ran} modules ran");
 }
