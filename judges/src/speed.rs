@@ -1,8 +1,8 @@
 //! How fast both engines run the corpus.
 //!
 //! Each program is run several times in each engine, by turns and in a fresh instance every time, so that both see
-//! the same noise and their frames and memories lie at many addresses; the fastest run of each counts. Modules are decoded
-//! and instantiated before the clock starts. Where the code of an engine lies is the same in all runs of one build, and can
+//! the same noise and their frames and memories lie at many addresses; the fastest run of each counts, in processor time. Modules
+//! are decoded and instantiated before the clock starts. Where the code of an engine lies is the same in all runs of one build, and can
 //! make a few percent: differences below 10 % mean nothing.
 
 use crate::arguments::SpeedArguments;
@@ -10,9 +10,9 @@ use crate::engine::{Printed, link, process};
 use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
+use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::Path;
-use std::time::Instant;
 use wasm::wasi::Wasi;
 use wasmi::{CompilationMode, Config, Engine, Linker, Store};
 
@@ -159,15 +159,21 @@ fn start(module: &Module) -> Result<Func, String> {
     func.ok_or_else(|| "it exports no _start".to_owned())
 }
 
+/// Processor time of this thread: other programs on the machine do not count.
+fn seconds_of_thread() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 fn run_ours(program: &Program, entry: Func, subject: &Subject) -> Result<(Timed, u64), String> {
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
     let options = Options { trace: TraceLevel::Off, ..Options::default() };
     let mut machine = Machine::with_options(program, limits, options).map_err(|e| e.to_string())?;
     let printed = Printed::default();
     let mut wasi = process(&subject.args, &subject.stdin, &printed);
-    let begun = Instant::now();
+    let begun = seconds_of_thread();
     let outcome = machine.invoke(entry, &[], &mut wasi, &mut NoObserver);
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = seconds_of_thread() - begun;
     match outcome {
         Outcome::Returned(_) | Outcome::Exited(0) => {
             Ok((Timed { seconds, printed: printed.take() }, u64::MAX - machine.fuel()))
@@ -183,9 +189,9 @@ fn run_theirs(engine: &Engine, module: &wasmi::Module, subject: &Subject) -> Res
     let mut store = Store::new(engine, process(&subject.args, &subject.stdin, &printed));
     let instance = linker.instantiate_and_start(&mut store, module).map_err(|e| e.to_string())?;
     let entry = instance.get_func(&store, "_start").ok_or("it exports no _start")?;
-    let begun = Instant::now();
+    let begun = seconds_of_thread();
     let outcome = entry.call(&mut store, &[], &mut []);
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = seconds_of_thread() - begun;
     match outcome {
         Err(error) if error.i32_exit_status() != Some(0) => Err(format!("wasmi: {error}")),
         _ => Ok(Timed { seconds, printed: printed.take() }),

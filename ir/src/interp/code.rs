@@ -7,6 +7,7 @@
 //! dominates, live or not. The arguments have the first slots.
 
 use super::bulk::BulkOp;
+use super::fast::Fast;
 use super::moves::sequentialize;
 use super::op::{Code as OpCode, Op, value_code};
 use crate::entity::{Block, Inst, Memory, Point, Value};
@@ -43,8 +44,10 @@ pub struct Code {
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) params: u32,
-    /// Slots of a frame: one per value, and one for breaking cycles of moves.
+    /// Slots of a frame: one per value, one for breaking cycles of moves, and those of the constants of `fast`.
     pub(super) frame_size: u32,
+    /// The same for runs that nobody watches; nothing for a frame too large.
+    pub(super) fast: Option<Fast>,
     /// The instruction of each pc; shorter than `ops` by the moves on edges.
     insts: Vec<Inst>,
     /// The pc of each instruction id.
@@ -69,7 +72,10 @@ impl Code {
             let op = decoder.op(function.inst(inst));
             decoder.code.ops.push(op);
         }
-        decoder.finish()
+        let mut code = decoder.finish();
+        code.fast = Fast::new(module, function, &code);
+        code.frame_size += code.fast.as_ref().map_or(0, Fast::constants);
+        code
     }
 
     /// The pc of a point, if the version has its instruction. Cost: constant.
@@ -88,7 +94,7 @@ impl Code {
         self.slots.get(value.index()).copied().filter(|slot| *slot != NONE)
     }
 
-    /// The value of a slot; `None` for the slot that breaks cycles of moves. Cost: constant.
+    /// The value of a slot; `None` for the slot that breaks cycles of moves, and those of constants. Cost: constant.
     pub fn value_at(&self, slot: u32) -> Option<Value> {
         self.values.get(slot as usize).copied()
     }
@@ -101,6 +107,21 @@ impl Code {
     /// The instruction at a pc, or for moves on an edge the one they lead to.
     pub(super) fn inst_near(&self, pc: u32) -> Option<Inst> {
         self.inst_at(pc).or_else(|| self.inst_at(self.ops[pc as usize].c))
+    }
+
+    /// The slots that `const` instructions write, and what they write. Cost: linear in the code.
+    pub(super) fn constants(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let constant = |op: &&Op| op.code == OpCode::Const;
+        self.ops.iter().filter(constant).map(|op| (op.a, u64::from(op.b) | u64::from(op.c) << 32))
+    }
+
+    /// Where the pool lists the slots of the results of the call at a pc.
+    pub(super) fn results_at(&self, pc: u32) -> u32 {
+        let op = self.ops[pc as usize];
+        match op.code {
+            OpCode::CallIndirect => op.b + 2 + op.c,
+            _ => op.b + op.c,
+        }
     }
 
     /// Marks every instruction of `insts` that the version has, or clears their marks.
@@ -138,6 +159,7 @@ impl<'a> Decoder<'a> {
             traps: Vec::new(),
             params: narrow(function.arguments().len()),
             frame_size: 0,
+            fast: None,
             insts: Vec::new(),
             pcs: vec![NONE; function.inst_bound()],
             slots: vec![NONE; function.value_bound()],

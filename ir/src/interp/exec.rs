@@ -8,10 +8,11 @@
 use super::bulk::Bulk;
 use super::calls::{self, Values};
 use super::code::FarAccess;
+use super::fast;
 use super::host::{Host, HostError};
 use super::machine::{Machine, Run, Version};
 use super::memory::{Globals, Memories};
-use super::op::{Code, with_value_ops};
+use super::op::{Code, value_result, with_value_ops};
 use super::outcome::Outcome;
 use super::view::{Control, Scope, View};
 use crate::entity::{Func, Inst, Memory, Sig, Table};
@@ -21,8 +22,10 @@ use crate::trap::TrapKind;
 use crate::types::Type;
 
 /// Why the loop stopped.
-enum Stop {
+pub(super) enum Stop {
     Paused,
+    /// It has executed the one instruction it was to execute.
+    Stepped,
     Returned(Vec<u64>),
     Trap(TrapKind),
     Host(HostError),
@@ -36,13 +39,17 @@ pub(super) type Watcher<'a> = &'a mut dyn FnMut(&View<'_>, Inst) -> Control;
 const NOTHING: u8 = Scope::Nothing as u8;
 const MARKED: u8 = Scope::Marked as u8;
 const EVERYTHING: u8 = Scope::Everything as u8;
+/// No scope: nobody watches, and the loop stops after one instruction.
+const STEP: u8 = 3;
+const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
 
 /// Goes on with the run of a machine until it ends or pauses. The loop is compiled once per scope and
 /// not once per observer: it is large, and in a crate that depends on this one it would be compiled as
 /// that crate is, which in tests is not optimized.
 pub(super) fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Watcher<'_>) -> Run {
     let stop = match scope {
-        Scope::Nothing => run_loop::<NOTHING>(machine, host, watcher),
+        Scope::Nothing if fast::applies(machine) => fast::run(machine, host),
+        Scope::Nothing => unwatched(machine, host),
         Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
         Scope::Everything => run_loop::<EVERYTHING>(machine, host, watcher),
     };
@@ -51,6 +58,16 @@ pub(super) fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, 
         Stop::Returned(values) => Run::Done(Outcome::Returned(values)),
         stop => Run::Done(conclude(machine, stop)),
     }
+}
+
+/// Runs to the end, exactly.
+pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+    run_loop::<NOTHING>(machine, host, &mut |_, _| Control::Continue)
+}
+
+/// Executes one instruction.
+pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+    run_loop::<STEP>(machine, host, &mut |_, _| Control::Continue)
 }
 
 /// The outcome of a run that ended before it returned; forgets its activations.
@@ -72,7 +89,7 @@ fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
         Stop::Host(HostError::Failed(message)) => Outcome::HostFailed { message, site },
         Stop::StackOverflow => Outcome::StackOverflow(site),
         Stop::OutOfFuel => Outcome::OutOfFuel(site),
-        Stop::Paused | Stop::Returned(_) => unreachable!("interp: the run did not end early"),
+        Stop::Paused | Stop::Stepped | Stop::Returned(_) => unreachable!("interp: the run did not end early"),
     }
 }
 
@@ -125,13 +142,17 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
     let mut slots = &mut activations.stack[base..][..code.frame_size as usize];
     let mut bytes = memories.first_mut();
 
+    let mut stepped = false;
     let stop = 'run: loop {
+        if SCOPE == STEP && std::mem::replace(&mut stepped, true) {
+            break Stop::Stepped;
+        }
         let op = ops[pc];
         if fuel == 0 {
             break Stop::OutOfFuel;
         }
         let watched = match SCOPE {
-            NOTHING => false,
+            NOTHING | STEP => false,
             MARKED => op.marked,
             _ => true,
         };
@@ -192,57 +213,6 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                 }
             }};
         }
-        // One arm per shape of the table of operations on values.
-        macro_rules! handle {
-            (int_unary, $op:expr, $ty:expr) => {
-                set!(op.a, eval::int_unary($op, $ty, get!(op.b)))
-            };
-            (int_binary, $op:expr, $ty:expr) => {
-                match eval::int_binary($op, $ty, get!(op.b), get!(op.c)) {
-                    Ok(bits) => set!(op.a, bits),
-                    Err(kind) => break 'run Stop::Trap(kind),
-                }
-            };
-            (int_test, $op:expr, $ty:expr) => {
-                set!(op.a, eval::int_test($op, $ty, get!(op.b)))
-            };
-            (int_compare, $op:expr, $ty:expr) => {
-                set!(op.a, eval::int_compare($op, $ty, get!(op.b), get!(op.c)))
-            };
-            (float_unary, $op:expr, $ty:expr) => {
-                set!(op.a, eval::float_unary($op, $ty, get!(op.b)))
-            };
-            (float_binary, $op:expr, $ty:expr) => {
-                set!(op.a, eval::float_binary($op, $ty, get!(op.b), get!(op.c)))
-            };
-            (float_compare, $op:expr, $ty:expr) => {
-                set!(op.a, eval::float_compare($op, $ty, get!(op.b), get!(op.c)))
-            };
-            (extend, $op:expr, $ty:expr, $source:expr) => {
-                set!(op.a, eval::extend($op, $ty, $source, get!(op.b)))
-            };
-            (wrap, $op:expr, $ty:expr) => {
-                set!(op.a, get!(op.b) & $ty.mask())
-            };
-            (float_from_int, $op:expr, $ty:expr, $source:expr) => {
-                set!(op.a, eval::float_from_int($op, $ty, $source, get!(op.b)))
-            };
-            (int_from_float, $op:expr, $ty:expr, $source:expr) => {
-                match eval::int_from_float($op, $ty, $source, get!(op.b)) {
-                    Ok(bits) => set!(op.a, bits),
-                    Err(kind) => break 'run Stop::Trap(kind),
-                }
-            };
-            (ref_test, $op:expr, $ty:expr) => {
-                set!(op.a, eval::ref_is_null(get!(op.b)))
-            };
-            (promote, $op:expr, $ty:expr) => {
-                set!(op.a, eval::promote(get!(op.b)))
-            };
-            (demote, $op:expr, $ty:expr) => {
-                set!(op.a, eval::demote(get!(op.b)))
-            };
-        }
         macro_rules! jump {
             ($pc:expr) => {{
                 pc = $pc as usize;
@@ -298,7 +268,14 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
         macro_rules! dispatch {
             ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
                 match op.code {
-                    $($($(Code::$name => handle!($shape, Opcode::$opcode, Type::$ty $(, Type::$source)?),)+)+)+
+                    $($($(Code::$name => {
+                        let result =
+                            value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.c) $(, Type::$source)?);
+                        match result {
+                            Ok(bits) => set!(op.a, bits),
+                            Err(kind) => break 'run Stop::Trap(kind),
+                        }
+                    })+)+)+
                     Code::Const => set!(op.a, u64::from(op.b) | u64::from(op.c) << 32),
                     Code::Copy => set!(op.a, get!(op.b)),
                     Code::Select => {
@@ -406,7 +383,16 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         fuel += 1;
                         jump!(op.c)
                     }
-                    Code::BrIf => jump!(if get!(op.a) != 0 { op.b } else { op.c }),
+                    Code::BrIf => {
+                        // A branch and no conditional move: see `branch!` in the fast loop.
+                        if get!(op.a) != 0 {
+                            std::hint::black_box(());
+                            pc = op.b as usize;
+                        } else {
+                            pc = op.c as usize;
+                        }
+                        continue;
+                    }
                     Code::Switch => {
                         let choice = get!(op.a).min(op.c.into()) as usize;
                         jump!(code.pool[op.b as usize + choice])

@@ -47,18 +47,27 @@ pub(super) struct Frame {
 }
 
 /// The activations of a run: frames, and one stack for the values of all.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Activations {
     pub(super) frames: Vec<Frame>,
     /// Never shrinks during a run: what is above the top activation is garbage.
     pub(super) stack: Vec<u64>,
     /// The end of the slots of the top activation.
     end: usize,
+    /// Slots that the stack has beyond that, at least.
+    slack: usize,
     /// Activations begun over the life of the machine.
     count: u64,
     depth_limit: usize,
     value_limit: usize,
-    poison: bool,
+    pub(super) poison: bool,
+}
+
+/// A copy has no garbage above the top activation.
+impl Clone for Activations {
+    fn clone(&self) -> Activations {
+        Activations { frames: self.frames.clone(), stack: self.stack[..self.end].to_vec(), slack: 0, ..*self }
+    }
 }
 
 impl Activations {
@@ -67,6 +76,7 @@ impl Activations {
             frames: Vec::new(),
             stack: Vec::new(),
             end: 0,
+            slack: 0,
             count: 0,
             depth_limit: limits.call_depth as usize,
             value_limit: usize::try_from(limits.stack_values).unwrap_or(usize::MAX),
@@ -111,11 +121,27 @@ impl Activations {
         if end > self.value_limit {
             return false;
         }
-        if end > self.stack.len() {
-            self.stack.resize(end, 0);
+        if end + self.slack > self.stack.len() {
+            self.lengthen(end + self.slack);
         }
         self.end = end;
         true
+    }
+
+    /// Makes the stack have a window of so many slots at every frame, from now on.
+    pub(super) fn provide_window(&mut self, slots: usize) {
+        self.slack = slots;
+        if self.end + slots > self.stack.len() {
+            self.lengthen(self.end + slots);
+        }
+    }
+
+    #[cold]
+    fn lengthen(&mut self, length: usize) {
+        // Fresh zeros are committed as they are touched; those of `Vec::resize` are written.
+        let mut longer = vec![0; length.max(self.stack.len() / 2 * 3)];
+        longer[..self.stack.len()].copy_from_slice(&self.stack);
+        self.stack = longer;
     }
 
     /// Ends the top activation and returns what it was.
@@ -215,6 +241,9 @@ pub struct Machine {
     pub(super) asked: bool,
     /// The function that could not be started for want of stack.
     refused: Option<Func>,
+    /// Whether the run goes on exactly, whoever watches: it was transferred, and has values that fast code would not miss
+    /// if the transfer forgot them; or it reached a function that has no fast code.
+    pub(super) exact: bool,
 }
 
 impl Machine {
@@ -246,6 +275,7 @@ impl Machine {
             fuel: limits.fuel,
             asked: false,
             refused: None,
+            exact: false,
         };
         machine.extend(program)?;
         Ok(machine)
@@ -363,6 +393,7 @@ impl Machine {
         self.activations.clear();
         self.asked = false;
         self.refused = None;
+        self.exact = false;
         let params = &self.program.declarations().signature(func).params;
         assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
         match self.activations.push(version, &self.versions[version as usize].code, 0) {
@@ -451,6 +482,7 @@ impl Machine {
             let slot = code.slot_of(*value).expect("checked above");
             frame[slot as usize] = *bits;
         }
+        self.exact = true;
         let top = self.activations.top_mut();
         top.version = to.0;
         top.pc = pc;

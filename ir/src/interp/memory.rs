@@ -336,6 +336,17 @@ impl Globals {
         *value = bits;
     }
 
+    /// Writes a global and leaves the digest as it was, for [`Globals::refresh`] to mend.
+    #[inline]
+    pub(super) fn set_raw(&mut self, index: usize, bits: u64) {
+        self.values[index] = bits;
+    }
+
+    /// Computes the digest anew. Cost: the number of globals.
+    pub(super) fn refresh(&mut self) {
+        self.digest = self.computed_digest();
+    }
+
     pub(super) fn values(&self) -> &[u64] {
         &self.values
     }

@@ -7,12 +7,13 @@
 //! natively, and everything a program may use up has a limit ([`Limits`]).
 //!
 //! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in the
-//! loop (`exec`).
+//! loop (`exec`); runs that nobody watches take a faster one (`fast`) wherever it knows the instructions.
 
 mod bulk;
 mod calls;
 mod code;
 mod exec;
+mod fast;
 mod host;
 mod instantiate;
 mod limits;

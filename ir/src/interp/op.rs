@@ -134,6 +134,54 @@ macro_rules! with_value_ops {
 }
 pub(super) use with_value_ops;
 
+/// What an operation of the table computes of operands `$x` and `$y`, or how it traps: one arm per shape. Operation and
+/// types are constants wherever this is used, so that the matches in [`crate::eval`] fold away.
+macro_rules! value_result {
+    (int_unary, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::int_unary($op, $ty, $x))
+    };
+    (int_binary, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        eval::int_binary($op, $ty, $x, $y)
+    };
+    (int_test, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::int_test($op, $ty, $x))
+    };
+    (int_compare, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::int_compare($op, $ty, $x, $y))
+    };
+    (float_unary, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::float_unary($op, $ty, $x))
+    };
+    (float_binary, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::float_binary($op, $ty, $x, $y))
+    };
+    (float_compare, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::float_compare($op, $ty, $x, $y))
+    };
+    (extend, $op:expr, $ty:expr, $x:expr, $y:expr, $source:expr) => {
+        Ok(eval::extend($op, $ty, $source, $x))
+    };
+    (wrap, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok($x & $ty.mask())
+    };
+    (float_from_int, $op:expr, $ty:expr, $x:expr, $y:expr, $source:expr) => {
+        Ok(eval::float_from_int($op, $ty, $source, $x))
+    };
+    (int_from_float, $op:expr, $ty:expr, $x:expr, $y:expr, $source:expr) => {
+        eval::int_from_float($op, $ty, $source, $x)
+    };
+    (ref_test, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::ref_is_null($x))
+    };
+    (promote, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::promote($x))
+    };
+    (demote, $op:expr, $ty:expr, $x:expr, $y:expr) => {
+        Ok(eval::demote($x))
+    };
+}
+pub(super) use value_result;
+
 macro_rules! source_pattern {
     () => {
         _

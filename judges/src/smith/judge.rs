@@ -4,7 +4,7 @@ use super::module::{Sample, sample};
 use super::ours;
 use super::state::{End, difference};
 use super::theirs::{TheirModule, Theirs, translate};
-use ir::interp::{Machine, Program};
+use ir::interp::{Machine, Program, TraceLevel};
 use ir::{Func, Module, TrapKind};
 use osier::driver::{Format, NoObserver, Vigilance, load, optimize};
 use std::collections::BTreeMap;
@@ -57,13 +57,13 @@ impl AddAssign for Counts {
     }
 }
 
-/// The instances of one module: as it is, optimized, and in wasmi.
-struct Trio {
-    ours: [Machine; 2],
+/// The instances of one module: as it is in both tiers of the interpreter, optimized, and in wasmi.
+struct Instances {
+    ours: [Machine; 3],
     theirs: Theirs,
 }
 
-const VERSIONS: [&str; 2] = ["base", "O1"];
+const VERSIONS: [&str; 3] = ["base", "base, exactly", "O1"];
 
 /// Runs the module of a seed in both engines.
 ///
@@ -106,18 +106,18 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64) -> Result<Counts, String>
         .filter(|(_, kind, _)| *kind == ExternalKind::Func)
         .map(|(name, _, index)| (name.as_str(), Func::from_u32(*index)))
         .collect();
-    let mut trio = instances(sample, &programs, &theirs)?;
+    let mut instances = fresh(sample, &programs, &theirs)?;
     for round in 0..CALLS {
         for (name, func) in &funcs {
-            let Some(instances) = &mut trio else { return Ok(counts) };
+            let Some(running) = &mut instances else { return Ok(counts) };
             let params = &base.signature(*func).params;
             let args = arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
             let what = || format!("call {round} of {name} with {args:x?}");
-            let end = call(instances, sample, *func, name, &args).map_err(|e| format!("{}: {e}", what()))?;
+            let end = call(running, sample, *func, name, &args).map_err(|e| format!("{}: {e}", what()))?;
             count(&mut counts, &end);
             // The count of rounds may be used up, which is a trap of this kind; or nobody knows where an engine stands.
             if matches!(end, End::Unfinished | End::Trapped(TrapKind::Unreachable)) {
-                trio = self::instances(sample, &programs, &theirs)?;
+                instances = fresh(sample, &programs, &theirs)?;
             }
         }
     }
@@ -142,28 +142,35 @@ fn count(counts: &mut Counts, end: &End) {
 }
 
 /// Fresh instances; nothing when none of the engines makes one.
-fn instances(sample: &Sample, programs: &[Program; 2], theirs: &TheirModule) -> Result<Option<Trio>, String> {
-    match (ours::instance(&programs[0]), ours::instance(&programs[1]), theirs.instance()) {
-        (Ok(base), Ok(optimized), Ok(theirs)) => {
-            let trio = Trio { ours: [base, optimized], theirs };
-            compare_states(&trio, sample).map_err(|e| format!("fresh instances: {e}"))?;
-            Ok(Some(trio))
+fn fresh(sample: &Sample, programs: &[Program; 2], theirs: &TheirModule) -> Result<Option<Instances>, String> {
+    let [base, optimized] = programs;
+    let made = [(base, TraceLevel::Off), (base, TraceLevel::Digest), (optimized, TraceLevel::Off)];
+    let (ours, theirs) = (made.map(|(program, trace)| ours::instance(program, trace)), theirs.instance());
+    match (ours, theirs) {
+        ([Ok(fast), Ok(exact), Ok(optimized)], Ok(theirs)) => {
+            let instances = Instances { ours: [fast, exact, optimized], theirs };
+            compare_states(&instances, sample).map_err(|e| format!("fresh instances: {e}"))?;
+            Ok(Some(instances))
         }
-        (Err(a), Err(b), Err(c)) if [&a, &b, &c].into_iter().all(segment_outside) => Ok(None),
-        (Err(End::Unfinished), _, _) | (_, Err(End::Unfinished), _) | (_, _, Err(End::Unfinished)) => Ok(None),
-        (Err(base), Err(optimized), Err(theirs)) if base == theirs && optimized == theirs => Ok(None),
-        (base, optimized, theirs) => {
-            let text = |end: Option<End>| end.map_or("made".to_owned(), |e| e.to_string());
-            let (base, optimized, theirs) = (text(base.err()), text(optimized.err()), text(theirs.err()));
-            Err(format!("instances: base {base}, O1 {optimized}, wasmi {theirs}"))
+        (ours, theirs) => {
+            let ends: Vec<Option<End>> = ours.into_iter().map(Result::err).chain([theirs.err()]).collect();
+            let all = |holds: &dyn Fn(&End) -> bool| ends.iter().all(|end| end.as_ref().is_some_and(holds));
+            if ends.contains(&Some(End::Unfinished)) || all(&segment_outside) || ends.iter().all(|end| *end == ends[0])
+            {
+                return Ok(None);
+            }
+            let text = |end: &Option<End>| end.as_ref().map_or("made".to_owned(), End::to_string);
+            let text: Vec<String> =
+                VERSIONS.iter().chain(&["wasmi"]).zip(&ends).map(|(v, e)| format!("{v}: {}", text(e))).collect();
+            Err(format!("instances: {}", text.join("; ")))
         }
     }
 }
 
 /// Calls a function in all instances, and compares results and states.
-fn call(trio: &mut Trio, sample: &Sample, func: Func, name: &str, args: &[u64]) -> Result<End, String> {
-    let theirs = trio.theirs.call(name, args);
-    let ours = trio.ours.each_mut().map(|machine| ours::call(machine, func, args));
+fn call(instances: &mut Instances, sample: &Sample, func: Func, name: &str, args: &[u64]) -> Result<End, String> {
+    let theirs = instances.theirs.call(name, args);
+    let ours = instances.ours.each_mut().map(|machine| ours::call(machine, func, args));
     if theirs == End::Unfinished || ours.contains(&End::Unfinished) {
         return Ok(End::Unfinished);
     }
@@ -172,13 +179,13 @@ fn call(trio: &mut Trio, sample: &Sample, func: Func, name: &str, args: &[u64]) 
             return Err(format!("{version}: {end}; wasmi: {theirs}"));
         }
     }
-    compare_states(trio, sample)?;
+    compare_states(instances, sample)?;
     Ok(theirs)
 }
 
-fn compare_states(trio: &Trio, sample: &Sample) -> Result<(), String> {
-    let theirs = trio.theirs.state(sample);
-    for (version, machine) in VERSIONS.iter().zip(&trio.ours) {
+fn compare_states(instances: &Instances, sample: &Sample) -> Result<(), String> {
+    let theirs = instances.theirs.state(sample);
+    for (version, machine) in VERSIONS.iter().zip(&instances.ours) {
         if let Some(difference) = difference(&ours::state(machine, sample), &theirs) {
             return Err(format!("{version} and wasmi: {difference}"));
         }
@@ -197,8 +204,8 @@ mod tests {
         let module = load(Format::Wasm, &ours.bytes).expect("it is supported");
         let program = Program::new(&module);
         let theirs = translate(&theirs)?;
-        let mut trio = instances(&ours, &[program.clone(), program], &theirs)?.expect("it is instantiated");
-        call(&mut trio, &ours, Func::from_u32(0), "f", &[])
+        let mut instances = fresh(&ours, &[program.clone(), program], &theirs)?.expect("it is instantiated");
+        call(&mut instances, &ours, Func::from_u32(0), "f", &[])
     }
 
     fn module(body: &str) -> String {

@@ -2,17 +2,18 @@
 
 use super::module::Sample;
 use super::state::{End, State};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
+use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Memory};
 use wasmparser::ExternalKind;
 
 /// What an instance may spend; more than its module counts rounds for.
 const FUEL: u64 = 1 << 26;
 
-/// A fresh instance, its start function run; or how that ended.
-pub(super) fn instance(program: &Program) -> Result<Machine, End> {
+/// A fresh instance, its start function run; or how that ended. With a trace it runs in the exact tier of the interpreter,
+/// without in the fast one.
+pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, End> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
-    let machine = Machine::with_options(program, limits, Options::default());
+    let machine = Machine::with_options(program, limits, Options { trace, ..Options::default() });
     let mut machine = machine.map_err(|e| End::Refused(e.to_string()))?;
     if let Some(start) = machine.start_function() {
         match call(&mut machine, start, &[]) {

@@ -1,0 +1,87 @@
+//! The fast tier: the same code once more, for runs that nobody watches.
+//!
+//! A run without observer, trace, digests and poison cannot be looked at between two instructions. So constants need not be
+//! executed: they stand in slots of their own, which entering the frame fills. Comparisons that only the branch behind them
+//! uses need not be stored, nor sums that are only an address. Operations are found at the same pcs as in the exact code ([`super::code`]), and one that stands for
+//! several instructions takes fuel for each: a run that ends for want of fuel, traps or exits does so at the same
+//! instruction with the same memory. Whatever is not known here is done by the exact loop, one instruction at a time, so an
+//! opcode needs no row here to be right. `tests/tiers.rs` compares both tiers at every amount of fuel.
+//!
+//! Slots are numbers of 16 bits and a frame a window of 65,536 values, which is what lets the compiler leave out bounds checks;
+//! functions with more values than that have no fast code, and runs that reach one go on in the exact loop.
+
+mod decode;
+mod exec;
+mod op;
+
+pub(super) use exec::{applies, run};
+
+use super::code::Code;
+use super::machine::{Activations, Version};
+use crate::entity::{Sig, Table};
+use crate::function::Function;
+use crate::module::Module;
+use op::Op;
+
+/// Values of the window on the stack that a frame is seen through.
+pub(super) const WINDOW: usize = 1 << 16;
+
+/// The code of one version for the fast loop.
+#[derive(Clone, Debug)]
+pub(super) struct Fast {
+    ops: Vec<Op>,
+    /// Slots of moves, of arguments and of results.
+    pool: Vec<u16>,
+    /// The pcs that switches go to.
+    targets: Vec<u32>,
+    indirect: Vec<(Sig, Table)>,
+    /// What stands in the slots from `consts_at` on.
+    consts: Vec<u64>,
+    consts_at: u32,
+}
+
+impl Fast {
+    /// Fast code with operations at the pcs of the exact code, or nothing when the frame is larger than the window.
+    /// `exact` has no slots for constants yet: they are those from its frame size on. Cost: as [`Code::new`].
+    pub(super) fn new(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
+        decode::decode(module, function, exact)
+    }
+
+    /// The number of slots that constants take.
+    pub(super) fn constants(&self) -> u32 {
+        self.consts.len() as u32 // at most decode::MANY
+    }
+
+    /// Fills the constants of a frame.
+    #[inline]
+    fn fill_consts(&self, stack: &mut [u64], base: usize) {
+        stack[base + self.consts_at as usize..][..self.consts.len()].copy_from_slice(&self.consts);
+    }
+}
+
+/// Makes the frames of a run ready for the fast loop; false when it cannot run all of them.
+fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
+    activations.provide_window(WINDOW);
+    for index in 0..activations.frames.len() {
+        let frame = activations.frames[index];
+        let Some(fast) = &versions[frame.version as usize].code.fast else { return false };
+        fast.fill_consts(&mut activations.stack, frame.base);
+    }
+    true
+}
+
+/// Makes the frames of a run ready for the exact loop: constants in the slots of their instructions, and the places of
+/// results.
+fn settle(activations: &mut Activations, versions: &[Version]) {
+    let mut caller: Option<(&Code, u32)> = None;
+    for frame in &mut activations.frames {
+        let code = &*versions[frame.version as usize].code;
+        for (slot, bits) in code.constants() {
+            activations.stack[frame.base + slot as usize] = bits;
+        }
+        if let Some((calling, pc)) = caller {
+            frame.results_at = calling.results_at(pc);
+        }
+        caller = Some((code, frame.pc));
+    }
+}
