@@ -44,10 +44,12 @@ pub struct Code {
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) params: u32,
-    /// Slots of a frame: one per value, one for breaking cycles of moves, and those of the constants of `fast`.
+    /// Slots of a frame: one per value, and one for breaking cycles of moves. The constants of `fast` come behind them.
     pub(super) frame_size: u32,
     /// The same for runs that nobody watches; nothing for a frame too large.
     pub(super) fast: Option<Fast>,
+    /// Slots that the constants of `fast` take.
+    consts: u32,
     /// The instruction of each pc; shorter than `ops` by the moves on edges.
     insts: Vec<Inst>,
     /// The pc of each instruction id.
@@ -74,7 +76,7 @@ impl Code {
         }
         let mut code = decoder.finish();
         code.fast = Fast::new(module, function, &code);
-        code.frame_size += code.fast.as_ref().map_or(0, Fast::constants);
+        code.consts = code.fast.as_ref().map_or(0, Fast::constants);
         code
     }
 
@@ -94,7 +96,7 @@ impl Code {
         self.slots.get(value.index()).copied().filter(|slot| *slot != NONE)
     }
 
-    /// The value of a slot; `None` for the slot that breaks cycles of moves, and those of constants. Cost: constant.
+    /// The value of a slot; `None` for the slot that breaks cycles of moves. Cost: constant.
     pub fn value_at(&self, slot: u32) -> Option<Value> {
         self.values.get(slot as usize).copied()
     }
@@ -107,6 +109,12 @@ impl Code {
     /// The instruction at a pc, or for moves on an edge the one they lead to.
     pub(super) fn inst_near(&self, pc: u32) -> Option<Inst> {
         self.inst_at(pc).or_else(|| self.inst_at(self.ops[pc as usize].c))
+    }
+
+    /// Slots of constants behind the frame.
+    #[inline]
+    pub(super) fn consts(&self) -> u32 {
+        self.consts
     }
 
     /// The slots that `const` instructions write, and what they write. Cost: linear in the code.
@@ -160,6 +168,7 @@ impl<'a> Decoder<'a> {
             params: narrow(function.arguments().len()),
             frame_size: 0,
             fast: None,
+            consts: 0,
             insts: Vec::new(),
             pcs: vec![NONE; function.inst_bound()],
             slots: vec![NONE; function.value_bound()],

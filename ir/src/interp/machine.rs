@@ -43,6 +43,8 @@ pub(super) struct Frame {
     /// Where the pool of the caller's code lists the slots of the results.
     pub(super) results_at: u32,
     pub(super) base: usize,
+    /// Slots of constants behind those of its values.
+    consts: u32,
     pub(super) activation: u64,
 }
 
@@ -54,7 +56,9 @@ pub(super) struct Activations {
     pub(super) stack: Vec<u64>,
     /// The end of the slots of the top activation.
     end: usize,
-    /// Slots that the stack has beyond that, at least.
+    /// Slots of constants of all activations, which are no values and do not count for the limit.
+    consts: usize,
+    /// Slots that the stack has beyond the end, at least.
     slack: usize,
     /// Activations begun over the life of the machine.
     count: u64,
@@ -76,6 +80,7 @@ impl Activations {
             frames: Vec::new(),
             stack: Vec::new(),
             end: 0,
+            consts: 0,
             slack: 0,
             count: 0,
             depth_limit: limits.call_depth as usize,
@@ -104,27 +109,31 @@ impl Activations {
     #[inline]
     pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
         let base = self.end;
-        if self.frames.len() >= self.depth_limit || !self.reserve(base + code.frame_size as usize) {
+        if self.frames.len() >= self.depth_limit || !self.reserve(base, code) {
             return None;
         }
         if self.poison {
-            fill_poison(&mut self.stack[base..self.end]);
+            fill_poison(&mut self.stack[base..][..code.frame_size as usize]);
         }
-        self.frames.push(Frame { version, pc: 0, results_at, base, activation: self.count });
+        let consts = code.consts();
+        self.frames.push(Frame { version, pc: 0, results_at, base, consts, activation: self.count });
         self.count += 1;
         Some(base)
     }
 
-    /// Makes `end` the end of the top activation's slots; false, and nothing changed, beyond the limit.
+    /// Makes room for the slots of an activation that is not counted yet; false, and nothing changed, beyond the limit.
     #[inline]
-    fn reserve(&mut self, end: usize) -> bool {
-        if end > self.value_limit {
+    fn reserve(&mut self, base: usize, code: &Code) -> bool {
+        let values = code.frame_size as usize;
+        if base - self.consts + values > self.value_limit {
             return false;
         }
+        let end = base + values + code.consts() as usize;
         if end + self.slack > self.stack.len() {
             self.lengthen(end + self.slack);
         }
         self.end = end;
+        self.consts += code.consts() as usize;
         true
     }
 
@@ -149,12 +158,14 @@ impl Activations {
     pub(super) fn pop(&mut self) -> Frame {
         let frame = self.frames.pop().expect("interp: a run has an activation");
         self.end = frame.base;
+        self.consts -= frame.consts as usize;
         frame
     }
 
     pub(super) fn clear(&mut self) {
         self.frames.clear();
         self.end = 0;
+        self.consts = 0;
     }
 }
 
@@ -472,8 +483,11 @@ impl Machine {
         if let Some((value, _)) = assign.iter().find(|(value, _)| code.slot_of(*value).is_none()) {
             return Err(TransferError::NoSuchValue(*value));
         }
-        let base = from.base;
-        if !self.activations.reserve(base + code.frame_size as usize) {
+        let (base, replaced) = (from.base, from.consts);
+        // The activation that is replaced does not count.
+        self.activations.consts -= replaced as usize;
+        if !self.activations.reserve(base, code) {
+            self.activations.consts += replaced as usize;
             return Err(TransferError::StackOverflow);
         }
         let frame = &mut self.activations.stack[base..base + code.frame_size as usize];
@@ -483,7 +497,9 @@ impl Machine {
             frame[slot as usize] = *bits;
         }
         self.exact = true;
+        let consts = code.consts();
         let top = self.activations.top_mut();
+        top.consts = consts;
         top.version = to.0;
         top.pc = pc;
         Ok(())

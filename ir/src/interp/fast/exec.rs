@@ -97,7 +97,7 @@ fn enter(
 }
 
 fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
-    let Machine { program, versions, current, activations, memories, globals, tables, .. } = machine;
+    let Machine { program, versions, current, activations, memories, globals, .. } = machine;
     let versions: &[Version] = versions;
     let mut fuel = machine.fuel;
     let frame = activations.top();
@@ -300,7 +300,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                     Code::CallHost => call_host!(Func::from_u32(op.x)),
                     Code::CallIndirect => {
                         let (sig, table) = fast.indirect[op.x as usize];
-                        match calls::indirect_callee(program, tables, sig, table, get!(op.a)) {
+                        match calls::indirect_callee(program, &globals.tables, sig, table, get!(op.a)) {
                             Ok(func) if program.code(func).is_some() => call!(func),
                             Ok(func) => call_host!(func),
                             Err(kind) => stop!(Stop::Trap(kind)),

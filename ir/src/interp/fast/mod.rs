@@ -1,7 +1,7 @@
 //! The fast tier: the same code once more, for runs that nobody watches.
 //!
 //! A run without observer, trace, digests and poison cannot be looked at between two instructions. So constants need not be
-//! executed: they stand in slots of their own, which entering the frame fills. Comparisons that only the branch behind them
+//! executed: they stand in slots of their own behind the frame, which entering it fills. Comparisons that only the branch behind them
 //! uses need not be stored, nor sums that are only an address. Operations are found at the same pcs as in the exact code ([`super::code`]), and one that stands for
 //! several instructions takes fuel for each: a run that ends for want of fuel, traps or exits does so at the same
 //! instruction with the same memory. Whatever is not known here is done by the exact loop, one instruction at a time, so an
@@ -42,7 +42,7 @@ pub(super) struct Fast {
 
 impl Fast {
     /// Fast code with operations at the pcs of the exact code, or nothing when the frame is larger than the window.
-    /// `exact` has no slots for constants yet: they are those from its frame size on. Cost: as [`Code::new`].
+    /// Cost: as [`Code::new`].
     pub(super) fn new(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
         decode::decode(module, function, exact)
     }
