@@ -342,9 +342,9 @@ impl Globals {
         self.values[index] = bits;
     }
 
-    /// Computes the digest anew. Cost: the number of globals.
+    /// Computes the digest of the values anew. Cost: the number of globals.
     pub(super) fn refresh(&mut self) {
-        self.digest = self.computed_digest();
+        self.digest = self.values_digest();
     }
 
     pub(super) fn values(&self) -> &[u64] {
@@ -363,9 +363,12 @@ impl Globals {
     }
 
     pub(super) fn computed_digest(&self) -> u64 {
+        self.values_digest().wrapping_add(self.tables.computed_digest())
+    }
+
+    /// What the values add to the digest. Cost: the number of globals.
+    fn values_digest(&self) -> u64 {
         let values = self.values.iter().enumerate();
-        values.fold(self.tables.computed_digest(), |digest, (index, value)| {
-            digest.wrapping_add(mix(global_place(index), *value))
-        })
+        values.fold(0, |digest, (index, value)| digest.wrapping_add(mix(global_place(index), *value)))
     }
 }
