@@ -25,11 +25,14 @@ const LONG_MODULES: &[(&str, &str)] = &[];
 const FUNCTION_LINES: usize = 100;
 
 /// Functions longer than [`FUNCTION_LINES`], by file and name, each with the reason.
-const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[(
-    "ir/src/interp/exec.rs",
-    "run_loop",
-    "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
-)];
+const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
+    (
+        "ir/src/interp/exec.rs",
+        "run_loop",
+        "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
+    ),
+    ("ir/src/interp/fast/exec.rs", "run_loop", "the dispatch of the fast tier, for the same reason"),
+];
 
 /// Library crates: no input or output, no clock, no global state.
 const LIBRARIES: &[&str] = &["ir/", "passes/", "osr/", "verify/", "wasm/"];

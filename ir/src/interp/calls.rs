@@ -1,8 +1,9 @@
 //! What the loop does for calls: entering and leaving activations, calls of the host.
 
+use super::activations::Activations;
 use super::code::Code;
 use super::host::{Host, HostError};
-use super::machine::{Activations, Version};
+use super::machine::Version;
 use super::memory::Memories;
 use super::program::Program;
 use super::tables::Tables;

@@ -1,10 +1,11 @@
 //! An instance of a module: its memories, its versions, and the activations of a run.
 
+use super::activations::{Activations, fill_poison};
 use super::code::Code;
 use super::exec::execute;
 use super::host::{Host, HostError};
 use super::instantiate::{Counts, InstantiateError, add_storage, write_segments};
-use super::limits::{Limits, Options, poison};
+use super::limits::{Limits, Options};
 use super::memory::{self, Globals, Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
@@ -32,147 +33,6 @@ const NO_VERSION: u32 = u32::MAX;
 pub(super) struct Version {
     pub(super) func: Func,
     pub(super) code: Arc<Code>,
-}
-
-/// One activation. Its slots start at `base` and end where the next activation's start.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub(super) version: u32,
-    /// The operation to execute next; in an activation that is calling, the call.
-    pub(super) pc: u32,
-    /// Where the pool of the caller's code lists the slots of the results.
-    pub(super) results_at: u32,
-    pub(super) base: usize,
-    /// Slots of constants behind those of its values.
-    consts: u32,
-    pub(super) activation: u64,
-}
-
-/// The activations of a run: frames, and one stack for the values of all.
-#[derive(Debug)]
-pub(super) struct Activations {
-    pub(super) frames: Vec<Frame>,
-    /// Never shrinks during a run: what is above the top activation is garbage.
-    pub(super) stack: Vec<u64>,
-    /// The end of the slots of the top activation.
-    end: usize,
-    /// Slots of constants of all activations, which are no values and do not count for the limit.
-    consts: usize,
-    /// Slots that the stack has beyond the end, at least.
-    slack: usize,
-    /// Activations begun over the life of the machine.
-    count: u64,
-    depth_limit: usize,
-    value_limit: usize,
-    pub(super) poison: bool,
-}
-
-/// A copy has no garbage above the top activation.
-impl Clone for Activations {
-    fn clone(&self) -> Activations {
-        Activations { frames: self.frames.clone(), stack: self.stack[..self.end].to_vec(), slack: 0, ..*self }
-    }
-}
-
-impl Activations {
-    fn new(limits: &Limits, poison: bool) -> Activations {
-        Activations {
-            frames: Vec::new(),
-            stack: Vec::new(),
-            end: 0,
-            consts: 0,
-            slack: 0,
-            count: 0,
-            depth_limit: limits.call_depth as usize,
-            value_limit: usize::try_from(limits.stack_values).unwrap_or(usize::MAX),
-            poison,
-        }
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.frames.len()
-    }
-
-    /// The innermost activation.
-    #[inline]
-    pub(super) fn top(&self) -> &Frame {
-        self.frames.last().expect("interp: a run has an activation")
-    }
-
-    #[inline]
-    pub(super) fn top_mut(&mut self) -> &mut Frame {
-        self.frames.last_mut().expect("interp: a run has an activation")
-    }
-
-    /// Begins an activation at the start of a version and returns the base of its slots, or `None` when a
-    /// limit is reached.
-    #[inline]
-    pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
-        let base = self.end;
-        if self.frames.len() >= self.depth_limit || !self.reserve(base, code) {
-            return None;
-        }
-        if self.poison {
-            fill_poison(&mut self.stack[base..][..code.frame_size as usize]);
-        }
-        let consts = code.consts();
-        self.frames.push(Frame { version, pc: 0, results_at, base, consts, activation: self.count });
-        self.count += 1;
-        Some(base)
-    }
-
-    /// Makes room for the slots of an activation that is not counted yet; false, and nothing changed, beyond the limit.
-    #[inline]
-    fn reserve(&mut self, base: usize, code: &Code) -> bool {
-        let values = code.frame_size as usize;
-        if base - self.consts + values > self.value_limit {
-            return false;
-        }
-        let end = base + values + code.consts() as usize;
-        if end + self.slack > self.stack.len() {
-            self.lengthen(end + self.slack);
-        }
-        self.end = end;
-        self.consts += code.consts() as usize;
-        true
-    }
-
-    /// Makes the stack have a window of so many slots at every frame, from now on.
-    pub(super) fn provide_window(&mut self, slots: usize) {
-        self.slack = slots;
-        if self.end + slots > self.stack.len() {
-            self.lengthen(self.end + slots);
-        }
-    }
-
-    #[cold]
-    fn lengthen(&mut self, length: usize) {
-        // Fresh zeros are committed as they are touched; those of `Vec::resize` are written.
-        let mut longer = vec![0; length.max(self.stack.len() / 2 * 3)];
-        longer[..self.stack.len()].copy_from_slice(&self.stack);
-        self.stack = longer;
-    }
-
-    /// Ends the top activation and returns what it was.
-    #[inline]
-    pub(super) fn pop(&mut self) -> Frame {
-        let frame = self.frames.pop().expect("interp: a run has an activation");
-        self.end = frame.base;
-        self.consts -= frame.consts as usize;
-        frame
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.frames.clear();
-        self.end = 0;
-        self.consts = 0;
-    }
-}
-
-fn fill_poison(slots: &mut [u64]) {
-    for (value, slot) in slots.iter_mut().zip(0..) {
-        *value = poison(slot);
-    }
 }
 
 /// Whether a run goes on.

@@ -9,6 +9,7 @@
 //! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in the
 //! loop (`exec`); runs that nobody watches take a faster one (`fast`) wherever it knows the instructions.
 
+mod activations;
 mod bulk;
 mod calls;
 mod code;

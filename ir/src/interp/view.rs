@@ -1,6 +1,7 @@
 //! What an observer sees, and what it may ask for.
 
-use super::machine::{Activations, Version, VersionId};
+use super::activations::Activations;
+use super::machine::{Version, VersionId};
 use super::memory::{Globals, Memories, OutOfBounds, execute};
 use super::trace::Trace;
 use crate::entity::{Func, Inst, Value};

@@ -16,8 +16,9 @@ mod op;
 
 pub(super) use exec::{applies, run};
 
+use super::activations::Activations;
 use super::code::Code;
-use super::machine::{Activations, Version};
+use super::machine::Version;
 use crate::entity::{Sig, Table};
 use crate::function::Function;
 use crate::module::Module;
