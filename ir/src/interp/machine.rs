@@ -324,7 +324,7 @@ impl Machine {
     }
 
     /// Lets the innermost activation of a paused run go on in another version of its function, at a
-    /// point, with exactly the assigned values; all others are [`super::is_poison`]. The values are given, so all
+    /// point, with exactly the assigned values; all others are [`super::poison`]. The values are given, so all
     /// assignments happen at once. Cost: the frame and the assignments.
     ///
     /// # Errors
