@@ -43,6 +43,35 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
     assert!(total.held > 15_000 && 50 * dropped <= total.held, "{total:?}");
 }
 
+/// The division that stands twice in the version before has been passed once in the one after, wherever control comes
+/// from; a check that looks at the join alone does not see it.
+#[test]
+fn a_division_that_both_ways_have_passed_is_no_obstacle() {
+    let text = b"func @f(%x: i32, %d: i32) -> i32 {
+entry:
+  br_if %d, first, join
+first:
+  %q = urem.i32 %x, %d
+  jump second
+second:
+  %r = urem.i32 %x, %d
+  jump join
+join:
+  %one = const.i32 1
+  return %one
+}";
+    let module = load(Format::Oir, text).expect("well-formed");
+    let (_, base) = module.defined().next().expect("one function");
+    let passes = passes::parse("cse,cfg_clean").expect("passes");
+    let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
+    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
+        assert_eq!(mapping.rejected, Vec::new());
+    }
+    let points = derived.function.all_insts().count();
+    assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
+}
+
 #[test]
 fn a_version_graph_keeps_what_is_proved_and_composes_it() {
     let (mut held, mut dropped, mut composed) = (0, 0, 0);

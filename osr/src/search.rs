@@ -116,7 +116,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 continue;
             }
             let replays = q.lone_writes.open(target.inst());
-            if let Some(why) = self.unreplayable(point, !end.jumps.is_empty(), replays) {
+            if let Some(why) = self.unreplayable(point, target, !end.jumps.is_empty(), replays) {
                 obstacle.get_or_insert(why);
                 continue;
             }
@@ -141,7 +141,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// What keeps writes of the target version from being executed on the way over, if something does. Only their
     /// place is asked for: whether address and value can be had is seen when the entry is built.
-    fn unreplayable(&self, point: Point, crosses: bool, replays: &[Inst]) -> Option<Obstacle> {
+    fn unreplayable(&self, point: Point, target: Point, crosses: bool, replays: &[Inst]) -> Option<Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
         let is_safe = |write: &Inst| {
             let data = q.f.inst(*write);
@@ -149,7 +149,8 @@ impl<'a, 'v> Search<'a, 'v> {
             let Some(place @ Place::Bytes { .. }) = place else { return true };
             members(&self.pair.facts, p, q, data.args[0]).iter().any(|address| p.vouches(*address, &place, point))
         };
-        if crosses && !replays.is_empty() {
+        let are_late = !replays.is_empty() && q.lone_writes.are_late(target.inst());
+        if are_late || (crosses && !replays.is_empty()) {
             return Some(Obstacle { inst: replays.first().copied(), ..Obstacle::new(Reason::MemoryBehind) });
         }
         let unsafe_one = replays.iter().find(|write| !is_safe(write))?;

@@ -13,7 +13,7 @@ use fixedbitset::FixedBitSet;
 use ir::place::Place;
 use ir::{Effects, Function, Inst, Opcode, Type, Value};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions looked at to follow one window.
 const MAX_WINDOW: usize = 256;
@@ -26,6 +26,9 @@ type Sum = (Option<Value>, u32);
 pub(crate) struct LoneWrites {
     /// By instruction, those whose window the point before it lies in, in the order of execution.
     open: BTreeMap<Inst, SmallVec<[Inst; 1]>>,
+    /// Points in windows behind another write that may have written a part of the place: replayed there, the lone write
+    /// would undo that. See `tests/oir/osr/replay_behind_overlap.oir`.
+    late: BTreeSet<Inst>,
     /// The first one whose window could not be followed.
     pub(crate) endless: Option<Inst>,
     /// Whether there are any.
@@ -42,7 +45,7 @@ impl LoneWrites {
                 let writes = f.inst(inst).opcode.effects().has(Effects::WRITES);
                 if writes && !anchors.contains(inst.as_u32() as usize) {
                     lone.exist = true;
-                    if lone.follow(f, inst).is_none() {
+                    if lone.follow(f, anchors, inst).is_none() {
                         lone.endless.get_or_insert(inst);
                     }
                 }
@@ -56,12 +59,17 @@ impl LoneWrites {
         self.open.get(&at).map_or(&[], |open| open)
     }
 
+    /// Whether replaying the writes whose windows a point lies in would undo a part of what others wrote since.
+    pub(crate) fn are_late(&self, at: Inst) -> bool {
+        self.late.contains(&at)
+    }
+
     /// Marks the window of a write; `None` when it has no end that can be found.
-    fn follow(&mut self, f: &Function, write: Inst) -> Option<()> {
+    fn follow(&mut self, f: &Function, anchors: &FixedBitSet, write: Inst) -> Option<()> {
         let place = written(f, write)?;
         let mut looked_at = 0;
-        let mut work: SmallVec<[Inst; 4]> = SmallVec::from_iter([f.next_inst(write)?]);
-        while let Some(first) = work.pop() {
+        let mut work: SmallVec<[(Inst, bool); 4]> = SmallVec::from_iter([(f.next_inst(write)?, false)]);
+        while let Some((first, mut is_late)) = work.pop() {
             let mut at = Some(first);
             while let Some(inst) = at {
                 looked_at += 1;
@@ -69,16 +77,20 @@ impl LoneWrites {
                     return None;
                 }
                 self.open.entry(inst).or_default().push(write);
+                if is_late {
+                    self.late.insert(inst);
+                }
                 if covers(f, inst, write, &place) {
                     break;
                 }
+                is_late |= anchors.contains(inst.as_u32() as usize) && may_overlap(f, inst, write, &place);
                 at = f.next_inst(inst);
                 if at.is_none() {
                     let targets = &f.inst(inst).targets;
                     if targets.is_empty() || targets.iter().any(|t| f.predecessors(t.block).len() != 1) {
                         return None;
                     }
-                    work.extend(targets.iter().map(|t| f.first_inst(t.block)));
+                    work.extend(targets.iter().map(|t| (f.first_inst(t.block), is_late)));
                 }
             }
         }
@@ -93,11 +105,21 @@ fn written(f: &Function, inst: Inst) -> Option<Place> {
 
 /// Whether an instruction leaves nothing of what a write has written.
 fn covers(f: &Function, inst: Inst, write: Inst, place: &Place) -> bool {
-    let distance = match (f.inst(inst).args.as_slice(), f.inst(write).args.as_slice()) {
+    written(f, inst).is_some_and(|w| w.covers(place, between(f, inst, write)))
+}
+
+/// Whether an instruction may write a part of what a write has written.
+fn may_overlap(f: &Function, inst: Inst, write: Inst, place: &Place) -> bool {
+    let writes = f.inst(inst).opcode.effects().has(Effects::WRITES);
+    writes && !written(f, inst).is_some_and(|w| w.is_apart_from(place, between(f, inst, write)))
+}
+
+/// The address of a write minus that of another, if that is known.
+fn between(f: &Function, from: Inst, to: Inst) -> Option<u32> {
+    match (f.inst(from).args.as_slice(), f.inst(to).args.as_slice()) {
         ([from, _], [to, _]) => distance(f, *from, *to),
         _ => None,
-    };
-    written(f, inst).is_some_and(|w| w.covers(place, distance))
+    }
 }
 
 /// The address `to` minus the address `from`, modulo 2^32, where both are one value plus constants.

@@ -129,22 +129,22 @@ impl Traps {
             }
         }
         let met = onward.lines[0].anchor;
-        let executed = self.executed(product, next, &onward.lines[self.side]);
+        let other = &product.versions[1 - self.side];
+        let mut executed = self.executed(product, next, &onward.lines[self.side]);
+        // What the other version had executed before the line, as long as nothing was bound on the way to the site,
+        // has not trapped there (`a_trap_executed_before_the_line_is_settled`,
+        // `a_division_that_both_ways_have_passed_is_no_obstacle`).
+        executed.retain(|&(segment, id)| {
+            let mut bound = onward.lines[self.side].crossings().take(segment);
+            let is_settled = anchor.is_some_and(|a| other.has_executed(self.sites[id].term, a));
+            !is_settled || bound.any(|c| self.depends_on(id, self.side, c.block))
+        });
         let (entered, passed) = self.gap.entry(met).or_default();
         entered.pending.union_with(&state.pending);
         entered.stuck.union_with(&state.stuck);
         passed.grow(self.sites.len());
         executed.iter().for_each(|(_, id)| passed.insert(*id));
-        let other = &product.versions[1 - self.side];
         for &(segment, id) in &executed {
-            // What the other version had executed before the line, as long as nothing was bound on the way to the site,
-            // has not trapped there (`a_trap_executed_before_the_line_is_settled`).
-            let mut bound = onward.lines[self.side].crossings().take(segment);
-            if anchor.is_some_and(|a| other.has_executed(self.sites[id].term, a))
-                && !bound.any(|c| self.depends_on(id, self.side, c.block))
-            {
-                continue;
-            }
             // What the other version binds on this way it binds as this one does: leaves agree where it ends, if
             // they are still there.
             let stuck = self.is_bound_again(id, onward, self.side, segment) || !self.is_kept(product, id, met);
