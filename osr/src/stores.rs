@@ -27,7 +27,7 @@ pub(crate) struct LoneWrites {
     /// By instruction, those whose window the point before it lies in, in the order of execution.
     open: BTreeMap<Inst, SmallVec<[Inst; 1]>>,
     /// Points in windows behind another write that may have written a part of the place: replayed there, the lone write
-    /// would undo that. See `tests/oir/osr/replay_behind_overlap.oir`.
+    /// would undo that. Breaks `nothing_is_replayed_behind_a_write_that_may_overlap`.
     late: BTreeSet<Inst>,
     /// The first one whose window could not be followed.
     pub(crate) endless: Option<Inst>,

@@ -423,3 +423,57 @@ fn a_branch_folded_because_its_targets_are_the_same_does_not_tell_its_edge() {
     // Landing before the branch lets the base take it itself.
     assert!(synthesis.backward.mapping.entry(Point::before(inst(&base, "z"))).is_some());
 }
+
+const OVERWRITTEN: &str = "
+memory @m 1
+func @f(%a: i32, %v: i32, %b: i32) -> i32 {
+entry:
+  %old = load.i32 @m[%a]
+  store.i32 @m[%a], %v
+  %sum = add.i32 %old, %v
+  store8.i32 @m[%b], %v
+  %twice = add.i32 %sum, %sum
+  store.i32 @m[%a], %twice
+  return %old
+}";
+
+/// The store before `%sum`, which only `base` keeps.
+fn overwritten(base: &Function) -> Inst {
+    base.prev_inst(inst(base, "sum")).expect("a store")
+}
+
+fn without_the_store(base: &Function) -> Synthesis {
+    let store = overwritten(base);
+    let applied = edited(base, |ed: &mut Editor<'_>| ed.delete(store));
+    mappings(base, &applied, Level::Avail)
+}
+
+#[test]
+fn no_entry_leaves_a_window_and_nothing_is_replayed_that_need_not_be() {
+    let base = function(OVERWRITTEN);
+    let synthesis = without_the_store(&base);
+    let behind = Point::before(inst(&base, "sum"));
+    assert_eq!(reason(&synthesis.forward, behind), Reason::MemoryAhead);
+    // Behind the load, which both versions pass, there is a place before the store to land at.
+    let back = entry(&synthesis.backward, behind);
+    assert!(back.replays.is_empty());
+    assert!(base.stands_before(back.target.inst(), inst(&base, "sum")));
+}
+
+#[test]
+fn nothing_is_replayed_behind_a_write_that_may_overlap() {
+    let base = function(OVERWRITTEN);
+    let synthesis = without_the_store(&base);
+    // Behind the byte at %b, which may be one of those at %a: replaying the store would undo it.
+    let behind = Point::before(inst(&base, "twice"));
+    assert_eq!(reason(&synthesis.backward, behind), Reason::MemoryBehind);
+}
+
+#[test]
+fn a_store_is_replayed_behind_a_write_elsewhere() {
+    let base = function(&OVERWRITTEN.replace("store8.i32 @m[%b]", "store8.i32 @m[%a + 4]"));
+    let synthesis = without_the_store(&base);
+    let back = entry(&synthesis.backward, Point::before(inst(&base, "twice")));
+    let replayed: Vec<Inst> = back.replays.iter().map(|r| r.inst).collect();
+    assert_eq!(replayed, [overwritten(&base)]);
+}
