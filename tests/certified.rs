@@ -72,6 +72,66 @@ join:
     assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
 }
 
+/// While the certificate does not know yet that %never does not branch to block2, the memory there is one that
+/// the version after, in which no edge joins, does not have.
+#[test]
+fn what_dead_edges_of_one_version_spoil_is_tried_again() {
+    let stored = b"memory @m 1
+func @f(%n: i32) -> i64 {
+block0:
+  %never = const.i32 0
+  br_if %never, block2, block1
+block1:
+  %grown = memory_grow @m, %n
+  jump block2
+block2:
+  jump block3
+block3:
+  %zero = const.i32 0
+  %low = load.i32 @m[%zero + 8]
+  store16.i32 @m[%zero + 8], %low
+  %again = load.i32 @m[%zero + 8]
+  br_if %again, block3, block4
+block4:
+  store.i32 @m[%zero + 1], %n
+  %wide = load.i64 @m[%zero + 1]
+  return %wide
+}";
+    let read = b"memory @m 1
+func @f(%n: i32) -> i32 {
+block0:
+  %one = const.i32 1
+  br_if %one, block1, block2
+block1:
+  %grown = memory_grow @m, %n
+  jump block2
+block2:
+  %zero = const.i32 0
+  %first = load.i16 @m[%zero]
+  %other = const.i32 0
+  jump block3
+block3:
+  %wide = const.i64 0
+  %second = load.i16 @m[%zero]
+  store.i64 @m[%other + 4], %wide
+  br_if %one, block5, block4
+block4:
+  %less = ult.i16 %first, %second
+  br_if %less, block3, block3
+block5:
+  jump block3
+}";
+    for (text, pipeline) in [(&stored[..], "sccp"), (&read[..], "gvn,load_elim")] {
+        let module = load(Format::Oir, text).expect("well-formed");
+        let (_, base) = module.defined().next().expect("one function");
+        let derived = derive(&module, base, &passes::parse(pipeline).expect("passes"), Vigilance::On, &mut NoObserver);
+        let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+        for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
+            assert_eq!(mapping.rejected, Vec::new(), "{pipeline}");
+        }
+    }
+}
+
 #[test]
 fn a_version_graph_keeps_what_is_proved_and_composes_it() {
     let (mut held, mut dropped, mut composed) = (0, 0, 0);

@@ -145,6 +145,11 @@ impl Search<'_, '_> {
                 narrowings += 1;
                 let [a, b] = &mut self.versions;
                 if a.narrow() | b.narrow() {
+                    // What one version found too early shows in the other
+                    // (`what_dead_edges_of_one_version_spoil_is_tried_again`).
+                    a.unpin();
+                    b.unpin();
+                    self.table.merges.forgive();
                     continue;
                 }
             }

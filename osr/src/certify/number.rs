@@ -107,7 +107,7 @@ impl<'a> Numbering<'a> {
     }
 
     /// Assumes again all that can be assumed.
-    fn unpin(&mut self) {
+    pub(super) fn unpin(&mut self) {
         self.pinned = FixedBitSet::with_capacity(self.f.value_bound());
         self.pinned_memory = FixedBitSet::with_capacity(self.f.block_bound());
         self.part.reset(self.f.value_bound());
@@ -149,8 +149,8 @@ impl<'a> Numbering<'a> {
         pinned.then(|| self.at_start.get(block)).filter(|leaf| *leaf != NO_TERM)
     }
 
-    /// Narrows the graph to the edges that may be taken, if there are others: more dominates more then, and
-    /// what was pinned for want of that is tried again. Whether there were.
+    /// Narrows the graph to the edges that may be taken, if there are others: more dominates more then. Whether there
+    /// were.
     pub(super) fn narrow(&mut self) -> bool {
         let count = self.live.count(self.f, &self.cfg);
         if self.is_plain || count == self.edges {
@@ -159,7 +159,6 @@ impl<'a> Numbering<'a> {
         self.cfg = Cfg::of_edges(self.f, |e| self.live.has(self.f, e));
         self.dom = DomTree::new(self.f, &self.cfg);
         self.edges = count;
-        self.unpin();
         true
     }
 

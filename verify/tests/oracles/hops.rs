@@ -1,10 +1,9 @@
 //! Chains of hops end as runs without; what is wrong with an entry, or with what it leaves out, is found. And
 //! mappings that say different things are told apart.
 
-use ir::cfg::Cfg;
-use ir::dom::DomTree;
+use crate::case::{copies, identity, values};
 use ir::interp::{Limits, NoHost};
-use ir::mapping::{Assign, Entry, Mapping, Operand};
+use ir::mapping::{Entry, Mapping, Operand};
 use ir::text::parse_module;
 use ir::{Func, Function, Module, Point, Value};
 use osier_verify::agreement::{self, Agreement};
@@ -14,34 +13,6 @@ use osier_verify::hops::{
 };
 use osier_verify::state_oracle::Fault;
 use std::collections::BTreeSet;
-
-fn values(function: &Function) -> BTreeSet<Value> {
-    let params = function.blocks().flat_map(|b| function.block_params(b).iter().copied());
-    params.chain(function.all_insts().flat_map(|i| function.inst(i).results.iter().copied())).collect()
-}
-
-fn copy(value: Value) -> Assign {
-    Assign { value, from: Operand::Source(value) }
-}
-
-/// An entry that provides these values by copying them.
-fn copies(target: Point, provided: &[Value]) -> Entry {
-    let assigns = provided.iter().copied().map(copy).collect();
-    Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires: provided.to_vec(), kept: Vec::new() }
-}
-
-/// At every reachable point the entry to the same point, with all values available.
-fn identity(f: &Function) -> Mapping {
-    let mut mapping = Mapping::new(f, f);
-    let cfg = Cfg::new(f);
-    let dom = DomTree::new(f, &cfg);
-    for inst in f.all_insts().filter(|i| cfg.is_reachable(f.inst_block(*i))) {
-        let point = Point::before(inst);
-        let provided: Vec<Value> = values(f).into_iter().filter(|v| dom.available_at(f, *v, point)).collect();
-        mapping.insert(point, copies(point, &provided));
-    }
-    mapping
-}
 
 /// Three times the same version, each with the identity to the next and to the first.
 const EDGES: [(usize, usize); 5] = [(0, 1), (1, 2), (2, 0), (1, 0), (0, 2)];
@@ -56,7 +27,7 @@ fn chains_of_identities_end_as_runs_without_hops() {
     for seed in 0..150 {
         let program = generate(seed, 30, &Weights::default());
         let bodies: Vec<(Func, &Function)> = program.module.defined().collect();
-        let mappings: Vec<Mapping> = bodies.iter().map(|(_, f)| identity(f)).collect();
+        let mappings: Vec<Mapping> = bodies.iter().map(|(_, f)| identity(f, f)).collect();
         let versions: Vec<[&Function; 3]> = bodies.iter().map(|(_, f)| [*f; 3]).collect();
         let edges: Vec<[Edge<'_>; 5]> = mappings.iter().map(edges).collect();
         let graph = |i: usize| FunctionGraph { func: bodies[i].0, versions: &versions[i], edges: &edges[i] };
@@ -106,7 +77,7 @@ impl Case {
     fn new() -> Case {
         let module = parse_module(LOOP).unwrap_or_else(|e| panic!("{}", e[0]));
         let func = module.lookup("f").expect("an f");
-        let mapping = identity(module.body(func).expect("a body"));
+        let mapping = identity(module.body(func).expect("a body"), module.body(func).expect("a body"));
         Case { module, func, there: mapping.clone(), back: mapping }
     }
 
