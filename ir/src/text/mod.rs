@@ -1,7 +1,7 @@
 //! The text form (`.oir`): printer and parser.
 //!
 //! The grammar is in `docs/oir.md`. One statement stands on one line; `;` starts a comment that runs
-//! to the end of the line. Laws, held by `ir/tests/text.rs`:
+//! to the end of the line. Laws, held by `ir/tests/text/`:
 //!
 //! - `parse(print(m))` prints as `m` does, for every well-formed module `m`, and keeps its names;
 //! - `print(parse(t))` is a fixpoint, for every text `t` that parses;
