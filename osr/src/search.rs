@@ -92,7 +92,7 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then shortest
-    /// compensation code, then earliest landing point.
+    /// compensation code, then the point's own place, then the earliest landing point.
     fn best_entry(&mut self, point: Point, live: &LiveTable, needed: &LiveTable) -> Result<Entry, Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
         let endless = p.lone_writes.endless.or(q.lone_writes.endless);
@@ -177,23 +177,24 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 }
 
-/// The landing points worth trying: all of a short gap, earliest first; of a long one, or with many values to
-/// provide, some around the source point's own place, which are the likeliest to cost nothing, then some at its start
-/// and its end. Cost: their number, however long the gap is.
+/// The landing points worth trying: the source point's own place, if the other version has it, which is the likeliest to
+/// cost nothing; then all of a short gap, earliest first; of a long one, or with many values to provide, some around
+/// that place, then some at its start and its end. Cost: their number, however long the gap is.
 fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(Point) -> usize) -> Vec<Point> {
     let landings = lines.landings(anchor);
     let count = landings.len();
     let Some(first) = landings.first() else { return Vec::new() };
     let most = (MAX_VALUES_TRIED / values(*first).max(1)).clamp(3, MAX_LANDINGS);
-    if count <= most {
-        return landings.to_vec();
-    }
-    let third = most / 3;
-    let own = lines.landing_number(anchor, source).unwrap_or(count / 2);
-    let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
-    let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
-    let chosen = (near_start..near_end).chain(0..third).chain(count - third..count);
-    chosen.map(|i| landings[i]).collect()
+    let own = lines.landing_number(anchor, source);
+    let tried: Vec<usize> = if count <= most {
+        (0..count).collect()
+    } else {
+        let (third, own) = (most / 3, own.unwrap_or(count / 2));
+        let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
+        let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
+        (near_start..near_end).chain(0..third).chain(count - third..count).collect()
+    };
+    own.into_iter().chain(tried.into_iter().filter(|i| Some(*i) != own)).map(|i| landings[i]).collect()
 }
 
 /// The first action in the log that has to do with what stands in the way: with the value, its definition

@@ -182,6 +182,7 @@ macro_rules! value_result {
 }
 pub(super) use value_result;
 
+/// The pattern for the type of operand 0 in [`with_value_ops`]: any, where it does not matter.
 macro_rules! source_pattern {
     () => {
         _
@@ -190,6 +191,7 @@ macro_rules! source_pattern {
         Type::$source
     };
 }
+pub(super) use source_pattern;
 
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {

@@ -1,6 +1,6 @@
 //! Operations of the fast loop.
 
-use crate::interp::op::with_value_ops;
+use crate::interp::op::{source_pattern, with_value_ops};
 use crate::opcode::Opcode;
 use crate::types::Type;
 
@@ -61,15 +61,6 @@ macro_rules! with_branch_ops {
     };
 }
 pub(super) use with_branch_ops;
-
-macro_rules! source_pattern {
-    () => {
-        _
-    };
-    ($source:ident) => {
-        Type::$source
-    };
-}
 
 macro_rules! define_codes {
     ($($values:tt)*) => { with_branch_ops! { define_both { $($values)* } } };

@@ -1,0 +1,183 @@
+//! How time grows with the size of one function: a generated function is doubled again and again, and import,
+//! optimizing, mapping, certifying and checking are timed in one run.
+//!
+//!     cargo run --release --example growth -- --doublings 8
+//!     cargo run --release --example growth -- --shape chain
+//!     cargo run --release --example growth -- --programs sqlite.m2r.wasm
+//!
+//! Prints a line per size, with `--programs` per range of sizes of the functions of real programs (their sum): instructions, seconds of each step, and by what factor each grew from the
+//! size before. A factor near 2 is linear growth, one near 4 quadratic. Each step is run several times and
+//! the fastest counts; the shortest times are still mostly noise.
+
+mod shapes;
+
+use clap::Parser;
+use ir::{Function, Module};
+use osier::driver::{Format, NoObserver, Vigilance, derive, load};
+use osr::{Certifier, Heading, Level, VersionPair, synthesize};
+use passes::Pipeline;
+use shapes::Shape;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+use verify::checker::relate;
+use verify::state_oracle::Direction;
+use verify::verdict::{Options, Verdict};
+
+/// Times import, optimizing and mapping of a function doubled again and again
+#[derive(Debug, Parser)]
+struct Args {
+    /// What the function is made of
+    #[arg(long, value_name = "SHAPE", default_value = "loops")]
+    shape: Shape,
+    /// Take the functions of these programs instead, by size
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["shape", "doublings", "units"])]
+    programs: Vec<PathBuf>,
+    /// How often the function is doubled
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    doublings: u32,
+    /// Copies of the unit in the smallest function
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    units: u32,
+    /// Runs of each step, of which the fastest counts
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    runs: u32,
+}
+
+/// Seconds of each step for functions of one size.
+#[derive(Clone, Copy, Default)]
+struct Sample {
+    functions: usize,
+    instructions: usize,
+    seconds: [f64; STEPS.len()],
+}
+
+const STEPS: [&str; 5] = ["import", "optimize", "map", "certify", "check"];
+
+impl Sample {
+    /// The sum of two; of functions of one program.
+    fn add(&mut self, other: &Sample) {
+        self.functions += other.functions;
+        self.instructions += other.instructions;
+        self.seconds.iter_mut().zip(other.seconds).for_each(|(sum, s)| *sum += s);
+    }
+
+    /// Takes the lesser times.
+    fn keep_fastest(&mut self, other: &Sample) {
+        self.seconds.iter_mut().zip(other.seconds).for_each(|(least, s)| *least = least.min(s));
+    }
+}
+
+/// Everything once, of a module with one function.
+fn once(bytes: &[u8]) -> Result<Sample, String> {
+    let begun = Instant::now();
+    let module: Module = load(Format::Wasm, bytes).map_err(|e| e.in_file("the generated module"))?;
+    let import = begun.elapsed().as_secs_f64();
+    let (_, function) = module.defined().next().ok_or("the generated module has no function")?;
+    let mut sample = steps(&module, function)?;
+    sample.seconds[0] = import;
+    Ok(sample)
+}
+
+/// All steps but import, of one function.
+fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
+    let mut sample = Sample { functions: 1, instructions: function.inst_count(), ..Sample::default() };
+    let mut begun = Instant::now();
+    let mut take = |step: usize| {
+        sample.seconds[step] = begun.elapsed().as_secs_f64();
+        begun = Instant::now();
+    };
+    let derived = derive(module, function, &Pipeline::default(), Vigilance::Off, &mut NoObserver);
+    take(1);
+    let pair = VersionPair::new(function, &derived.function, &derived.log).map_err(|e| e.to_string())?;
+    let synthesis = synthesize(&pair, Level::Avail);
+    take(2);
+    let mut certifier = Certifier::new(&pair);
+    let facts = certifier.facts(Heading::Forward, &synthesis.forward.mapping);
+    let certificate = certifier.into_certificate();
+    take(3);
+    let relation = relate(module, [function, &derived.function], &certificate, Options::default());
+    let relation = relation.map_err(|verdict| verdict.to_string())?;
+    let (mapping, armed) = (&synthesis.forward.mapping, &synthesis.backward.mapping);
+    let verdicts = relation.judge(Direction::Forward, mapping, &facts, &[armed]);
+    take(4);
+    if verdicts.iter().any(Verdict::is_refuted) {
+        return Err(format!("@{} has entries that are refuted", function.name()));
+    }
+    Ok(sample)
+}
+
+fn line(sample: &Sample, previous: Option<&Sample>) -> String {
+    let mut line = format!("{:>9} {:>9}", sample.functions, sample.instructions);
+    for step in 0..STEPS.len() {
+        let _ = write!(line, " {:>9.4}", sample.seconds[step]);
+        match previous {
+            Some(p) => {
+                let _ = write!(line, " x{:<4.1}", sample.seconds[step] / p.seconds[step]);
+            }
+            None => line.push_str("      "),
+        }
+    }
+    line
+}
+
+/// The times of generated functions.
+fn doubled(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> Result<(), String> {
+    let mut previous: Option<Sample> = None;
+    for doubling in 0..=args.doublings {
+        let units = args.units.checked_shl(doubling).ok_or("too many doublings")?;
+        let bytes = args.shape.program(units).map_err(|e| e.to_string())?;
+        let mut sample = once(&bytes)?;
+        for _ in 1..args.runs {
+            sample.keep_fastest(&once(&bytes)?);
+        }
+        say(line(&sample, previous.as_ref()))?;
+        previous = Some(sample);
+    }
+    Ok(())
+}
+
+/// The times of the functions of a program, summed by size: each line those of up to twice the size. The last column is
+/// microseconds an instruction, of all steps.
+fn by_size(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> Result<(), String> {
+    let mut sizes: BTreeMap<u32, Sample> = BTreeMap::new();
+    for path in &args.programs {
+        let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let module = load(Format::Wasm, &bytes).map_err(|e| e.in_file(&path.display().to_string()))?;
+        for (_, function) in module.defined() {
+            let mut sample = steps(&module, function)?;
+            for _ in 1..args.runs {
+                sample.keep_fastest(&steps(&module, function)?);
+            }
+            sizes.entry(sample.instructions.max(1).ilog2()).or_default().add(&sample);
+        }
+    }
+    for sample in sizes.values() {
+        let each = 1e6 * sample.seconds.iter().sum::<f64>() / sample.instructions as f64;
+        say(format!("{} {each:>8.1} us each", line(sample, None)))?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            let _ = writeln!(io::stderr(), "growth: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    let mut say = |text: String| writeln!(out, "{text}").map_err(|e| e.to_string());
+    let heads: String = STEPS.iter().map(|s| format!(" {s:>9}      ")).collect();
+    say(format!("functions     insts{heads} (seconds, factor)"))?;
+    if args.programs.is_empty() { doubled(args, &mut say) } else { by_size(args, &mut say) }
+}

@@ -1,0 +1,106 @@
+//! What the functions are made of.
+
+use clap::ValueEnum;
+
+/// A kind of function, of any size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Shape {
+    /// Loops with an exit in their middle, loads, stores and arithmetic, one behind the other
+    Loops,
+    /// Additions, each of the one before
+    Chain,
+    /// Additions of constants, which are summed up
+    Sums,
+    /// Blocks that are merged
+    Merges,
+    /// Branches that join again
+    Joins,
+    /// Loops within loops
+    Nests,
+    /// Loads and stores of neighboring places
+    Memory,
+    /// Divisions that may trap
+    Traps,
+}
+
+/// Copies of one loop within another: deeper ones say little about real code.
+const MAX_DEPTH: u32 = 64;
+
+impl Shape {
+    /// A module with one function of so many units.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not WebAssembly, which is a bug.
+    pub(crate) fn program(self, units: u32) -> Result<Vec<u8>, wat::Error> {
+        let mut text = "(module (memory 1) (func (export \"f\") (param i32 i32) (result i32)".to_owned();
+        text.push_str(" (local i32 i32 i32 i32 i32)");
+        if self == Shape::Nests {
+            nests(&mut text, units);
+        } else {
+            (0..units).for_each(|unit| text.push_str(&self.unit(unit)));
+        }
+        text.push_str(" (i32.add (local.get 0) (local.get 1))))");
+        wat::parse_str(text)
+    }
+
+    fn unit(self, unit: u32) -> String {
+        let fixed = match self {
+            Shape::Loops | Shape::Nests => LOOP,
+            Shape::Chain => "(local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0)))",
+            Shape::Sums => "(local.set 0 (i32.add (local.get 0) (i32.const 3)))",
+            Shape::Merges => {
+                "(block (local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0))) (br 0))"
+            }
+            Shape::Joins => {
+                "(if (i32.and (local.get 0) (local.get 1))
+                (then (local.set 0 (i32.mul (local.get 0) (local.get 1))))
+                (else (local.set 1 (i32.xor (local.get 0) (local.get 1)))))"
+            }
+            Shape::Traps => "(local.set 0 (i32.add (local.get 0) (i32.div_u (local.get 1) (local.get 0))))",
+            Shape::Memory => {
+                let offset = 8 * (unit % 64);
+                return format!(
+                    "(i32.store offset={offset} (local.get 0) (i32.load offset={} (local.get 0)))
+                     (local.set 1 (i32.add (local.get 1) (i32.load offset={offset} (local.get 0))))",
+                    offset + 4
+                );
+            }
+        };
+        fixed.to_owned()
+    }
+}
+
+/// Nests of loops, each as deep as allowed.
+fn nests(text: &mut String, units: u32) {
+    let mut left = units;
+    while left > 0 {
+        let depth = left.min(MAX_DEPTH);
+        for _ in 0..depth {
+            text.push_str("(loop (local.set 0 (i32.add (local.get 0) (i32.mul (local.get 1) (local.get 1))))");
+        }
+        for _ in 0..depth {
+            text.push_str("(br_if 0 (i32.lt_u (local.get 0) (local.get 1))))");
+        }
+        left -= depth;
+    }
+}
+
+/// A loop with an exit in its middle, over loads, stores and arithmetic that repeats itself, has
+/// invariants and dead ends. Locals carry values from unit to unit.
+const LOOP: &str = "
+  (local.set 2 (i32.const 8))
+  (block (loop
+    (br_if 1 (i32.eqz (local.get 2)))
+    (local.set 3 (i32.add (i32.mul (local.get 0) (i32.const 3)) (local.get 1)))
+    (local.set 4 (i32.add (i32.mul (local.get 0) (i32.const 3)) (local.get 2)))
+    (local.set 5 (i32.load offset=16 (i32.and (local.get 3) (i32.const 1020))))
+    (if (i32.lt_s (local.get 5) (local.get 4))
+      (then (local.set 1 (i32.add (local.get 1) (local.get 5)))
+            (i32.store offset=64 (i32.and (local.get 4) (i32.const 1020)) (local.get 1)))
+      (else (local.set 1 (i32.xor (local.get 1) (i32.add (local.get 4) (i32.const 7))))
+            (local.set 6 (i32.add (local.get 6) (local.get 1)))))
+    (br_if 1 (i32.gt_u (local.get 1) (i32.const 1000000)))
+    (local.set 2 (i32.sub (local.get 2) (i32.const 1)))
+    (br 0)))
+  (local.set 0 (i32.add (local.get 0) (i32.const 1)))";
