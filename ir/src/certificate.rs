@@ -100,6 +100,16 @@ pub enum By {
         /// The same write to that memory.
         result: TermId,
     },
+    /// It writes to a memory that is a write apart from it, and its class is that of the two in the other order
+    /// ([`crate::place::Place::is_apart_from`]).
+    Swaps {
+        /// As for [`By::Apart`], of this write and the one before it.
+        via: [TermId; 2],
+        /// The same write to the memory before both.
+        inner: TermId,
+        /// The other write to the memory behind that.
+        result: TermId,
+    },
     /// It reads the memory a block begins with, a leaf, from an address bound further up; and on every edge into the
     /// block the same read gives its class.
     Merged {

@@ -95,12 +95,12 @@ impl<'a, 'v> Search<'a, 'v> {
     /// compensation code, then the point's own place, then the earliest landing point.
     fn best_entry(&mut self, point: Point, live: &LiveTable, needed: &LiveTable) -> Result<Entry, Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
-        let endless = p.lone_writes.endless.or(q.lone_writes.endless);
-        if self.pair.facts.effect_changed.is_some() || endless.is_some() {
-            return Err(Obstacle { inst: endless, ..Obstacle::new(Reason::Effect) });
+        if self.pair.facts.effect_changed.is_some() {
+            return Err(Obstacle::new(Reason::Effect));
         }
-        if let Some(write) = p.lone_writes.open(point.inst()).first() {
-            return Err(Obstacle { inst: Some(*write), ..Obstacle::new(Reason::MemoryAhead) });
+        let first_open = p.lone_writes.open(point.inst()).first().copied();
+        if let Some(write) = p.lone_writes.lost(point.inst()).or(first_open) {
+            return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
         let Some(end) = p.lines.end(p.f, point.inst()) else { return Err(Obstacle::new(Reason::NoLanding)) };
         self.here.enter(p, point, live.live(point), &end.jumps);
@@ -149,9 +149,10 @@ impl<'a, 'v> Search<'a, 'v> {
             let Some(place @ Place::Bytes { .. }) = place else { return true };
             members(&self.pair.facts, p, q, data.args[0]).iter().any(|address| p.vouches(*address, &place, point))
         };
-        let are_late = !replays.is_empty() && q.lone_writes.are_late(target.inst());
-        if are_late || (crosses && !replays.is_empty()) {
-            return Some(Obstacle { inst: replays.first().copied(), ..Obstacle::new(Reason::MemoryBehind) });
+        let are_late = q.lone_writes.are_late(target.inst()) || crosses;
+        let first_late = replays.first().copied().filter(|_| are_late);
+        if let Some(write) = q.lone_writes.lost(target.inst()).or(first_late) {
+            return Some(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryBehind) });
         }
         let unsafe_one = replays.iter().find(|write| !is_safe(write))?;
         Some(Obstacle { inst: Some(*unsafe_one), ..Obstacle::new(Reason::TrapNotReached) })
@@ -208,8 +209,7 @@ fn blame(
 ) -> Option<usize> {
     let facts = &pair.facts;
     if obstacle.reason == Reason::Effect {
-        let of_write = obstacle.inst.and_then(|i| facts.first_of_inst(i));
-        return facts.effect_changed.or(of_write);
+        return facts.effect_changed;
     }
     let q = deriver.q.f;
     let of_value = obstacle.value.and_then(|v| {

@@ -17,7 +17,7 @@ use crate::schema::{Answer, Computed, Kept, Move, PerLevel, Place, SetValue, Sta
 use crate::table::shortened;
 use ir::cfg::Cfg;
 use ir::mapping::Entry;
-use ir::{Function, Module, Opcode, Point, Value, ValueDef};
+use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Heading, Level, Unmapped};
 use std::fmt;
 use verify::verdict::Check;
@@ -253,10 +253,12 @@ impl Teller<'_> {
 
     fn unmapped(&self, unmapped: &Unmapped) -> Why {
         let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
+        // What only the version left has written stands there (`explanations_of_all_points_are_what_the_report_counts`).
+        let home = |inst: Inst| if self.to.version.version.has_inst(inst) { &self.to } else { &self.from };
         Why {
             value: unmapped.value.map(|value| self.to.version.text.value(value)),
             defined: unmapped.value.map(|value| self.to.defined(value)),
-            trap: unmapped.inst.map(|inst| self.to.place(Point::before(inst))),
+            trap: unmapped.inst.map(|inst| home(inst).place(Point::before(inst))),
             ..self.because(name, text, unmapped.blame)
         }
     }

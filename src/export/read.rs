@@ -392,6 +392,11 @@ impl<'t> Words<'t> {
             ["stored", one, other] => {
                 Ok(By::Stored { via: [self.inside(one).term_named()?, self.inside(other).term_named()?] })
             }
+            ["swaps", one, other, inner, result] => Ok(By::Swaps {
+                via: [self.inside(one).term_named()?, self.inside(other).term_named()?],
+                inner: self.parse(inner)?,
+                result: self.parse(result)?,
+            }),
             ["covers", result] => Ok(By::Covers { result: self.parse(result)? }),
             ["merged", reads] => Ok(By::Merged { reads: self.inside(reads).list(|w, item| w.parse(item))?.into() }),
             _ => Err(self.error(format_args!("`{word}` is no reason for a class"))),

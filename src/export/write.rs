@@ -124,6 +124,9 @@ impl Writer<'_> {
             }
             By::Apart { via, result } => format!("apart:{}:{}:{result}", named(via[0]), named(via[1])),
             By::Stored { via } => format!("stored:{}:{}", named(via[0]), named(via[1])),
+            By::Swaps { via, inner, result } => {
+                format!("swaps:{}:{}:{inner}:{result}", named(via[0]), named(via[1]))
+            }
             By::Covers { result } => format!("covers:{result}"),
             By::Merged { reads } => format!("merged:{}", list(reads.iter())),
         };

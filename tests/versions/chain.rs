@@ -185,9 +185,10 @@ impl Existence {
     pub(crate) fn add(&mut self, chain: &Chain, ends: &Ends<'_>) {
         self.chains[chain.versions().len()] += 1;
         for (direction, source) in ends.versions.into_iter().enumerate() {
-            // Made together, mappings compose wherever there is a second entry.
+            // Made together, mappings compose wherever there is a second entry, and no store is executed on the way.
             let mut refused = refused(ends.composed[direction]).iter();
-            assert!(refused.all(|(_, refusal)| *refusal == Refusal::NoSecondEntry));
+            let may_be = [Refusal::NoSecondEntry, Refusal::Replays];
+            assert!(refused.all(|(_, refusal)| may_be.contains(refusal)));
             self.add_points(source, ends.mappings(direction), unreachable(ends.rebuilt[direction]));
         }
     }

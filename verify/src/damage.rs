@@ -444,12 +444,13 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
 
 /// A reason about memory, for a term near this one.
 fn about_memory(prng: &mut Prng, id: u32) -> By {
-    let [one, other, result] = [0; 3].map(|_| near(prng, id));
+    let [one, other, inner, result] = [0; 4].map(|_| near(prng, id));
     let via = if prng.chance(50) { [NO_TERM; 2] } else { [one, other] };
-    match prng.below(4) {
+    match prng.below(5) {
         0 => By::Apart { via, result },
         1 => By::Stored { via },
         2 => By::Covers { result },
+        3 => By::Swaps { via, inner, result },
         _ => By::Merged { reads: [one, other].into_iter().collect() },
     }
 }
@@ -457,11 +458,12 @@ fn about_memory(prng: &mut Prng, id: u32) -> By {
 /// Changes a reason about memory; of others there is nothing to change.
 fn garble_memory(prng: &mut Prng, by: &mut By) {
     match by {
-        By::Apart { via, .. } | By::Stored { via } if prng.chance(50) => {
+        By::Apart { via, .. } | By::Stored { via } | By::Swaps { via, .. } if prng.chance(50) => {
             let at = prng.index(2);
             via[at] = if prng.chance(30) { NO_TERM } else { near(prng, via[at]) };
         }
-        By::Apart { result, .. } | By::Covers { result } => *result = near(prng, *result),
+        By::Swaps { inner, .. } if prng.chance(50) => *inner = near(prng, *inner),
+        By::Apart { result, .. } | By::Covers { result } | By::Swaps { result, .. } => *result = near(prng, *result),
         By::Merged { reads } => match some_index(prng, reads.len()) {
             Some(at) if prng.chance(50) => reads[at] = near(prng, reads[at]),
             Some(at) => drop(reads.remove(at)),

@@ -106,7 +106,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             args.push(memory);
             let types: SmallVec<[Option<Type>; 3]> = args.iter().map(|a| self.table.ty(*a)).collect();
             let fits = !args.contains(&NO_TERM) && is_well_typed(*opcode, *ty, imm, &types);
-            let term = if fits { self.table.write(*opcode, *ty, *imm, args, true) } else { NO_TERM };
+            let term = if fits { self.table.late_write(*opcode, *ty, *imm, args) } else { NO_TERM };
             memory = self.table.class(term);
             terms.push(term);
         }

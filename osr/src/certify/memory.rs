@@ -108,6 +108,45 @@ impl Table {
         self.op_because(opcode, ty, imm, args, reason)
     }
 
+    /// The term of a write that another version has executed earlier: behind writes that are apart from it, where the table
+    /// has it before them, it is of the class that they make of that. Cost: bounded.
+    pub(super) fn late_write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
+        self.moved_up(opcode, ty, imm, &args).unwrap_or_else(|| self.write(opcode, ty, imm, args, true))
+    }
+
+    fn moved_up(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<TermId> {
+        let place = Place::written(opcode, ty, &imm)?;
+        let (memory, operands) = args.split_last()?;
+        let to = |memory: TermId| -> Args { operands.iter().copied().chain([memory]).collect() };
+        let mut past: Vec<(TermId, TermKind, [TermId; 2])> = Vec::new();
+        let mut at = *memory;
+        let mut inner = loop {
+            if let Some(term) = self.find_op(opcode, ty, imm, to(at)) {
+                break term;
+            }
+            let (write, written) = self.write_of(at).filter(|_| past.len() < MAX_WRITES)?;
+            let TermKind::Op { args, .. } = write else { return None };
+            let (distance, via) = match (operands, args.as_slice()) {
+                ([address, _], [other, _, _]) => self.distance(*address, *other),
+                _ => (None, [NO_TERM; 2]),
+            };
+            if !place.is_apart_from(&written, distance) {
+                return None;
+            }
+            let below = *args.last()?;
+            past.push((at, write.clone(), via));
+            at = below;
+        };
+        for (memory, write, via) in past.into_iter().rev() {
+            let TermKind::Op { opcode: other, ty: other_ty, imm: other_imm, mut args } = write else { return None };
+            *args.last_mut()? = self.class(inner);
+            let result = self.write(other, other_ty, other_imm, args, true);
+            let reason = Some((self.class(result), By::Swaps { via, inner, result }));
+            inner = self.op_because(opcode, ty, imm, to(memory), reason);
+        }
+        Some(inner)
+    }
+
     /// The same write to a memory without the first write found that it covers.
     fn without_covered(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<(TermId, By)> {
         let place = Place::written(opcode, ty, &imm)?;

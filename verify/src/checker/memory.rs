@@ -88,6 +88,14 @@ impl<'c> Terms<'c> {
                 let same = other.is_like(&write) && self.are_alike([write.memory, other.memory], hides);
                 Some(same && self.class(*result) == term.class)
             }
+            By::Swaps { via, inner, result } => {
+                let write = self.write(id)?;
+                let (before, first) = (self.write(write.memory)?, self.write(*inner).filter(|_| *inner < id)?);
+                let last = self.write(*result).filter(|_| *result < id)?;
+                let is_apart = write.place.is_apart_from(&before.place, self.distance(&write, &before, *via));
+                let same = first.is_like(&write) && first.memory == before.memory && last.is_like(&before);
+                Some(is_apart && same && last.memory == self.class(*inner) && self.class(*result) == term.class)
+            }
             _ => None,
         }
     }

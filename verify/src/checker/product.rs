@@ -13,6 +13,7 @@ use ir::certificate::{NO_TERM, TermId, TermKind};
 use ir::eval::is_safe_divisor;
 use ir::{Edge, Inst, Opcode};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// One way on from an anchor, along both versions.
@@ -150,6 +151,22 @@ impl<'a, 'c> Product<'a, 'c> {
         self.versions.iter().any(|v| !v.lone_writes.is_empty())
     }
 
+    /// The anchors that lines with lone writes lead to.
+    pub(super) fn behind_lone_writes(&self) -> BTreeSet<Inst> {
+        let sides = self.versions.iter().zip(&self.lines);
+        let behind = |(version, lines): (&Version<'_, '_>, &Lines)| -> Vec<Inst> {
+            let writes = version.lone_writes.iter();
+            writes.filter_map(|inst| lines.from(version, *inst)).map(|line| line.anchor).collect()
+        };
+        sides.flat_map(behind).collect()
+    }
+
+    /// Whether both versions have the same memory before an anchor.
+    pub(super) fn has_same_memory(&self, anchor: Inst) -> bool {
+        let [one, other] = [0, 1].map(|side| self.versions[side].memory_before(anchor));
+        !self.has_lone_writes() || (one == other && one != NO_TERM)
+    }
+
     /// Memory is the same in both versions before an anchor by which it can be seen: all but branches, and reads and
     /// writes that cannot trap.
     fn check_memory(&self, anchor: Inst) -> Result<(), Failure> {
@@ -164,12 +181,13 @@ impl<'a, 'c> Product<'a, 'c> {
         self.require_equal(Check::AnchorMemory, memory, Place::Inst(anchor))
     }
 
-    /// A write that is no anchor cannot trap; or the next anchor, in its block, traps in both versions whenever it would,
-    /// and finds in the other the memory that it finds.
+    /// A write that is no anchor cannot trap; or the next anchor traps in both versions whenever it would, and finds in the
+    /// other the memory that it finds. If what either depends on is bound anew on the line there, the line has come
+    /// back above the write: then the anchor has passed since that was bound before, and the write cannot trap.
     fn check_lone_writes(&self, side: usize) -> Result<(), Failure> {
         let [version, other] = [side, 1 - side].map(|s| &self.versions[s]);
         for &inst in &version.lone_writes {
-            let line = self.lines[side].from(version, inst).filter(|line| line.crossings().next().is_none());
+            let line = self.lines[side].from(version, inst);
             let traps_next = line.is_some_and(|line| {
                 let memory = [version.memory_before(inst), other.memory_before(line.anchor)];
                 version.traps_like(inst, line.anchor) && memory[0] == memory[1] && memory[0] != NO_TERM

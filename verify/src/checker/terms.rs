@@ -138,7 +138,7 @@ impl<'c> Terms<'c> {
                 let leaf = self.read(id).is_some_and(|r| self.kind(r.memory) == Some(&TermKind::MemoryParam));
                 self.require(Check::MemoryMerge, leaf, Place::Term(id))
             }
-            By::Apart { .. } | By::Stored { .. } | By::Covers { .. } => {
+            By::Apart { .. } | By::Stored { .. } | By::Covers { .. } | By::Swaps { .. } => {
                 self.require(Check::MemoryRule, self.follows_memory(term, id), Place::Term(id))
             }
             By::Folding => {

@@ -61,12 +61,11 @@ impl Traps {
         if traps.sites.is_empty() {
             return Ok(traps);
         }
-        // A trap would show what memory differs in.
-        product.terms.require(Check::TrapOrder, !product.has_lone_writes(), Place::Whole)?;
         let fits = traps.sites.len().saturating_mul(product.reached.len()) <= MAX_STATES;
         product.terms.require(Check::Size, fits, Place::Whole)?;
         traps.spread(product)?;
         traps.check_order(product)?;
+        traps.check_memory(product)?;
         Ok(traps)
     }
 
@@ -226,6 +225,18 @@ impl Traps {
             }
         }
         product.terms.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
+    }
+
+    /// A trap would show what memory differs in: on the way to an anchor where a site is executed or pending, no version
+    /// writes alone, and both come to the anchor with the same memory.
+    fn check_memory(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
+        let written = product.behind_lone_writes();
+        for (anchor, (entered, passed)) in &self.gap {
+            let is_quiet = [&entered.pending, &entered.stuck, passed].iter().all(|sites| sites.is_clear());
+            let same = is_quiet || (!written.contains(anchor) && product.has_same_memory(*anchor));
+            product.terms.require(Check::TrapOrder, same, Place::Inst(*anchor))?;
+        }
+        Ok(())
     }
 
     /// Whether a landing before `target` skips a site that the other version, before `source`, has not passed;

@@ -324,3 +324,86 @@ fn a_trap_executed_before_the_line_is_settled() {
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
     assert!(!verdicts.is_empty() && verdicts.iter().all(Verdict::holds), "{verdicts:?}");
 }
+
+/// As `window`, with a write of something else behind the one that only the version after has.
+#[test]
+fn a_write_is_replayed_behind_one_that_is_apart() {
+    let text =
+        |first: &str| format!("{first}\nglobal_set.i32 @h, %y\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
+    let [lone, apart, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
+    let same = [1, 3].map(|index| draft.at(0, "entry", index));
+    let (memory, result) = (draft.write(1, apart), draft.write(0, same[1]));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    let (inner, before, x) = (draft.write(1, lone), draft.write(0, same[0]), draft.from(0, "x"));
+    let term = draft.like(inner, before, memory, By::Swaps { via: [NO_TERM; 2], inner, result: memory });
+    draft.replay(0, (lone, &[x]), term);
+    assert_eq!(judged(&draft.done(Check::EntryMemory, "nothing")), [Verdict::Holds]);
+}
+
+/// The next access, though in another block, traps in both versions where the store of the one would.
+#[test]
+fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
+    let text = |first: &str| format!("{first}\njump next\nnext:\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+    let [last, same] = [0, 1].map(|side| draft.at(side, "next", 0));
+    let first = draft.at(0, "entry", 0);
+    let (memory, result) = (draft.write(0, first), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, last, term);
+    let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
+    // All entries but those that lead from behind the write to where there is none.
+    assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+}
+
+/// Two versions that divide, neither division an anchor, around writes of `@g`, the last of which covers the others.
+fn divided(before: &str, after: &str) -> Draft {
+    let text = |body: &str| {
+        let body = body.replace("DIVIDE", "%d = udiv.i32 %x, %y");
+        format!("{}\n", body.replace("LONE", "global_set.i32 @g, %x").replace("LAST", "global_set.i32 @g, %y"))
+    };
+    Draft::of_writes(&text(before), &text(after))
+}
+
+/// Says of a write in a block that it covers the writes that only its version has.
+fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usize) {
+    let [own, other] = [(side, at), (1 - side, same)].map(|(side, index)| draft.at(side, "entry", index));
+    let memory = draft.at(side, "entry", memory);
+    let (memory, result) = (draft.write(side, memory), draft.write(1 - side, other));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(side, own, term);
+}
+
+#[test]
+fn a_trap_on_the_way_shows_a_write_of_one_version() {
+    // Behind the write; behind an anchor behind it; between two, where both versions come to the same in the end.
+    let mut draft = divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
+    cover(&mut draft, (0, 2), 0, 2);
+    stops(&draft.done(Check::TrapOrder, "a division behind a write that only one version has"));
+
+    let rest = "global_set.i32 @h, %y\nDIVIDE\nLAST\nreturn %x";
+    let mut draft = divided(&format!("LONE\n{rest}"), &format!("%p = const.i32 0\n{rest}"));
+    cover(&mut draft, (0, 3), 1, 3);
+    stops(&draft.done(Check::TrapOrder, "a division further behind a write that only one version has"));
+
+    let mut draft = divided(
+        "LONE\nDIVIDE\nLAST\n%p = const.i32 0\nreturn %x",
+        "%p = const.i32 0\nDIVIDE\n%q = const.i32 0\nLAST\nreturn %x",
+    );
+    cover(&mut draft, (0, 2), 0, 3);
+    stops(&draft.done(Check::TrapOrder, "a division between two writes that only one version has there"));
+}
+
+#[test]
+fn a_trap_where_memory_is_the_same_shows_nothing() {
+    let text = |first: &str| format!("DIVIDE\n%r = call @ask(%d)\n{first}\nLAST\nreturn %r");
+    let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
+    cover(&mut draft, (0, 3), 2, 3);
+    let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
+    // All entries but those that lead from behind the write to where there is none.
+    assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+}

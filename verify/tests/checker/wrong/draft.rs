@@ -153,6 +153,16 @@ impl Draft {
         self.add(kind, ty, Some(class), by)
     }
 
+    /// A write like a term, of another memory, that is the first of its class.
+    #[allow(dead_code)] // the trial has no use for it, the tests do
+    pub(crate) fn on(&mut self, of: TermId, memory: TermId) -> TermId {
+        let TermKind::Op { opcode, ty, imm, mut args } = self.terms[of as usize].kind.clone() else {
+            panic!("term {of} is an operation")
+        };
+        *args.last_mut().expect("a write has the memory as its last operand") = memory;
+        self.op(opcode, ty, imm, &args)
+    }
+
     /// Gives a value a term.
     pub(crate) fn is(&mut self, side: usize, name: &str, term: TermId) {
         self.named[side].insert(self.value(side, name), term);

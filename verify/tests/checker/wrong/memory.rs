@@ -48,7 +48,52 @@ fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
     draft.done(Check::MemoryRule, what)
 }
 
-pub(super) fn rules() -> [Wrong; 8] {
+/// Two writes, the second said to be of the class that they make in the other order. `terms` gives, of the memory before
+/// both and after the first, the second write below, and the memory that the first one then writes to.
+fn swapped(what: &'static str, writes: [&str; 2], terms: impl Fn(&mut Draft, [TermId; 2]) -> [TermId; 2]) -> Wrong {
+    let text = format!("{}\nreturn %x\n", writes.join("\n"));
+    let mut draft = Draft::of_writes(&text, &text);
+    let [one, two] = [0, 1].map(|index| draft.at(0, "entry", index));
+    let (first, natural) = (draft.write(0, one), draft.write(0, two));
+    let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let plain = draft.on(natural, entry);
+    let [inner, below] = terms(&mut draft, [plain, natural]);
+    let result = draft.on(first, below);
+    let term = draft.like(natural, first, result, By::Swaps { via: NONE, inner, result });
+    draft.write_is(0, two, term);
+    draft.write_is(1, two, term);
+    draft.done(Check::MemoryRule, what)
+}
+
+fn swaps() -> [Wrong; 5] {
+    let right = |_: &mut Draft, [plain, _]: [TermId; 2]| [plain, plain];
+    let apart = ["store.i32 @m[%x + 4], %x", "store.i32 @m[%x], %y"];
+    [
+        swapped("a store two bytes further on, first", ["store.i32 @m[%x + 2], %x", "store.i32 @m[%x], %y"], right),
+        swapped("a store anywhere, first", ["store.i32 @m[%y], %x", "store.i32 @m[%x], %y"], right),
+        swapped("a write of another value, first", apart, |draft, [plain, _]| {
+            let y = draft.term(0, "y");
+            let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+            let imm = draft.versions[0].inst(draft.at(0, "entry", 1).inst()).imm;
+            let x = draft.term(0, "x");
+            assert_ne!(x, y);
+            let other = draft.op(Opcode::Store, Type::I32, imm, &[x, x, entry]);
+            assert_ne!(other, plain);
+            [other, other]
+        }),
+        swapped("a write that comes twice", apart, |_, [_, natural]| [natural, natural]),
+        swapped("a write left out", apart, |draft, [plain, _]| {
+            [plain, draft.leaf("memory", TermKind::MemoryAtEntry, None)]
+        }),
+    ]
+}
+
+/// Reasons about reads and writes, each wrong in its own way.
+pub(super) fn rules() -> Vec<Wrong> {
+    reads_and_covers().into_iter().chain(swaps()).collect()
+}
+
+fn reads_and_covers() -> [Wrong; 8] {
     let classes = |_: &mut Draft| NONE;
     let around = |write: &str| format!("%w = load.i32 @m[%x]\n{write}\n%v = load.i32 @m[%x]\n");
     let with = |k: i32, access: &str| {
