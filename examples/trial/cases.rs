@@ -45,7 +45,8 @@ impl Case {
 }
 
 /// The pipelines taken in turn.
-pub(crate) const PIPELINES: [&str; 3] = ["O1", "canonical", "simplify,cse,licm,sccp,adce"];
+pub(crate) const PIPELINES: [&str; 4] =
+    ["O1", "canonical", "simplify,cse,licm,sccp,adce", "canonical,load_elim,dse,adce"];
 
 /// A generated program and its changed functions.
 pub(crate) fn cases(seed: u64, size: u32) -> (Program, Vec<Case>) {

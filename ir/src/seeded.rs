@@ -241,6 +241,22 @@ bugs! {
         /// Equal reads give equal values, whatever was written between them.
         LoadElimForgetsWrites;
     }
+    Dse {
+        /// Reads do not see a store.
+        DseForgetsReads;
+        /// Calls and growth do not see a store.
+        DseForgetsCalls;
+        /// What overwrites a part of a store overwrites it.
+        DseTakesParts;
+        /// One way on suffices where there are several.
+        DseFollowsOneWay;
+        /// A store goes though it may be the one that traps.
+        DseDropsTraps;
+        /// A trap does not see a store.
+        DsePassesTraps;
+        /// What comes behind a join is looked at from one way in, and around a loop.
+        DsePassesJoins;
+    }
     Log {
         /// Replacements are not recorded.
         LogOmitsReplacements;

@@ -2,7 +2,7 @@
 //!
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
-use crate::{Adce, CfgClean, Cse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink};
+use crate::{Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink};
 use ir::edit::Pass;
 use std::fmt;
 
@@ -14,6 +14,7 @@ pub const PASSES: &[StaticPass] = &[
     &Adce,
     &CfgClean,
     &Cse,
+    &Dse,
     &Gvn,
     &Hoist,
     &Licm,
@@ -28,14 +29,15 @@ pub const PASSES: &[StaticPass] = &[
 /// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
 ///
 /// `O1`: branches and constants first, so that nothing is spent on dead code; straight lines next, so that
-/// expressions meet; each of the cleanups that a later pass makes room for comes after it.
+/// expressions meet; each of the cleanups that a later pass makes room for comes after it; `dse` behind `load_elim`, when the
+/// reads that kept a store are gone, and before what leaves a loop for good.
 ///
 /// `O2`: the same, with `gvn` for `cse`; `hoist` before `licm`, so that what all arms in a loop compute can leave it; `sink`
 /// last, since before `licm` it would take what leaves a loop into an arm there.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
-    ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,preheaders,licm,cse,adce,cfg_clean"),
-    ("O2", "sccp,cfg_clean,simplify,gvn,load_elim,simplify,hoist,preheaders,licm,gvn,adce,sink,cfg_clean"),
+    ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,dse,preheaders,licm,cse,adce,cfg_clean"),
+    ("O2", "sccp,cfg_clean,simplify,gvn,load_elim,simplify,dse,hoist,preheaders,licm,gvn,adce,sink,cfg_clean"),
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];
 
