@@ -21,6 +21,10 @@ use smallvec::SmallVec;
 /// the search at every point as well.
 const MAX_VISITS: usize = 256;
 
+/// Nodes visited in vain from one source point, for all landing points together, after which no more are tried: at the end
+/// of a long chain each of them would cost as much again.
+const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
+
 /// Members of a class looked at for one value. Classes are small but for constants, which are as cheap to
 /// make anew.
 const MAX_MEMBERS: usize = 16;
@@ -83,6 +87,8 @@ pub(crate) struct Deriver<'a, 'v> {
     nodes_left: usize,
     stack: Vec<Node>,
     visits: usize,
+    /// Nodes visited in search of values that could not be had, from this source point.
+    in_vain: usize,
 }
 
 impl<'a, 'v> Deriver<'a, 'v> {
@@ -101,6 +107,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             nodes_left: 0,
             stack: Vec::new(),
             visits: 0,
+            in_vain: 0,
         }
     }
 
@@ -108,7 +115,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
     pub(crate) fn leave(&mut self) {
         self.hopeless.clear();
         self.nodes_left = MAX_SHALLOW_NODES;
+        self.in_vain = 0;
         self.restart();
+    }
+
+    /// Whether too much was looked at from this source point for another landing point to be worth trying.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.in_vain > MAX_IN_VAIN
     }
 
     /// Whether one more node may be looked at from this source point.
@@ -146,7 +159,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> Result<u32, Obstacle> {
         match self.outcome_of(here, Node::Wanted(value)) {
             Some(expr) => Ok(expr),
-            None => Err(self.explain(here, value)),
+            None => {
+                self.in_vain += self.visits;
+                Err(self.explain(here, value))
+            }
         }
     }
 

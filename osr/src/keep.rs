@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_NODES: usize = 256;
 
 /// Nodes looked at from one source point, for all landing points together, after which its entry is given up.
-pub(crate) const MAX_SHALLOW_NODES: usize = 4096;
+pub(crate) const MAX_SHALLOW_NODES: usize = 512;
 
 /// A capacity no cut can afford.
 const UNCUTTABLE: u32 = 1 << 20;

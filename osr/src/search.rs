@@ -110,6 +110,9 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
         for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
+            if self.deriver.is_spent() {
+                break;
+            }
             if let Some(trap) = self.skipped_trap(target) {
                 let why = Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) };
                 obstacle.get_or_insert(why);
