@@ -9,6 +9,7 @@ use crate::entity::{Block, Inst, Value};
 use crate::eval::is_safe_divisor;
 use crate::family::Family;
 use crate::inst::{Edge, InstData, Target};
+use crate::layout::Layout;
 use crate::sparse::Sparse;
 use crate::types::{Signature, Type};
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ pub struct Function {
     pub(crate) family: Family,
     pub(crate) stamp: u64,
     pub(crate) history: u64,
-    pub(crate) layout: Vec<Block>,
+    pub(crate) layout: Layout,
     pub(crate) blocks: Sparse<Block, BlockData>,
     pub(crate) insts: Sparse<Inst, InstNode>,
     pub(crate) values: Sparse<Value, ValueData>,
@@ -77,7 +78,7 @@ impl Function {
             family,
             stamp: 0,
             history: 0,
-            layout: Vec::new(),
+            layout: Layout::default(),
             blocks: Sparse::new(),
             insts: Sparse::new(),
             values: Sparse::new(),
@@ -118,12 +119,12 @@ impl Function {
     /// # Panics
     /// When the function has no block, which only a function still in the builder can be.
     pub fn entry(&self) -> Block {
-        *self.layout.first().expect("a built function has an entry block")
+        self.layout.first().expect("a built function has an entry block")
     }
 
     /// The blocks in layout order, the entry first.
     pub fn blocks(&self) -> impl DoubleEndedIterator<Item = Block> + ExactSizeIterator + '_ {
-        self.layout.iter().copied()
+        self.layout.iter()
     }
 
     /// The number of blocks.
@@ -360,7 +361,7 @@ impl Function {
         if self.signature != other.signature {
             return Err("the signatures differ".to_owned());
         }
-        if self.layout != other.layout {
+        if !self.blocks().eq(other.blocks()) {
             return Err("the block layouts differ".to_owned());
         }
         for block in self.blocks() {

@@ -17,6 +17,7 @@ pub mod family;
 pub mod function;
 pub mod inst;
 pub mod interp;
+mod layout;
 pub mod liveness;
 pub mod loops;
 pub mod mapping;

@@ -41,10 +41,8 @@ impl Function {
 
     /// Puts a new block before another in layout order.
     pub(crate) fn insert_block_before(&mut self, block: Block, next: Block) {
-        self.append_block(block);
-        self.layout.pop();
-        let at = self.layout.iter().position(|b| *b == next).expect("the next block is in the layout");
-        self.layout.insert(at, block);
+        self.reserve_block(block);
+        self.layout.insert_before(block, next);
     }
 
     pub(crate) fn append_param(&mut self, block: Block, value: Value, ty: Type) {
@@ -193,14 +191,13 @@ impl Function {
     }
 
     /// Drops blocks that have no instructions left and no edge that leads to them. Cost: linear in the
-    /// blocks of the function, however many are dropped.
+    /// blocks dropped.
     pub(crate) fn drop_empty_blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
+            self.layout.remove(*block);
             self.blocks.remove(*block);
             self.block_names.remove(block);
         }
-        let kept = &self.blocks;
-        self.layout.retain(|b| kept.get(*b).is_some());
     }
 
     pub(crate) fn block_mut(&mut self, block: Block) -> &mut BlockData {

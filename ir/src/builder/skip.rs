@@ -18,7 +18,7 @@ pub(super) fn skip_empty(function: &mut Function, keep: &BTreeSet<Block>, is_fre
     for block in function.blocks().skip(1).filter(|b| !keep.contains(b)) {
         onward[block] = jumps_to(function, block).filter(|to| is_free(block, *to)).into();
     }
-    for block in function.layout.clone() {
+    for block in function.blocks().collect::<Vec<_>>() {
         resolve(&mut onward, block);
     }
     let skipped: Vec<Block> = function.blocks().filter(|b| onward[*b].is_some()).collect();
@@ -26,10 +26,8 @@ pub(super) fn skip_empty(function: &mut Function, keep: &BTreeSet<Block>, is_fre
     for block in &skipped {
         let jump = function.terminator(*block);
         function.insts.remove(jump);
-        function.blocks.remove(*block);
-        function.block_names.remove(block);
     }
-    function.layout.retain(|b| onward[*b].is_none());
+    function.drop_empty_blocks(&skipped);
 }
 
 /// Where a block jumps, if that is all it does.

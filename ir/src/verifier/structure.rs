@@ -64,10 +64,14 @@ pub(super) fn check(report: &mut Report<'_>) -> Layout {
 
 fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
     let function = report.function;
-    if function.layout.is_empty() {
+    if function.block_count() == 0 {
         report.add(Rule::CfgLayout1, Entity::Whole, "there is no block");
     }
-    for &block in &function.layout {
+    if function.blocks().count() != function.block_count() {
+        report.add(Rule::CfgLayout1, Entity::Whole, "the layout ends before it has as many blocks as it counts");
+    }
+    // However its links are damaged, the list ends: it counts.
+    for block in function.blocks() {
         if !function.has_block(block) {
             report.add(Rule::CfgLayout1, Entity::Block(block), "the block is in the layout but does not exist");
         } else if layout.known.put(block.index()) {

@@ -47,7 +47,6 @@ data @m 0 "abc"
 
 const ENTRY: u32 = 0;
 const LEFT: u32 = 1;
-const RIGHT: u32 = 2;
 
 fn block(index: u32) -> Block {
     Block::from_u32(index)
@@ -158,10 +157,10 @@ fn structure_cases() -> Vec<Case> {
         broken(
             &[Rule::CfgLayout1, Rule::CfgList1, Rule::CfgTarget1, Rule::CfgEdge1, Rule::SsaOne2, Rule::UseList1],
             |f| {
-                f.layout.retain(|b| *b != block(LEFT));
+                f.layout.remove(block(LEFT));
             },
         ),
-        broken(&[Rule::CfgLayout1], |f| f.layout.push(block(RIGHT))),
+        broken(&[Rule::CfgLayout1], |f| f.layout.push(f.blocks().last().expect("some"))),
         broken(&[Rule::CfgLayout1], |f| f.layout.push(block(77))),
         damaged(&[Rule::CfgLayout1], |m| {
             let none = Function::empty("init", Signature::default(), crate::Family::new());
@@ -392,7 +391,11 @@ fn damage_at_random(module: &mut Module, draw: &mut impl FnMut(u64) -> u64) {
         6 => f.inst_mut(id).targets.clear(),
         7 => f.node_mut(id).next = other,
         8 => f.node_mut(id).block = target,
-        9 => f.layout.swap(0, draw(4) as usize),
+        9 => {
+            let mut blocks: Vec<Block> = f.blocks().collect();
+            blocks.swap(0, draw(4) as usize);
+            f.layout = blocks.into_iter().collect();
+        }
         10 => {
             f.values.remove(value(draw(9) as u32));
         }

@@ -1,0 +1,153 @@
+//! The order of blocks: a list that is linked both ways, so that blocks come and go in constant time.
+
+use crate::entity::Block;
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+
+/// The neighbors of a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Links {
+    prev: PackedOption<Block>,
+    next: PackedOption<Block>,
+}
+
+/// The blocks of a function in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    links: SecondaryMap<Block, Links>,
+    first: PackedOption<Block>,
+    last: PackedOption<Block>,
+    count: usize,
+}
+
+impl Layout {
+    pub(crate) fn first(&self) -> Option<Block> {
+        self.first.expand()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter { layout: self, front: self.first, back: self.last, left: self.count }
+    }
+
+    /// Puts a block that has no place yet at the end.
+    pub(crate) fn push(&mut self, block: Block) {
+        let last = self.last;
+        self.link(last, block, None.into());
+    }
+
+    /// Puts a block that has no place yet before another that has one.
+    pub(crate) fn insert_before(&mut self, block: Block, next: Block) {
+        let prev = self.links[next].prev;
+        self.link(prev, block, next.into());
+    }
+
+    fn link(&mut self, prev: PackedOption<Block>, block: Block, next: PackedOption<Block>) {
+        self.links[block] = Links { prev, next };
+        self.join(prev, block.into());
+        self.join(block.into(), next);
+        self.count += 1;
+    }
+
+    /// Takes a block that has a place out.
+    pub(crate) fn remove(&mut self, block: Block) {
+        let Links { prev, next } = std::mem::take(&mut self.links[block]);
+        self.join(prev, next);
+        self.count -= 1;
+    }
+
+    /// Makes two blocks neighbors, or one of them an end.
+    fn join(&mut self, prev: PackedOption<Block>, next: PackedOption<Block>) {
+        match prev.expand() {
+            Some(prev) => self.links[prev].next = next,
+            None => self.first = next,
+        }
+        match next.expand() {
+            Some(next) => self.links[next].prev = prev,
+            None => self.last = prev,
+        }
+    }
+}
+
+impl FromIterator<Block> for Layout {
+    fn from_iter<I: IntoIterator<Item = Block>>(blocks: I) -> Layout {
+        let mut layout = Layout::default();
+        blocks.into_iter().for_each(|block| layout.push(block));
+        layout
+    }
+}
+
+/// The blocks from both ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Iter<'l> {
+    layout: &'l Layout,
+    front: PackedOption<Block>,
+    back: PackedOption<Block>,
+    left: usize,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Block;
+
+    fn next(&mut self) -> Option<Block> {
+        self.left = self.left.checked_sub(1)?;
+        let block = self.front.expand()?;
+        self.front = self.layout.links[block].next;
+        Some(block)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Block> {
+        self.left = self.left.checked_sub(1)?;
+        let block = self.back.expand()?;
+        self.back = self.layout.links[block].prev;
+        Some(block)
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::Layout;
+    use crate::entity::Block;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A list that does the same the slow way.
+        #[test]
+        fn it_does_what_a_list_does(edits in proptest::collection::vec((0..3u8, any::<u16>()), 0..60)) {
+            let (mut layout, mut list) = (Layout::default(), Vec::new());
+            for (id, (kind, place)) in edits.iter().enumerate() {
+                let (block, at) = (Block::from_u32(id as u32), *place as usize % list.len().max(1));
+                match kind {
+                    0 if !list.is_empty() => layout.remove(list.remove(at)),
+                    1 if !list.is_empty() => {
+                        layout.insert_before(block, list[at]);
+                        list.insert(at, block);
+                    }
+                    _ => {
+                        layout.push(block);
+                        list.push(block);
+                    }
+                }
+            }
+            prop_assert_eq!(layout.first(), list.first().copied());
+            prop_assert_eq!(layout.iter().len(), list.len());
+            prop_assert!(layout.iter().eq(list.iter().copied()));
+            prop_assert!(layout.iter().rev().eq(list.iter().rev().copied()));
+            let mut ends = layout.iter();
+            while let (Some(a), b) = (ends.next(), ends.next_back()) {
+                prop_assert!(b.is_some() || ends.next().is_none(), "{a}");
+            }
+        }
+    }
+}
