@@ -235,6 +235,62 @@ fn entries_around_stores_of_one_version_are_proved() {
     }
 }
 
+/// As in Lua's interpreter loop: numbers are carried around a loop whose only readers are arms that constants
+/// exclude. Synthesis, checker and graph agree that nobody needs them.
+#[test]
+fn what_only_excluded_arms_read_is_no_obstacle() {
+    let text = b"memory @m 1
+func @f(%a: i32, %x: f64) -> i32 {
+entry:
+  %none = const.f64 0.0
+  jump head(%a, %none, %none)
+head(%p: i32, %left: f64, %right: f64):
+  %tag = load.i32 @m[%p]
+  switch %tag, [number, integer], default out
+number:
+  %n = load.f64 @m[%p + 8]
+  %one = const.i32 1
+  %yes = and.i32 %one, %one
+  br_if %yes, have(%n), next(%n, %right)
+integer:
+  %zero = const.i32 0
+  %unit = const.i32 1
+  %no = and.i32 %zero, %unit
+  %not = eqz.i32 %no
+  br_if %not, next(%left, %right), have(%left)
+have(%v: f64):
+  %sum = fadd.f64 %v, %x
+  store.f64 @m[%p + 16], %sum
+  jump next(%v, %sum)
+next(%l: f64, %r: f64):
+  %size = const.i32 24
+  %q = add.i32 %p, %size
+  jump head(%q, %l, %r)
+out:
+  return %p
+}";
+    let module = load(Format::Oir, text).expect("well-formed");
+    let (_, base) = module.defined().next().expect("one function");
+    for passes in ["O1", "O2", "sccp,adce"] {
+        let pipeline = passes::parse(passes).expect("passes");
+        let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
+        let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+        for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
+            assert_eq!(mapping.rejected, Vec::new(), "{passes}");
+            assert_eq!(mapping.unmapped, Vec::new(), "{passes}");
+        }
+        let params = |f: &ir::Function| f.blocks().map(|b| f.block_params(b).len()).sum::<usize>();
+        assert!(params(&derived.function) + 4 <= params(base), "{passes} leaves the numbers there");
+        let mut tree = VersionTree::new(base.clone());
+        let after = tree.add(VersionTree::BASE, derived.function, derived.log).expect("the log leads to it");
+        let ends = (VersionTree::BASE, after);
+        let mut graph = VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
+        assert_eq!(graph.lacking(), vec![], "{passes}");
+        let checked = certify_graph(&module, &mut graph, &mut NoObserver);
+        assert_eq!((checked.refuted, checked.dropped.len()), (0, 0), "{passes}: {checked:?}");
+    }
+}
+
 #[test]
 fn a_version_graph_keeps_what_is_proved_and_composes_it() {
     let (mut held, mut dropped, mut composed) = (0, 0, 0);

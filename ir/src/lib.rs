@@ -9,6 +9,7 @@ mod bag;
 pub mod builder;
 pub mod certificate;
 pub mod cfg;
+pub mod decided;
 pub mod dom;
 pub mod edit;
 pub mod entity;

@@ -8,6 +8,7 @@
 //! defined at the start of its block.
 
 use crate::cfg::{Cfg, check_stamp};
+use crate::decided::Decided;
 use crate::entity::{Block, Inst, Point, Value};
 use crate::function::Function;
 use crate::needed::Needed;
@@ -114,6 +115,20 @@ impl Liveness {
     /// As [`Liveness::with_extra_uses`].
     pub fn of_needed(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
         Liveness::compute(function, cfg, extra, Some(Needed::new(function, cfg, extra)))
+    }
+
+    /// As [`Liveness::of_needed`], for a run from the start of the function: what stands behind edges that
+    /// constants keep from being taken uses nothing. Blocks that only those lead to have empty borders.
+    ///
+    /// That holds too for a run that goes on from a state handed over in which only what is live here is right
+    /// (the others may hold anything): in step with the run whose state it is, it reads only what is live,
+    /// conditions of branches among it, so it computes the same, takes the same edges, and never one that no
+    /// run takes.
+    ///
+    /// # Panics
+    /// As [`Liveness::with_extra_uses`].
+    pub fn of_run(function: &Function, decided: &Decided, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
+        Liveness::compute(function, decided.cfg(), extra, Some(Needed::of_run(function, decided, extra)))
     }
 
     fn compute(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>, needed: Option<Needed>) -> Liveness {

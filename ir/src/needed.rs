@@ -7,8 +7,10 @@
 //! dependence: every branch counts.
 
 use crate::cfg::Cfg;
+use crate::decided::Decided;
 use crate::entity::{Inst, Value};
 use crate::function::{Function, ValueDef};
+use crate::inst::Edge;
 use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
@@ -18,6 +20,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct Needed {
     values: FixedBitSet,
+    /// What other edges pass does not count.
+    decided: Option<Decided>,
 }
 
 impl Needed {
@@ -27,8 +31,21 @@ impl Needed {
     /// # Panics
     /// When `cfg` is stale.
     pub fn new(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Needed {
+        Needed::along(function, cfg, None, extra)
+    }
+
+    /// Finds those that a run needs: what stands behind edges that constants keep from being taken needs
+    /// nothing. The condition of a decided branch is needed like any other. `extra` and cost as in [`Needed::new`].
+    ///
+    /// # Panics
+    /// When `decided` is stale.
+    pub fn of_run(function: &Function, decided: &Decided, extra: &BTreeMap<Inst, Vec<Value>>) -> Needed {
+        Needed::along(function, decided.cfg(), Some(decided.clone()), extra)
+    }
+
+    fn along(function: &Function, cfg: &Cfg, decided: Option<Decided>, extra: &BTreeMap<Inst, Vec<Value>>) -> Needed {
         cfg.check(function);
-        let mut needed = Needed { values: FixedBitSet::with_capacity(function.value_bound()) };
+        let mut needed = Needed { values: FixedBitSet::with_capacity(function.value_bound()), decided };
         let mut work: Vec<Value> = Vec::new();
         for &block in cfg.rpo() {
             for inst in function.block_insts(block) {
@@ -43,7 +60,8 @@ impl Needed {
             match function.value_def(value) {
                 ValueDef::Result(inst, _) => work.extend(&function.inst(inst).args),
                 ValueDef::Param(block, index) => {
-                    let edges = function.predecessors(block).iter();
+                    let comes = |e: &&Edge| cfg.is_reachable(function.inst_block(e.inst)) && needed.may_take(**e);
+                    let edges = function.predecessors(block).iter().filter(comes);
                     work.extend(edges.map(|e| function.target(*e).args[index as usize]));
                 }
             }
@@ -56,14 +74,19 @@ impl Needed {
         self.values.contains(value.index())
     }
 
+    fn may_take(&self, edge: Edge) -> bool {
+        self.decided.as_ref().is_none_or(|d| d.may_take(edge))
+    }
+
     /// The operands of an instruction that are needed because of it: all of an effect, a branch and what
     /// may trap, and of what computes a needed value; of the arguments of a target, those of needed
-    /// parameters.
+    /// parameters, if control may go there.
     pub fn operands<'f>(&'f self, function: &'f Function, inst: Inst) -> impl Iterator<Item = Value> + 'f {
         let data = function.inst(inst);
         let computes = data.results.iter().any(|v| self.contains(*v));
         let args = if computes { data.args.as_slice() } else { demanded(function, inst) }.iter().copied();
-        args.chain(data.targets.iter().flat_map(move |target| {
+        let targets = (0..).zip(&data.targets).filter(move |(index, _)| self.may_take(Edge { inst, index: *index }));
+        args.chain(targets.flat_map(move |(_, target)| {
             let params = function.block_params(target.block).iter();
             target.args.iter().zip(params).filter(|(_, param)| self.contains(**param)).map(|(arg, _)| *arg)
         }))

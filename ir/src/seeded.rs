@@ -334,6 +334,12 @@ bugs! {
         ReadResultReused;
         /// The divisor that keeps dead code from trapping is not needed.
         DivisorNotNeeded;
+        /// What runs nowhere is what a decided branch does lead to.
+        DecidedOtherWay;
+        /// A parameter is the constant that the first edge into its block passes.
+        DecidedByFirstEdge;
+        /// What entries read does not count as used where no run of their version reads it any more.
+        ReadsOfEntriesNotLive;
         /// Steps convert from the type they convert to.
         StepOperandType;
         /// Constants of classes have eight bits.

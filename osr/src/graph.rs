@@ -5,9 +5,9 @@
 //! so join any two versions, siblings too. *Inserted* ones come from elsewhere.
 //!
 //! One property makes any sequence of hops through the graph defined: **every entry of every edge provides
-//! live+ where it lands**, and live+ at a version counts the kept values of all edges that leave it, wherever
+//! live+ where it lands**, and live+ at a version counts what all edges that leave it require, wherever
 //! they lead. Built edges have it by their common fixpoint ([`crate::synthesize`] is that of one pair).
-//! Composing keeps it: a composed entry keeps no value that the first entry does not keep at the same point
+//! Composing keeps it: a composed entry requires no value that the first entry does not require at the same point
 //! already, and provides what the second does at the same landing point. For the same reason edges of a graph
 //! compose wherever the second has an entry: what it requires is live+, and provided. What is inserted has no
 //! such history; entries that would break the property, its own or those of other edges, are dropped for good,
@@ -21,6 +21,7 @@ use crate::reason::Unmapped;
 use crate::synthesize::{Arrow, Direction, make};
 use crate::tree::{Version, VersionTree};
 use ir::cfg::Cfg;
+use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::ReplayError;
 use ir::mapping::{Entry, Mapping, VersionKey};
@@ -263,7 +264,8 @@ impl<'v> VersionGraph<'v> {
         let Edge { from, to, mapping, .. } = &self.edges[edge];
         let (source, target) = (self.tree.function(*from), self.tree.function(*to));
         let dom = DomTree::new(source, &Cfg::new(source));
-        let arrived = Cfg::new(target);
+        let decided = Decided::new(target);
+        let arrived = decided.cfg();
         // Nothing is live in code that is not reached: `lacking` would let any entry land there
         // (`a_mapping_made_elsewhere_lands_in_no_unreachable_code`).
         let lands = |at: Point| target.has_inst(at.inst()) && arrived.is_reachable(target.inst_block(at.inst()));
@@ -284,7 +286,7 @@ impl<'v> VersionGraph<'v> {
             let mut uses = ExtraUses::new();
             self.edges.iter().filter(|e| e.from == version).for_each(|e| add_required(&e.mapping, &mut uses));
             let function = self.tree.function(version);
-            let live = LiveTable::new(function, &Cfg::new(function), self.demand, &uses);
+            let live = LiveTable::of_run(function, &Decided::new(function), self.demand, &uses);
             for (number, edge) in self.edges.iter().enumerate().filter(|(_, e)| e.to == version) {
                 match &live {
                     Some(live) => lacking.extend(live.lacking(&edge.mapping).into_iter().map(|p| (number, p))),

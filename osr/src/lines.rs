@@ -10,6 +10,7 @@ use crate::facts::Facts;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
+use ir::decided::Decided;
 use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, Opcode, Point};
 use smallvec::SmallVec;
@@ -52,7 +53,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Computes the lines of a version. Cost: linear in its instructions.
-    pub(crate) fn new(f: &Function, cfg: &Cfg, anchors: &FixedBitSet, facts: &Facts) -> Lines {
+    pub(crate) fn new(f: &Function, cfg: &Cfg, decided: &Decided, anchors: &FixedBitSet, facts: &Facts) -> Lines {
         let mut lines = Lines {
             next_in_block: SecondaryMap::new(),
             tails: SecondaryMap::new(),
@@ -65,8 +66,8 @@ impl Lines {
         for &block in cfg.rpo() {
             lines.tails[block] = lines.follow(f, cfg, facts, block);
         }
-        // Code proved dead leads to anchors too, and is no place to land.
-        for &block in cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
+        // Code proved dead leads to anchors too, and is no place to land: nothing is live there.
+        for &block in decided.cfg().rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in f.block_insts(block) {
                 if let Some(end) = lines.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)

@@ -7,6 +7,7 @@ use crate::traps::Traps;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
+use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::place::Place;
@@ -40,6 +41,7 @@ pub(crate) struct Side<'v> {
     pub(crate) f: &'v Function,
     pub(crate) cfg: Cfg,
     pub(crate) dom: DomTree,
+    pub(crate) decided: Decided,
     pub(crate) lines: Lines,
     pub(crate) era: Era,
     /// For each id of a class, the values of this version whose chain leads to it.
@@ -53,7 +55,8 @@ impl<'v> Side<'v> {
     fn new(f: &'v Function, era: Era, facts: &Facts, anchors: &FixedBitSet) -> Side<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
-        let lines = Lines::new(f, &cfg, anchors, facts);
+        let decided = Decided::new(f);
+        let lines = Lines::new(f, &cfg, &decided, anchors, facts);
         let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
         for value in values(f) {
             for id in facts.chain(value, era) {
@@ -64,6 +67,7 @@ impl<'v> Side<'v> {
             f,
             cfg,
             dom,
+            decided,
             lines,
             era,
             holders,
@@ -183,12 +187,12 @@ impl<'v> VersionPair<'v> {
         &self.traps[1 - heading as usize]
     }
 
-    /// Whether a block was proved never to run: it is unreachable, was removed as such, or the other
-    /// version kept it and cannot reach it.
+    /// Whether a block was proved never to run: it is unreachable, constants keep it so, it was removed as such, or the
+    /// other version kept it and cannot reach it.
     pub(crate) fn is_unreachable(&self, heading: Heading, block: Block) -> bool {
         let (p, q) = (self.source(heading), self.target(heading));
         let removed = heading == Heading::Forward && self.facts.removed_blocks.contains(&block);
-        !p.cfg.is_reachable(block) || removed || (q.f.has_block(block) && !q.cfg.is_reachable(block))
+        !p.decided.cfg().is_reachable(block) || removed || (q.f.has_block(block) && !q.cfg.is_reachable(block))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Whole mappings, those of all versions that are to be hopped between together.
 //!
 //! *provides* covers live+: what is live at the landing point when the target version's own armed entries
-//! count as uses of their kept values. Those entries belong to the mappings that leave the target version,
+//! count as uses of what they require. Those entries belong to the mappings that leave the target version,
 //! wherever they lead, so the mappings between a set of versions depend on each other and are made together,
-//! to a fixpoint: entries whose kept values make more live are found, the entries that land there are built
+//! to a fixpoint: entries that require what is not live, and so make more live are found, the entries that land there are built
 //! again to provide it, and an entry that cannot is dropped for good. Uses only grow, so this ends.
 
 use crate::level::Level;
-use crate::live::{ExtraUses, LiveTable, add_kept};
+use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Demand, Heading, Side, VersionPair};
 use crate::reason::Unmapped;
 use crate::search::Search;
@@ -74,8 +74,8 @@ impl<'a, 'v> Arrow<'a, 'v> {
 /// Makes all mappings between a list of versions, to their common fixpoint. Those from and to versions with too
 /// many live values are empty.
 pub(crate) fn make(versions: &[&Side<'_>], arrows: &[Arrow<'_, '_>], demand: Demand, level: Level) -> Vec<Direction> {
-    let live = |v: &Side<'_>, uses: &ExtraUses| LiveTable::new(v.f, &v.cfg, demand, uses);
-    let plain: Vec<Option<LiveTable>> = versions.iter().map(|v| live(v, &ExtraUses::new())).collect();
+    let live = |v: &Side<'_>, uses: &ExtraUses| LiveTable::of_run(v.f, &v.decided, demand, uses);
+    let plain: Vec<Option<Plain>> = versions.iter().map(|v| Plain::new(v, demand)).collect();
     let mut too_long: BTreeSet<usize> = (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
     loop {
         let mut searches: Vec<Search<'_, '_>> =
@@ -91,13 +91,35 @@ pub(crate) fn make(versions: &[&Side<'_>], arrows: &[Arrow<'_, '_>], demand: Dem
     }
 }
 
+/// What is live in a version when nothing is armed.
+struct Plain {
+    in_text: LiveTable,
+    /// Where that differs.
+    in_run: Option<LiveTable>,
+}
+
+impl Plain {
+    fn new(side: &Side<'_>, demand: Demand) -> Option<Plain> {
+        let in_text = LiveTable::of_text(side.f, &side.cfg, demand)?;
+        let in_run = match side.decided.is_empty() {
+            true => None,
+            false => Some(LiveTable::of_run(side.f, &side.decided, demand, &ExtraUses::new())?),
+        };
+        Some(Plain { in_text, in_run })
+    }
+
+    fn in_run(&self) -> &LiveTable {
+        self.in_run.as_ref().unwrap_or(&self.in_text)
+    }
+}
+
 /// Brings all searches to their common fixpoint. `Err` names a version that has come to have too many live
 /// values.
 fn meet(
     arrows: &[Arrow<'_, '_>],
     searches: &mut [Search<'_, '_>],
     too_long: &BTreeSet<usize>,
-    plain: &[Option<LiveTable>],
+    plain: &[Option<Plain>],
     live: impl Fn(usize, &ExtraUses) -> Option<LiveTable>,
 ) -> Result<(), usize> {
     let mut uses = vec![ExtraUses::new(); plain.len()];
@@ -105,15 +127,17 @@ fn meet(
     loop {
         for (arrow, search) in arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long)) {
             let at_source = plain[arrow.from].as_ref().ok_or(arrow.from)?;
-            let needed = plus[arrow.to].as_ref().or(plain[arrow.to].as_ref()).ok_or(arrow.to)?;
-            search.update(at_source, needed);
+            let needed = plus[arrow.to].as_ref().or(plain[arrow.to].as_ref().map(Plain::in_run)).ok_or(arrow.to)?;
+            search.update(&at_source.in_text, needed);
         }
         let mut grown = BTreeSet::new();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
             if seeded(Bug::GraphPairsApart) && !std::ptr::eq(arrow.pair, arrows[0].pair) {
                 continue;
             }
-            if add_kept(&search.mapping, &mut uses[arrow.from]) {
+            if let Some(plain) = &plain[arrow.from]
+                && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.from])
+            {
                 grown.insert(arrow.from);
             }
         }

@@ -4,10 +4,10 @@ use crate::graphs::{Rng, function_with_values, on_many_graphs};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::liveness::Liveness;
-use ir::{Function, Inst, Point, Value};
+use ir::{Edge, Function, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-type Sets = BTreeMap<Inst, BTreeSet<Value>>;
+pub(crate) type Sets = BTreeMap<Inst, BTreeSet<Value>>;
 
 /// By definition: a value is live at a point if its instruction uses it, or if it is live at a next
 /// point and not defined on the way there. Least solution, by iteration over all points.
@@ -40,7 +40,11 @@ fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
 /// By definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate semantics", 1981): a use counts
 /// if the instruction has an effect, branches or may trap, or if its result is live behind it; of a divisor
 /// that excludes a trap; of an argument of a target, if the parameter is live there. Least solution, by iteration over all points.
-fn naive_needed(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
+pub(crate) fn naive_needed(
+    function: &Function,
+    extra: &BTreeMap<Inst, Vec<Value>>,
+    may_take: impl Fn(Edge) -> bool,
+) -> Sets {
     let mut live = Sets::new();
     loop {
         let mut changed = false;
@@ -50,7 +54,8 @@ fn naive_needed(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets
             if let Some(next) = function.next_inst(inst) {
                 set.extend(live.get(&next).into_iter().flatten());
             }
-            for target in &data.targets {
+            let targets = (0..).zip(&data.targets).filter(|(index, _)| may_take(Edge { inst, index: *index }));
+            for (_, target) in targets {
                 let there = live.get(&function.first_inst(target.block)).cloned().unwrap_or_default();
                 let params = function.block_params(target.block);
                 let passed = target.args.iter().zip(params).filter(|(_, p)| there.contains(p)).map(|(a, _)| *a);
@@ -75,12 +80,18 @@ fn naive_needed(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets
 
 fn compare(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) {
     let needed = Liveness::of_needed(function, cfg, extra);
-    compare_with(function, cfg, &naive_needed(function, extra), &needed);
+    compare_with(function, cfg, |_| true, &naive_needed(function, extra, |_| true), &needed);
     let all = Liveness::with_extra_uses(function, cfg, extra);
-    compare_with(function, cfg, &naive(function, extra), &all);
+    compare_with(function, cfg, |_| true, &naive(function, extra), &all);
 }
 
-fn compare_with(function: &Function, cfg: &Cfg, expected: &Sets, liveness: &Liveness) {
+pub(crate) fn compare_with(
+    function: &Function,
+    cfg: &Cfg,
+    may_take: impl Fn(Edge) -> bool,
+    expected: &Sets,
+    liveness: &Liveness,
+) {
     for &block in cfg.rpo() {
         let mut visited = 0;
         liveness.for_each_point(function, block, |point, live| {
@@ -94,7 +105,10 @@ fn compare_with(function: &Function, cfg: &Cfg, expected: &Sets, liveness: &Live
         let first = &expected[&function.first_inst(block)];
         let live_in: Vec<Value> = first.iter().copied().filter(|v| !params.contains(v)).collect();
         assert_eq!(liveness.live_in(block).as_slice(), live_in);
-        let next = function.successors(block).iter().flat_map(|t| liveness.live_in(t.block).iter());
+        let end = function.terminator(block);
+        let edges =
+            (0..).zip(function.successors(block)).filter(|(index, _)| may_take(Edge { inst: end, index: *index }));
+        let next = edges.flat_map(|(_, t)| liveness.live_in(t.block).iter());
         let live_out: BTreeSet<Value> = next.collect();
         assert_eq!(liveness.live_out(block).as_slice(), live_out.into_iter().collect::<Vec<_>>());
         let point = Point::before(function.first_inst(block));

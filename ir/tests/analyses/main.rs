@@ -4,6 +4,7 @@
 extern crate osier_ir as ir;
 
 mod cfg_dom;
+mod decided;
 mod graphs;
 mod liveness;
 mod loops;

@@ -116,14 +116,15 @@ impl<'a> Relation<'a, '_> {
             let kept = entry.requires.iter().filter(|v| !live.contains(v));
             (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
         };
-        let kept = self.judge_live(source, &Extra::new(), mapping, &mut verdicts, |point, _| point.inst(), kept);
+        let kept =
+            self.judge_live((source, false), &Extra::new(), mapping, &mut verdicts, |point, _| point.inst(), kept);
         // What is live+ where it lands is provided.
         let provided = |_: Inst, entry: &Entry, live: &BTreeSet<Value>| {
             live.iter().find(|v| !entry.provides_value(**v)).map(|v| (Check::LivePlus, Place::Value(*v)))
         };
         let extra = armed_uses(self.product.versions[1 - source].f, armed);
         let landing = |_, entry: &Entry| entry.target.inst();
-        let provided = self.judge_live(1 - source, &extra, mapping, &mut verdicts, landing, provided);
+        let provided = self.judge_live((1 - source, true), &extra, mapping, &mut verdicts, landing, provided);
         if let Err(finding) = kept.and(provided) {
             verdicts.iter_mut().filter(|v| v.holds()).for_each(|v| *v = Verdict::of(finding));
         }
@@ -149,10 +150,11 @@ impl<'a> Relation<'a, '_> {
         judged.collect()
     }
 
-    /// Asks of every entry that holds so far what fails, given what is live at its place in a version.
+    /// Asks of every entry that holds so far what fails, given what is live at its place in a version: in its text, or
+    /// in its runs.
     fn judge_live(
         &self,
-        side: usize,
+        (side, in_run): (usize, bool),
         extra: &Extra,
         mapping: &Mapping,
         verdicts: &mut [Verdict],
@@ -160,7 +162,7 @@ impl<'a> Relation<'a, '_> {
         fails: impl Fn(Inst, &Entry, &BTreeSet<Value>) -> Option<(Check, Place)>,
     ) -> Result<(), Finding> {
         let version = &self.product.versions[side];
-        let liveness = Liveness::new(version.f, &version.full, extra, &self.options)?;
+        let liveness = Liveness::new(version, in_run, extra, &self.options)?;
         // By block and instruction: entries, with their places in the mapping.
         let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
         for (index, (point, entry)) in mapping.entries().enumerate().filter(|(index, _)| verdicts[*index].holds()) {

@@ -4,6 +4,7 @@
 use super::report::Fault;
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
+use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::loops::LoopForest;
 use ir::mapping::{Entry, Mapping, Operand, Step};
@@ -123,6 +124,7 @@ pub(super) fn plan_pair(
 pub(crate) struct Analyses<'a> {
     pub(crate) function: &'a Function,
     pub(crate) cfg: Cfg,
+    pub(crate) decided: Decided,
     dom: DomTree,
     loops: LoopForest,
 }
@@ -130,7 +132,8 @@ pub(crate) struct Analyses<'a> {
 impl<'a> Analyses<'a> {
     pub(crate) fn new(function: &'a Function) -> Analyses<'a> {
         let cfg = Cfg::new(function);
-        Analyses { function, dom: DomTree::new(function, &cfg), loops: LoopForest::new(function, &cfg), cfg }
+        let (dom, loops) = (DomTree::new(function, &cfg), LoopForest::new(function, &cfg));
+        Analyses { function, decided: Decided::new(function), dom, loops, cfg }
     }
 
     /// Whether a value is available at a point; false when the version lacks either.

@@ -4,13 +4,16 @@
 //! only when it goes on after the transition, on an input on which the value matters; so every entry is
 //! checked once, when the oracle is made. What has to be provided is *live+*: what is live at the target
 //! point when each entry that leaves the target version uses, at its source point, the values it
-//! requires. Without the latter, no second transition could follow the first.
+//! requires. Without the latter, no second transition could follow the first. What only code behind edges that
+//! constants keep from being taken would read is not live: see [`Liveness::of_run`]. Should that be wrong of some
+//! edge, a run that takes it reads poison, and says so.
 
 use super::Demand;
 use super::plan::Analyses;
 use ir::liveness::Liveness;
 use ir::mapping::{Entry, Mapping};
 use ir::{Block, Inst, Value};
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 /// A mapping between two of a list of versions: the places of its source and target, and the mapping.
@@ -37,11 +40,15 @@ pub(crate) fn find_missing(versions: &[Analyses<'_>], edges: &[Edge<'_>], demand
         let mut uses = BTreeMap::new();
         edges.iter().filter(|e| e.0 == number).for_each(|e| add_required(&mut uses, e.2, target));
         let liveness = match demand {
-            Demand::Needed => Liveness::of_needed(target.function, &target.cfg, &uses),
+            Demand::Needed => Liveness::of_run(target.function, &target.decided, &uses),
             Demand::Live => Liveness::with_extra_uses(target.function, &target.cfg, &uses),
         };
+        // No run comes to such a landing, so that nothing above holds there: all that is read there counts.
+        let astray = LazyCell::new(|| Liveness::of_needed(target.function, &target.cfg, &uses));
         for (edge, (_, _, mapping)) in edges.iter().enumerate().filter(|(_, e)| e.1 == number) {
             for (block, landing) in landings(mapping, target) {
+                let runs = demand == Demand::Live || target.decided.cfg().is_reachable(block);
+                let liveness = if runs { &liveness } else { &*astray };
                 liveness.for_each_point(target.function, block, |point, live| {
                     for (entry, provider) in landing.get(&point.inst()).into_iter().flatten() {
                         let lacking = live.iter().filter(|v| !provider.provides_value(*v));

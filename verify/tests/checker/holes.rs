@@ -407,3 +407,62 @@ fn a_trap_where_memory_is_the_same_shows_nothing() {
     // All entries but those that lead from behind the write to where there is none.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
+
+/// An entry in front of the branch of the block `fork`, that provides nothing but what is listed. One target of
+/// the branch reads `%y`, itself and as what it hands on; another way leads there too.
+fn forked(condition: &str, provided: &[&str]) -> Verdict {
+    let text = format!(
+        "(%x: i32, %y: i32) -> i32 {{\nentry:\n%zero = const.i32 0\n%one = const.i32 1\nbr_if %x, fork, reader\n\
+         fork:\n%v = add.i32 %x, %x\nbr_if %{condition}, other(%one), reader\n\
+         reader:\n%s = mul.i32 %y, %y\njump other(%s)\nother(%p: i32):\nreturn %p\n}}\n"
+    );
+    let mut draft = Draft::new(&text, &text);
+    let point = draft.at(0, "fork", 0);
+    let assigns: Vec<_> = provided.iter().map(|name| (*name, draft.from(0, name))).collect();
+    draft.entry(0, [point; 2], Vec::new(), &assigns);
+    judged(&draft.done(Check::LivePlus, "what a branch that nothing decides leads to"))[0]
+}
+
+/// What the branch of a constant condition cannot lead to reads nothing (`live`).
+#[test]
+fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
+    assert_eq!(forked("one", &["one"]), Verdict::Holds);
+    let lacks = |verdict: Verdict| verdict.finding().map(|f| f.check);
+    assert_eq!(lacks(forked("zero", &["zero", "one"])), Some(Check::LivePlus), "the edge that is taken counts");
+    assert_eq!(lacks(forked("x", &["x", "one"])), Some(Check::LivePlus), "either edge may be taken");
+    assert_eq!(forked("zero", &["zero", "y"]), Verdict::Holds);
+    assert_eq!(lacks(forked("zero", &["y"])), Some(Check::LivePlus), "the condition is read, whatever it is");
+}
+
+/// Where an entry starts, what only excluded code reads is live, and so not kept (`live`).
+#[test]
+fn where_an_entry_starts_every_edge_counts() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\nbr_if %one, left, right\n\
+                left:\nreturn %x\nright:\nreturn %y\n}\n";
+    let kept = |kept: bool| {
+        let mut draft = Draft::new(text, text);
+        let point = draft.at(0, "entry", 1);
+        let assigns = ["x", "y", "one"].map(|name| (name, draft.from(0, name)));
+        draft.entry(0, [point; 2], Vec::new(), &assigns);
+        let y = draft.value(0, "y");
+        draft.change_entry(0, |entry| entry.kept.extend(kept.then_some(y)));
+        judged(&draft.done(Check::Kept, "an argument said to be kept that the text still reads"))[0]
+    };
+    assert_eq!(kept(false), Verdict::Holds);
+    assert_eq!(kept(true).finding().map(|f| f.check), Some(Check::Kept));
+}
+
+/// A branch in a block that is not reached has no class that decides it, and passes nothing on all the same: neither to a
+/// block that runs, nor, through that, around a loop (`live`).
+#[test]
+fn what_excluded_blocks_pass_on_is_not_live() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\njump head(%y)\n\
+                head(%v: i32):\nbr_if %x, again, out\nagain:\njump head(%v)\nout:\nbr_if %one, last(%one), never\n\
+                never:\nbr_if %x, last(%v), last(%one)\nlast(%p: i32):\nreturn %p\n}\n";
+    let mut draft = Draft::new(text, text);
+    let point = draft.at(0, "head", 0);
+    let assigns = ["x", "one"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, [point; 2], Vec::new(), &assigns);
+    let wrong = draft.done(Check::LivePlus, "what a block hands on that is never reached");
+    assert_eq!(judged(&wrong), [Verdict::Holds]);
+}

@@ -171,3 +171,53 @@ fn entries_that_are_wrong_whatever_the_run_are_found_when_visited() {
     case.forward.insert(point, good);
     assert_eq!(case.run(&[&[3, 4]]).divergence_count, 0);
 }
+
+/// A branch that constants decide, and one that nothing does; the arms read different values.
+fn decided(condition: &str) -> Case {
+    Case::new(&format!(
+        "func @f(%a: i32, %b: i32) -> i32 {{
+entry:
+  %one = const.i32 1
+  %first = add.i32 %a, %a
+  br_if %{condition}, left(%a), right
+left(%p: i32):
+  %sum = add.i32 %p, %one
+  return %sum
+right:
+  %result = mul.i32 %b, %b
+  jump left(%result)
+}}
+"
+    ))
+}
+
+#[test]
+fn what_only_code_that_constants_exclude_reads_need_not_be_provided() {
+    let mut case = decided("one");
+    let point = case.before_definition("first");
+    let [a, b, one] = ["a", "b", "one"].map(|n| case.value(n));
+    case.forward.insert(point, copies(point, &sorted(vec![a, one])));
+    let report = case.run(&[&[2, 5], &[0, 3]]);
+    assert_eq!((report.divergence_count, report.total().transitions), (0, 2), "{report:#?}");
+    // What a debugger wants to see is everything.
+    let live = OracleOptions { demand: Demand::Live, ..OracleOptions::default() };
+    assert!(case.run_with(&[], live).divergence_count > 0);
+    // The condition itself is read.
+    case.forward.insert(point, copies(point, &[a]));
+    let report = case.run(&[]);
+    assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: one });
+    let mut case = decided("first");
+    case.forward.insert(point, copies(point, &sorted(vec![a, one])));
+    let report = case.run(&[]);
+    assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: b });
+}
+
+/// No run leads to such a landing, so that what constants exclude is no reason to leave anything out.
+#[test]
+fn an_entry_into_code_that_never_runs_provides_what_is_read_there() {
+    let mut case = decided("one");
+    let (point, astray) = (case.before_definition("first"), case.before_definition("result"));
+    case.forward.insert(point, copies(astray, &[case.value("one")]));
+    let report = case.run(&[]);
+    assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: case.value("b") }, "{report:#?}");
+}

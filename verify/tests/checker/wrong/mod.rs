@@ -66,7 +66,7 @@ fn whole() -> [Wrong; 3] {
     );
 
     let mut size = same(
-        "br_if %x, left, right\nleft:\njump join\nright:\njump join\njoin:\n%a = const.i32 0\n\
+        "br_if %x, left, right\nleft:\njump join\nright:\njump join\njoin:\n%a = add.i32 %x, %x\n\
         br_if %a, one, two\none:\nreturn %x\ntwo:\nreturn %y\n",
     );
     size.options = Options { live_limit: 1, ..Options::default() };

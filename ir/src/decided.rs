@@ -1,0 +1,214 @@
+//! Which branches constants decide, and so which edges no run takes.
+//!
+//! Constants are followed through operations and block parameters along the edges that may be taken,
+//! assuming at first that none is (Wegman and Zadeck, "Constant Propagation with Conditional Branches", TOPLAS
+//! 1991). It is a fact about one version, whoever asks: what has to be provided where transitions land follows from it
+//! ([`crate::liveness::Liveness::of_run`]), and must be the same for all mappings that lead there. The pass
+//! `sccp` has an analysis of its own, so that a mistake in one of them shows as a difference.
+
+use crate::cfg::{Cfg, check_stamp};
+use crate::entity::{Block, Inst, Value};
+use crate::eval::{eval, is_evaluated};
+use crate::function::Function;
+use crate::inst::{Edge, InstData};
+use crate::opcode::Opcode;
+use crate::seeded::{Bug, seeded};
+use cranelift_entity::EntityRef;
+use fixedbitset::FixedBitSet;
+use std::collections::BTreeMap;
+
+/// The branches of a function that constants decide. Holds for one stamp.
+///
+/// Every run from the start of the function takes edges that [`Decided::may_take`] admits alone.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    choices: BTreeMap<Inst, u32>,
+    cfg: Cfg,
+}
+
+impl Decided {
+    /// Finds them. Cost: linear in the operands of the function.
+    ///
+    /// # Panics
+    /// When the function has no block.
+    pub fn new(function: &Function) -> Decided {
+        let mut search = Search {
+            function,
+            contents: vec![Content::Unseen; function.value_bound()],
+            entered: FixedBitSet::with_capacity(function.block_bound()),
+            work: Vec::new(),
+            listed: FixedBitSet::with_capacity(function.inst_bound()),
+        };
+        search.run();
+        let ends = function.blocks().filter(|b| search.entered.contains(b.index())).map(|b| function.terminator(b));
+        let chosen = ends.filter_map(|end| match search.targets(end) {
+            Targets::One(index) if function.inst(end).opcode != Opcode::Jump => Some((end, index)),
+            Targets::One(_) | Targets::Any | Targets::NoneYet => None,
+        });
+        let choices: BTreeMap<Inst, u32> = chosen.collect();
+        let cfg = Cfg::of_edges(function, |e| admits(&choices, e));
+        Decided { choices, cfg }
+    }
+
+    /// Whether a run may take an edge of a block that it may come to, as far as constants tell: its branch, if it is
+    /// decided, goes there.
+    pub fn may_take(&self, edge: Edge) -> bool {
+        admits(&self.choices, edge)
+    }
+
+    /// The control-flow graph of the edges that may be taken.
+    pub fn cfg(&self) -> &Cfg {
+        &self.cfg
+    }
+
+    /// Whether no branch is decided: then every edge may be taken.
+    pub fn is_empty(&self) -> bool {
+        self.choices.is_empty()
+    }
+
+    /// Checks that the function has not changed since.
+    ///
+    /// # Panics
+    /// When it has.
+    pub fn check(&self, function: &Function) {
+        check_stamp("Decided", self.cfg.stamp(), function);
+    }
+}
+
+fn admits(choices: &BTreeMap<Inst, u32>, edge: Edge) -> bool {
+    choices.get(&edge.inst).is_none_or(|index| *index == edge.index)
+}
+
+/// What a value holds whenever it is computed. Only ever moves down this list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Content {
+    /// It has not been computed, on the edges found so far.
+    Unseen,
+    /// Always these bits.
+    Always(u64),
+    Unknown,
+}
+
+/// The targets a terminator continues at, as far as is known.
+enum Targets {
+    NoneYet,
+    One(u32),
+    Any,
+}
+
+struct Search<'f> {
+    function: &'f Function,
+    contents: Vec<Content>,
+    entered: FixedBitSet,
+    /// Instructions to be looked at, of blocks that are entered; and which those are.
+    work: Vec<Inst>,
+    listed: FixedBitSet,
+}
+
+impl Search<'_> {
+    fn run(&mut self) {
+        self.enter(self.function.entry());
+        for argument in self.function.arguments() {
+            self.contents[argument.index()] = Content::Unknown;
+        }
+        while let Some(inst) = self.work.pop() {
+            self.listed.set(inst.index(), false);
+            let data = self.function.inst(inst);
+            if data.opcode.is_terminator() {
+                self.leave(inst, data);
+            }
+            for &result in &data.results {
+                self.lower(result, self.computed(data));
+            }
+        }
+    }
+
+    fn content(&self, value: Value) -> Content {
+        self.contents[value.index()]
+    }
+
+    /// The terminator comes last: it is looked at once where many of its arguments are found out one by one.
+    fn enter(&mut self, block: Block) {
+        if self.entered.put(block.index()) {
+            return;
+        }
+        let mut at = Some(self.function.terminator(block));
+        while let Some(inst) = at {
+            self.list(inst);
+            at = self.function.prev_inst(inst);
+        }
+    }
+
+    fn list(&mut self, inst: Inst) {
+        if !self.listed.put(inst.index()) {
+            self.work.push(inst);
+        }
+    }
+
+    /// Notes what a value holds; those that read it are looked at again. A value moves down twice at most.
+    fn lower(&mut self, value: Value, content: Content) {
+        if self.content(value) == content {
+            return;
+        }
+        self.contents[value.index()] = content;
+        for &user in self.function.users(value) {
+            if self.entered.contains(self.function.inst_block(user).index()) {
+                self.list(user);
+            }
+        }
+    }
+
+    /// What the results of an instruction hold, given its operands. What traps has none.
+    fn computed(&self, data: &InstData) -> Content {
+        if let Some(bits) = data.constant() {
+            return Content::Always(bits);
+        }
+        let Some(&first) = data.args.first().filter(|_| is_evaluated(data.opcode)) else { return Content::Unknown };
+        let mut bits = [0; 3];
+        for (slot, arg) in bits.iter_mut().zip(&data.args) {
+            match self.content(*arg) {
+                Content::Always(known) => *slot = known,
+                other => return other,
+            }
+        }
+        let result = eval(data.opcode, data.ty, self.function.value_type(first), &bits[..data.args.len().min(3)]);
+        result.map_or(Content::Unknown, |bits| Content::Always(bits & data.ty.mask()))
+    }
+
+    fn targets(&self, inst: Inst) -> Targets {
+        let data = self.function.inst(inst);
+        let condition = match data.opcode {
+            Opcode::BrIf | Opcode::Switch => data.args.first().map_or(Content::Unknown, |v| self.content(*v)),
+            _ => return Targets::Any,
+        };
+        match condition {
+            Content::Unseen => Targets::NoneYet,
+            Content::Unknown => Targets::Any,
+            Content::Always(bits) if data.opcode == Opcode::BrIf => {
+                Targets::One(u32::from((bits == 0) != seeded(Bug::DecidedOtherWay)))
+            }
+            Content::Always(bits) => Targets::One(bits.min(data.targets.len() as u64 - 1) as u32),
+        }
+    }
+
+    /// Goes on along the edges that may be taken. What other edges pass has been met before.
+    fn leave(&mut self, inst: Inst, data: &InstData) {
+        let targets = match self.targets(inst) {
+            Targets::NoneYet => return,
+            Targets::One(index) => index as usize..index as usize + 1,
+            Targets::Any => 0..data.targets.len(),
+        };
+        for target in &data.targets[targets] {
+            self.enter(target.block);
+            for (&param, &arg) in self.function.block_params(target.block).iter().zip(&target.args) {
+                let met = match (self.content(param), self.content(arg)) {
+                    (Content::Unseen, content) | (content, Content::Unseen) => content,
+                    (first, _) if seeded(Bug::DecidedByFirstEdge) => first,
+                    (a, b) if a == b => a,
+                    _ => Content::Unknown,
+                };
+                self.lower(param, met);
+            }
+        }
+    }
+}
