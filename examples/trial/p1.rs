@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The most programs that one bug is tried on, those of `tests/oir` included
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 1000)]
     programs: usize,
     /// The size of generated programs
     #[arg(long, default_value_t = 40)]

@@ -261,7 +261,7 @@ impl<'a> Clobbers<'a> {
     fn is_above(&self, access: Access, block: Block) -> bool {
         let Some(base) = access.address.and_then(|a| a.base()) else { return true };
         let home = self.function.value_block(base);
-        (home != block && self.dom.dominates(home, block)) || seeded(Bug::ClobberForgetsRounds)
+        home != block && self.dom.dominates(home, block)
     }
 
     fn walk(&self, access: Access, from: Definition, is_fixed_at: &dyn Fn(Block) -> bool) -> Definition {

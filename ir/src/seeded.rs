@@ -128,8 +128,8 @@ bugs! {
         GvnSharesReads;
         /// A value of another arm counts as one that dominates.
         GvnIgnoresDominance;
-        /// What may trap is deleted when its result is known otherwise.
-        GvnDropsTraps;
+        /// Or is taken for exclusive or.
+        GvnOrIsXor;
     }
     Motion {
         /// What may trap moves into the arm that uses it.
@@ -218,8 +218,6 @@ bugs! {
         CfgForgetsUses;
         /// Blocks that hold instructions are taken for empty.
         CfgSkipsFullBlocks;
-        /// Blocks whose parameters are used beyond them are taken for empty.
-        CfgSkipsDefinitions;
         /// An edge sent past a block passes its first argument as its last one too.
         RedirectDropsLast;
         /// An edge sent past a branch goes the other way.
@@ -232,8 +230,6 @@ bugs! {
         ClobberPassesCalls;
         /// What holds of the first way to a join holds of all.
         ClobberTakesFirstEdge;
-        /// An address of this round of a loop is compared with one of the last.
-        ClobberForgetsRounds;
         /// What was stored in part is read whole.
         LoadElimForwardsParts;
         /// What was stored last is what is read, wherever it was stored.
@@ -254,8 +250,6 @@ bugs! {
         DseDropsTraps;
         /// A trap does not see a store.
         DsePassesTraps;
-        /// What comes behind a join is looked at from one way in, and around a loop.
-        DsePassesJoins;
     }
     Log {
         /// Replacements are not recorded.

@@ -213,7 +213,7 @@ fn is_empty(function: &Function, block: Block) -> bool {
         return false;
     }
     let only_here = |param: &Value| function.users(*param).iter().all(|user| *user == end);
-    function.block_params(block).iter().all(|p| only_here(p) || seeded(Bug::CfgSkipsDefinitions))
+    function.block_params(block).iter().all(only_here)
 }
 
 /// The block that lost ways in, if the branch was folded; `None` when the fuel is out.

@@ -141,7 +141,7 @@ impl Search<'_> {
     /// The starts of the blocks that control goes on to; `None` where it leaves the function or meets another way.
     fn ways_on(&self, end: Inst) -> Option<Vec<Inst>> {
         let targets = &self.function.inst(end).targets;
-        let is_tree = |block: Block| self.function.predecessors(block).len() == 1 || seeded(Bug::DsePassesJoins);
+        let is_tree = |block: Block| self.function.predecessors(block).len() == 1;
         let count = if seeded(Bug::DseFollowsOneWay) { 1 } else { targets.len() };
         let all_trees = !targets.is_empty() && targets.iter().all(|t| is_tree(t.block));
         all_trees.then(|| targets.iter().take(count).map(|t| self.function.first_inst(t.block)).collect())

@@ -131,7 +131,7 @@ fn replace(ed: &mut Editor<'_>, changes: &[Change]) {
         match def {
             ValueDef::Param(block, index) => ed.remove_block_param(block, index as usize),
             ValueDef::Result(inst, _) => {
-                if change.is_repeated || !ed.func().may_trap(inst) || seeded(Bug::GvnDropsTraps) {
+                if change.is_repeated || !ed.func().may_trap(inst) {
                     ed.delete(inst);
                 }
             }

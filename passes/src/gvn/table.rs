@@ -116,6 +116,9 @@ impl Table {
     }
 
     fn rewritten(&mut self, dom: &DomTree, mut operation: Operation, rewrites: u32) -> Term {
+        if operation.opcode == Opcode::Or && seeded(Bug::GvnOrIsXor) {
+            operation.opcode = Opcode::Xor;
+        }
         let result = operation.opcode.result_type(operation.ty);
         let Some(result) = result.filter(|_| !operation.args.contains(&NONE)) else { return NONE };
         if operation.opcode.is_commutative() || seeded(Bug::GvnCommutesAll) {
