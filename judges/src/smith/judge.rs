@@ -5,7 +5,8 @@ use super::ours;
 use super::state::{End, difference};
 use super::theirs::{TheirModule, Theirs, translate};
 use ir::interp::{Machine, Program, TraceLevel};
-use ir::{Func, Module, TrapKind};
+use ir::reference::NULL;
+use ir::{Func, Module, TrapKind, Type};
 use osier::driver::{Format, NoObserver, Vigilance, load, optimize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -111,7 +112,11 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64) -> Result<Counts, String>
         for (name, func) in &funcs {
             let Some(running) = &mut instances else { return Ok(counts) };
             let params = &base.signature(*func).params;
-            let args = arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
+            let mut args = arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
+            // References are null: no engine takes those of another.
+            let references =
+                args.iter_mut().zip(params).filter(|(_, ty)| matches!(ty, Type::FuncRef | Type::ExternRef));
+            references.for_each(|(bits, _)| *bits = NULL);
             let what = || format!("call {round} of {name} with {args:x?}");
             let end = call(running, sample, *func, name, &args).map_err(|e| format!("{}: {e}", what()))?;
             count(&mut counts, &end);
@@ -210,7 +215,7 @@ mod tests {
 
     fn module(body: &str) -> String {
         format!(
-            r#"(module (memory (export "m") 1) (global (export "g") (mut i32) (i32.const 1))
+            r#"(module (memory (export "m") 1) (global (export "g") (mut i32) (i32.const 1)) (table (export "t") 2 funcref)
                (func (export "f") (result i32) {body}))"#
         )
     }
@@ -232,6 +237,14 @@ mod tests {
             ("(global.set 0 (i32.const 3)) (i32.const 5)", "base and wasmi: global 0: 0x1 and Some(3)"),
             ("(i32.store8 (i32.const 9) (i32.const 7)) (i32.const 5)", "base and wasmi: memory 0 at 9: 0x0 and 0x7"),
             ("(drop (memory.grow (i32.const 1))) (i32.const 5)", "base and wasmi: memory 0: 65536 and 131072 bytes"),
+            (
+                "(table.set (i32.const 1) (ref.func 0)) (i32.const 5)",
+                "base and wasmi: table 0 at 1: one of the references is null",
+            ),
+            (
+                "(drop (table.grow (ref.null func) (i32.const 1))) (i32.const 5)",
+                "base and wasmi: table 0: 2 and 3 entries",
+            ),
         ] {
             assert_eq!(verdict(&five, &module(other)), Err(message.to_owned()));
         }

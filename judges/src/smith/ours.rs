@@ -3,7 +3,8 @@
 use super::module::Sample;
 use super::state::{End, State};
 use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
-use ir::{Func, Memory};
+use ir::reference::NULL;
+use ir::{Func, Global, Memory, Table, Type};
 use wasmparser::ExternalKind;
 
 /// What an instance may spend; more than its module counts rounds for.
@@ -27,7 +28,10 @@ pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, 
 /// Calls a function.
 pub(super) fn call(machine: &mut Machine, func: Func, args: &[u64]) -> End {
     match machine.invoke(func, args, &mut NoHost, &mut NoObserver) {
-        Outcome::Returned(results) => End::Returned(results),
+        Outcome::Returned(results) => {
+            let types = &machine.declarations().signature(func).results;
+            End::Returned(results.iter().zip(types).map(|(bits, ty)| seen(*ty, *bits)).collect())
+        }
         Outcome::Trapped { kind, .. } => End::Trapped(kind),
         Outcome::OutOfFuel(_) | Outcome::StackOverflow(_) => End::Unfinished,
         other => End::Refused(other.to_string()),
@@ -40,14 +44,27 @@ pub(super) fn state(machine: &Machine, sample: &Sample) -> State {
     for (_, kind, index) in &sample.exports {
         match kind {
             ExternalKind::Global => {
-                state.globals.insert(*index, machine.globals()[*index as usize]);
+                let ty = machine.declarations().globals[Global::from_u32(*index)].ty;
+                state.globals.insert(*index, seen(ty, machine.globals()[*index as usize]));
             }
             ExternalKind::Memory => {
                 let memory = Memory::from_u32(*index);
                 state.memories.insert(*index, machine.memories().bytes(memory).to_vec());
             }
+            ExternalKind::Table => {
+                let entries = machine.table(Table::from_u32(*index)).iter().map(|bits| *bits != NULL);
+                state.tables.insert(*index, entries.collect());
+            }
             _ => {}
         }
     }
     state
+}
+
+/// What is compared of a value: the bits of a number, and of a reference whether it is one.
+fn seen(ty: Type, bits: u64) -> u64 {
+    match ty {
+        Type::FuncRef | Type::ExternRef => u64::from(bits != NULL),
+        _ => bits,
+    }
 }

@@ -31,11 +31,13 @@ impl fmt::Display for End {
     }
 }
 
-/// The exported globals and memories of an instance, by their indices.
+/// The exported globals, memories and tables of an instance, by their indices. Of references it counts whether they are
+/// null: the engines have other bits for them.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct State {
     pub(super) globals: BTreeMap<u32, u64>,
     pub(super) memories: BTreeMap<u32, Vec<u8>>,
+    pub(super) tables: BTreeMap<u32, Vec<bool>>,
 }
 
 /// The first thing in which two states differ.
@@ -56,6 +58,15 @@ pub(super) fn difference(ours: &State, theirs: &State) -> Option<String> {
         }
         if let Some(at) = mine.iter().zip(other).position(|(a, b)| a != b) {
             return Some(format!("memory {index} at {at}: {:#x} and {:#x}", mine[at], other[at]));
+        }
+    }
+    for (index, mine) in &ours.tables {
+        let Some(other) = theirs.tables.get(index) else { continue };
+        if mine.len() != other.len() {
+            return Some(format!("table {index}: {} and {} entries", mine.len(), other.len()));
+        }
+        if let Some(at) = mine.iter().zip(other).position(|(a, b)| a != b) {
+            return Some(format!("table {index} at {at}: one of the references is null"));
         }
     }
     Some("one of them has something the other does not have".to_owned())

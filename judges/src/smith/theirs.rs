@@ -54,12 +54,12 @@ impl Theirs {
         };
         let ty = func.ty(&self.store);
         let args: Option<Vec<Val>> = ty.params().iter().zip(args).map(|(ty, bits)| value(*ty, *bits)).collect();
-        let Some(args) = args else { return End::Refused("an argument is no number".to_owned()) };
+        let Some(args) = args else { return End::Refused("an argument is a vector".to_owned()) };
         let mut results = vec![Val::I32(0); ty.results().len()];
         match func.call(&mut self.store, &args, &mut results) {
             Ok(()) => match results.iter().map(bits).collect() {
                 Some(results) => End::Returned(results),
-                None => End::Refused("a result is no number".to_owned()),
+                None => End::Refused("a result is a vector".to_owned()),
             },
             Err(error) => end(&error),
         }
@@ -80,6 +80,13 @@ impl Theirs {
                 ExternalKind::Memory => {
                     if let Some(memory) = self.instance.get_memory(&self.store, name) {
                         state.memories.insert(*index, memory.data(self.store.as_context()).to_vec());
+                    }
+                }
+                ExternalKind::Table => {
+                    if let Some(table) = self.instance.get_table(&self.store, name) {
+                        let entries = (0..table.size(&self.store)).map(|at| table.get(&self.store, at));
+                        let entries = entries.map(|entry| entry.as_ref().and_then(bits) == Some(1));
+                        state.tables.insert(*index, entries.collect());
                     }
                 }
                 _ => {}
@@ -105,24 +112,27 @@ fn end(error: &Error) -> End {
     }
 }
 
-/// The bits of a number, as the interpreter has them; nothing for other values.
+/// What is compared of a value: the bits of a number, and of a reference whether it is one.
 fn bits(value: &Val) -> Option<u64> {
     Some(match value {
         Val::I32(v) => u64::from(*v as u32),
         Val::I64(v) => *v as u64,
         Val::F32(v) => u64::from(v.to_bits()),
         Val::F64(v) => v.to_bits(),
-        _ => return None,
+        Val::FuncRef(reference) => u64::from(!reference.is_null()),
+        Val::ExternRef(reference) => u64::from(!reference.is_null()),
+        Val::V128(_) => return None,
     })
 }
 
-/// A number of its bits; nothing for other types.
+/// A number of its bits, or null; nothing for other types.
 fn value(ty: ValType, bits: u64) -> Option<Val> {
     Some(match ty {
         ValType::I32 => Val::I32(bits as u32 as i32),
         ValType::I64 => Val::I64(bits as i64),
         ValType::F32 => Val::F32(wasmi_1::F32::from_bits(bits as u32)),
         ValType::F64 => Val::F64(wasmi_1::F64::from_bits(bits)),
-        _ => return None,
+        ValType::FuncRef | ValType::ExternRef => Val::default(ty),
+        ValType::V128 => return None,
     })
 }

@@ -49,17 +49,17 @@ fn module(seed: u64) -> Option<Module> {
     load(Format::Wasm, &module.to_bytes()).ok()
 }
 
-/// What the importer takes: WebAssembly 1.0 with sign extension, nothing imported.
+/// What the importer takes, nothing imported.
 fn config() -> Config {
     Config {
-        bulk_memory_enabled: false,
+        bulk_memory_enabled: true,
         exceptions_enabled: false,
         gc_enabled: false,
-        extended_const_enabled: false,
-        multi_value_enabled: false,
-        reference_types_enabled: false,
+        extended_const_enabled: true,
+        multi_value_enabled: true,
+        reference_types_enabled: true,
         relaxed_simd_enabled: false,
-        saturating_float_to_int_enabled: false,
+        saturating_float_to_int_enabled: true,
         simd_enabled: false,
         tail_call_enabled: false,
         threads_enabled: false,
