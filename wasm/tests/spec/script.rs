@@ -119,13 +119,24 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Runs a script; what passed, and what was wrong.
+    /// Runs a script in both tiers of the interpreter; what passed, and what was wrong.
     pub(crate) fn run(text: &str, skipped: &[usize]) -> Result<(Tally, Vec<String>), String> {
+        let exactly = Options { poison: true, track_memory: true, ..Options::default() };
+        let (tally, mut wrong) = Script::run_with(text, skipped, exactly)?;
+        let (fast_tally, fast_wrong) = Script::run_with(text, skipped, Options::default())?;
+        wrong.extend(fast_wrong.into_iter().map(|message| format!("fast: {message}")));
+        if fast_tally != tally {
+            wrong.push(format!("fast: {fast_tally}, and exactly: {tally}"));
+        }
+        Ok((tally, wrong))
+    }
+
+    fn run_with(text: &str, skipped: &[usize], options: Options) -> Result<(Tally, Vec<String>), String> {
         let mut lexer = Lexer::new(text);
         lexer.allow_confusing_unicode(true);
         let buffer = ParseBuffer::new_with_lexer(lexer).map_err(|e| e.to_string())?;
         let wast: Wast<'_> = parser::parse(&buffer).map_err(|e| e.to_string())?;
-        let mut script = Script::new()?;
+        let mut script = Script::new(options)?;
         let (mut tally, mut wrong, mut met) = (Tally::default(), Vec::new(), BTreeSet::new());
         for directive in wast.directives {
             let line = directive.span().linecol_in(text).0 + 1;
@@ -146,16 +157,15 @@ impl Script {
         }
         let unmet = skipped.iter().filter(|line| !met.contains(line));
         wrong.extend(unmet.map(|line| format!("no directive that fails begins on line {line}, which is skipped")));
-        if script.machine.memory_digest() != script.machine.computed_memory_digest() {
+        if options.track_memory && script.machine.memory_digest() != script.machine.computed_memory_digest() {
             wrong.push("the digest that was kept is not that of the memories".to_owned());
         }
         Ok((tally, wrong))
     }
 
-    fn new() -> Result<Script, String> {
+    fn new(options: Options) -> Result<Script, String> {
         let modules = Module::new();
         let program = Program::new(&modules);
-        let options = Options { poison: true, track_memory: true, ..Options::default() };
         let machine = Machine::with_options(&program, Limits::default(), options).map_err(|e| e.to_string())?;
         let mut script = Script {
             modules,
