@@ -11,6 +11,7 @@ mod names;
 mod tree;
 
 use proc_macro2::{TokenStream, TokenTree};
+use std::fs;
 use std::path::Path;
 use tree::{Source, files, sources};
 
@@ -71,6 +72,29 @@ fn modules_are_short() {
         findings.push(format!("{path} is excused and does not exist"));
     }
     report(sources.len(), findings);
+}
+
+#[test]
+fn passes_and_pipelines_are_listed() {
+    let text =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/passes.md")).expect("the list of passes");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    let mut findings = Vec::new();
+    for pass in osier::passes::registry::PASSES {
+        let count = rows.iter().filter(|row| row.starts_with(&format!("| `{}` |", pass.name()))).count();
+        if count != 1 {
+            findings.push(format!("docs/passes.md has {count} rows for {}", pass.name()));
+        }
+    }
+    for name in ["O0", "O1", "O2", "canonical"] {
+        let passes = osier::passes::parse(name).expect("a pipeline").names().join(", ");
+        let passes = if passes.is_empty() { "none".to_owned() } else { passes };
+        let is_right = |row: &&str| row.starts_with(&format!("| `{name}`")) && row.ends_with(&format!("| {passes} |"));
+        if !rows.iter().any(|row| is_right(&row)) {
+            findings.push(format!("docs/passes.md does not say that {name} is {passes}"));
+        }
+    }
+    report(rows.len(), findings);
 }
 
 /// Lines of code of the checker, without comments, blank lines and tests, that can make an entry hold: all files but the one

@@ -6,7 +6,9 @@
 //! `Y` (edge cases for the constants and in wider types).
 //!
 //! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it (`docs/testing.md`, Rules
-//! proved); nothing else has to know.
+//! proved); nothing else has to know. `simplify` and `gvn` apply every row, and certificates take the first that fits, so
+//! rows must head for one form: none undoes another. A new kind of pattern, guard or result is a change of all who match
+//! them: `instance`, `passes::algebra`, `osr/src/certify/{rewrite,table}.rs`, `provers/src/{rewrite,typing}.rs`.
 
 mod instance;
 

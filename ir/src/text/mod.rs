@@ -28,7 +28,16 @@ use crate::entity::{Func, Inst};
 use crate::module::Module;
 use cranelift_entity::EntityRef;
 
-/// Parses a module. At most [`MAX_ERRORS`] errors are reported, in the order of the text. A byte order
+/// The text of the module itself. Lines from one on that begins with `;=` are what a test expects to be printed.
+fn module_part(text: &str) -> &str {
+    match text.find("\n;=") {
+        _ if text.starts_with(";=") => "",
+        Some(end) => &text[..=end],
+        None => text,
+    }
+}
+
+/// Parses a module, which ends before a line that begins with `;=`. At most [`MAX_ERRORS`] errors are reported, in the order of the text. A byte order
 /// mark at the start and carriage returns at line ends are ignored.
 ///
 /// # Errors
@@ -45,7 +54,7 @@ pub fn parse_module(text: &str) -> Result<Module, Vec<ParseError>> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_module_with_lines(text: &str) -> Result<(Module, SourceLines), Vec<ParseError>> {
-    let source = error::Source::new(text);
+    let source = error::Source::new(module_part(text));
     let mut faults = error::Faults::new();
     let file = parse::parse_file(&source, &mut faults);
     let (module, lines) = build::build_module(file, &source, &mut faults);

@@ -14,6 +14,14 @@ fn sample_is_a_fixpoint() {
     assert_eq!(print_module(&parse(SAMPLE)), sample, "other escapes read as the same bytes");
 }
 
+#[test]
+fn what_a_test_expects_is_no_part_of_the_module() {
+    let printed = print_module(&parse(SAMPLE));
+    assert_eq!(print_module(&parse(&format!("{SAMPLE};= text\n{printed}"))), printed);
+    assert_eq!(print_module(&parse(";= actions\na1 nonsense\n")), "");
+    assert_eq!(print_module(&parse(&format!("; = no such line\n ;= nor this\n{SAMPLE}"))), printed);
+}
+
 /// The values of a function in the order of their definitions.
 fn definitions(function: &Function) -> Vec<Value> {
     let of_block = |b| {
