@@ -291,6 +291,29 @@ out:
     }
 }
 
+/// Reads past writes, stores that only one version has and stores executed on the way are told apart from nothing they equal.
+#[test]
+fn right_memory_is_never_refuted() {
+    let (mut replays, mut held) = (0, 0);
+    for seed in 0..2 * PROGRAMS {
+        let program = generate(seed, SIZE, &Weights::default());
+        for (_, base) in program.module.defined() {
+            let passes =
+                passes::parse(["load_elim,dse", "canonical,load_elim,dse"][seed as usize % 2]).expect("passes");
+            let derived = derive(&program.module, base, &passes, Vigilance::On, &mut NoObserver);
+            for made in certify(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
+                for mapping in [&made.forward, &made.backward] {
+                    let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
+                    assert_eq!(refuted, None, "seed {seed}, @{}", base.name());
+                    held += mapping.checked().held;
+                    replays += mapping.mapping.entries().filter(|(_, entry)| !entry.replays.is_empty()).count();
+                }
+            }
+        }
+    }
+    assert!(held > 10_000 && replays >= 20, "{held} held, {replays} with stores to execute");
+}
+
 #[test]
 fn a_version_graph_keeps_what_is_proved_and_composes_it() {
     let (mut held, mut dropped, mut composed) = (0, 0, 0);

@@ -55,8 +55,7 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
     assert!(figures.composed >= 1000 && figures.same_point >= 100_000, "{figures:#?}");
 }
 
-/// Each pass by itself finds something to do in at least half of the programs; in fewer only the one that looks for stores
-/// that others overwrite unseen.
+/// Each pass by itself finds something to do in at least half of the programs.
 #[test]
 fn every_pass_acts_on_half_of_the_programs() {
     for pass in passes::registry::PASSES {
@@ -64,8 +63,7 @@ fn every_pass_acts_on_half_of_the_programs() {
             Options { pipelines: vec![vec![*pass]], versions: Some(2), inputs: 1, going_on: 0, ..Options::default() };
         let results = run(options, 2, 60, u64::MAX);
         let acted = clean(&results).passes[pass.name()].acted;
-        let least = if pass.name() == "dse" { 12 } else { 30 };
-        assert!(acted >= least, "{} acts on {acted} of 60 programs", pass.name());
+        assert!(acted >= 30, "{} acts on {acted} of 60 programs", pass.name());
     }
 }
 

@@ -144,9 +144,7 @@ impl Figures {
         floor("transitions inside loops", share(total.in_loops, total.transitions), 0.50);
         floor("values compared in a transition", share(total.compared, total.transitions), 6.0);
         for (name, pass) in &self.passes {
-            // A store that another overwrites unseen is rarer than what the other passes look for.
-            let least = if *name == "dse" { 0.20 } else { 0.50 };
-            floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), least);
+            floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), 0.50);
         }
         below
     }

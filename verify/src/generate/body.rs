@@ -1,6 +1,7 @@
 //! The state of a function body under construction, and the choices every part of it makes.
 
 use super::feature::{Feature, Weights};
+use super::memory::Ground;
 use super::scope::{Mark, Scope};
 use super::statistics::Planted;
 use crate::prng::Prng;
@@ -96,6 +97,8 @@ pub(super) struct Body<'a> {
     history: Vec<Inst>,
     /// The few addresses that memory accesses are gathered at.
     addresses: [u64; 4],
+    /// What traffic was gathered around so far.
+    pub(super) grounds: Vec<Ground>,
     /// How many more instructions the caller asked for; negative when more were made.
     pub(super) left: i64,
     /// The most rounds of the loops around the place where code is being added.
@@ -120,6 +123,7 @@ impl<'a> Body<'a> {
     ) -> Body<'a> {
         let mut body = Body {
             addresses: [0; 4],
+            grounds: Vec::new(),
             prng,
             weights,
             around,

@@ -9,7 +9,7 @@ use ir::{Block, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value};
 const MAX_DEPTH: u32 = 4;
 
 /// The features that are a region.
-const REGIONS: [Feature; 7] = [
+const REGIONS: [Feature; 8] = [
     Feature::Branch,
     Feature::Switch,
     Feature::Loop,
@@ -17,6 +17,7 @@ const REGIONS: [Feature; 7] = [
     Feature::Irreducible,
     Feature::EarlyExit,
     Feature::GuardedDivision,
+    Feature::Overwrite,
 ];
 
 /// A block where several edges meet, and what they bring.
@@ -86,6 +87,7 @@ impl Body<'_> {
             Feature::CrossEdge => self.cross_edge(depth),
             Feature::Irreducible => self.irreducible(),
             Feature::EarlyExit => self.early_exit(),
+            Feature::Overwrite => self.overwrite(depth),
             _ => self.guarded_division(depth),
         }
     }
@@ -110,7 +112,7 @@ impl Body<'_> {
         self.insert(spec);
     }
 
-    fn jump(&mut self, block: Block, args: &[Value]) {
+    pub(super) fn jump(&mut self, block: Block, args: &[Value]) {
         self.terminate(InstSpec::terminator(Opcode::Jump, &[], vec![Target::new(block, args)]));
     }
 
@@ -195,7 +197,7 @@ impl Body<'_> {
     }
 
     /// A block without parameters, and the scope it starts with.
-    fn enter_arm(&mut self, block: Block, mark: Mark) {
+    pub(super) fn enter_arm(&mut self, block: Block, mark: Mark) {
         self.scope.rewind(mark);
         self.builder.switch_to(block);
     }
@@ -356,7 +358,7 @@ impl Body<'_> {
             } else {
                 self.latch(index, false);
             }
-        } else if self.prng.chance(15) {
+        } else if self.prng.chance(25) {
             let kind = self.prng.pick(&[TrapKind::Unreachable, TrapKind::User(7)]);
             self.terminate(InstSpec { imm: Imm::Trap(kind), ..InstSpec::terminator(Opcode::Trap, &[], Vec::new()) });
         } else {

@@ -37,7 +37,7 @@ features! {
     /// Arms that share a block in the middle: cross edges and short circuits.
     CrossEdge "cross_edge" 3;
     /// A loop with two entries.
-    Irreducible "irreducible" 1;
+    Irreducible "irreducible" 2;
     /// A break, continue, return or trap out of the middle of a region: loops with several exits and
     /// several latches.
     EarlyExit "early_exit" 4;
@@ -61,10 +61,14 @@ features! {
     Store "store" 4;
     /// Loads and stores of the same few bytes next to each other: forwarding, dead stores, overlap.
     Alias "alias" 3;
+    /// Reads and writes around one address: overlaps, neighbors, other widths, and another value that is the same address.
+    Traffic "traffic" 4;
+    /// A write that the arms of a branch overwrite, both or one or neither.
+    Overwrite "overwrite" 6;
     /// A division that cannot trap, or does so for few operands.
     Division "division" 3;
     /// A division in an arm that only a non-zero divisor reaches.
-    GuardedDivision "guarded_division" 2;
+    GuardedDivision "guarded_division" 3;
     /// An operation that often traps: any divisor, any address, any float to convert.
     Hazard "hazard" 1;
     /// An operand at the edge of its type: zero, one, the extremes, the width of a shift.

@@ -155,6 +155,9 @@ impl Body<'_> {
                 self.invariant(outside);
             }
         }
+        if self.wants(Feature::Traffic) {
+            self.standing_reads();
+        }
         let count = self.prng.below(4);
         self.straight(count);
     }
@@ -212,6 +215,9 @@ impl Body<'_> {
         // A body that does nothing to memory is rare in real loops.
         if self.prng.chance(25) {
             self.load();
+        }
+        if self.wants(Feature::Traffic) {
+            self.traffic();
         }
         if self.prng.chance(15) {
             self.extra_latch();

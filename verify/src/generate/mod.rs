@@ -12,6 +12,7 @@ mod body;
 mod control;
 mod feature;
 mod loops;
+mod memory;
 mod ranges;
 mod scope;
 mod statistics;

@@ -9,12 +9,13 @@ use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 const ARITHMETIC: u32 = 12;
 
 /// The features that are one or a few instructions in a line.
-const LINEAR: [Feature; 18] = [
+const LINEAR: [Feature; 19] = [
     Feature::Repeat,
     Feature::Dead,
     Feature::Load,
     Feature::Store,
     Feature::Alias,
+    Feature::Traffic,
     Feature::Division,
     Feature::Hazard,
     Feature::EdgeConstant,
@@ -59,6 +60,7 @@ impl Body<'_> {
             }
             Feature::Store => self.store(),
             Feature::Alias => self.alias(),
+            Feature::Traffic => self.traffic(),
             Feature::Division => {
                 self.division(None);
             }
@@ -203,7 +205,7 @@ impl Body<'_> {
         self.op(opcode, ty, &[dividend, divisor])
     }
 
-    fn hazard(&mut self) {
+    pub(super) fn hazard(&mut self) {
         self.plant(Feature::Hazard);
         if self.prng.chance(25) {
             let (from, to) = (self.prng.pick(&[Type::F32, Type::F64]), self.prng.pick(&[Type::I32, Type::I64]));

@@ -1,0 +1,212 @@
+//! Traffic: reads and writes gathered around one address, in a line, over branches and around loops.
+//!
+//! What passes over memory look for, and what they must not fall for: loads behind stores to the same, overlapping or
+//! neighboring bytes, at the same width and others; stores that all, some or no ways on overwrite, with
+//! reads, traps and calls between; globals written and read in between; and a second address that is always equal to the
+//! first, though no pass can know.
+
+use super::body::Body;
+use super::feature::Feature;
+use ir::{Block, Global, Imm, InstSpec, Opcode, Shape, Target, Type, Value};
+
+/// Something that accesses are gathered around: an address that no pass knows, with room below and above, and another
+/// value that always equals it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground {
+    base: Value,
+    twin: Value,
+}
+
+/// A place that is read and written more than once.
+#[derive(Clone, Copy, Debug)]
+enum Spot {
+    Bytes { address: Value, imm: Imm, ty: Type },
+    Global(Global, Type),
+}
+
+/// Constants added to an address: neighbors of words, and what overlaps them, on both sides.
+const STEPS: [u64; 8] = [0, 0, 4, 8, 2, 1, 0xffff_fffc, 0xffff_fffe];
+
+impl Body<'_> {
+    /// An address to gather accesses around: mostly one that is there already.
+    fn ground(&mut self) -> Ground {
+        let seen = |body: &Self, g: &Ground| body.scope.sees(g.base) && body.scope.sees(g.twin);
+        let known: Vec<Ground> = self.grounds.iter().copied().filter(|g| seen(self, g)).collect();
+        if !known.is_empty() && self.prng.chance(75) {
+            return self.prng.pick(&known);
+        }
+        let (raw, mask, room) = (self.pick(Type::I32), self.constant(Type::I32, 0x3c), self.constant(Type::I32, 0x40));
+        let masked = self.op(Opcode::And, Type::I32, &[raw, mask]);
+        let base = self.op(Opcode::Or, Type::I32, &[masked, room]);
+        let (there, back) = (self.constant(Type::I32, 7), self.constant(Type::I32, 25));
+        let turned = self.op(Opcode::Rotl, Type::I32, &[base, there]);
+        let twin = self.op(Opcode::Rotl, Type::I32, &[turned, back]);
+        let ground = Ground { base, twin };
+        self.grounds.push(ground);
+        ground
+    }
+
+    /// A place near a ground, or a global.
+    fn spot(&mut self, ground: Ground) -> Spot {
+        if self.prng.chance(25) {
+            let mutable: Vec<(Global, Type)> =
+                self.around.globals.iter().filter(|(.., mutable)| *mutable).map(|(g, ty, _)| (*g, *ty)).collect();
+            let (global, ty) = self.prng.pick(&mutable);
+            return Spot::Global(global, ty);
+        }
+        let base = if self.prng.chance(85) { ground.base } else { ground.twin };
+        let address = if self.prng.chance(50) {
+            base
+        } else {
+            let bits = self.prng.pick(&STEPS);
+            let step = self.constant(Type::I32, bits);
+            self.op(Opcode::Add, Type::I32, &[base, step])
+        };
+        let offset = u64::from(self.prng.pick(&[0u32, 0, 0, 4, 8, 2]));
+        let ty = if self.prng.chance(60) { Type::I32 } else { self.any_type() };
+        Spot::Bytes { address, imm: Imm::Address(self.around.memory, offset), ty }
+    }
+
+    /// A place that any pass can tell from another: a write of it leaves the other as it was, and is in both versions
+    /// where a write of the other is in one.
+    fn apart(&mut self, ground: Ground, spot: Spot) -> Spot {
+        match spot {
+            Spot::Bytes { address, imm: Imm::Address(memory, offset), ty } => {
+                Spot::Bytes { address, imm: Imm::Address(memory, offset + 16), ty }
+            }
+            _ => Spot::Bytes { address: ground.base, imm: Imm::Address(self.around.memory, 0), ty: Type::I32 },
+        }
+    }
+
+    /// Writes a place, now and then only a part of it.
+    fn write(&mut self, spot: Spot) {
+        let (Spot::Bytes { ty, .. } | Spot::Global(_, ty)) = spot;
+        let value = self.pick(ty);
+        let spec = match spot {
+            Spot::Global(global, ty) => InstSpec::new(Opcode::GlobalSet, ty, Imm::Global(global), &[value]),
+            Spot::Bytes { address, imm, ty } => {
+                let opcode = self.row(Opcode::Store, ty);
+                InstSpec::new(opcode, ty, imm, &[address, value])
+            }
+        };
+        self.insert(spec);
+    }
+
+    /// Reads a place, now and then only a part of it.
+    fn read(&mut self, spot: Spot) {
+        let spec = match spot {
+            Spot::Global(global, ty) => InstSpec::new(Opcode::GlobalGet, ty, Imm::Global(global), &[]),
+            Spot::Bytes { address, imm, ty } => {
+                let opcode = self.row(Opcode::Load, ty);
+                InstSpec::new(opcode, ty, imm, &[address])
+            }
+        };
+        self.value(spec);
+    }
+
+    /// The access of all of a type, or now and then a narrow one of the same kind.
+    fn row(&mut self, whole: Opcode, ty: Type) -> Opcode {
+        if self.prng.chance(80) {
+            return whole;
+        }
+        let is_alike = |op: &Opcode| match (op.shape(), whole) {
+            (Shape::Load(_), Opcode::Load) | (Shape::Store(_), Opcode::Store) => op.allows_type(ty),
+            _ => false,
+        };
+        let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(is_alike).collect();
+        self.prng.pick(&rows)
+    }
+
+    /// Accesses of a few places near each other, in a line.
+    pub(super) fn traffic(&mut self) {
+        self.plant(Feature::Traffic);
+        let ground = self.ground();
+        let spots = [self.spot(ground), self.spot(ground), self.spot(ground)];
+        for _ in 0..self.prng.between(3, 6) {
+            let spot = self.prng.pick(&spots);
+            match self.prng.below(10) {
+                0..=3 => self.write(spot),
+                4..=7 => self.read(spot),
+                8 => self.write(spots[0]),
+                _ => self.straight(1),
+            }
+        }
+        if self.prng.chance(50) {
+            self.write_twice(ground, spots[0]);
+        }
+    }
+
+    /// A write that the next overwrites, with others in between that any version has: whoever arrives there has to execute
+    /// the first.
+    fn write_twice(&mut self, ground: Ground, spot: Spot) {
+        let apart = self.apart(ground, spot);
+        self.write(spot);
+        for _ in 0..self.prng.between(1, 3) {
+            self.write(apart);
+        }
+        self.write(spot);
+    }
+
+    /// A write that is overwritten: behind a loop, or on both arms of a branch, one or neither.
+    pub(super) fn overwrite(&mut self, depth: u32) {
+        self.plant(Feature::Overwrite);
+        let ground = self.ground();
+        let (spot, other) = (self.spot(ground), self.spot(ground));
+        let apart = self.apart(ground, spot);
+        if self.prng.chance(50) {
+            self.read(spot);
+        }
+        self.write(spot);
+        if self.prng.chance(20) {
+            self.read(other);
+        }
+        for _ in 0..self.prng.below(3) {
+            self.write(apart);
+        }
+        if self.wants(Feature::Loop) && self.prng.chance(30) {
+            self.counted_loop(depth);
+            self.write(spot);
+        } else {
+            self.overwriting_arms(spot, other, apart);
+        }
+        self.read(spot);
+    }
+
+    /// A branch whose arms overwrite a place at once, or behind something that may see it or end the run.
+    /// Both compute the same on the way.
+    fn overwriting_arms(&mut self, spot: Spot, other: Spot, apart: Spot) {
+        let condition = self.condition();
+        let shared = [self.pick(Type::I32), self.pick(Type::I32)];
+        let opcode = self.prng.pick(&[Opcode::Add, Opcode::Xor, Opcode::Ult]);
+        let mark = self.scope.mark();
+        let arms: [Block; 2] = [self.builder.create_block(), self.builder.create_block()];
+        let join = self.builder.create_block();
+        self.br_if(condition, Target::new(arms[0], &[]), Target::new(arms[1], &[]));
+        let covered = self.prng.pick(&[[true, true], [true, true], [true, false], [false, false]]);
+        for (arm, covered) in arms.into_iter().zip(covered) {
+            self.enter_arm(arm, mark);
+            self.op(opcode, Type::I32, &shared);
+            match self.prng.below(10) {
+                0 => self.read(other),
+                1 => self.write(other),
+                2 => self.straight(1),
+                3..6 => self.write(apart),
+                6 if self.wants(Feature::Hazard) => self.hazard(),
+                _ => {}
+            }
+            if covered {
+                self.write(spot);
+            }
+            self.jump(join, &[]);
+        }
+        self.enter_arm(join, mark);
+    }
+
+    /// At a loop header: reads of places that were there before the loop.
+    pub(super) fn standing_reads(&mut self) {
+        let ground = self.ground();
+        let spot = self.spot(ground);
+        self.read(spot);
+        self.plant(Feature::Traffic);
+    }
+}
