@@ -90,7 +90,7 @@ fn passes_and_pipelines_are_listed() {
         let passes = osier::passes::parse(name).expect("a pipeline").names().join(", ");
         let passes = if passes.is_empty() { "none".to_owned() } else { passes };
         let is_right = |row: &&str| row.starts_with(&format!("| `{name}`")) && row.ends_with(&format!("| {passes} |"));
-        if !rows.iter().any(|row| is_right(&row)) {
+        if !rows.iter().any(is_right) {
             findings.push(format!("docs/passes.md does not say that {name} is {passes}"));
         }
     }

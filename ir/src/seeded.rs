@@ -220,8 +220,6 @@ bugs! {
         CfgSkipsFullBlocks;
         /// An edge sent past a block passes its first argument as its last one too.
         RedirectDropsLast;
-        /// An edge sent past a branch goes the other way.
-        RedirectOtherWay;
     }
     LoadElim {
         /// A store elsewhere is apart, however near.

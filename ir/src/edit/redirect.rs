@@ -99,7 +99,7 @@ fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let bits = known.get(&condition).copied().or_else(|| f.constant(condition))?;
     let last = (end.targets.len() as u64).checked_sub(1)?;
     match end.opcode {
-        Opcode::BrIf => Some(u32::from((bits == 0) != seeded(Bug::RedirectOtherWay))),
+        Opcode::BrIf => Some(u32::from(bits == 0)),
         Opcode::Switch => Some(bits.min(last) as u32),
         _ => None,
     }
