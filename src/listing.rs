@@ -3,7 +3,7 @@
 use crate::driver::{Certified, CertifiedMapping, Derived};
 use cranelift_entity::SecondaryMap;
 use ir::edit::ActionLog;
-use ir::mapping::{Assign, Entry, Operand, Step};
+use ir::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::text::{FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Unmapped};
@@ -87,6 +87,12 @@ impl Version<'_> {
         format!("{}.{} {}", step.opcode.name(), step.ty, args.join(", "))
     }
 
+    /// A write that is executed on moving over, by the names this version gives what it reads.
+    pub(crate) fn replay(&self, replay: &Replay) -> String {
+        let args: Vec<String> = replay.args.iter().map(|arg| self.operand(*arg)).collect();
+        format!("{}.{} of {}", replay.opcode.name(), replay.ty, args.join(", "))
+    }
+
     /// What a step or an assignment reads.
     pub(crate) fn operand(&self, operand: Operand) -> String {
         match operand {
@@ -143,6 +149,11 @@ impl Listing<'_> {
         }
         for (index, step) in entry.steps.iter().enumerate() {
             self.line(4, &format!("${index} = {}", self.source.step(step)));
+        }
+        for replay in &entry.replays {
+            let stands = Point::before(replay.inst);
+            let (place, comment) = (self.target.point(stands), self.target.comment(stands));
+            self.line(4, &format!("replay {}, as at {place}{comment}", self.source.replay(replay)));
         }
         let same: Vec<Value> = entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();
         for Assign { value, from } in entry.assigns.iter().filter(|a| !a.is_identity()) {

@@ -7,7 +7,7 @@
 mod explain;
 mod fuzz;
 
-pub use explain::{Answer, Computed, Done, Explanation, Kept, Move, Place, SetValue, Status, Why};
+pub use explain::{Answer, Computed, Done, Explanation, Kept, Move, Place, Replayed, SetValue, Status, Why};
 pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 
 use crate::driver::Checked;

@@ -13,7 +13,7 @@ use crate::blame::History;
 use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
 use crate::listing::Version;
 use crate::report::{UNPROVED, place};
-use crate::schema::{Answer, Computed, Kept, Move, PerLevel, Place, SetValue, Status, Why};
+use crate::schema::{Answer, Computed, Kept, Move, PerLevel, Place, Replayed, SetValue, Status, Why};
 use crate::table::shortened;
 use ir::cfg::Cfg;
 use ir::mapping::Entry;
@@ -195,6 +195,10 @@ impl Teller<'_> {
             code: self.from.version.step(step),
             meaning: if step.opcode == Opcode::Const { "A constant." } else { step.opcode.summary().trim() },
         });
+        let replay = entry.replays.iter().map(|replay| Replayed {
+            code: self.from.version.replay(replay),
+            stands: self.to.place(Point::before(replay.inst)),
+        });
         let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
             value: self.to.version.text.value(assign.value),
             from: self.from.version.operand(assign.from),
@@ -211,6 +215,7 @@ impl Teller<'_> {
             target: self.to.place(entry.target),
             level: level.name().to_owned(),
             compute: compute.collect(),
+            replay: replay.collect(),
             set: set.collect(),
             same: self.to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
             reads: self.from.values(entry.requires.iter().copied()),

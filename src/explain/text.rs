@@ -96,6 +96,10 @@ fn entry_lines(entry: &Move, lines: &mut Lines) {
         let label = if number == 0 { "compute" } else { "" };
         lines.code(label, &format!("{} = {}", step.name, step.code), step.meaning);
     }
+    for (number, replay) in entry.replay.iter().enumerate() {
+        let label = if number == 0 { "replay" } else { "" };
+        lines.code(label, &replay.code, &format!("there: {} {}", replay.stands.at, replay.stands.text));
+    }
     for (number, set) in entry.set.iter().enumerate() {
         let label = if number == 0 { "set" } else { "" };
         lines.code(label, &format!("{} = {}", set.value, set.from), &format!("there: {}", set.defined));
@@ -120,10 +124,13 @@ fn cost(entry: &Move) -> String {
     let copies = counted(entry.set.len(), "copy", "copies");
     let arguments = entry.kept.iter().filter(|kept| kept.argument).count();
     let values = entry.kept.len() - arguments;
-    let run = match (entry.compute.len(), entry.set.len()) {
-        (0, 0) => "nothing to run".to_owned(),
-        (0, _) => format!("{copies} when execution moves"),
-        _ => format!("{operations} and {copies} when execution moves"),
+    let stores = counted(entry.replay.len(), "write", "writes");
+    let run = match (entry.compute.len(), entry.replay.len(), entry.set.len()) {
+        (0, 0, 0) => "nothing to run".to_owned(),
+        (0, 0, _) => format!("{copies} when execution moves"),
+        (_, 0, _) => format!("{operations} and {copies} when execution moves"),
+        (0, _, _) => format!("{stores} and {copies} when execution moves"),
+        _ => format!("{operations}, {stores} and {copies} when execution moves"),
     };
     let kept = match (values, arguments) {
         (0, 0) => "nothing is kept for it".to_owned(),

@@ -77,6 +77,8 @@ pub struct Move {
     pub level: String,
     /// What is computed on the way, in order.
     pub compute: Vec<Computed>,
+    /// The writes of the version entered that are then executed, since the version left has not executed them: in order.
+    pub replay: Vec<Replayed>,
     /// What is then set, all at once.
     pub set: Vec<SetValue>,
     /// The values that hold in the version entered what they hold in the one left.
@@ -96,6 +98,15 @@ pub struct Computed {
     pub code: String,
     /// What the operation does, in words.
     pub meaning: &'static str,
+}
+
+/// A write that is executed on moving over.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Replayed {
+    /// The operation and what it reads: values of the version left, or results of steps.
+    pub code: String,
+    /// Where it stands in the version entered.
+    pub stands: Place,
 }
 
 /// A value of the version entered, and what it is given.
