@@ -226,6 +226,12 @@ mod tests {
         assert_eq!(verdict(&text, &text), Ok(End::Returned(vec![5])));
         let text = module("(i32.div_u (i32.const 1) (i32.const 0))");
         assert_eq!(verdict(&text, &text), Ok(End::Trapped(TrapKind::DivisionByZero)));
+        for trap in
+            ["(table.copy (i32.const 1) (i32.const 0) (i32.const 2))", "(table.set (i32.const 2) (ref.null func))"]
+        {
+            let text = module(&format!("{trap} (i32.const 5)"));
+            assert_eq!(verdict(&text, &text), Ok(End::Trapped(TrapKind::TableOutOfBounds)), "{trap}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::module::Sample;
 use super::state::{End, State};
 use ir::TrapKind;
+use wasmi_1::errors::{ErrorKind, TableError};
 use wasmi_1::{AsContext, Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val, ValType};
 use wasmparser::ExternalKind;
 
@@ -108,6 +109,10 @@ fn end(error: &Error) -> End {
         Some(TrapCode::BadConversionToInteger) => End::Trapped(TrapKind::InvalidConversion),
         Some(TrapCode::BadSignature) => End::Trapped(TrapKind::SignatureMismatch),
         Some(TrapCode::StackOverflow | TrapCode::OutOfFuel) => End::Unfinished,
+        // This one trap has no code in wasmi.
+        None if matches!(error.kind(), ErrorKind::Table(TableError::CopyOutOfBounds)) => {
+            End::Trapped(TrapKind::TableOutOfBounds)
+        }
         _ => End::Refused(error.to_string()),
     }
 }
