@@ -101,12 +101,14 @@ const NOT_ALLOWED: &[(&str, &str)] = &[
     ("function-references", "function references"),
     ("function references", "function references"),
     ("wide arithmetic", "wide arithmetic"),
+    // The version and the layer of a component, where a module has 1 and 0.
+    ("0xd and 0x1", "the component model"),
     ("gc", "GC"),
 ];
 
 impl From<wasmparser::Error> for ImportError {
     fn from(error: wasmparser::Error) -> ImportError {
-        let words = ["not enabled", "must be enabled", "proposal", "not supported", "required for", "is disallowed"];
+        let words = ["not enabled", "must be enabled", "proposal", "not supported", "required for", "is disallowed", "is disabled"];
         let location = Location::Offset(error.offset());
         let message = error.message();
         if !words.iter().any(|w| message.contains(w)) {

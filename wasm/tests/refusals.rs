@@ -33,6 +33,7 @@ fn what_is_not_supported_is_refused_by_name_and_offset() {
         ("(module (memory i64 1))".to_owned(), "memory64"),
         ("(module (memory 1 1 shared))".to_owned(), "threads"),
         ("(module (tag))".to_owned(), "exceptions"),
+        ("(module (type $f (func)) (type (cont $f)))".to_owned(), "stack switching"),
         (
             "(module (global v128 (v128.const i64x2 0 0)))".to_owned(),
             "this module uses SIMD (v128.const), which is not supported",
@@ -50,6 +51,13 @@ fn what_is_not_supported_is_refused_by_name_and_offset() {
         let Location::Offset(offset) = error.location() else { panic!("{text}: {error}") };
         assert!(offset > 8, "{text}: {error}");
     }
+}
+
+#[test]
+fn a_component_is_refused_by_name() {
+    let error = refusal("(component)");
+    assert!(error.message().contains("this module uses the component model, which is not supported"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
 
 #[test]

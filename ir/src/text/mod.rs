@@ -31,7 +31,7 @@ use cranelift_entity::EntityRef;
 /// The text of the module itself. Lines from one on that begins with `;=` are what a test expects to be printed.
 fn module_part(text: &str) -> &str {
     match text.find("\n;=") {
-        _ if text.starts_with(";=") => "",
+        _ if text.strip_prefix('\u{feff}').unwrap_or(text).starts_with(";=") => "",
         Some(end) => &text[..=end],
         None => text,
     }

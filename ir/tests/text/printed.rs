@@ -19,6 +19,7 @@ fn what_a_test_expects_is_no_part_of_the_module() {
     let printed = print_module(&parse(SAMPLE));
     assert_eq!(print_module(&parse(&format!("{SAMPLE};= text\n{printed}"))), printed);
     assert_eq!(print_module(&parse(";= actions\na1 nonsense\n")), "");
+    assert_eq!(print_module(&parse("\u{feff};= actions\na1 nonsense\n")), "");
     assert_eq!(print_module(&parse(&format!("; = no such line\n ;= nor this\n{SAMPLE}"))), printed);
 }
 
