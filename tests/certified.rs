@@ -72,6 +72,79 @@ join:
     assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
 }
 
+/// The verdicts on entries that are dropped, both ways at the highest level, and how many instructions fewer a pipeline
+/// leaves of a function.
+fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
+    let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
+    let (_, base) = module.defined().next().expect("a function");
+    let passes = passes::parse(pipeline).expect("passes");
+    let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
+    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let sides = [&made.levels[0].forward, &made.levels[0].backward];
+    assert!(sides.iter().all(|m| !m.mapping.is_empty()), "there are entries both ways");
+    let rejected = sides.iter().flat_map(|m| m.rejected.iter().map(|(_, verdict)| *verdict)).collect();
+    (rejected, base.all_insts().count() - derived.function.all_insts().count())
+}
+
+/// What a read finds in parts is said of all the memory below: dse leaves that as it is.
+#[test]
+fn a_read_of_parts_costs_no_entries() {
+    let text = "memory @m 1
+global @g: mut i32 = 0
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  %p = load.i32 @m[%b]
+  global_set.i32 @g, %a
+  store8.i32 @m[%b], %a
+  %t = load.i32 @m[%b]
+  global_set.i32 @g, %b
+  return %t
+}";
+    assert_eq!(dropped(text, "dse"), (Vec::new(), 0));
+}
+
+/// Windows in a row: of the write that stays, what overwrites it is further away in the version before than a write looks
+/// for what it covers, and another covers it in between.
+#[test]
+fn dead_stores_in_a_row_cost_no_entries() {
+    for (count, apart) in [(90, 1), (9, 8), (5, 20), (4, 30), (4, 60)] {
+        let mut text = "memory @m 1\nglobal @g: mut i32 = 0\nfunc @f(%a: i32, %b: i32, %c: i32) -> i32 {\n\
+                        entry:\n  %p = load.i32 @m[%a + 60000]\n"
+            .to_owned();
+        for n in 0..count {
+            text.push_str(&format!("  global_set.i32 @g, %{}\n", ["b", "c"][n % 2]));
+            for m in 0..apart {
+                text.push_str(&format!("  store.i32 @m[%a + {}], %b\n", 4 * (n * apart + m)));
+            }
+        }
+        let (dropped, deleted) = dropped(&(text + "  return %p\n}"), "dse");
+        assert_eq!(dropped, Vec::new(), "{count} writes, {apart} apart");
+        assert!(deleted > 0, "{count} writes, {apart} apart");
+    }
+}
+
+/// The write that has to be replayed writes what the one that covers it will write again.
+#[test]
+fn an_equal_store_is_replayed_as_the_first() {
+    let text = |first: &str, last: &str| {
+        format!(
+            "memory @m 1
+global @g: mut i32 = 0
+func @f(%a: i32, %b: i32) -> i32 {{
+entry:
+  %p = load.i32 @m[%a]
+  global_set.i32 @g, {first}
+  store.i32 @m[%a], %b
+  global_set.i32 @g, {last}
+  return %p
+}}"
+        )
+    };
+    for (first, last) in [("%b", "%b"), ("%a", "%b")] {
+        assert_eq!(dropped(&text(first, last), "dse"), (Vec::new(), 1));
+    }
+}
+
 /// While the certificate does not know yet that %never does not branch to block2, the memory there is one that
 /// the version after, in which no edge joins, does not have.
 #[test]

@@ -19,7 +19,9 @@
 //!
 //! *Why correct*: of contents, only those at reads, calls, growth, traps and returns count. Between the store and what covers
 //! it, reads and other writes are of places apart and nothing traps: what could is vouched for by an access of at least as
-//! many bytes at the same value of an address that has passed (`Place::vouches_for`), be it the store itself. The trap
+//! many bytes at the same value of an address that has passed (`Place::vouches_for`), be it the store itself. A read that
+//! finds what other writes since the store left in parts is taken to see it: it does not, but to say what it finds
+//! takes all the memory below them, the store included, and certificates follow reads to one write only. The trap
 //! of the store itself is kept: an access that dominates vouches for it, or the next access in its block does and
 //! traps in its stead, with memory as it would have been. Stores are decided on one after the other, the later first, and
 //! each as if those decided on were gone. These are the conditions that the checker asks of a write one version lacks.
@@ -30,7 +32,7 @@ use ir::access::Access;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::place::Place;
+use ir::place::{Place, gives_back};
 use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Memory, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -109,9 +111,12 @@ impl Search<'_> {
     fn is_overwritten(&self, store: Inst) -> bool {
         let access = written(self.function, store).expect("a store writes one place");
         let first = self.function.next_inst(store).expect("a store is no terminator");
-        let mut ways = vec![first];
+        // Where a way goes on, and how many of the writes it has passed: it is a tree, walked in depth.
+        let mut ways = vec![(first, 0)];
+        let mut passed: Vec<Inst> = Vec::new();
         let (mut instructions, mut blocks) = (0, 0);
-        while let Some(mut next) = ways.pop() {
+        while let Some((mut next, writes)) = ways.pop() {
+            passed.truncate(writes);
             loop {
                 instructions += 1;
                 if instructions > INSTRUCTIONS {
@@ -120,7 +125,11 @@ impl Search<'_> {
                 match self.sight(store, &access, next) {
                     Sight::Seen => return false,
                     Sight::Covered => break,
+                    Sight::Nothing if self.reads_parts(next, &passed) => return false,
                     Sight::Nothing => {}
+                }
+                if written(self.function, next).is_some() && !self.gone.contains(&next) {
+                    passed.push(next);
                 }
                 if let Some(inst) = self.function.next_inst(next) {
                     next = inst;
@@ -128,7 +137,7 @@ impl Search<'_> {
                 }
                 let Some(on) = self.ways_on(next) else { return false };
                 blocks += on.len();
-                ways.extend(on);
+                ways.extend(on.into_iter().map(|start| (start, passed.len())));
                 break;
             }
             if blocks > BLOCKS {
@@ -176,6 +185,19 @@ impl Search<'_> {
             None if seeded(Bug::DseForgetsCalls) => Sight::Nothing,
             None => Sight::Seen,
         }
+    }
+
+    /// Whether an instruction reads what writes have left in parts, or as another type than they wrote it: the last of
+    /// them that is not apart from it does not give it back. Breaks `a_read_of_parts_keeps_what_lies_below`.
+    fn reads_parts(&self, inst: Inst, writes: &[Inst]) -> bool {
+        let f = self.function;
+        let Some(read) = read(f, inst) else { return false };
+        let written = |write: &Inst| written(f, *write).map(|access| (*write, access));
+        let last = writes.iter().rev().filter_map(written).find(|(_, access)| !read.is_apart_from(access));
+        let of = |i: Inst| (f.inst(i).opcode, f.inst(i).ty);
+        last.is_some_and(|(write, access)| {
+            !(read.covers(&access) && access.covers(&read) && gives_back(of(write), of(inst)))
+        })
     }
 
     /// Whether an instruction behind a store may trap when the store has not.

@@ -10,8 +10,13 @@ use ir::place::{Place, gives_back};
 use ir::{Imm, Opcode, Type};
 use smallvec::SmallVec;
 
-/// Writes that one read is traced through, and that a write looks for what it covers among.
+/// Writes that one read is traced through.
 const MAX_WRITES: usize = 64;
+
+/// Lone writes that a write looks for one it covers among, and writes between the two. Passes that find dead stores look
+/// less far ahead of each: only several of them, one after the other, could make more of it.
+const MAX_LONE: usize = 64;
+const MAX_BETWEEN: usize = 128;
 
 /// Terms of the class of an address that are asked whether they add a constant.
 const MAX_MEMBERS: usize = 16;
@@ -98,33 +103,40 @@ impl Table {
         term
     }
 
-    /// The term of a write of one place; the memory it writes to is the last of its operands. With `hides`, writes it
-    /// covers are left out of its class.
-    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, hides: bool) -> TermId {
+    /// The term of a write of one place; the memory it writes to is the last of its operands. Lone writes it covers are
+    /// left out of its class: what both versions have need not be, and how far a write looks does not depend on it
+    /// (`dead_stores_in_a_row_cost_no_entries`). Cost: bounded.
+    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, is_lone: bool) -> TermId {
         if args.contains(&NO_TERM) {
             return NO_TERM;
         }
-        let reason = if hides { self.without_covered(opcode, ty, imm, &args) } else { None };
-        self.op_because(opcode, ty, imm, args, reason)
+        let term = self.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
+            let reason = self.without_covered(opcode, ty, imm, &args);
+            self.op_because(opcode, ty, imm, args, reason)
+        });
+        if is_lone {
+            self.mark_lone(self.class(term));
+        }
+        term
     }
 
     /// The term of a write that another version has executed earlier: behind writes that are apart from it, where the table
     /// has it before them, it is of the class that they make of that. Cost: bounded.
     pub(super) fn late_write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
-        self.moved_up(opcode, ty, imm, &args).unwrap_or_else(|| self.write(opcode, ty, imm, args, true))
+        self.moved_up(opcode, ty, imm, &args).unwrap_or_else(|| self.write(opcode, ty, imm, args, false))
     }
 
     fn moved_up(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<TermId> {
         let place = Place::written(opcode, ty, &imm)?;
         let (memory, operands) = args.split_last()?;
-        let to = |memory: TermId| -> Args { operands.iter().copied().chain([memory]).collect() };
-        let mut past: Vec<(TermId, TermKind, [TermId; 2])> = Vec::new();
+        let to = |memory: TermId| args_on(args, memory);
+        let mut past: Vec<(TermId, [TermId; 2])> = Vec::new();
         let mut at = *memory;
         let mut inner = loop {
             if let Some(term) = self.find_op(opcode, ty, imm, to(at)) {
                 break term;
             }
-            let (write, written) = self.write_of(at).filter(|_| past.len() < MAX_WRITES)?;
+            let (write, written) = self.write_of(at).filter(|_| past.len() < MAX_BETWEEN)?;
             let TermKind::Op { args, .. } = write else { return None };
             let (distance, via) = match (operands, args.as_slice()) {
                 ([address, _], [other, _, _]) => self.distance(*address, *other),
@@ -134,51 +146,74 @@ impl Table {
                 return None;
             }
             let below = *args.last()?;
-            past.push((at, write.clone(), via));
+            past.push((at, via));
             at = below;
         };
-        for (memory, write, via) in past.into_iter().rev() {
-            let TermKind::Op { opcode: other, ty: other_ty, imm: other_imm, mut args } = write else { return None };
-            *args.last_mut()? = self.class(inner);
-            let result = self.write(other, other_ty, other_imm, args, true);
+        for (memory, via) in past.into_iter().rev() {
+            let result = self.write_again(memory, self.class(inner))?;
             let reason = Some((self.class(result), By::Swaps { via, inner, result }));
             inner = self.op_because(opcode, ty, imm, to(memory), reason);
         }
         Some(inner)
     }
 
-    /// The same write to a memory without the first write found that it covers.
+    /// The same write to a memory without the first lone write found that it covers.
     fn without_covered(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<(TermId, By)> {
-        let place = Place::written(opcode, ty, &imm)?;
         let (memory, operands) = args.split_last()?;
-        let mut between: Vec<TermKind> = Vec::new();
+        let covered = self.covered(Place::written(opcode, ty, &imm)?, operands, *memory)?;
+        let mut between: Vec<TermId> = Vec::new();
         let mut at = *memory;
-        let mut rest = loop {
-            let (write, written) = self.write_of(at).filter(|_| between.len() < MAX_WRITES)?;
-            let TermKind::Op { args, .. } = write else { return None };
-            // Of one base, or of constants: the checker is not told how sums compare.
-            let (distance, via) = match args.len() == 3 && operands.len() == 2 {
-                true => self.distance(operands[0], args[0]),
-                false => (None, [NO_TERM; 2]),
-            };
-            let distance = distance.filter(|_| via == [NO_TERM; 2]);
-            let below = args[args.len() - 1];
-            if place.covers(&written, distance) {
-                break below;
-            }
-            between.push(write.clone());
+        while at != covered {
+            let below = self.below(at).filter(|_| between.len() < MAX_BETWEEN)?;
+            between.push(at);
             at = below;
-        };
+        }
+        let mut rest = self.below(covered)?;
         for write in between.into_iter().rev() {
-            let TermKind::Op { opcode, ty, imm, mut args } = write else { return None };
-            *args.last_mut()? = rest;
-            let term = self.write(opcode, ty, imm, args, true);
+            let term = self.write_again(write, rest)?;
             rest = self.class(term);
         }
         let mut args = args.clone();
+        let is_equal = self.find_op(opcode, ty, imm, args_on(&args, self.below(covered)?)) == Some(covered);
         *args.last_mut()? = rest;
-        let result = self.write(opcode, ty, imm, args, true);
+        // A write that writes again what it covers is that one, late: who replays the one has made the other
+        // (`an_equal_store_is_replayed_as_the_first`).
+        let result = match is_equal {
+            true => self.late_write(opcode, ty, imm, args),
+            false => self.write(opcode, ty, imm, args, false),
+        };
         Some((self.class(result), By::Covers { result }))
+    }
+
+    /// The last lone write that a write of a place covers.
+    fn covered(&self, place: Place, operands: &[TermId], memory: TermId) -> Option<TermId> {
+        let next = |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
+        let first = Some(self.lone_below(memory)).filter(|id| *id != NO_TERM);
+        std::iter::successors(first, next).take(MAX_LONE).find(|id| {
+            let Some((TermKind::Op { args, .. }, written)) = self.write_of(*id) else { return false };
+            // Of one base, or of constants: the checker is not told how sums compare.
+            let (distance, via) = match (operands, args.as_slice()) {
+                ([address, _], [other, _, _]) => self.distance(*address, *other),
+                _ => (None, [NO_TERM; 2]),
+            };
+            place.covers(&written, distance.filter(|_| via == [NO_TERM; 2]))
+        })
+    }
+
+    /// The write that a memory is, to another memory.
+    fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
+        let TermKind::Op { opcode, ty, imm, mut args } = self.terms.get(write as usize)?.kind.clone() else {
+            return None;
+        };
+        *args.last_mut()? = memory;
+        let is_lone = self.lone_below(write) == write;
+        Some(self.write(opcode, ty, imm, args, is_lone))
+    }
+
+    /// The memory that a write is to.
+    fn below(&self, write: TermId) -> Option<TermId> {
+        let (TermKind::Op { args, .. }, _) = self.write_of(write)? else { return None };
+        args.last().copied()
     }
 
     /// The write that a memory is, with its place.
@@ -216,4 +251,10 @@ impl Table {
         }
         sums
     }
+}
+
+/// The operands of a write, to another memory.
+fn args_on(args: &Args, memory: TermId) -> Args {
+    let operands = args.len().saturating_sub(1);
+    args.iter().copied().take(operands).chain([memory]).collect()
 }

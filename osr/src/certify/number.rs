@@ -58,8 +58,7 @@ pub(super) struct Numbering<'a> {
     pub(super) at_end: Dense<Block>,
     /// The terms of the memory after writes of one place.
     pub(super) writes: Dense<Inst>,
-    /// Writes may be no anchors: what they cover is left out of the classes of memories.
-    hides: bool,
+    anchors: &'a FixedBitSet,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
     /// By what leaves are named after, the block that binds the leaf.
@@ -95,7 +94,7 @@ impl<'a> Numbering<'a> {
             at_start: Dense::default(),
             at_end: Dense::default(),
             writes: Dense::default(),
-            hides: pair.has_lone_writes(),
+            anchors: &pair.anchors,
             live: LiveEdges::default(),
             sites: Sites::default(),
             owner: Dense::default(),
@@ -362,7 +361,8 @@ impl<'a> Numbering<'a> {
             if Place::written(data.opcode, data.ty, &data.imm).is_some() {
                 let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
                 args.push(memory);
-                let term = table.write(data.opcode, data.ty, data.imm, args, self.hides);
+                let is_lone = !self.anchors.contains(inst.as_u32() as usize);
+                let term = table.write(data.opcode, data.ty, data.imm, args, is_lone);
                 self.writes.set(inst, term);
                 memory = table.class(term);
                 continue;

@@ -27,6 +27,8 @@ pub(super) struct Table {
     /// By term: the next term of its class; for classes, the last one.
     next: Vec<TermId>,
     last: Vec<TermId>,
+    /// By term, meaningful for memories: the last lone write made to it, be it itself.
+    lone: Vec<TermId>,
     index: HashTable<TermId>,
     hasher: FixedState,
     /// Reads through the memory at the start of blocks.
@@ -41,6 +43,7 @@ impl Table {
         self.masks.clear();
         self.next.clear();
         self.last.clear();
+        self.lone.clear();
         self.index.clear();
         self.merges.clear();
     }
@@ -72,6 +75,18 @@ impl Table {
     pub(super) fn members(&self, class: TermId) -> impl Iterator<Item = TermId> + '_ {
         let next = |id: &TermId| self.next.get(*id as usize).copied().filter(|id| *id != NO_TERM);
         std::iter::successors(Some(class).filter(|id| *id != NO_TERM), next)
+    }
+
+    /// The last lone write that was made to a memory, be it that memory; [`NO_TERM`] if there is none.
+    pub(super) fn lone_below(&self, memory: TermId) -> TermId {
+        self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
+    }
+
+    /// Notes that the write which a memory is may be one that only one version has. What was built on it stays as it is.
+    pub(super) fn mark_lone(&mut self, memory: TermId) {
+        if let Some(slot) = self.lone.get_mut(memory as usize) {
+            *slot = memory;
+        }
     }
 
     /// A leaf that nothing else is.
@@ -172,6 +187,11 @@ impl Table {
         // What rests on what only one version may have been asked for tells nothing, to the checker neither.
         let tells_nothing = matches!(by, By::Merged { .. } | By::Apart { .. });
         let possible = if tells_nothing { u64::MAX } else { self.possible(&kind, ty) };
+        let memory = match &kind {
+            TermKind::Op { args, .. } if ty.is_none() => args.last().copied(),
+            _ => None,
+        };
+        self.lone.push(memory.map_or(NO_TERM, |memory| self.lone_below(memory)));
         self.terms.push(Term { kind, ty, class, by });
         self.masks.push(u64::MAX);
         self.next.push(NO_TERM);
