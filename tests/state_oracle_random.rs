@@ -10,7 +10,7 @@ use ir::liveness::Liveness;
 use ir::mapping::Mapping;
 use ir::{Function, Inst, Value};
 use osier::driver::{NoObserver, Vigilance, derive};
-use osr::{Level, Synthesis, VersionPair, synthesize};
+use osr::{Level, Synthesis, VersionPair, synthesize_levels};
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ fn derived(program: &Program, seed: u64) -> Option<Derived> {
     let derived = derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
     let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the driver has replayed the log");
     let anchors = pair.bounding_anchors().collect();
-    let syntheses = Level::ALL.iter().map(|level| (*level, synthesize(&pair, *level))).collect();
+    let syntheses = synthesize_levels(&pair, &Level::ALL);
     (!derived.log.is_empty()).then(|| Derived { function: derived.function, anchors, syntheses })
 }
 

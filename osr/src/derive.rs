@@ -65,7 +65,7 @@ pub(crate) enum Way {
 }
 
 /// The outcome for one node: an expression, or none.
-type Outcome = Option<u32>;
+pub(crate) type Outcome = Option<u32>;
 
 /// The search at one source point. Outcomes are kept from one landing point to the next: they depend on
 /// what the source version has, not on where the entry lands.
@@ -85,6 +85,8 @@ pub(crate) struct Deriver<'a, 'v> {
     hopeless: Scratch<bool>,
     /// Nodes that may still be looked at from this source point for what to keep.
     nodes_left: usize,
+    /// Expressions counted already.
+    tallied: Scratch<bool>,
     stack: Vec<Node>,
     visits: usize,
     /// Nodes visited in search of values that could not be had, from this source point.
@@ -105,6 +107,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             kept: Scratch::new(),
             hopeless: Scratch::new(),
             nodes_left: 0,
+            tallied: Scratch::new(),
             stack: Vec::new(),
             visits: 0,
             in_vain: 0,
@@ -156,14 +159,39 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// The expression for a value, if there is one from what may be read.
-    pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> Result<u32, Obstacle> {
-        match self.outcome_of(here, Node::Wanted(value)) {
-            Some(expr) => Ok(expr),
-            None => {
-                self.in_vain += self.visits;
-                Err(self.explain(here, value))
+    pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> Outcome {
+        let outcome = self.outcome_of(here, Node::Wanted(value));
+        if outcome.is_none() {
+            self.in_vain += self.visits;
+        }
+        outcome
+    }
+
+    /// Whether a value was found not to be had from what may be read.
+    pub(crate) fn is_lost(&self, value: Value) -> bool {
+        self.known(Node::Wanted(value)) == Some(None)
+    }
+
+    /// The operations that expressions take, each counted once, and the values they read, some more than once.
+    pub(crate) fn tally(&mut self, roots: &[u32]) -> (usize, SmallVec<[Value; 16]>) {
+        let (mut steps, mut read) = (0, SmallVec::new());
+        let mut stack: SmallVec<[u32; 16]> = SmallVec::from_slice(roots);
+        self.tallied.clear();
+        while let Some(expr) = stack.pop() {
+            if self.tallied.get(expr as usize).is_some() {
+                continue;
+            }
+            self.tallied.set(expr as usize, true);
+            match &self.exprs[expr as usize] {
+                Expr::Source(value) => read.push(*value),
+                Expr::Constant { .. } => steps += 1,
+                Expr::Op { args, .. } => {
+                    steps += 1;
+                    stack.extend_from_slice(args);
+                }
             }
         }
+        (steps, read)
     }
 
     /// The outcome for a node, searched for on its own.
@@ -211,9 +239,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
     fn attempt(&mut self, here: &SourcePoint, node: Node) -> Result<Outcome, Node> {
         // The usual case, apart and first: the value itself is live.
         if let Node::Wanted(value) = node
-            && here.look_up(self.p, value) == Here::Value(value)
+            && self.has_itself(here, value)
             && self.may_read(here, value)
-            && self.result_of_earlier(here, value).is_none()
         {
             return Ok(Some(self.push(Expr::Source(value))));
         }
@@ -270,6 +297,15 @@ impl<'a, 'v> Deriver<'a, 'v> {
         here.is_live(value)
             || (self.level >= Level::LiveE && self.p.is_argument(value))
             || self.kept.get(value.as_u32() as usize).is_some()
+    }
+
+    /// Whether the source point has a value under its own id, live.
+    pub(crate) fn reads_itself(&self, here: &SourcePoint, value: Value) -> bool {
+        here.is_live(value) && self.has_itself(here, value)
+    }
+
+    fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
+        here.look_up(self.p, value) == Here::Value(value) && self.result_of_earlier(here, value).is_none()
     }
 
     /// Rule 2: the operation that defines the value, executed again. It dominates the landing point, as
@@ -346,9 +382,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
         (self.exprs.len() - 1) as u32
     }
 
-    /// Why a value that could not be derived cannot: follows the operations down to a value that could
+    /// Why a value that could not be derived, in the last search, cannot: follows the operations down to a value that could
     /// be had only by itself.
-    fn explain(&mut self, here: &SourcePoint, value: Value) -> Obstacle {
+    pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
         if self.visits > MAX_VISITS {
             return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
         }

@@ -2,101 +2,119 @@
 
 use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
-use crate::level::Level;
-use crate::pair::Side;
-use crate::reason::{Obstacle, Reason};
+use crate::reason::Obstacle;
 use crate::source::SourcePoint;
 use ir::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::seeded::{Bug, seeded};
-use ir::{Inst, Opcode, Point, Type, Value};
+use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation code.
 pub(crate) type Cost = (usize, usize, usize);
 
-/// The entry from the source point to `target` that provides exactly `needed`, and executes the writes `replays` of
-/// the target version.
+/// What an entry is to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal<'g> {
+    pub(crate) target: Point,
+    /// What it provides, exactly.
+    pub(crate) needed: &'g [Value],
+    /// The writes of the target version that it executes.
+    pub(crate) replays: &'g [Inst],
+}
+
+impl Goal<'_> {
+    /// Whether the entry of nothing to do does: the source point has everything under the same id, live.
+    pub(crate) fn is_met_as_is(&self, deriver: &Deriver<'_, '_>, here: &SourcePoint) -> bool {
+        self.replays.is_empty() && self.needed.iter().all(|v| deriver.reads_itself(here, *v))
+    }
+
+    /// The entry of nothing to do.
+    pub(crate) fn as_is(&self) -> Entry {
+        let assigns = self.needed.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
+        let (target, requires) = (self.target, self.needed.to_vec());
+        Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+    }
+
+    /// What it provides, and then what its writes read.
+    fn wanted(&self, q: &Function) -> SmallVec<[Value; 16]> {
+        let written = self.replays.iter().flat_map(|i| q.inst(*i).args.iter().copied());
+        self.needed.iter().copied().chain(written).collect()
+    }
+}
+
+/// An expression for each value that an entry provides and each that its writes read.
+pub(crate) type Derived = SmallVec<[u32; 16]>;
+
+/// Derives what an entry needs without keeping anything.
 ///
 /// # Errors
-/// What stands in the way, when there is none at this level.
-pub(crate) fn build(
-    deriver: &mut Deriver<'_, '_>,
+/// A value that cannot be had: one of which that is known already, or else the first.
+pub(crate) fn derive(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>) -> Result<Derived, Value> {
+    let wanted = goal.wanted(deriver.q.f);
+    match wanted.iter().find(|v| deriver.is_lost(**v)) {
+        Some(value) => Err(*value),
+        None => wanted.into_iter().map(|value| deriver.derive(here, value).ok_or(value)).collect(),
+    }
+}
+
+/// Derives what an entry needs with `keeper`, which keeps what has to be; `deriver` keeps nothing.
+///
+/// # Errors
+/// What stands in the way whatever is kept.
+pub(crate) fn derive_keeping(
+    (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
     here: &SourcePoint,
-    target: Point,
-    needed: &[Value],
-    replays: &[Inst],
-) -> Result<Entry, Obstacle> {
-    let written = replays.iter().flat_map(|i| deriver.q.f.inst(*i).args.iter().copied());
-    let wanted: SmallVec<[Value; 16]> = needed.iter().copied().chain(written).collect();
-    let goal = Goal { target, needed, wanted: &wanted, replays };
-    let mut results: Vec<u32> = Vec::with_capacity(needed.len());
-    let mut lost: Vec<Value> = Vec::new();
-    let mut obstacle = None;
-    for &value in goal.wanted {
-        match deriver.derive(here, value) {
-            Ok(expr) => results.push(expr),
-            Err(why) => {
-                lost.push(value);
-                obstacle.get_or_insert(why);
-            }
-        }
-    }
-    if let Some(why) = obstacle {
-        if deriver.level < Level::Avail {
-            return Err(why);
-        }
-        let Some(kept) = kept_values(deriver, here, &lost) else { return Err(unkeepable(deriver, here, &lost, why)) };
-        deriver.restart();
-        kept.iter().for_each(|v| deriver.keep(*v));
-        let rebuilt: Result<Vec<u32>, Obstacle> = wanted.iter().map(|v| deriver.derive(here, *v)).collect();
-        let entry = rebuilt.map(|results| assemble(deriver, here, &goal, &results));
-        // What was derived from kept values must not be met by the next landing point.
-        deriver.restart();
-        return entry;
-    }
-    let entry = assemble(deriver, here, &goal, &results);
-    if deriver.level == Level::Empty && !entry.is_empty() {
-        let changed = entry.assigns.iter().find(|a| !a.is_identity()).map(|a| a.value);
-        return Err(Obstacle { value: changed, ..Obstacle::new(Reason::NotLive) });
-    }
-    Ok(entry)
+    goal: &Goal<'_>,
+) -> Result<Derived, Obstacle> {
+    let wanted = goal.wanted(deriver.q.f);
+    let lost: SmallVec<[Value; 8]> = wanted.iter().copied().filter(|v| deriver.derive(here, *v).is_none()).collect();
+    let kept = match lost.is_empty() {
+        true => BTreeSet::new(),
+        false => kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?,
+    };
+    keeper.restart();
+    kept.iter().for_each(|v| keeper.keep(*v));
+    let derived = wanted.into_iter().map(|v| keeper.derive(here, v).ok_or_else(|| keeper.explain(here, v)));
+    derived.collect()
 }
 
-/// The first of the lost values that cannot be derived whatever is kept.
-fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value], first: Obstacle) -> Obstacle {
-    for value in lost {
-        if kept_values(deriver, here, std::slice::from_ref(value)).is_none()
-            && let Err(why) = deriver.derive(here, *value)
-        {
-            return why;
-        }
-    }
-    first
+/// Why lost values cannot be had: the first of them that cannot whatever is kept.
+fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value]) -> Obstacle {
+    let alone = |value: &&Value| kept_values(deriver, here, std::slice::from_ref(*value)).is_none();
+    let value = *lost.iter().find(alone).unwrap_or(&lost[0]);
+    deriver.explain(here, value)
 }
 
-/// What an entry costs at its source point.
-pub(crate) fn cost(entry: &Entry, p: &Side<'_>) -> Cost {
-    let kept_args = entry.kept.iter().filter(|v| p.is_argument(**v)).count();
-    (entry.kept.len() - kept_args, kept_args, entry.size())
+/// What an entry would cost at its source point, as [`assemble`] would make it.
+pub(crate) fn cost(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>, derived: &Derived) -> Cost {
+    let copies = changed(deriver, goal, derived).count();
+    let (steps, read) = deriver.tally(derived);
+    let mut kept: SmallVec<[Value; 8]> = read.into_iter().filter(|v| !here.is_live(*v)).collect();
+    kept.sort_unstable();
+    kept.dedup();
+    let arguments = kept.iter().filter(|v| deriver.p.is_argument(**v)).count();
+    (kept.len() - arguments, arguments, steps + goal.replays.len() + copies)
 }
 
-/// What an entry is to do.
-struct Goal<'g> {
-    target: Point,
-    /// What it provides.
-    needed: &'g [Value],
-    /// That, and then what the writes read.
-    wanted: &'g [Value],
-    replays: &'g [Inst],
+/// The values provided that are not read under their own id.
+pub(crate) fn changed<'d>(
+    deriver: &'d Deriver<'_, '_>,
+    goal: &Goal<'d>,
+    derived: &'d Derived,
+) -> impl Iterator<Item = Value> + 'd {
+    let is_itself = |value: Value, expr: u32| matches!(deriver.exprs[expr as usize], Expr::Source(v) if v == value);
+    goal.needed.iter().zip(derived).filter(move |(value, expr)| !is_itself(**value, **expr)).map(|(value, _)| *value)
 }
 
-fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>, results: &[u32]) -> Entry {
-    let Goal { target, needed, replays, .. } = *goal;
+/// The entry that does what was derived.
+pub(crate) fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>, derived: &Derived) -> Entry {
+    let Goal { target, needed, replays } = *goal;
     let done = vec![None; deriver.exprs.len()];
     let mut emitter = Emitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
     let assigns =
-        needed.iter().zip(results).map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) }).collect();
-    let mut read = results[needed.len()..].iter();
+        needed.iter().zip(derived).map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) }).collect();
+    let mut read = derived[needed.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);
         let args = read.by_ref().take(data.args.len()).map(|expr| emitter.emit(*expr)).collect();

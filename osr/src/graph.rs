@@ -18,7 +18,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Demand, Side, VersionPair};
 use crate::reason::Unmapped;
-use crate::synthesize::{Arrow, Direction, make};
+use crate::synthesize::{Arrow, Direction, Plain, make};
 use crate::tree::{Version, VersionTree};
 use ir::cfg::Cfg;
 use ir::decided::Decided;
@@ -146,10 +146,11 @@ impl<'v> VersionGraph<'v> {
             arrows.extend(Arrow::both_ways(pair, places));
         }
         let sides: Vec<&Side<'_>> = sides.into_iter().map(|s| s.expect("every version listed is of a pair")).collect();
-        let made = make(&sides, &arrows, demand, level);
-        let edges = arrows.iter().zip(made).map(|(arrow, direction)| {
+        let plain = Plain::of_all(&sides, demand);
+        let made = make(&sides, &arrows, &plain, (demand, level), None);
+        let edges = arrows.iter().zip(made).map(|(arrow, made)| {
             let (from, to) = (versions[arrow.from], versions[arrow.to]);
-            built(from, to, arrow.pair, direction)
+            built(from, to, arrow.pair, made.direction)
         });
         Ok(VersionGraph { tree, demand, edges: edges.collect() })
     }

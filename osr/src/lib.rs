@@ -33,5 +33,5 @@ pub use graph::{Edge, EdgeError, Origin, VersionGraph};
 pub use level::Level;
 pub use pair::{Demand, Heading, VersionPair};
 pub use reason::{Reason, Unmapped};
-pub use synthesize::{Direction, Synthesis, synthesize};
+pub use synthesize::{Direction, Synthesis, synthesize, synthesize_levels};
 pub use tree::{Version, VersionTree};

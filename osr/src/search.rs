@@ -1,9 +1,9 @@
 //! Making the entries of one direction of a pair of versions.
 
 use crate::derive::Deriver;
-use crate::entry::{self, Cost};
+use crate::entry::{self, Cost, Derived, Goal};
 use crate::level::Level;
-use crate::lines::Lines;
+use crate::lines::{LineEnd, Lines};
 use crate::live::LiveTable;
 use crate::pair::{Heading, VersionPair, members};
 use crate::reason::{Obstacle, Reason, Unmapped};
@@ -24,43 +24,83 @@ const MAX_LANDINGS: usize = 24;
 /// fewer landing points are tried.
 const MAX_VALUES_TRIED: usize = 1 << 13;
 
+/// One direction that was made at a level.
+pub(crate) struct Made {
+    pub(crate) level: Level,
+    pub(crate) direction: Direction,
+    /// The points whose entries were built again, or dropped, after the first round.
+    pub(crate) made_again: BTreeSet<Point>,
+}
+
+/// What is known of the best entry from a point before it is searched for.
+enum Known<'a> {
+    Nothing,
+    /// It keeps values, if there is one.
+    NoneWithoutKeeping,
+    Entry(&'a Entry),
+}
+
 /// One direction being made.
 pub(crate) struct Search<'a, 'v> {
     heading: Heading,
     pair: &'a VersionPair<'v>,
+    /// The same direction at a level below.
+    below: Option<&'a Made>,
+    /// Keeps nothing.
     deriver: Deriver<'a, 'v>,
+    /// Keeps what the entry at hand has to.
+    keeper: Deriver<'a, 'v>,
     here: SourcePoint,
     started: bool,
     pub(crate) mapping: Mapping,
     points: usize,
     unreachable: usize,
     unmapped: Vec<(Point, Obstacle)>,
+    made_again: BTreeSet<Point>,
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    pub(crate) fn new(pair: &'a VersionPair<'v>, heading: Heading, level: Level) -> Search<'a, 'v> {
+    /// Nothing made yet. `below` is the same direction at a lower level, whose entries are taken over where they would be
+    /// found again.
+    pub(crate) fn new(
+        (pair, heading): (&'a VersionPair<'v>, Heading),
+        level: Level,
+        below: Option<&'a Made>,
+    ) -> Search<'a, 'v> {
         let (p, q) = (pair.source(heading), pair.target(heading));
         let entry = Point::before(p.f.first_inst(p.f.entry()));
         Search {
             heading,
             pair,
+            below,
             deriver: Deriver::new(pair, p, q, level),
+            keeper: Deriver::new(pair, p, q, level),
             here: SourcePoint::new(entry),
             started: false,
             mapping: Mapping::new(p.f, q.f),
             points: 0,
             unreachable: 0,
             unmapped: Vec::new(),
+            made_again: BTreeSet::new(),
         }
     }
 
     /// Builds every entry the first time; later those again that do not provide all that is needed where
     /// they land.
     pub(crate) fn update(&mut self, live: &LiveTable, needed: &LiveTable) {
-        let points =
-            if std::mem::replace(&mut self.started, true) { needed.lacking(&self.mapping) } else { self.all_points() };
+        let is_first = !std::mem::replace(&mut self.started, true);
+        let points = if is_first { self.all_points() } else { needed.lacking(&self.mapping) };
         for point in points {
-            match self.best_entry(point, live, needed) {
+            let known = if is_first { self.known_from_below(point) } else { Known::Nothing };
+            let found = match known {
+                Known::Entry(entry) => Ok(entry.clone()),
+                Known::NoneWithoutKeeping => self.best_entry(point, live, needed, true),
+                Known::Nothing => self.best_entry(point, live, needed, false),
+            };
+            if !is_first {
+                self.made_again.insert(point);
+            }
+            match found {
                 Ok(entry) => self.mapping.insert(point, entry),
                 Err(obstacle) => {
                     self.mapping.remove(point);
@@ -70,9 +110,22 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
+    /// What the level below shows of the first entry from a point: one that does nothing is the best at every level, and
+    /// one that keeps nothing better than any that does.
+    fn known_from_below(&self, point: Point) -> Known<'a> {
+        let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else { return Known::Nothing };
+        let is_without_keeping = below.level == Level::Alias && self.deriver.level == Level::Avail;
+        match below.direction.mapping.entry(point) {
+            Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => Known::Entry(entry),
+            None if is_without_keeping => Known::NoneWithoutKeeping,
+            _ => Known::Nothing,
+        }
+    }
+
     /// No entries at all.
     pub(crate) fn give_up(&mut self) {
         let points = self.all_points();
+        self.made_again = points.iter().copied().collect();
         self.unmapped = points.into_iter().map(|p| (p, Obstacle::new(Reason::TooLong))).collect();
     }
 
@@ -92,9 +145,43 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then shortest
-    /// compensation code, then the point's own place, then the earliest landing point.
-    fn best_entry(&mut self, point: Point, live: &LiveTable, needed: &LiveTable) -> Result<Entry, Obstacle> {
+    /// compensation code, then the point's own place, then the earliest landing point. `is_lost` where it is known that
+    /// there is none without keeping values.
+    fn best_entry(
+        &mut self,
+        point: Point,
+        live: &LiveTable,
+        needed: &LiveTable,
+        is_lost: bool,
+    ) -> Result<Entry, Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
+        let end = self.line_end(point)?;
+        self.here.enter(p, point, live.live(point), &end.jumps);
+        let mut barred = None;
+        let mut goals: Vec<Goal<'_>> = Vec::new();
+        for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
+            if let Some(why) = self.bar(point, target, !end.jumps.is_empty()) {
+                barred = barred.or(Some(why));
+                continue;
+            }
+            let goal = Goal { target, needed: needed.live(target), replays: q.lone_writes.open(target.inst()) };
+            if goal.is_met_as_is(&self.deriver, &self.here) && !seeded(Bug::RestMayTrap) {
+                return Ok(goal.as_is());
+            }
+            goals.push(goal);
+        }
+        let found = if is_lost { Err(None) } else { self.without_keeping(&goals) };
+        let found = if found.is_err() && self.deriver.level == Level::Avail { self.keeping(&goals) } else { found };
+        // A value that cannot be had says more than a trap in the way of another landing.
+        found.map_err(|why| why.or(barred).unwrap_or(Obstacle::new(Reason::NoLanding)))
+    }
+
+    /// Where the line from a point ends.
+    ///
+    /// # Errors
+    /// What keeps every entry from leaving there.
+    fn line_end(&self, point: Point) -> Result<LineEnd, Obstacle> {
+        let p = self.deriver.p;
         if self.pair.facts.effect_changed.is_some() {
             return Err(Obstacle::new(Reason::Effect));
         }
@@ -102,44 +189,70 @@ impl<'a, 'v> Search<'a, 'v> {
         if let Some(write) = p.lone_writes.lost(point.inst()).or(first_open) {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
-        let Some(end) = p.lines.end(p.f, point.inst()) else { return Err(Obstacle::new(Reason::NoLanding)) };
-        self.here.enter(p, point, live.live(point), &end.jumps);
+        p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))
+    }
+
+    /// What keeps any entry from a point from landing at another, if something does.
+    fn bar(&self, point: Point, target: Point, crosses: bool) -> Option<Obstacle> {
+        if let Some(trap) = self.skipped_trap(target) {
+            return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
+        }
+        self.unreplayable(point, target, crosses, self.deriver.q.lone_writes.open(target.inst()))
+    }
+
+    /// The cheapest entry that keeps no value, or the first that cannot be had at the first landing point where one cannot.
+    fn without_keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
+        if !seeded(Bug::StaleOutcomes) {
+            self.deriver.leave();
+        }
+        let mut best: Option<(Cost, usize, Derived)> = None;
+        let mut obstacle = None;
+        for (at, goal) in goals.iter().enumerate() {
+            if self.deriver.is_spent() {
+                break;
+            }
+            match entry::derive(&mut self.deriver, &self.here, goal) {
+                Ok(derived) if self.deriver.level == Level::Empty => {
+                    let value = entry::changed(&self.deriver, goal, &derived).next();
+                    obstacle.get_or_insert(Obstacle { value, ..Obstacle::new(Reason::NotLive) });
+                }
+                Ok(derived) => {
+                    let cost = entry::cost(&mut self.deriver, &self.here, goal, &derived);
+                    if is_better(cost, best.as_ref().map(|(least, ..)| *least)) {
+                        best = Some((cost, at, derived));
+                    }
+                }
+                Err(value) => {
+                    obstacle.get_or_insert_with(|| self.deriver.explain(&self.here, value));
+                }
+            }
+        }
+        let (_, at, derived) = best.ok_or(obstacle)?;
+        Ok(entry::assemble(&self.deriver, &self.here, &goals[at], &derived))
+    }
+
+    /// The cheapest entry whatever it keeps, or why there is none.
+    fn keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
         if !seeded(Bug::StaleOutcomes) {
             self.deriver.leave();
         }
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
-        for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
+        for goal in goals {
             if self.deriver.is_spent() {
                 break;
             }
-            if let Some(trap) = self.skipped_trap(target) {
-                let why = Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) };
-                obstacle.get_or_insert(why);
-                continue;
-            }
-            let replays = q.lone_writes.open(target.inst());
-            if let Some(why) = self.unreplayable(point, target, !end.jumps.is_empty(), replays) {
-                obstacle.get_or_insert(why);
-                continue;
-            }
-            match entry::build(&mut self.deriver, &self.here, target, needed.live(target), replays) {
-                Ok(entry) => {
-                    let cost = entry::cost(&entry, p);
-                    let is_late = seeded(Bug::RestMayTrap);
-                    if best.as_ref().is_none_or(|(least, _)| cost < *least || is_late) {
-                        best = Some((cost, entry));
-                    }
-                    if cost == (0, 0, 0) && !is_late {
-                        break;
+            match entry::derive_keeping((&mut self.deriver, &mut self.keeper), &self.here, goal) {
+                Ok(derived) => {
+                    let cost = entry::cost(&mut self.keeper, &self.here, goal, &derived);
+                    if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
+                        best = Some((cost, entry::assemble(&self.keeper, &self.here, goal, &derived)));
                     }
                 }
-                // A value that cannot be had says more than a trap in the way of another landing.
-                Err(why) if obstacle.is_none_or(|o: Obstacle| o.value.is_none()) => obstacle = Some(why),
-                Err(_) => {}
+                Err(why) => obstacle = obstacle.or(Some(why)),
             }
         }
-        best.map(|(_, entry)| entry).ok_or(obstacle.unwrap_or(Obstacle::new(Reason::NoLanding)))
+        best.map(|(_, entry)| entry).ok_or(obstacle)
     }
 
     /// What keeps writes of the target version from being executed on the way over, if something does. Only their
@@ -169,16 +282,22 @@ impl<'a, 'v> Search<'a, 'v> {
         self.pair.traps(self.heading).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
     }
 
-    pub(crate) fn finish(self) -> Direction {
-        let Search { heading, pair, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
+    pub(crate) fn finish(self) -> Made {
+        let Search { heading, pair, mut unmapped, mapping, points, unreachable, deriver, made_again, .. } = self;
         unmapped.sort_by_key(|(point, _)| *point);
         let blamed = |(point, o): (Point, Obstacle)| {
             let blame = blame((pair, heading), &deriver, &o, point);
             Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
-        Direction { mapping, points, unreachable, unmapped }
+        let direction = Direction { mapping, points, unreachable, unmapped };
+        Made { level: deriver.level, direction, made_again }
     }
+}
+
+/// Whether an entry is taken rather than the best so far: of two that cost the same, the first.
+fn is_better(cost: Cost, least: Option<Cost>) -> bool {
+    least.is_none_or(|least| cost < least) || seeded(Bug::RestMayTrap)
 }
 
 /// The landing points worth trying: the source point's own place, if the other version has it, which is the likeliest to

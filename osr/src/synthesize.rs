@@ -10,7 +10,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Demand, Heading, Side, VersionPair};
 use crate::reason::Unmapped;
-use crate::search::Search;
+use crate::search::{Made, Search};
 use ir::mapping::Mapping;
 use ir::seeded::{Bug, seeded};
 use std::collections::BTreeSet;
@@ -40,11 +40,25 @@ pub struct Synthesis {
 /// Makes the mappings between two versions at a level, in both directions. Cost: for each source point, the
 /// landing points of its gap times what is live there.
 pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
+    let (_, synthesis) = synthesize_levels(pair, &[level]).pop().expect("a synthesis for each level");
+    synthesis
+}
+
+/// Makes the mappings at several levels, each as [`synthesize`] makes it; lowest level first, each once. Cost: less than
+/// apart: what is live is computed once, and an entry that the level below has shown to be the best is taken over.
+pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
     let versions = [&pair.sides[0], &pair.sides[1]];
     let arrows = Arrow::both_ways(pair, [0, 1]);
-    let [forward, backward]: [Direction; 2] =
-        make(&versions, &arrows, pair.demand, level).try_into().expect("a direction for each arrow");
-    Synthesis { forward, backward }
+    let plain = Plain::of_all(&versions, pair.demand);
+    let mut made: Vec<Vec<Made>> = Vec::new();
+    for level in Level::ALL.into_iter().filter(|level| levels.contains(level)) {
+        made.push(make(&versions, &arrows, &plain, (pair.demand, level), made.last().map(Vec::as_slice)));
+    }
+    let of_level = |made: Vec<Made>| {
+        let [forward, backward]: [Made; 2] = made.try_into().ok().expect("a direction for each arrow");
+        (forward.level, Synthesis { forward: forward.direction, backward: backward.direction })
+    };
+    made.into_iter().map(of_level).collect()
 }
 
 /// A mapping to be made.
@@ -72,18 +86,24 @@ impl<'a, 'v> Arrow<'a, 'v> {
 }
 
 /// Makes all mappings between a list of versions, to their common fixpoint. Those from and to versions with too
-/// many live values are empty.
-pub(crate) fn make(versions: &[&Side<'_>], arrows: &[Arrow<'_, '_>], demand: Demand, level: Level) -> Vec<Direction> {
-    let live = |v: &Side<'_>, uses: &ExtraUses| LiveTable::of_run(v.f, &v.decided, demand, uses);
-    let plain: Vec<Option<Plain>> = versions.iter().map(|v| Plain::new(v, demand)).collect();
+/// many live values are empty. `below` are the same mappings at a lower level.
+pub(crate) fn make<'p, 'v>(
+    versions: &[&Side<'v>],
+    arrows: &[Arrow<'p, 'v>],
+    plain: &[Option<Plain>],
+    (demand, level): (Demand, Level),
+    below: Option<&'p [Made]>,
+) -> Vec<Made> {
+    let live = |v: usize, uses: &ExtraUses| LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses);
     let mut too_long: BTreeSet<usize> = (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
     loop {
-        let mut searches: Vec<Search<'_, '_>> =
-            arrows.iter().map(|arrow| Search::new(arrow.pair, arrow.heading, level)).collect();
+        let mut searches: Vec<Search<'p, 'v>> = Vec::new();
+        for (at, arrow) in arrows.iter().enumerate() {
+            searches.push(Search::new((arrow.pair, arrow.heading), level, below.map(|made| &made[at])));
+        }
         let given_up = arrows.iter().zip(&mut searches).filter(|(arrow, _)| arrow.touches(&too_long));
         given_up.for_each(|(_, search)| search.give_up());
-        let met = meet(arrows, &mut searches, &too_long, &plain, |v, uses| live(versions[v], uses));
-        match met {
+        match meet(arrows, &mut searches, &too_long, plain, live) {
             Ok(()) => return searches.into_iter().map(Search::finish).collect(),
             // Found late, when armed entries kept too much alive.
             Err(version) => too_long.insert(version),
@@ -92,13 +112,18 @@ pub(crate) fn make(versions: &[&Side<'_>], arrows: &[Arrow<'_, '_>], demand: Dem
 }
 
 /// What is live in a version when nothing is armed.
-struct Plain {
+pub(crate) struct Plain {
     in_text: LiveTable,
     /// Where that differs.
     in_run: Option<LiveTable>,
 }
 
 impl Plain {
+    /// That of each version; `None` for one with too many live values.
+    pub(crate) fn of_all(versions: &[&Side<'_>], demand: Demand) -> Vec<Option<Plain>> {
+        versions.iter().map(|v| Plain::new(v, demand)).collect()
+    }
+
     fn new(side: &Side<'_>, demand: Demand) -> Option<Plain> {
         let in_text = LiveTable::of_text(side.f, &side.cfg, demand)?;
         let in_run = match side.decided.is_empty() {

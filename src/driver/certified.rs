@@ -5,7 +5,7 @@ use crate::export::Parts;
 use ir::certificate::{Certificate, MappingFacts};
 use ir::mapping::Mapping;
 use ir::{Function, Module, Point};
-use osr::{Certifier, Heading, Level, Synthesis, Unmapped, VersionPair, synthesize};
+use osr::{Certifier, Heading, Level, Synthesis, Unmapped, VersionPair, synthesize_levels};
 use std::collections::BTreeMap;
 use verify::checker::relate;
 use verify::state_oracle::Direction as Heads;
@@ -91,7 +91,7 @@ pub struct CertifiedLevel {
 pub struct Certified {
     /// The certificate.
     pub certificate: Certificate,
-    /// The levels asked for, in that order.
+    /// The levels asked for, lowest first.
     pub levels: Vec<CertifiedLevel>,
 }
 
@@ -110,7 +110,7 @@ pub fn certify(
     observer.begin(Some(Step::Map));
     let versions = [base, &derived.function];
     let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log leads to the version derived");
-    let made: Vec<(Level, Synthesis)> = levels.iter().map(|level| (*level, synthesize(&pair, *level))).collect();
+    let made = synthesize_levels(&pair, levels);
     let mut certifier = Certifier::new(&pair);
     let facts: Vec<[MappingFacts; 2]> = made
         .iter()

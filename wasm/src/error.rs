@@ -108,7 +108,15 @@ const NOT_ALLOWED: &[(&str, &str)] = &[
 
 impl From<wasmparser::Error> for ImportError {
     fn from(error: wasmparser::Error) -> ImportError {
-        let words = ["not enabled", "must be enabled", "proposal", "not supported", "required for", "is disallowed", "is disabled"];
+        let words = [
+            "not enabled",
+            "must be enabled",
+            "proposal",
+            "not supported",
+            "required for",
+            "is disallowed",
+            "is disabled",
+        ];
         let location = Location::Offset(error.offset());
         let message = error.message();
         if !words.iter().any(|w| message.contains(w)) {

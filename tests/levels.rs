@@ -1,0 +1,34 @@
+//! Levels made together are what each is alone: what a level takes over from the one below, it would have found.
+
+use osier::driver::{NoObserver, Vigilance, derive};
+use osr::{Level, VersionPair, synthesize, synthesize_levels};
+use passes::registry::parse;
+use verify::generate::{Weights, generate};
+
+#[test]
+fn levels_made_together_are_those_made_apart() {
+    let (mut entries, mut kept) = ([0; Level::ALL.len()], 0);
+    for seed in 0..150 {
+        let program = generate(seed, 60, &Weights::default());
+        let base = program.module.body(program.main).expect("the main function has a body");
+        let pipeline = parse(if seed % 2 == 0 { "O1" } else { "O2" }).expect("a named pipeline");
+        let derived = derive(&program.module, base, &pipeline, Vigilance::On, &mut NoObserver);
+        let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log leads there");
+        let together = synthesize_levels(&pair, &Level::ALL);
+        let some = [Level::Avail, Level::Live, Level::Avail];
+        let (few, mut listed) = (synthesize_levels(&pair, &some), Vec::new());
+        for (at, (level, made)) in together.iter().enumerate() {
+            let alone = format!("{:?}", synthesize(&pair, *level));
+            assert_eq!(format!("{made:?}"), alone, "seed {seed}, {level}");
+            entries[at] += made.forward.mapping.len() + made.backward.mapping.len();
+            let of_few = few.iter().find(|(l, _)| l == level);
+            listed.extend(of_few.map(|(level, made)| (*level, format!("{made:?}") == alone)));
+        }
+        assert_eq!(listed, [(Level::Live, true), (Level::Avail, true)], "seed {seed}");
+        let avail = &together[Level::Avail as usize].1;
+        kept += avail.forward.mapping.entries().filter(|(_, e)| !e.kept.is_empty()).count();
+    }
+    // Each level finds entries that the one below does not, and the last keeps values.
+    assert!(entries.windows(2).all(|w| w[0] < w[1]), "{entries:?}");
+    assert!(kept > 1000, "{kept}");
+}
