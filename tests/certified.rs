@@ -145,6 +145,26 @@ entry:
     }
 }
 
+/// What shows that the reads behind the stairs do not trap stands above more accesses at one address than anybody wants to
+/// look at, most of which they do not come behind.
+#[test]
+fn an_access_far_above_vouches() {
+    let count = 300;
+    let mut text = "memory @m 1\nglobal @g: mut i32 = 0\nfunc @f(%a: i32, %b: i32) -> i32 {\n\
+                    entry:\n  %p = load.i64 @m[%a]\n"
+        .to_owned();
+    for n in 0..count {
+        let at = 4 * n;
+        text.push_str(&format!("  store.i32 @m[%a + {at}], %b\n  %c{n} = add.i32 %a, %b\n"));
+        text.push_str(&format!("  br_if %c{n}, n{n}, out(%c{n})\nn{n}:\n"));
+    }
+    text.push_str("  jump out(%b)\nout(%o: i32):\n");
+    for n in 0..count {
+        text.push_str(&format!("  %l{n} = load.i32 @m[%a + {}]\n  global_set.i32 @g, %l{n}\n", 4 * n));
+    }
+    assert_eq!(dropped(&(text + "  return %o\n}"), "dse"), (Vec::new(), 1));
+}
+
 /// While the certificate does not know yet that %never does not branch to block2, the memory there is one that
 /// the version after, in which no edge joins, does not have.
 #[test]

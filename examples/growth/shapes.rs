@@ -21,6 +21,8 @@ pub(crate) enum Shape {
     Memory,
     /// Divisions that may trap
     Traps,
+    /// Stores with a branch behind each, all to one place, where all of it is read again and written to a global
+    Stairs,
 }
 
 /// Copies of one loop within another: deeper ones say little about real code.
@@ -33,12 +35,14 @@ impl Shape {
     ///
     /// When the text is not WebAssembly, which is a bug.
     pub(crate) fn program(self, units: u32) -> Result<Vec<u8>, wat::Error> {
-        let mut text = "(module (memory 1) (func (export \"f\") (param i32 i32) (result i32)".to_owned();
+        let mut text =
+            "(module (memory 1) (global $g (mut i32) (i32.const 0)) (func (export \"f\") (param i32 i32) (result i32)"
+                .to_owned();
         text.push_str(" (local i32 i32 i32 i32 i32)");
-        if self == Shape::Nests {
-            nests(&mut text, units);
-        } else {
-            (0..units).for_each(|unit| text.push_str(&self.unit(unit)));
+        match self {
+            Shape::Nests => nests(&mut text, units),
+            Shape::Stairs => stairs(&mut text, units),
+            _ => (0..units).for_each(|unit| text.push_str(&self.unit(unit))),
         }
         text.push_str(" (i32.add (local.get 0) (local.get 1))))");
         wat::parse_str(text)
@@ -46,7 +50,7 @@ impl Shape {
 
     fn unit(self, unit: u32) -> String {
         let fixed = match self {
-            Shape::Loops | Shape::Nests => LOOP,
+            Shape::Loops | Shape::Nests | Shape::Stairs => LOOP,
             Shape::Chain => "(local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0)))",
             Shape::Sums => "(local.set 0 (i32.add (local.get 0) (i32.const 3)))",
             Shape::Merges => {
@@ -83,6 +87,24 @@ fn nests(text: &mut String, units: u32) {
             text.push_str("(br_if 0 (i32.lt_u (local.get 0) (local.get 1))))");
         }
         left -= depth;
+    }
+}
+
+/// The way `goto out` leaves a function: the reads behind it are of memory that as many edges bring as there are. The load
+/// at the start is what shows, of the first reads, that they do not trap, so that a write between them goes.
+fn stairs(text: &mut String, units: u32) {
+    text.push_str("(drop (i64.load (local.get 0))) (block");
+    for unit in 0..units {
+        let offset = 4 * u64::from(unit);
+        text.push_str(&format!(
+            "(i32.store offset={offset} (local.get 0) (local.get 1))
+             (br_if 0 (i32.add (local.get 0) (local.get 1)))"
+        ));
+    }
+    text.push(')');
+    for unit in 0..units {
+        let offset = 4 * u64::from(unit);
+        text.push_str(&format!("(global.set $g (i32.load offset={offset} (local.get 0)))"));
     }
 }
 

@@ -56,6 +56,14 @@ impl Place {
         Place::Bytes { memory, offset, bytes }
     }
 
+    /// The memory it is of; `None` of a global.
+    pub fn memory(&self) -> Option<Memory> {
+        match self {
+            Place::Bytes { memory, .. } | Place::Size(memory) => Some(*memory),
+            Place::Global(_) => None,
+        }
+    }
+
     /// Whether two places have nothing in common. `distance` is the address operand of `other` minus that of this one,
     /// modulo 2^32, where it is known.
     pub fn is_apart_from(&self, other: &Place, distance: Option<u32>) -> bool {

@@ -98,15 +98,16 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     /// The terms of the memory after the stores that are executed, with leaves as they stand at the source point.
     fn replays(&mut self, point: Point, entry: &Entry, here: &[TermId]) -> Box<[TermId]> {
-        let mut memory =
-            if entry.replays.is_empty() { NO_TERM } else { self.version.memory_before(self.table, point.inst()) };
+        let mut memory = if entry.replays.is_empty() { NO_TERM } else { self.version.memory_before(point.inst()) };
         let mut terms = Vec::with_capacity(entry.replays.len());
+        let wanted = self.other.memory_before(entry.target.inst());
         for Replay { opcode, ty, imm, args, .. } in &entry.replays {
             let mut args: Args = args.iter().map(|arg| self.class(*arg, here)).collect();
             args.push(memory);
             let types: SmallVec<[Option<Type>; 3]> = args.iter().map(|a| self.table.ty(*a)).collect();
             let fits = !args.contains(&NO_TERM) && is_well_typed(*opcode, *ty, imm, &types);
-            let term = if fits { self.table.late_write(*opcode, *ty, *imm, args) } else { NO_TERM };
+            let made = self.table.lone_like(wanted, (*opcode, *ty, *imm), &args);
+            let term = if fits { self.table.late_write(*opcode, *ty, *imm, args, made) } else { NO_TERM };
             memory = self.table.class(term);
             terms.push(term);
         }

@@ -24,6 +24,9 @@ const MAX_MEMBERS: usize = 16;
 /// An address as something plus a constant, and the term that says so; [`NO_TERM`] for the class itself.
 type Sum = (TermId, u32, TermId);
 
+/// Memories, and for the address of an access and that of the write each is, how they compare.
+type Past = Vec<(TermId, [TermId; 2])>;
+
 /// A read, apart from the memory it reads.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Reader {
@@ -46,7 +49,7 @@ impl Reader {
 /// Where tracing a read ends.
 pub(super) struct Trace {
     /// The memories read on the way, each the one before the last, and how the addresses compare.
-    past: Vec<(TermId, [TermId; 2])>,
+    past: Past,
     /// The memory at the end.
     pub(super) memory: TermId,
     /// What the read finds there, if that is what a write was given.
@@ -120,41 +123,56 @@ impl Table {
         term
     }
 
-    /// The term of a write that another version has executed earlier: behind writes that are apart from it, where the table
-    /// has it before them, it is of the class that they make of that. Cost: bounded.
-    pub(super) fn late_write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
-        self.moved_up(opcode, ty, imm, &args).unwrap_or_else(|| self.write(opcode, ty, imm, args, false))
+    /// The term of a write that another version has executed earlier, with a term of the class `made`: behind writes that
+    /// are apart from it, where the table has it before them, it is of the class that they make of that. Cost: bounded.
+    pub(super) fn late_write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, made: TermId) -> TermId {
+        self.moved_up((opcode, ty, imm), &args, made).unwrap_or_else(|| self.write(opcode, ty, imm, args, false))
     }
 
-    fn moved_up(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<TermId> {
+    fn moved_up(&mut self, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args, made: TermId) -> Option<TermId> {
+        let (mut inner, past) = self.earlier((opcode, ty, imm), args, made)?;
+        for (memory, via) in past.into_iter().rev() {
+            let result = self.write_again(memory, self.class(inner))?;
+            let class = self.class(result);
+            let known = self.find_op(opcode, ty, imm, args_on(args, memory)).filter(|term| self.class(*term) == class);
+            // Where the covering write writes the same, the table has it as a class of its own
+            // (`an_equal_store_is_replayed_as_the_first`).
+            inner = known.unwrap_or_else(|| {
+                let kind = TermKind::Op { opcode, ty, imm, args: args_on(args, memory) };
+                self.another(kind, class, By::Swaps { via, inner, result })
+            });
+        }
+        Some(inner)
+    }
+
+    /// Where the table has a write already, of those memories that only writes apart from it have been made to since: the
+    /// one of the class `made`, else the last. With those memories, and how the addresses compare.
+    fn earlier(&self, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args, made: TermId) -> Option<(TermId, Past)> {
         let place = Place::written(opcode, ty, &imm)?;
         let (memory, operands) = args.split_last()?;
-        let to = |memory: TermId| args_on(args, memory);
-        let mut past: Vec<(TermId, [TermId; 2])> = Vec::new();
+        let (mut past, mut last) = (Past::new(), None);
         let mut at = *memory;
-        let mut inner = loop {
-            if let Some(term) = self.find_op(opcode, ty, imm, to(at)) {
-                break term;
+        loop {
+            if let Some(term) = self.find_op(opcode, ty, imm, args_on(args, at)) {
+                if self.class(term) == made {
+                    return Some((term, past));
+                }
+                last = last.or(Some((term, past.len())));
             }
-            let (write, written) = self.write_of(at).filter(|_| past.len() < MAX_BETWEEN)?;
-            let TermKind::Op { args, .. } = write else { return None };
+            let Some((TermKind::Op { args, .. }, written)) = self.write_of(at) else { break };
             let (distance, via) = match (operands, args.as_slice()) {
                 ([address, _], [other, _, _]) => self.distance(*address, *other),
                 _ => (None, [NO_TERM; 2]),
             };
-            if !place.is_apart_from(&written, distance) {
-                return None;
+            if past.len() == MAX_BETWEEN || !place.is_apart_from(&written, distance) {
+                break;
             }
-            let below = *args.last()?;
             past.push((at, via));
-            at = below;
-        };
-        for (memory, via) in past.into_iter().rev() {
-            let result = self.write_again(memory, self.class(inner))?;
-            let reason = Some((self.class(result), By::Swaps { via, inner, result }));
-            inner = self.op_because(opcode, ty, imm, to(memory), reason);
+            at = *args.last()?;
         }
-        Some(inner)
+        let (term, count) = last?;
+        past.truncate(count);
+        Some((term, past))
     }
 
     /// The same write to a memory without the first lone write found that it covers.
@@ -174,22 +192,31 @@ impl Table {
             rest = self.class(term);
         }
         let mut args = args.clone();
-        let is_equal = self.find_op(opcode, ty, imm, args_on(&args, self.below(covered)?)) == Some(covered);
         *args.last_mut()? = rest;
-        // A write that writes again what it covers is that one, late: who replays the one has made the other
-        // (`an_equal_store_is_replayed_as_the_first`).
-        let result = match is_equal {
-            true => self.late_write(opcode, ty, imm, args),
-            false => self.write(opcode, ty, imm, args, false),
-        };
+        let result = self.write(opcode, ty, imm, args, false);
         Some((self.class(result), By::Covers { result }))
+    }
+
+    /// The lone write among the writes a memory is that is an operation on these operands; the memory is the last of them,
+    /// and makes no difference.
+    pub(super) fn lone_like(&self, memory: TermId, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args) -> TermId {
+        let is_like = |id: &TermId| {
+            let below = self.below(*id).unwrap_or(NO_TERM);
+            self.terms[*id as usize].kind == TermKind::Op { opcode, ty, imm, args: args_on(args, below) }
+        };
+        self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
+    }
+
+    /// The lone writes among the writes that a memory is, the last first.
+    fn lone_writes(&self, memory: TermId) -> impl Iterator<Item = TermId> + '_ {
+        let next = |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
+        let first = Some(self.lone_below(memory)).filter(|id| *id != NO_TERM);
+        std::iter::successors(first, next).take(MAX_LONE)
     }
 
     /// The last lone write that a write of a place covers.
     fn covered(&self, place: Place, operands: &[TermId], memory: TermId) -> Option<TermId> {
-        let next = |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
-        let first = Some(self.lone_below(memory)).filter(|id| *id != NO_TERM);
-        std::iter::successors(first, next).take(MAX_LONE).find(|id| {
+        self.lone_writes(memory).find(|id| {
             let Some((TermKind::Op { args, .. }, written)) = self.write_of(*id) else { return false };
             // Of one base, or of constants: the checker is not told how sums compare.
             let (distance, via) = match (operands, args.as_slice()) {

@@ -56,8 +56,9 @@ pub(super) struct Numbering<'a> {
     pub(super) terms: Dense<Value>,
     pub(super) at_start: Dense<Block>,
     pub(super) at_end: Dense<Block>,
-    /// The terms of the memory after writes of one place.
+    /// The terms of the memory after writes of one place, and the classes of that before every instruction.
     pub(super) writes: Dense<Inst>,
+    before: Dense<Inst>,
     anchors: &'a FixedBitSet,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
@@ -94,6 +95,7 @@ impl<'a> Numbering<'a> {
             at_start: Dense::default(),
             at_end: Dense::default(),
             writes: Dense::default(),
+            before: Dense::default(),
             anchors: &pair.anchors,
             live: LiveEdges::default(),
             sites: Sites::default(),
@@ -171,6 +173,7 @@ impl<'a> Numbering<'a> {
             self.live.clear(self.f);
         }
         self.writes.reset(self.f.inst_bound());
+        self.before.reset(self.f.inst_bound());
         self.sites.clear();
         self.owner.reset(self.f.value_bound().max(self.other.value_bound()));
         self.memory_owner.reset(self.f.block_bound().max(self.other.block_bound()));
@@ -351,6 +354,7 @@ impl<'a> Numbering<'a> {
         let mut memory = self.at_start.get(block);
         for inst in self.f.block_insts(block) {
             let data = self.f.inst(inst);
+            self.before.set(inst, memory);
             if data.opcode.is_effect_free() {
                 if let Some(result) = data.result() {
                     let term = self.operation(table, leaves, data, memory);
@@ -401,19 +405,9 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// The class of the memory before an instruction. Cost: linear in its block.
-    pub(super) fn memory_before(&self, table: &Table, inst: Inst) -> TermId {
-        let block = self.f.inst_block(inst);
-        let mut memory = self.at_start.get(block);
-        for at in self.f.block_insts(block).take_while(|i| *i != inst) {
-            let data = self.f.inst(at);
-            if self.writes.get(at) != NO_TERM {
-                memory = table.class(self.writes.get(at));
-            } else if data.opcode.effects().has(Effects::WRITES) {
-                memory = table.find_leaf(&TermKind::MemoryAfter(at));
-            }
-        }
-        memory
+    /// The class of the memory before an instruction.
+    pub(super) fn memory_before(&self, inst: Inst) -> TermId {
+        self.before.get(inst)
     }
 
     /// Whether nothing is assumed any more.

@@ -107,11 +107,6 @@ impl Table {
         }
     }
 
-    /// The one leaf of this kind; [`NO_TERM`] if there is none.
-    pub(super) fn find_leaf(&self, kind: &TermKind) -> TermId {
-        self.find(self.hasher.hash_one(kind), kind).unwrap_or(NO_TERM)
-    }
-
     /// The constant with these bits.
     pub(super) fn make_constant(&mut self, ty: Type, bits: u64) -> TermId {
         self.op(Opcode::Const, ty, Imm::Bits(bits & ty.mask()), Args::new())
@@ -170,6 +165,13 @@ impl Table {
             self.enter(hash, id);
             id
         })
+    }
+
+    /// One more term of an operation that the table has in another class, for a reason of its own. It is not found again.
+    pub(super) fn another(&mut self, kind: TermKind, class: TermId, by: By) -> TermId {
+        let TermKind::Op { opcode, ty, .. } = &kind else { return NO_TERM };
+        let result = opcode.result_type(*ty);
+        self.push(kind, result, Some((class, by)))
     }
 
     fn find(&self, hash: u64, kind: &TermKind) -> Option<TermId> {

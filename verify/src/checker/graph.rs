@@ -96,6 +96,11 @@ impl Graph {
         self.place.get(number as usize).copied()
     }
 
+    /// Where a block that is reached stands in a preorder of the dominator tree.
+    pub(super) fn preorder(&self, block: Block) -> Option<u32> {
+        self.place(block).map(|(place, _)| place)
+    }
+
     /// Whether a block is reached.
     pub(super) fn has(&self, block: Block) -> bool {
         self.place(block).is_some()

@@ -21,7 +21,8 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Accesses at one address looked at for one that vouches for another: the last ones.
+/// Accesses at one address looked at for one that vouches for a write done on the way over: the last ones. What is further
+/// up costs the entry.
 const MAX_ACCESSES: usize = 256;
 
 /// Of a class: the deepest block that binds one of its leaves.
@@ -58,7 +59,7 @@ pub(super) struct Version<'a, 'c> {
     before: Vec<TermId>,
     /// Writes that are no anchors.
     pub(super) lone_writes: Vec<Inst>,
-    /// Accesses that no other vouches for, by the class of the address, in reverse postorder.
+    /// Accesses that no other vouches for, by the class of the address, in preorder of the dominator tree.
     accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
     /// Accesses that cannot trap, since others at the same address have passed.
     vouched: FixedBitSet,
@@ -92,6 +93,7 @@ impl<'a, 'c> Version<'a, 'c> {
         version.find_live_edges();
         version.bind_leaves()?;
         version.find_support();
+        version.vouch();
         for block in version.live().blocks().to_vec() {
             version.check_results(block, anchors)?;
         }
@@ -258,7 +260,6 @@ impl<'a, 'c> Version<'a, 'c> {
         for inst in self.f.block_insts(block) {
             let (data, place) = (self.f.inst(inst), Place::Inst(inst));
             self.before[inst.as_u32() as usize] = memory;
-            self.vouch(inst);
             if data.opcode.is_effect_free() {
                 let term = data.result().map_or(NO_TERM, |v| self.term(v));
                 self.check_operation(data, term, memory, place)?;
@@ -289,17 +290,23 @@ impl<'a, 'c> Version<'a, 'c> {
         Ok(())
     }
 
-    /// Takes note of an access, and whether one at the same address has passed that shows it cannot trap.
-    fn vouch(&mut self, inst: Inst) {
-        let Some((address, place)) = self.access(inst) else { return };
-        let passed = self.accesses.entry(address).or_default();
-        let live = self.live.as_ref().unwrap_or(&self.full);
-        let mut last = passed.iter().rev().take(MAX_ACCESSES);
-        if last.any(|(other, p)| p.vouches_for(&place) && live.passed(self.f, *other, inst)) {
-            self.vouched.insert(inst.as_u32() as usize);
-        } else {
-            // What this one would vouch for, those that vouch for it do too.
-            passed.push((inst, place));
+    /// Finds the accesses that others vouch for. Of those that dominate one, the nearest that is kept vouches for all that
+    /// any of them does; in preorder of the dominator tree, who does not dominate an access dominates none after it.
+    fn vouch(&mut self) {
+        let graph = self.live.as_ref().unwrap_or(&self.full);
+        let mut blocks = graph.blocks().to_vec();
+        blocks.sort_by_key(|block| graph.preorder(*block));
+        let mut above: BTreeMap<_, Vec<(Inst, memory::Place)>> = BTreeMap::new();
+        for inst in blocks.iter().flat_map(|block| self.f.block_insts(*block)) {
+            let Some((address, place)) = self.access(inst) else { continue };
+            let above = above.entry((address, place.memory())).or_default();
+            while above.pop_if(|(other, _)| !graph.passed(self.f, *other, inst)).is_some() {}
+            if above.last().is_some_and(|(_, p)| p.vouches_for(&place)) {
+                self.vouched.insert(inst.as_u32() as usize);
+            } else {
+                above.push((inst, place));
+                self.accesses.entry(address).or_default().push((inst, place));
+            }
         }
     }
 

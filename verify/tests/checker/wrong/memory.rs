@@ -163,19 +163,40 @@ pub(super) fn merges() -> [Wrong; 3] {
     ]
 }
 
-pub(super) fn lone_writes() -> [Wrong; 2] {
+/// A store that only the version before has, the first instruction behind `passed` in each; the last one, the same in both,
+/// covers it. `passed` is an access before it, an anchor.
+fn lone_store(passed: &str) -> Draft {
+    let text = |first: &str| format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+    let behind = passed.lines().count();
+    draft.anchors.extend((0..behind).map(|index| draft.at(0, "entry", index).inst()).collect::<Vec<_>>());
+    draft.anchors.sort_unstable();
+    let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "entry", behind + index));
+    let (memory, result) = (draft.write(0, between), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, last, term);
+    draft
+}
+
+pub(super) fn lone_writes() -> [Wrong; 4] {
     let call = |first: &str| format!("{first}\n%r = call @ask(%x)\nreturn %r\n");
     let seen = Draft::of_writes(&call("global_set.i32 @g, %x"), &call("%p = const.i32 0"));
 
-    let text = |first: &str| format!("{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n");
-    let mut traps = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
-    let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| traps.at(side, "entry", index));
-    let (memory, result) = (traps.write(0, between), traps.write(1, same));
-    let term = traps.like(result, memory, result, By::Covers { result });
-    traps.write_is(0, last, term);
+    let load = |first: &str| format!("{first}\n%q = load.i32 @m[%x]\nglobal_set.i32 @g, %y\nreturn %y\n");
+    let mut trap = Draft::of_writes(&load("global_set.i32 @g, %x"), &load("%p = const.i32 0"));
+    let [lone, read, last] = [0, 1, 2].map(|index| trap.at(0, "entry", index));
+    let same = trap.at(1, "entry", 2);
+    trap.anchors = [read.inst()].into_iter().chain(std::mem::take(&mut trap.anchors)).collect();
+    trap.anchors.sort_unstable();
+    let (memory, result) = (trap.write(0, lone), trap.write(1, same));
+    let term = trap.like(result, memory, result, By::Covers { result });
+    trap.write_is(0, last, term);
     [
         seen.done(Check::AnchorMemory, "a write that a call sees, and only one version has"),
-        traps.done(Check::LoneWrite, "a store that may trap, and only one version has, before a write"),
+        trap.done(Check::AnchorMemory, "a write that a trap shows, and only one version has"),
+        lone_store("").done(Check::LoneWrite, "a store that may trap, and only one version has, before a write"),
+        lone_store("%b = uload8.i32 @m[%x]\n")
+            .done(Check::LoneWrite, "the same, where one byte of four was read before"),
     ]
 }
 
@@ -194,13 +215,73 @@ pub(crate) fn window() -> Draft {
     draft
 }
 
-pub(super) fn entries() -> [Wrong; 2] {
+/// Over to behind two writes of `@g` that only the version after has, of `%x` and then of `%y`, and on to where both are the
+/// same. The terms of the first, and of the second alone.
+fn two_writes() -> (Draft, [TermId; 2]) {
+    let text =
+        |first: &str, second: &str| format!("{first}\n{second}\n%q = const.i32 0\nglobal_set.i32 @g, %q\nreturn %x\n");
+    let mut draft = Draft::of_writes(
+        &text("%p = const.i32 0", "%r = const.i32 0"),
+        &text("global_set.i32 @g, %x", "global_set.i32 @g, %y"),
+    );
+    let [one, two, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 3);
+    let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let first = draft.write(1, one);
+    let natural = draft.write(1, two);
+    let second = draft.on(natural, entry);
+    let term = draft.like(second, first, second, By::Covers { result: second });
+    draft.write_is(1, two, term);
+    let result = draft.write(0, same);
+    let term = draft.like(result, second, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    (draft, [first, second])
+}
+
+/// Over to behind a store that only the version after has, which traps if the next one does.
+fn late_store() -> Draft {
+    let text = |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
+    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 2);
+    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    let x = draft.from(0, "x");
+    draft.replay(0, (lone, &[x, x]), memory);
+    draft
+}
+
+pub(super) fn entries() -> [Wrong; 6] {
     let mut replay = window();
     let at = replay.at(1, "entry", 0);
-    let (term, y) = (replay.write(1, at), replay.from(0, "y"));
+    let (term, [x, y]) = (replay.write(1, at), ["x", "y"].map(|name| replay.from(0, name)));
     replay.replay(0, (at, &[y]), term);
+
+    let mut elsewhere = window();
+    elsewhere.replay(0, (at, &[x]), term);
+    elsewhere.change_entry(0, |entry| entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1)));
+
+    let (mut order, [first, second]) = two_writes();
+    let again = order.like(first, second, first, By::Covers { result: first });
+    let [one, two] = [0, 1].map(|index| order.at(1, "entry", index));
+    order.replay(0, (two, &[y]), second);
+    order.replay(0, (one, &[x]), again);
+
+    let (mut half, [first, _]) = two_writes();
+    half.replay(0, (one, &[x]), first);
     [
         replay.done(Check::Replay, "another value written on the way than the facts say"),
+        elsewhere.done(Check::Replay, "another global written on the way than the facts say"),
+        late_store().done(Check::Replay, "a store on the way that may trap"),
         window().done(Check::EntryMemory, "a landing behind a write that was not done"),
+        order.done(Check::EntryMemory, "two writes done in the other order"),
+        half.done(Check::EntryMemory, "a landing behind two writes of which one was done"),
     ]
 }
