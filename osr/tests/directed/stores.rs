@@ -1,0 +1,124 @@
+//! Stores that one version never executes: windows, and replays.
+
+use super::*;
+
+const OVERWRITTEN: &str = "
+memory @m 1
+func @f(%a: i32, %v: i32, %b: i32) -> i32 {
+entry:
+  %old = load.i32 @m[%a]
+  store.i32 @m[%a], %v
+  %sum = add.i32 %old, %v
+  store8.i32 @m[%b], %v
+  %twice = add.i32 %sum, %sum
+  store.i32 @m[%a], %twice
+  return %old
+}";
+
+/// The store before `%sum`, which only `base` keeps.
+fn overwritten(base: &Function) -> Inst {
+    base.prev_inst(inst(base, "sum")).expect("a store")
+}
+
+fn without_the_store(base: &Function) -> Synthesis {
+    let store = overwritten(base);
+    let applied = edited(base, |ed: &mut Editor<'_>| ed.delete(store));
+    mappings(base, &applied, Level::Avail)
+}
+
+#[test]
+fn no_entry_leaves_a_window_and_nothing_is_replayed_that_need_not_be() {
+    let base = function(OVERWRITTEN);
+    let synthesis = without_the_store(&base);
+    let behind = Point::before(inst(&base, "sum"));
+    assert_eq!(reason(&synthesis.forward, behind), Reason::MemoryAhead);
+    // Behind the load, which both versions pass, there is a place before the store to land at.
+    let back = entry(&synthesis.backward, behind);
+    assert!(back.replays.is_empty());
+    assert!(base.stands_before(back.target.inst(), inst(&base, "sum")));
+}
+
+#[test]
+fn nothing_is_replayed_behind_a_write_that_may_overlap() {
+    let base = function(OVERWRITTEN);
+    let synthesis = without_the_store(&base);
+    // Behind the byte at %b, which may be one of those at %a: replaying the store would undo it.
+    let behind = Point::before(inst(&base, "twice"));
+    assert_eq!(reason(&synthesis.backward, behind), Reason::MemoryBehind);
+}
+
+#[test]
+fn a_store_is_replayed_behind_a_write_elsewhere() {
+    let base = function(&OVERWRITTEN.replace("store8.i32 @m[%b]", "store8.i32 @m[%a + 4]"));
+    let synthesis = without_the_store(&base);
+    let back = entry(&synthesis.backward, Point::before(inst(&base, "twice")));
+    let replayed: Vec<Inst> = back.replays.iter().map(|r| r.inst).collect();
+    assert_eq!(replayed, [overwritten(&base)]);
+}
+
+#[test]
+fn windows_end_in_addresses_known_to_be_equal() {
+    let base = function(
+        &OVERWRITTEN
+            .replace("store.i32 @m[%a], %twice", "store.i32 @m[%c], %twice")
+            .replace("entry:", "entry:\n  %c = or.i32 %a, %a"),
+    );
+    let (store, window) = (overwritten(&base), Point::before(inst(&base, "sum")));
+    let is_mapped = |synthesis: &Synthesis| {
+        let end = Point::before(base.terminator(base.entry()));
+        [&synthesis.forward, &synthesis.backward].map(|d| d.mapping.entry(end).is_some())
+    };
+    // By its text alone the last store may be at another address: nothing behind the first has an entry.
+    let applied = edited(&base, |ed: &mut Editor<'_>| ed.delete(store));
+    let synthesis = mappings(&base, &applied, Level::Avail);
+    assert_eq!(is_mapped(&synthesis), [false; 2]);
+    assert_eq!(reason(&synthesis.forward, window), Reason::MemoryAhead);
+    let end = Point::before(base.terminator(base.entry()));
+    assert_eq!(reason(&synthesis.forward, end), Reason::MemoryAhead);
+    assert_eq!(reason(&synthesis.backward, end), Reason::MemoryBehind);
+    // What stands before it has.
+    let first = Point::before(inst(&base, "old"));
+    assert!(synthesis.forward.mapping.entry(first).is_some() && synthesis.backward.mapping.entry(first).is_some());
+
+    let applied = edited(&base, |ed: &mut Editor<'_>| {
+        let (a, c) = (value(ed.func(), "a"), value(ed.func(), "c"));
+        ed.replace_all(c, a);
+        ed.delete(store);
+    });
+    let synthesis = mappings(&base, &applied, Level::Avail);
+    assert_eq!(is_mapped(&synthesis), [true; 2]);
+    assert_eq!(reason(&synthesis.forward, window), Reason::MemoryAhead);
+}
+
+#[test]
+fn what_no_endless_window_leads_to_has_entries() {
+    let base = function(
+        "
+memory @m 1
+func @f(%a: i32, %v: i32, %b: i32) -> i32 {
+entry:
+  %old = load.i32 @m[%a]
+  br_if %v, left, right
+left:
+  store.i32 @m[%a], %v
+  jump join
+right:
+  %r = add.i32 %old, %b
+  store.i32 @m[%a + 8], %r
+  jump join
+join:
+  %t = add.i32 %old, %v
+  store.i32 @m[%a], %t
+  return %t
+}",
+    );
+    let store = base.first_inst(block(&base, "left"));
+    let applied = edited(&base, |ed: &mut Editor<'_>| ed.delete(store));
+    let synthesis = mappings(&base, &applied, Level::Avail);
+    for direction in [&synthesis.forward, &synthesis.backward] {
+        entry(direction, Point::before(inst(&base, "r")));
+    }
+    let behind = Point::before(inst(&base, "t"));
+    assert_eq!(reason(&synthesis.forward, behind), Reason::MemoryAhead);
+    assert_eq!(reason(&synthesis.backward, behind), Reason::MemoryBehind);
+}
