@@ -193,6 +193,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.push(Trial::test("strict::a_failing_xfail_passes", failing_xfail_passes));
     trials.push(Trial::test("strict::blessing_writes_blocks_alone", blessing_writes_blocks_alone));
     trials.push(Trial::test("strict::every_action_can_be_forbidden", every_action_can_be_forbidden));
+    trials.push(Trial::test("strict::an_entry_that_is_not_proved", unproved_entry_fails));
     trials.push(Trial::test("strict::a_folder_without_files_is_refused", folder_without_files_is_refused));
     trials
 }
@@ -238,6 +239,18 @@ fn every_action_can_be_forbidden() -> Result<(), Failed> {
     let rows = source.lines().filter_map(|l| l.trim().strip_prefix("ActionKind::")?.split_once("{ .. } => \""));
     let names: Vec<&str> = rows.filter_map(|(_, rest)| rest.strip_suffix("\",")).collect();
     demand(names == ACTIONS, format!("the editor has {names:?}"))
+}
+
+/// A line through more blocks than the checker follows leaves the whole function undecided.
+fn unproved_entry_fails() -> Result<(), Failed> {
+    let jumps: String = (0..70).map(|n| format!("  jump b{n}\nb{n}:\n")).collect();
+    let text = format!(
+        ";; p\n;@ pipeline: cfg_clean\n;@ run: @f(1) == 2\n;@ osr: every-point both\nfunc @f(%a: i32) -> i32 {{\nentry:\n  \
+         %z = const.i32 0\n  %b = add.i32 %a, %z\n{jumps}  %c = add.i32 %b, %a\n  return %c\n}}\n"
+    );
+    let failures = run(&text, false).failures.join("\n");
+    let found = failures.contains("osr at avail: the entry forward from b69:0 of @f: undecided: ");
+    demand(found, failures)
 }
 
 fn folder_without_files_is_refused() -> Result<(), Failed> {

@@ -1,9 +1,12 @@
-//! `osr` directives: every transition fired in the calls of `run` lines, at every level of reconstruction.
+//! `osr` directives: every entry judged by the checker, and every transition fired in the calls of `run` lines, at every
+//! level of reconstruction.
 
 use super::calls::{Call, CountingHost};
+use super::names::Names;
 use super::optimize::Optimized;
 use crate::file::Directions;
-use ir::{Inst, Module};
+use ir::{Function, Inst, Module};
+use osier::driver::{Derived, NoObserver, certify};
 use osr::{Level, Synthesis, VersionPair, synthesize};
 use std::collections::BTreeSet;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report};
@@ -38,10 +41,30 @@ pub(crate) fn check(
         failures.push("osr: no pass changed anything, so there are no two versions".to_owned());
         return;
     }
+    for (func, log) in optimized.logs.iter().filter(|(_, log)| !log.is_empty()) {
+        let version = optimized.module.body(*func).expect("a body");
+        let derived = Derived { function: version.clone(), log: log.clone() };
+        prove(before, before.body(*func).expect("a body"), &derived, failures);
+    }
     for level in Level::ALL {
         match fire(before, optimized, &changed, calls, level) {
             Ok(report) => judge(&report, level, directions, failures),
             Err(message) => failures.push(format!("osr at {}: {message}", level.name())),
+        }
+    }
+}
+
+/// Has the checker judge the entries both ways. All of them have to hold: a test is small enough.
+fn prove(module: &Module, base: &Function, derived: &Derived, failures: &mut Vec<String>) {
+    for made in certify(module, base, derived, &Level::ALL, &mut NoObserver).levels {
+        let level = made.level.name();
+        for (way, source, mapping) in
+            [("forward", base, &made.forward), ("backward", &derived.function, &made.backward)]
+        {
+            let names = Names::new(module, source);
+            failures.extend(mapping.rejected.iter().map(|(point, verdict)| {
+                format!("osr at {level}: the entry {way} from {} of @{}: {verdict}", names.point(*point), base.name())
+            }));
         }
     }
 }

@@ -124,6 +124,11 @@ impl<K: EntityRef> Dense<K> {
         self.list.resize(bound, NO_TERM);
     }
 
+    /// What was set, if anything was.
+    pub(super) fn find(&self, key: K) -> Option<u32> {
+        Some(self.get(key)).filter(|found| *found != NO_TERM)
+    }
+
     /// What was set; [`NO_TERM`] for every other key.
     pub(super) fn get(&self, key: K) -> u32 {
         self.list.get(key.index()).copied().unwrap_or(NO_TERM)

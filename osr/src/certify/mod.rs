@@ -13,6 +13,7 @@ mod explain;
 mod leaves;
 mod memory;
 mod merges;
+mod names;
 mod number;
 mod place;
 mod product;

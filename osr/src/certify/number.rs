@@ -12,6 +12,7 @@
 use super::leaves::{Dense, Leaves, Name};
 use super::memory::Reader;
 use super::merges::{Asker, MAX_MERGES};
+use super::names::Names;
 use super::place::{LiveEdges, Site, Sites, Taken};
 use super::table::{Args, Table};
 use crate::facts::Facts;
@@ -62,11 +63,7 @@ pub(super) struct Numbering<'a> {
     anchors: &'a FixedBitSet,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
-    /// By what leaves are named after, the block that binds the leaf.
-    owner: Dense<Value>,
-    memory_owner: Dense<Block>,
-    /// Another round is needed: a name was taken by a parameter that now goes by its own.
-    clash: bool,
+    names: Names,
 }
 
 impl<'a> Numbering<'a> {
@@ -99,9 +96,7 @@ impl<'a> Numbering<'a> {
             anchors: &pair.anchors,
             live: LiveEdges::default(),
             sites: Sites::default(),
-            owner: Dense::default(),
-            memory_owner: Dense::default(),
-            clash: false,
+            names: Names::default(),
         };
         numbering.unpin();
         numbering
@@ -113,6 +108,7 @@ impl<'a> Numbering<'a> {
         self.pinned_memory = FixedBitSet::with_capacity(self.f.block_bound());
         self.part.reset(self.f.value_bound());
         self.parts = 0;
+        self.names.forgive();
     }
 
     /// Assumes nothing from now on.
@@ -175,9 +171,7 @@ impl<'a> Numbering<'a> {
         self.writes.reset(self.f.inst_bound());
         self.before.reset(self.f.inst_bound());
         self.sites.clear();
-        self.owner.reset(self.f.value_bound().max(self.other.value_bound()));
-        self.memory_owner.reset(self.f.block_bound().max(self.other.block_bound()));
-        self.clash = false;
+        self.names.clear([self.f, self.other]);
         let mut is_complete = true;
         for n in 0..self.cfg.rpo().len() {
             let block = self.cfg.rpo()[n];
@@ -258,11 +252,11 @@ impl<'a> Numbering<'a> {
         let Some(leader) = in_both.or(members.first().copied()) else { return };
         let name = self.name(leader, members, leaves, block);
         let ty = Some(self.f.value_type(leader));
-        let named = name.map(|name| leaves.get(table, self.side, Name::Param(name), ty));
+        let named = name.map(|name| leaves.get(table, self.side, name, ty));
         // By one name and another, the other version may have bound one leaf where this one binds two.
         let leaf = named.filter(|leaf| !self.sites.is_bound(*leaf)).unwrap_or_else(|| table.leaf(TermKind::Param, ty));
         self.sites.bind(leaf, block);
-        if let (Some(name), true) = (name, named == Some(leaf)) {
+        if let (Some(Name::Param(name)), true) = (name, named == Some(leaf)) {
             members.iter().for_each(|p| leaves.rename(self.side, name, *p));
         }
         members.iter().for_each(|p| self.terms.set(*p, leaf));
@@ -281,7 +275,7 @@ impl<'a> Numbering<'a> {
         let leaf = self.bind(
             table,
             |t| match name {
-                Some(name) => leaves.get(t, side, Name::Memory(name), None),
+                Some(name) => leaves.get(t, side, name, None),
                 None => t.leaf(TermKind::MemoryParam, None),
             },
             block,
@@ -309,7 +303,7 @@ impl<'a> Numbering<'a> {
     /// What the leaf of parameters is named after. A parameter of a block that joins edges is handed on to another,
     /// which is then often a copy: where the other version has that one alone, it is the leaf. Or the
     /// other version has one that was replaced.
-    fn name(&mut self, param: Value, members: &[Value], leaves: &Leaves, block: Block) -> Option<Value> {
+    fn name(&mut self, param: Value, members: &[Value], leaves: &Leaves, block: Block) -> Option<Name> {
         let mut name = param;
         for _ in 0..MAX_JOINS {
             let to = self.facts.joined_params.get(&name).copied();
@@ -318,35 +312,19 @@ impl<'a> Numbering<'a> {
         }
         let replaced = members.iter().filter_map(|p| self.replaced.get(p)).flatten().copied();
         let replaced = replaced.filter(|p| name == param && !self.other.has_value(param) && leaves.offers(*p));
-        let candidates: SmallVec<[Value; 4]> = replaced.chain([name, param]).collect();
-        let wanted = candidates.into_iter().find(|n| {
-            let owner = self.owner.get(*n);
-            owner == NO_TERM || owner == block.as_u32()
-        });
-        match wanted {
-            Some(name) => self.owner.set(name, block.as_u32()),
-            None => self.clash = true,
-        }
-        wanted
+        let own: SmallVec<[Name; 4]> = replaced.chain([param]).map(Name::Param).collect();
+        self.names.take(block, (name != param).then_some(Name::Param(name)), &own)
     }
 
     /// As [`Numbering::name`], for the memory at the start of a block.
-    fn memory_name(&mut self, block: Block) -> Option<Block> {
+    fn memory_name(&mut self, block: Block) -> Option<Name> {
         let mut name = block;
         for _ in 0..MAX_JOINS {
             let to = self.facts.joined_blocks.get(&name).copied();
             let Some(to) = to.filter(|to| !self.pinned_memory.contains(to.as_u32() as usize)) else { break };
             name = to;
         }
-        let wanted = [name, block].into_iter().find(|n| {
-            let owner = self.memory_owner.get(*n);
-            owner == NO_TERM || owner == block.as_u32()
-        });
-        match wanted {
-            Some(name) => self.memory_owner.set(name, block.as_u32()),
-            None => self.clash = true,
-        }
-        wanted
+        self.names.take(block, (name != block).then_some(Name::Memory(name)), &[Name::Memory(block)])
     }
 
     /// Numbers the results of a block; returns the memory at its end.
@@ -442,7 +420,7 @@ impl<'a> Numbering<'a> {
 
     /// Pins what some edge does not bring what was assumed to. Whether another round is needed.
     pub(super) fn revise(&mut self, table: &Table) -> bool {
-        let mut changed = self.clash;
+        let mut changed = self.names.clash();
         for n in 1..self.cfg.rpo().len() {
             let block = self.cfg.rpo()[n];
             if !self.live.has_block(block) || self.is_plain {

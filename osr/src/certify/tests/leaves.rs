@@ -91,36 +91,29 @@ fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
 }
 
+/// The parameter that was joined for %x takes the place of the one for %y, while %x stays in the loop.
+fn take_over(ed: &mut Editor<'_>) {
+    let head = block(ed.func(), "head");
+    let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+    let new = ed.join_edges(&edges);
+    let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
+    ed.replace_all(value(ed.func(), "y"), qy);
+    ed.remove_block_param(head, 2);
+    ed.replace_all(qy, qx);
+    ed.remove_block_param(new, 2);
+}
+
 #[test]
 fn what_replaced_a_parameter_binds_its_leaf() {
     let f = function(TWINS);
-    let applied = edited(&f, |ed| {
-        let head = block(ed.func(), "head");
-        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
-        let new = ed.join_edges(&edges);
-        // The one that was joined for %x takes the place of the one for %y, while %x stays in the loop.
-        let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
-        ed.replace_all(value(ed.func(), "y"), qy);
-        ed.remove_block_param(head, 2);
-        ed.replace_all(qy, qx);
-        ed.remove_block_param(new, 2);
-    });
+    let applied = edited(&f, take_over);
     let after = applied.function();
     let q = after.inst(inst(&f, "j")).args[1];
     let c = certified(&f, &applied);
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
     // A joined parameter that is handed on to a leaf is found by what it replaced.
     let counted = function(&TWINS.replace("head(%j, %x, %y), done", "head(%j, %j, %y), done"));
-    let applied = edited(&counted, |ed| {
-        let head = block(ed.func(), "head");
-        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
-        let new = ed.join_edges(&edges);
-        let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
-        ed.replace_all(value(ed.func(), "y"), qy);
-        ed.remove_block_param(head, 2);
-        ed.replace_all(qy, qx);
-        ed.remove_block_param(new, 2);
-    });
+    let applied = edited(&counted, take_over);
     let q = applied.function().inst(inst(&counted, "j")).args[1];
     let c = certified(&counted, &applied);
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&counted, "y")));
