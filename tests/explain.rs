@@ -53,7 +53,7 @@ fn adds_up(side: &Direction, level: usize, what: &str) {
 #[test]
 fn counts_by_reason_and_by_pass_add_up_at_every_level() {
     let (mut named, mut not_named) = ([0; LEVELS.len()], [0; LEVELS.len()]);
-    for (name, module, pipeline) in programs(0..40) {
+    for (name, module, pipeline) in programs(0..120) {
         for (_, base) in module.defined() {
             let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
             for (place, level) in levels() {

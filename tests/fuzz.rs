@@ -37,10 +37,10 @@ fn clean(results: &Results) -> &Figures {
 
 #[test]
 fn nothing_diverges_and_no_figure_is_below_its_floor() {
-    let results = run(Options { inputs: 6, ..Options::default() }, 2, 200, u64::MAX);
+    let results = run(Options { inputs: 6, ..Options::default() }, 2, 600, u64::MAX);
     let figures = clean(&results);
     assert_eq!(figures.below_floors(), Vec::<String>::new());
-    assert_eq!(figures.programs, 200);
+    assert_eq!(figures.programs, 600);
     assert_eq!(figures.passes.len(), passes::registry::PASSES.len(), "every pass is run");
     assert!(figures.transitions() >= 500_000, "{} transitions", figures.transitions());
     assert!(figures.versions.len() >= 4, "programs by number of versions: {:?}", figures.versions);

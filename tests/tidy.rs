@@ -99,8 +99,9 @@ fn passes_and_pipelines_are_listed() {
 
 /// Lines of code of the checker, without comments, blank lines and tests, that can make an entry hold: all files but the one
 /// that only tells what is refuted from what is undecided. A reader has to go through these to believe it. 1,500 is wanted;
-/// memory that differs between versions, replays, and liveness without what never runs took the rest.
-const CHECKER_LINES: usize = 1830;
+/// memory that differs between versions, replays, liveness without what never runs, and lines that go on past branches which
+/// they decide (95) took the rest.
+const CHECKER_LINES: usize = 1913;
 
 #[test]
 fn the_checker_is_small() {

@@ -61,7 +61,7 @@ pub(crate) fn cases(seed: u64, size: u32) -> (Program, Vec<Case>) {
         }
         let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log was replayed");
         let made = synthesize(&pair, Level::Avail);
-        let anchors = pair.bounding_anchors().collect();
+        let anchors = pair.common_anchors().collect();
         let mappings = [made.forward.mapping, made.backward.mapping];
         cases.push(Case { func, versions: [base.clone(), derived.function], log: derived.log, anchors, mappings });
     }

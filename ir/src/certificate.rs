@@ -156,6 +156,9 @@ pub struct Certificate {
     /// The anchors, ascending: instructions of both versions that they execute in the same order, among
     /// them every effect and every terminator that may continue at different blocks.
     pub anchors: Vec<Inst>,
+    /// Branches and switches, ascending, that a version has on ways on which the other passes them by: a line goes on past one
+    /// where constants that it has bound decide it. Others listed change nothing.
+    pub passed: Vec<Inst>,
 }
 
 /// The facts behind the compensation code of one entry: for each step, the term that it computes.

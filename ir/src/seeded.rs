@@ -220,6 +220,12 @@ bugs! {
         CfgSkipsFullBlocks;
         /// An edge sent past a block passes its first argument as its last one too.
         RedirectDropsLast;
+        /// An edge sent past a branch goes the other way.
+        RedirectOtherWay;
+        /// An edge is sent past a branch that constants of another edge decide.
+        RedirectForOtherEdge;
+        /// Blocks that write or may trap are passed by.
+        RedirectMissesEffects;
     }
     LoadElim {
         /// A store elsewhere is apart, however near.
@@ -348,6 +354,12 @@ bugs! {
         MovedIsAnchor;
         /// A branch folded with equal targets takes the one kept.
         FoldedTakesKept;
+        /// Entries leave blocks that the other version may have passed by.
+        PassedByIgnored;
+        /// Certificates do not list the branches that lines go on past.
+        PassedNotListed;
+        /// A parameter that is no copy in one version is one in the other, though edges were sent past its block.
+        PinnedOnOneSide;
     }
 }
 

@@ -12,7 +12,7 @@ use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
 use ir::place::Place;
 use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Function, Inst, InstData, Type, Value, ValueDef};
+use ir::{Block, Edge, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,6 +51,10 @@ pub(crate) struct Facts {
     /// Blocks that edges were sent past, and their terminators.
     passed_by: BTreeSet<Block>,
     pub(crate) passed_ends: BTreeSet<Inst>,
+    /// Those of the terminators that were branches when an edge was sent past them.
+    pub(crate) passed_branches: BTreeSet<Inst>,
+    /// Blocks that edges were sent past, where they end in a branch, and those the edges lead to now.
+    pub(crate) rerouted: BTreeSet<Block>,
     /// Blocks removed because no edge led to them any more, in the version they are in already.
     pub(crate) removed_blocks: BTreeSet<Block>,
     /// Branches that became jumps, with the indices of the targets they may take: one, or several that had
@@ -83,6 +87,8 @@ impl Facts {
             end: log.len() as u32,
             passed_by: BTreeSet::new(),
             passed_ends: BTreeSet::new(),
+            passed_branches: BTreeSet::new(),
+            rerouted: BTreeSet::new(),
             removed_blocks: BTreeSet::new(),
             folded: BTreeMap::new(),
             harmless: BTreeSet::new(),
@@ -165,7 +171,15 @@ impl Facts {
                 self.mention(index, &[edge.inst, end], f.block_params(*past));
                 self.passed_by.insert(*past);
                 self.passed_ends.insert(end);
-                self.join(f, *past, Edge { inst: end, index: *taken });
+                let onward = Edge { inst: end, index: *taken };
+                // Past a branch, the block passed by has fewer ways in afterwards, and the block behind it more.
+                match f.inst(end).opcode {
+                    Opcode::Jump => self.join(f, *past, onward),
+                    _ => {
+                        self.passed_branches.insert(end);
+                        self.rerouted.extend([*past, f.target(onward).block]);
+                    }
+                }
             }
             ActionKind::MergeBlocks { jump, .. } => self.mention(index, &[*jump], &[]),
             ActionKind::RemoveUnreachable { blocks } => {

@@ -302,6 +302,6 @@ impl<'v> VersionGraph<'v> {
 
 fn built(from: Version, to: Version, pair: &VersionPair<'_>, direction: Direction) -> Edge {
     let Direction { mapping, points, unreachable, unmapped } = direction;
-    let anchors = pair.bounding_anchors().collect();
+    let anchors = pair.common_anchors().collect();
     Edge { from, to, mapping, anchors, origin: Origin::Built { points, unreachable, unmapped } }
 }

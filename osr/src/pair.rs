@@ -166,10 +166,42 @@ impl<'v> VersionPair<'v> {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
     }
 
+    /// Those of them that both versions execute in the same order, one for one, whichever way control comes: all but
+    /// the branches that one version passes by where the way it has come decides them.
+    pub fn common_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.bounding_anchors().filter(|i| !self.is_branch_passed(*i))
+    }
+
     /// Whether one of the versions has a write that the other has not, or has elsewhere: then memory is not the same in
     /// both at every bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
         self.sides.iter().any(|side| side.lone_writes.exist)
+    }
+
+    /// Whether the version after passes by a block of the version before on some ways: an edge that led to it was sent on past
+    /// the branch at its end. No anchor stands before that.
+    pub(crate) fn is_passed_by(&self, block: Block) -> bool {
+        let Side { f, lines, .. } = &self.sides[0];
+        let end = f.terminator(block);
+        let line = || lines.end(f, f.first_inst(block));
+        self.facts.passed_branches.contains(&end) && line().is_some_and(|l| l.anchor == end || !l.jumps.is_empty())
+    }
+
+    /// Whether a point before a branch that some ways pass by cannot be landed at: the version after has no more what the block
+    /// was given on the others.
+    pub(crate) fn is_forgotten(&self, block: Block) -> bool {
+        let [before, after] = [self.sides[0].f, self.sides[1].f];
+        self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
+    }
+
+    /// The branches past which an edge was sent on, decided by the way it had come.
+    pub(crate) fn passed_branches(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.facts.passed_branches.iter().copied().filter(|i| self.is_branch_passed(*i))
+    }
+
+    fn is_branch_passed(&self, inst: Inst) -> bool {
+        let is_branch = |f: &Function| f.has_inst(inst) && matches!(f.inst(inst).opcode, Opcode::BrIf | Opcode::Switch);
+        self.facts.passed_branches.contains(&inst) && self.sides.iter().any(|side| is_branch(side.f))
     }
 
     /// The version transitions in this direction leave from.

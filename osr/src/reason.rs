@@ -10,6 +10,8 @@ pub enum Reason {
     NoLanding,
     /// Effects do not line up: the log adds, deletes or moves one.
     Effect,
+    /// Control may have come a way on which the other version passes by this place.
+    PassedBy,
     /// A write has been executed that the other version does not execute, and is not yet covered by another.
     MemoryAhead,
     /// Every landing point lies behind a write that has not been executed here and cannot be.
@@ -32,9 +34,10 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 11] = [
+    pub const ALL: [Reason; 12] = [
         Reason::NoLanding,
         Reason::Effect,
+        Reason::PassedBy,
         Reason::MemoryAhead,
         Reason::MemoryBehind,
         Reason::TrapNotReached,
@@ -51,6 +54,7 @@ impl Reason {
         match self {
             Reason::NoLanding => "no_landing",
             Reason::Effect => "effect",
+            Reason::PassedBy => "passed_by",
             Reason::MemoryAhead => "memory_ahead",
             Reason::MemoryBehind => "memory_behind",
             Reason::TrapNotReached => "trap_not_reached",
@@ -69,6 +73,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::NoLanding => "no point of the other version corresponds",
             Reason::Effect => "effects do not line up",
+            Reason::PassedBy => "the other version may have passed by this place",
             Reason::MemoryAhead => "a write has been executed that the other version never executes",
             Reason::MemoryBehind => "a write of the other version has not been executed and cannot be",
             Reason::TrapNotReached => "an instruction that may trap has not been reached",

@@ -189,13 +189,26 @@ impl<'a, 'v> Search<'a, 'v> {
         if let Some(write) = p.lone_writes.lost(point.inst()).or(first_open) {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
-        p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))
+        let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
+        let may_be_passed = self.heading == Heading::Forward && !seeded(Bug::PassedByIgnored);
+        // The ways that were sent on past a branch may have been those through blocks that only led there
+        // (`what_led_to_a_block_passed_by_has_no_way.oir`).
+        let ahead = end.jumps.iter().map(|jump| p.f.target(jump.edges[0]).block);
+        let mut blocks = std::iter::once(p.f.inst_block(point.inst())).chain(ahead);
+        if may_be_passed && blocks.any(|block| self.pair.is_passed_by(block)) {
+            return Err(Obstacle { inst: Some(end.anchor), ..Obstacle::new(Reason::PassedBy) });
+        }
+        Ok(end)
     }
 
     /// What keeps any entry from a point from landing at another, if something does.
     fn bar(&self, point: Point, target: Point, crosses: bool) -> Option<Obstacle> {
         if let Some(trap) = self.skipped_trap(target) {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
+        }
+        let (q, home) = (self.deriver.q.f, self.deriver.q.f.inst_block(target.inst()));
+        if self.heading == Heading::Backward && self.pair.is_forgotten(home) {
+            return Some(Obstacle { inst: Some(q.terminator(home)), ..Obstacle::new(Reason::PassedBy) });
         }
         self.unreplayable(point, target, crosses, self.deriver.q.lone_writes.open(target.inst()))
     }

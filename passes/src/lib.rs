@@ -18,6 +18,7 @@ pub mod registry;
 pub mod sccp;
 pub mod simplify;
 pub mod sink;
+pub mod thread;
 
 pub use adce::Adce;
 pub use cfg_clean::CfgClean;
@@ -32,3 +33,4 @@ pub use registry::{Pipeline, UnknownPass, parse};
 pub use sccp::Sccp;
 pub use simplify::Simplify;
 pub use sink::Sink;
+pub use thread::Thread;

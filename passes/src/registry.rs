@@ -2,7 +2,7 @@
 //!
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
-use crate::{Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink};
+use crate::{Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink, Thread};
 use ir::edit::Pass;
 use std::fmt;
 
@@ -24,6 +24,7 @@ pub const PASSES: &[StaticPass] = &[
     &Sccp,
     &Simplify,
     &Sink,
+    &Thread,
 ];
 
 /// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
@@ -33,7 +34,7 @@ pub const PASSES: &[StaticPass] = &[
 /// reads that kept a store are gone, and before what leaves a loop for good.
 ///
 /// `O2`: the same, with `gvn` for `cse`; `hoist` before `licm`, so that what all arms in a loop compute can leave it; `sink`
-/// last, since before `licm` it would take what leaves a loop into an arm there.
+/// last, since before `licm` it would take what leaves a loop into an arm there. `thread` is in neither, as its documentation says.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
     ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,dse,preheaders,licm,cse,adce,cfg_clean"),

@@ -103,8 +103,13 @@ impl ExportedFunction<'_> {
             reader.version(side, f)?;
         }
         let keys = versions.map(VersionKey::of);
-        let mut certificate =
-            Certificate { versions: keys, terms: Vec::new(), sides: Default::default(), anchors: Vec::new() };
+        let mut certificate = Certificate {
+            versions: keys,
+            terms: Vec::new(),
+            sides: Default::default(),
+            anchors: Vec::new(),
+            passed: Vec::new(),
+        };
         reader.certificate(&mut certificate)?;
         let forward = reader.mapping(DIRECTIONS[0], versions[0], versions[1])?;
         let backward = reader.mapping(DIRECTIONS[1], versions[1], versions[0])?;
@@ -197,6 +202,10 @@ impl<'t> Reader<'t> {
         }
         while let Some(mut words) = self.take("anchor") {
             certificate.anchors.push(words.entity()?);
+            words.end()?;
+        }
+        while let Some(mut words) = self.take("passed") {
+            certificate.passed.push(words.entity()?);
             words.end()?;
         }
         Ok(())

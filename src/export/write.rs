@@ -48,6 +48,9 @@ pub fn write(
     for anchor in &certificate.anchors {
         writer.line(format_args!("anchor {}", anchor.as_u32()));
     }
+    for inst in &certificate.passed {
+        writer.line(format_args!("passed {}", inst.as_u32()));
+    }
     for (direction, (mapping, facts)) in DIRECTIONS.iter().zip(mappings) {
         writer.line(format_args!("mapping {direction} {}", mapping.len()));
         for ((point, entry), facts) in mapping.entries().zip(facts) {

@@ -73,6 +73,8 @@ fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
             Row::Text(text) => {
                 writeln!(page, "<tr><td class=\"text\" colspan=\"{columns}\">{}</td></tr>", escaped(text.trim()))?;
             }
+            // The heading right above the table has the title.
+            Row::Figures(_, figures) if number == 0 => write_figures(page, true, "", figures)?,
             Row::Figures(label, figures) => write_figures(page, number < heads, label, figures)?,
         }
     }
@@ -88,11 +90,17 @@ fn write_figures(page: &mut String, is_head: bool, label: &str, figures: &[Strin
     writeln!(page, "</tr>")
 }
 
-/// A text as HTML has it. Names come from the input: nothing in one is markup, and control characters become `?`.
+/// A text as HTML has it. Names come from the input: nothing in one is markup, and control characters become `?`. No line ends
+/// within a number.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars() {
+    let mut rest = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = rest.next() {
+        let is_in_number = before.is_ascii_digit() && rest.peek().is_some_and(char::is_ascii_digit);
+        before = c;
         match c {
+            ' ' if is_in_number => out.push('\u{a0}'),
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),

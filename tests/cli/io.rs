@@ -88,6 +88,26 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
 }
 
 #[test]
+fn branches_that_lines_pass_are_in_the_file() {
+    let folder = scratch();
+    let module = include_str!("../oir/passes/thread/a_constant_decides.oir");
+    let (module, _) = module.split_once(";=").expect("what is expected comes last");
+    let module = file(&folder, "decided.oir", module);
+    let whole = osier(&["opt", &module, "--pipeline", "thread", "--emit", "mapping"]).with_status(0).stdout;
+    let (before, listed) = whole.split_once("\npassed ").expect("a branch is passed");
+    let check = |text: &str| {
+        let mapping = file(&folder, "m.map", text);
+        osier(&["check", &module, "--mapping", &mapping])
+    };
+    let held = check(&whole).with_status(0).stdout;
+    let (_, rest) = listed.split_once('\n').expect("more lines");
+    let unlisted = check(&format!("{before}\n{rest}"));
+    assert!(!held.contains("anchor-next") && unlisted.stdout.contains("anchor-next"), "{held}{}", unlisted.stdout);
+    let odd = check(&format!("{before}\npassed x\n{rest}")).with_status(2);
+    assert!(odd.stderr.contains(&format!("{}", before.lines().count() + 1)), "{}", odd.stderr);
+}
+
+#[test]
 fn findings_of_the_verifier_have_a_line() {
     let folder = scratch();
     let text = "func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %c\n  %c = add.i32 %a, %a\n  return %b\n}\n";

@@ -94,6 +94,8 @@ pub(crate) struct TestFile {
     pub(crate) fuel: Option<u64>,
     pub(crate) forbid: Vec<String>,
     pub(crate) xfail: Option<String>,
+    /// The checks, by name, that keep entries from being proved.
+    pub(crate) unproved: Option<Vec<String>>,
     pub(crate) errors: Vec<ErrorLine>,
     pub(crate) blocks: Vec<Block>,
     /// Everything before the first block: what is parsed as a module.
@@ -186,6 +188,10 @@ impl Reader {
         match key {
             "pipeline" => self.once(key, value.to_owned(), |file| &mut file.pipeline),
             "xfail" => self.once(key, value.to_owned(), |file| &mut file.xfail),
+            "unproved" => {
+                let checks = value.split(',').map(|check| check.trim().to_owned()).collect();
+                self.once(key, checks, |file| &mut file.unproved);
+            }
             "expect" => self.expect(value),
             "run" => self.run(value),
             "osr" => match value {

@@ -62,7 +62,8 @@ fn check(file: &TestFile, bless: bool, failures: &mut Vec<String>) -> Option<Str
     check_forbidden(file, &optimized, failures);
     let calls = check_calls(file, &module, &optimized, failures);
     if let Some(directions) = file.osr {
-        transitions::check(&module, &optimized, &calls, directions, failures);
+        let unproved = file.unproved.as_deref().unwrap_or_default();
+        transitions::check(&module, &optimized, &calls, (directions, unproved), failures);
     }
     check_blocks(file, &module, &optimized, bless, failures)
 }

@@ -173,6 +173,12 @@ const BROKEN: &[Broken] = &[
         message: "expected `every-point`",
     },
     Broken {
+        rule: "unproved_and_all_are_proved",
+        head: ";; p\n;@ pipeline: cse\n;@ unproved: entry-memory\n;@ osr: every-point both\n;@ run: @g(1) == 2",
+        tail: "func @g(%a: i32) -> i32 {\nb:\n  %x = add.i32 %a, %a\n  %y = add.i32 %a, %a\n  %z = or.i32 %x, %y\n  return %z\n}\n",
+        message: "every entry passes the check `entry-memory`",
+    },
+    Broken {
         rule: "passing_xfail",
         head: ";; p\n;@ xfail: not built\n;@ run: @f(1) == 2",
         tail: "",

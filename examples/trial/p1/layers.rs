@@ -94,8 +94,13 @@ fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
         // Nobody could make a certificate; whether the versions are at fault shows before one is looked at.
         let [a, b] = versions.map(VersionKey::of);
         let nothing = || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
-        let empty =
-            Certificate { versions: [a, b], terms: Vec::new(), sides: [nothing(), nothing()], anchors: Vec::new() };
+        let empty = Certificate {
+            versions: [a, b],
+            terms: Vec::new(),
+            sides: [nothing(), nothing()],
+            anchors: Vec::new(),
+            passed: Vec::new(),
+        };
         let said = relate(&program.module, versions, &empty, Options::default()).err();
         let is_ill_formed = said.and_then(|v| v.finding()).is_some_and(|f| f.check == Check::Ssa);
         return (!is_ill_formed).then(Vec::new);

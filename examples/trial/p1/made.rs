@@ -72,7 +72,8 @@ impl Made {
     pub(crate) fn is_same_as(&self, other: &Made) -> bool {
         let alike = |a: &Family, b: &Family| {
             let same_code = a.versions.iter().zip(&b.versions).all(|(a, b)| a.same_as(b).is_ok());
-            let cases = a.pairs.iter().map(|p| &p.case.mappings).eq(b.pairs.iter().map(|p| &p.case.mappings));
+            let made = |p: &'_ Pair| (p.case.mappings.clone(), p.certificate.clone());
+            let cases = a.pairs.iter().map(made).eq(b.pairs.iter().map(made));
             a.versions.len() == b.versions.len() && same_code && a.edges == b.edges && cases
         };
         let flags = |m: &Made| (m.refused, m.ill_formed, m.families.len());
@@ -186,7 +187,7 @@ impl Family {
             let log = tree.log(before, after).expect("versions form a chain");
             let pair = VersionPair::new(tree.function(before), tree.function(after), &log).expect("replayed");
             let made = synthesize(&pair, Level::Avail);
-            (made, pair.bounding_anchors().collect::<BTreeSet<Inst>>())
+            (made, pair.common_anchors().collect::<BTreeSet<Inst>>())
         };
         let ((lower, mut anchors), (upper, others)) = (made(first, middle), made(middle, last));
         anchors.retain(|a| others.contains(a));

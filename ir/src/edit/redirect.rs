@@ -28,7 +28,9 @@ pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
         return fault(format!("the edge leads from {past} to itself"));
     }
     misses_nothing(f, *past)?;
-    let Some(index) = decision(f, *past, args) else {
+    let mut others = f.predecessors(*past).iter().filter(|_| seeded(Bug::RedirectForOtherEdge));
+    let other = || others.find_map(|e| decision(f, *past, &f.target(*e).args));
+    let Some(index) = decision(f, *past, args).or_else(other) else {
         return fault(format!("it is not known where {past} goes on"));
     };
     onward(f, edge, index).map(|_| index)
@@ -66,7 +68,8 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     }
     for inst in f.block_insts(past).filter(|i| *i != end) {
         let data = f.inst(inst);
-        if !data.opcode.is_effect_free() || f.may_trap(inst) {
+        let does_nothing = data.opcode.is_effect_free() && !f.may_trap(inst);
+        if !does_nothing && !seeded(Bug::RedirectMissesEffects) {
             return fault(format!("{inst} in {past} would not be executed"));
         }
         if let Some(result) = data.results.iter().find(|v| beyond(v)) {
@@ -99,7 +102,7 @@ fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let bits = known.get(&condition).copied().or_else(|| f.constant(condition))?;
     let last = (end.targets.len() as u64).checked_sub(1)?;
     match end.opcode {
-        Opcode::BrIf => Some(u32::from(bits == 0)),
+        Opcode::BrIf => Some(u32::from((bits == 0) != seeded(Bug::RedirectOtherWay))),
         Opcode::Switch => Some(bits.min(last) as u32),
         _ => None,
     }

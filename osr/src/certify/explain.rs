@@ -79,7 +79,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         let here = self.here(entry);
         let replays = self.replays(point, entry, &here);
         let runs = self.runs;
-        let far = match runs.from(self.version, point.inst()) {
+        let far = match runs.from(self.version, self.table, point.inst()) {
             Some(run) if run.crossings().next().is_some() => self.far(point, entry, &here, &run),
             _ => Box::default(),
         };

@@ -27,6 +27,7 @@ use crate::pair::{Heading, VersionPair};
 use explain::Explainer;
 use ir::certificate::{Certificate, MappingFacts, VersionTerms};
 use ir::mapping::{Mapping, VersionKey};
+use ir::seeded::{Bug, seeded};
 use leaves::Leaves;
 use number::Numbering;
 use product::Product;
@@ -69,6 +70,7 @@ impl<'a, 'v> Certifier<'a, 'v> {
             terms: Vec::new(),
             sides: [claims(&versions[0]), claims(&versions[1])],
             anchors: pair.bounding_anchors().collect(),
+            passed: pair.passed_branches().filter(|_| !seeded(Bug::PassedNotListed)).collect(),
         };
         let mut certifier = Certifier { pair, versions, runs, table, certificate, rounds, unshared };
         std::mem::swap(&mut certifier.certificate.terms, &mut certifier.table.terms);
@@ -137,6 +139,8 @@ impl Search<'_, '_> {
             for version in &mut self.versions {
                 changed |= version.revise(&self.table);
             }
+            let [a, b] = &mut self.versions;
+            changed |= !seeded(Bug::PinnedOnOneSide) && a.pin_alike(b);
             changed |= self.revise_merges();
             let is_last = rounds >= 2 * MAX_ROUNDS;
             if (changed || !is_complete) && !is_last {
@@ -154,7 +158,7 @@ impl Search<'_, '_> {
                     continue;
                 }
             }
-            let runs = [0, 1].map(|side| Runs::new(&self.versions[side], &self.pair.anchors));
+            let runs = [0, 1].map(|side| Runs::new(&self.versions[side], self.pair));
             if self.unshare(&runs) && !is_last {
                 continue;
             }

@@ -111,6 +111,30 @@ impl<'a> Numbering<'a> {
         self.names.forgive();
     }
 
+    /// Where edges were sent past a branch, other edges lead to a block in one version than in the other: what is no
+    /// copy in one is taken for none in the other either, that leaves may agree. Whether that is news.
+    pub(super) fn pin_alike(&mut self, other: &mut Numbering<'_>) -> bool {
+        let mut changed = false;
+        let blocks = self.facts.rerouted.iter().copied();
+        for block in blocks.filter(|b| self.f.has_block(*b) && other.f.has_block(*b)) {
+            let index = block.as_u32() as usize;
+            changed |= self.pinned_memory.contains(index) != other.pinned_memory.contains(index);
+            if self.pinned_memory.contains(index) || other.pinned_memory.contains(index) {
+                self.pinned_memory.insert(index);
+                other.pinned_memory.insert(index);
+            }
+            for &param in self.f.block_params(block).iter().filter(|p| other.f.has_value(**p)) {
+                let index = param.as_u32() as usize;
+                changed |= self.pinned.contains(index) != other.pinned.contains(index);
+                if self.pinned.contains(index) || other.pinned.contains(index) {
+                    self.pinned.insert(index);
+                    other.pinned.insert(index);
+                }
+            }
+        }
+        changed
+    }
+
     /// Assumes nothing from now on.
     pub(super) fn make_plain(&mut self) {
         self.is_plain = true;

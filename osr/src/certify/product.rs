@@ -50,7 +50,7 @@ impl Product<'_, '_> {
     fn first(&self) -> Option<Inst> {
         let [a, b] = [0, 1].map(|side| {
             let version = &self.versions[side];
-            self.runs[side].from(version, version.f.first_inst(version.f.entry())).map(|run| run.anchor)
+            self.runs[side].from(version, self.table, version.f.first_inst(version.f.entry())).map(|run| run.anchor)
         });
         a.filter(|_| a == b)
     }
@@ -61,7 +61,7 @@ impl Product<'_, '_> {
         let pair = |x: Option<Run<'r>>, y: Option<Run<'r>>| x.zip(y).filter(|(x, y)| x.anchor == y.anchor);
         let mut found = SmallVec::new();
         if let (Some(x), Some(y)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
-            found.extend(pair(runs[0].from(a, x), runs[1].from(b, y)).map(|(x, y)| [x, y]));
+            found.extend(pair(runs[0].from(a, self.table, x), runs[1].from(b, self.table, y)).map(|(x, y)| [x, y]));
             return found;
         }
         let is_alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
@@ -72,7 +72,9 @@ impl Product<'_, '_> {
             let same = || edges[1].binary_search_by_key(&x.index, |y| y.index).map_or(0..0, |at| at..at + 1);
             let range = if is_alike { same() } else { 0..edges[1].len() };
             for y in &edges[1][range] {
-                found.extend(pair(runs[0].over(a, *x), runs[1].over(b, *y)).map(|(x, y)| [x, y]));
+                found.extend(
+                    pair(runs[0].over(a, self.table, *x), runs[1].over(b, self.table, *y)).map(|(x, y)| [x, y]),
+                );
             }
         }
         found

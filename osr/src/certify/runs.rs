@@ -4,13 +4,19 @@ use super::leaves::Dense;
 use super::number::Numbering;
 use super::place::Site;
 use super::table::Table;
-use fixedbitset::FixedBitSet;
-use ir::certificate::{NO_TERM, TermId};
-use ir::{Block, Edge, Inst};
+use crate::pair::VersionPair;
+use ir::certificate::{NO_TERM, TermId, TermKind};
+use ir::eval::{eval, is_evaluated};
+use ir::{Block, Edge, Inst, Opcode};
 use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks entered on one run before it is given up: keeps the cost linear.
 const MAX_CROSSINGS: usize = 64;
+
+/// Classes looked at to decide one branch; the checker looks at as many.
+const MAX_LOOKED_AT: u32 = 32;
 
 /// A block entered on a run, and the edges that may be taken there.
 #[derive(Clone, Debug)]
@@ -31,14 +37,14 @@ struct Tail {
 pub(super) struct Run<'r> {
     /// The edge it begins with, if it begins with one.
     first: Option<Crossing>,
-    rest: &'r [Crossing],
+    rest: Cow<'r, [Crossing]>,
     pub(super) anchor: Inst,
 }
 
 impl Run<'_> {
     /// The blocks it enters, in order.
     pub(super) fn crossings(&self) -> impl Iterator<Item = &Crossing> {
-        self.first.iter().chain(self.rest)
+        self.first.iter().chain(self.rest.iter())
     }
 }
 
@@ -50,13 +56,17 @@ pub(super) struct Runs {
     /// By block: the index of its tail.
     tail_of: Dense<Block>,
     tails: Vec<Tail>,
+    /// Branches that a run goes on past where constants it binds decide them.
+    passed: BTreeSet<Inst>,
+    /// If there are any: by leaf, the block that binds it, and at which index.
+    homes: BTreeMap<TermId, (Block, usize)>,
 }
 
 impl Runs {
     /// Cost: linear in the live instructions of the version.
-    pub(super) fn new(version: &Numbering<'_>, anchors: &FixedBitSet) -> Runs {
-        let f = version.f;
-        let mut runs = Runs::default();
+    pub(super) fn new(version: &Numbering<'_>, pair: &VersionPair<'_>) -> Runs {
+        let (f, anchors) = (version.f, &pair.anchors);
+        let mut runs = Runs { passed: pair.passed_branches().collect(), ..Runs::default() };
         runs.next.reset(f.inst_bound());
         runs.tail_of.reset(f.block_bound());
         let live = || version.blocks().iter().copied().filter(|b| version.live.has_block(*b));
@@ -76,6 +86,10 @@ impl Runs {
                 runs.tail_of.set(block, runs.tails.len() as u32);
                 runs.tails.push(tail);
             }
+        }
+        for block in live().filter(|_| !runs.passed.is_empty()) {
+            let params = f.block_params(block).iter().enumerate();
+            runs.homes.extend(params.filter_map(|(n, p)| Some((version.bound_leaf(*p)?, (block, n)))));
         }
         runs
     }
@@ -103,19 +117,107 @@ impl Runs {
     }
 
     /// The run from before an instruction of the version.
-    pub(super) fn from(&self, version: &Numbering<'_>, inst: Inst) -> Option<Run<'_>> {
-        if let Some(anchor) = self.next_in_block(inst) {
-            return Some(Run { first: None, rest: &[], anchor });
-        }
-        let tail = self.tails.get(self.tail_of.get(version.f.inst_block(inst)) as usize)?;
-        Some(Run { first: None, rest: &tail.crossings, anchor: tail.anchor })
+    pub(super) fn from(&self, version: &Numbering<'_>, table: &Table, inst: Inst) -> Option<Run<'_>> {
+        if self.passed.is_empty() { self.straight(version, inst) } else { self.decided(version, table, None, inst) }
     }
 
     /// The run over an edge.
-    pub(super) fn over(&self, version: &Numbering<'_>, edge: Edge) -> Option<Run<'_>> {
+    pub(super) fn over(&self, version: &Numbering<'_>, table: &Table, edge: Edge) -> Option<Run<'_>> {
         let block = version.f.target(edge).block;
-        let run = self.from(version, version.f.first_inst(block))?;
-        Some(Run { first: Some(Crossing { edges: SmallVec::from_iter([edge]), block }), ..run })
+        let at = version.f.first_inst(block);
+        let first = Some(Crossing { edges: SmallVec::from_iter([edge]), block });
+        if self.passed.is_empty() {
+            return Some(Run { first, ..self.straight(version, at)? });
+        }
+        self.decided(version, table, first, at)
+    }
+
+    /// The run that passes no branch.
+    fn straight(&self, version: &Numbering<'_>, inst: Inst) -> Option<Run<'_>> {
+        if let Some(anchor) = self.next_in_block(inst) {
+            return Some(Run { first: None, rest: Cow::Borrowed(&[]), anchor });
+        }
+        let tail = self.tails.get(self.tail_of.get(version.f.inst_block(inst)) as usize)?;
+        Some(Run { first: None, rest: Cow::Borrowed(&tail.crossings), anchor: tail.anchor })
+    }
+
+    /// The run that goes on past branches which what it binds decides.
+    fn decided(
+        &self,
+        version: &Numbering<'_>,
+        table: &Table,
+        first: Option<Crossing>,
+        mut at: Inst,
+    ) -> Option<Run<'_>> {
+        let f = version.f;
+        let mut run = Run { first, rest: Cow::Owned(Vec::new()), anchor: at };
+        loop {
+            let block = f.inst_block(at);
+            let next = self.next_in_block(at);
+            let end = next.unwrap_or(f.terminator(block));
+            let onward: SmallVec<[Edge; 1]> = version.live.out_of(f, block).into_iter().collect();
+            let to = f.target(*onward.first()?).block;
+            let is_straight = next.is_none() && onward.iter().all(|e| f.target(*e).block == to);
+            let may_pass = !is_straight && self.passed.contains(&end);
+            let passes = may_pass.then(|| self.decide(version, table, &run, end)).flatten();
+            let (edges, to) = match (passes, next) {
+                _ if is_straight => (onward, to),
+                (Some(edge), _) => (SmallVec::from_iter([edge]), f.target(edge).block),
+                (None, Some(anchor)) => return Some(Run { anchor, ..run }),
+                (None, None) => return None,
+            };
+            // The checker admits no block twice, either.
+            if run.rest.len() == MAX_CROSSINGS || run.crossings().any(|c| c.block == to) {
+                return None;
+            }
+            run.rest.to_mut().push(Crossing { edges, block: to });
+            at = f.first_inst(to);
+        }
+    }
+
+    /// The target at which a branch at the end of a run continues, if constants bound on the run decide it.
+    fn decide(&self, version: &Numbering<'_>, table: &Table, run: &Run<'_>, branch: Inst) -> Option<Edge> {
+        let data = version.f.inst(branch);
+        let line: SmallVec<[&Crossing; 4]> = run.crossings().collect();
+        let class = version.class(table, *data.args.first()?);
+        let bits = self.bits(version, table, &line, class, &mut MAX_LOOKED_AT.clone())?;
+        let index = match data.opcode {
+            Opcode::BrIf => u32::from(bits == 0),
+            Opcode::Switch => bits.min(data.targets.len() as u64 - 1) as u32,
+            _ => return None,
+        };
+        let edge = Edge { inst: branch, index };
+        version.live.has(version.f, edge).then_some(edge)
+    }
+
+    /// The bits of a class where a run has come so far. Recursion is bounded by what is left to be looked at.
+    fn bits(
+        &self,
+        version: &Numbering<'_>,
+        table: &Table,
+        line: &[&Crossing],
+        class: TermId,
+        left: &mut u32,
+    ) -> Option<u64> {
+        *left = left.checked_sub(1)?;
+        if let Some(bits) = table.constant(class) {
+            return Some(bits);
+        }
+        match &table.terms.get(class as usize)?.kind {
+            TermKind::Param => {
+                let (home, index) = *self.homes.get(&class)?;
+                let at = line.iter().rposition(|c| c.block == home)?;
+                let mut given = line[at].edges.iter().map(|e| version.class(table, version.f.target(*e).args[index]));
+                let first = given.next()?;
+                given.all(|other| other == first).then(|| self.bits(version, table, &line[..at], first, left))?
+            }
+            TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
+                let bits = args.iter().map(|a| self.bits(version, table, line, *a, left));
+                let bits: SmallVec<[u64; 3]> = bits.collect::<Option<_>>()?;
+                eval(*opcode, *ty, table.ty(*args.first()?)?, &bits).ok()
+            }
+            _ => None,
+        }
     }
 }
 

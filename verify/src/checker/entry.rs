@@ -69,7 +69,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let is_live = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
         let line = is_live.then(|| self.product.lines[self.source].from(from, inst)).flatten();
         let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
-        let reached = met.is_some() || !from.f.has_inst(inst);
+        // Through a shared block control may come to another end than the line from here has.
+        let strays = is_live && self.product.shared[self.source].contains(from.f.inst_block(inst).as_u32() as usize);
+        let reached = (met.is_some() && !strays) || !from.f.has_inst(inst);
         self.product.terms.require(Check::SourceReached, reached, place).map(|()| met)
     }
 

@@ -3,12 +3,20 @@
 use super::version::{Support, Version};
 use crate::verdict::{Check, Finding, Place};
 use fixedbitset::FixedBitSet;
-use ir::certificate::{NO_TERM, TermId};
+use ir::certificate::{NO_TERM, TermId, TermKind};
+use ir::eval::{eval, is_evaluated};
 use ir::{Block, Edge, Inst};
 use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::rc::Rc;
 
 /// Blocks entered on one line; beyond, the line is not followed. Keeps the cost linear.
 const MAX_CROSSINGS: usize = 64;
+
+/// Classes looked at to decide one branch.
+const MAX_LOOKED_AT: u32 = 32;
 
 /// Leaves bound, over all lines that are followed, beyond which a pair is not decided.
 const MAX_WORK: usize = 1 << 26;
@@ -21,8 +29,8 @@ pub(super) struct Crossing {
     pub(super) joins: bool,
     /// The class of the memory where the edge leaves.
     memory: TermId,
-    /// The leaves that parameters of the block bind, and the class that each is given by all edges that may be taken;
-    /// [`NO_TERM`] where they give several.
+    /// The leaves that parameters of the block bind, ascending, and the class that each is given by all edges that may be
+    /// taken; [`NO_TERM`] where they give several.
     binds: Vec<(TermId, TermId)>,
 }
 
@@ -34,7 +42,8 @@ impl Crossing {
         let first = edges.next()?;
         let block = f.target(first).block;
         let params = f.block_params(block).iter().map(|p| version.class(*p)).enumerate();
-        let leaves: Vec<(usize, TermId)> = params.filter(|(_, leaf)| version.is_leaf_of(*leaf, block)).collect();
+        let mut leaves: Vec<(usize, TermId)> = params.filter(|(_, leaf)| version.is_leaf_of(*leaf, block)).collect();
+        leaves.sort_unstable_by_key(|(_, leaf)| *leaf);
         let mut binds: Vec<_> = leaves.iter().map(|(index, leaf)| (*leaf, given(first, *index))).collect();
         for edge in edges {
             if f.target(edge).block != block {
@@ -51,32 +60,42 @@ impl Crossing {
 
 /// The lines of a version.
 pub(super) struct Lines {
+    /// Branches that a line goes on past where constants it binds decide them.
+    pub(super) passed: Rc<BTreeSet<Inst>>,
     /// By instruction index: the anchor at or after it in its block.
     next: Vec<Option<Inst>>,
     /// By block index: what its end leads to, where no anchor is on the way.
     onward: Vec<Option<Crossing>>,
 }
 
+type Crossings<'l> = SmallVec<[Cow<'l, Crossing>; 2]>;
+
 /// A line from some place to an anchor.
 #[derive(Clone, Debug)]
 pub(super) struct Line<'l> {
-    /// The edge of the anchor it starts from, if that is a terminator.
-    first: Option<Crossing>,
-    rest: SmallVec<[&'l Crossing; 2]>,
+    crossings: Crossings<'l>,
     pub(super) anchor: Inst,
+    /// The crossings into blocks that lines lead on from to other ends: all behind the first that decides a branch, up to
+    /// the last branch decided.
+    shared: Range<usize>,
 }
 
 impl Line<'_> {
     pub(super) fn crossings(&self) -> impl Iterator<Item = &Crossing> {
-        self.first.iter().chain(self.rest.iter().copied())
+        self.crossings.iter().map(|c| &**c)
+    }
+
+    /// The blocks through which control may come to another end than this one, the line having bound what decides.
+    pub(super) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
+        self.crossings[self.shared.clone()].iter().map(|c| c.block)
     }
 }
 
 impl Lines {
     /// Cost: linear in instructions and operands.
-    pub(super) fn new(version: &Version<'_, '_>, anchors: &FixedBitSet) -> Lines {
+    pub(super) fn new(version: &Version<'_, '_>, anchors: &FixedBitSet, passed: Rc<BTreeSet<Inst>>) -> Lines {
         let f = version.f;
-        let mut lines = Lines { next: vec![None; f.inst_bound()], onward: vec![None; f.block_bound()] };
+        let mut lines = Lines { passed, next: vec![None; f.inst_bound()], onward: vec![None; f.block_bound()] };
         for &block in version.live().blocks() {
             let end = f.terminator(block);
             let (mut at, mut next) = (Some(end), None);
@@ -100,26 +119,88 @@ impl Lines {
 
     /// The line from before an instruction.
     pub(super) fn from(&self, version: &Version<'_, '_>, inst: Inst) -> Option<Line<'_>> {
-        self.follow(version, None, inst)
+        self.follow(version, Crossings::new(), inst)
     }
 
     /// The line over an edge.
     pub(super) fn over(&self, version: &Version<'_, '_>, edge: Edge) -> Option<Line<'_>> {
         let first = Crossing::over(version, std::iter::once(edge))?;
         let at = version.f.first_inst(first.block);
-        self.follow(version, Some(first), at)
+        self.follow(version, Crossings::from_iter([Cow::Owned(first)]), at)
     }
 
-    fn follow(&self, version: &Version<'_, '_>, first: Option<Crossing>, mut at: Inst) -> Option<Line<'_>> {
-        let mut rest = SmallVec::new();
+    fn follow<'l>(&'l self, version: &Version<'_, '_>, mut crossings: Crossings<'l>, mut at: Inst) -> Option<Line<'l>> {
+        let most = crossings.len() + MAX_CROSSINGS;
+        let (mut first_shared, mut shared_end) = (usize::MAX, 0);
         loop {
-            if let Some(anchor) = self.next_in_block(at) {
-                return Some(Line { first, rest, anchor });
+            let block = version.f.inst_block(at);
+            let next = self.next_in_block(at);
+            let onward = self.onward[block.as_u32() as usize].as_ref().filter(|_| next.is_none());
+            let end = next.unwrap_or(version.f.terminator(block));
+            let may_pass = onward.is_none() && self.passed.contains(&end);
+            let decided = may_pass.then(|| Decision::find(version, &crossings, end)).flatten();
+            let crossing = match (onward, decided, next) {
+                (Some(crossing), ..) => Cow::Borrowed(crossing),
+                (_, Some((edge, first)), _) => {
+                    (first_shared, shared_end) = (first_shared.min(first), crossings.len());
+                    Cow::Owned(Crossing::over(version, std::iter::once(edge))?)
+                }
+                (.., Some(anchor)) => {
+                    let shared = first_shared.min(shared_end)..shared_end;
+                    return Some(Line { crossings, anchor, shared });
+                }
+                _ => return None,
+            };
+            // No block twice: what is said of what stands on a line, traps and writes, is said of one execution of it.
+            if crossings.len() == most || crossings.iter().any(|c| c.block == crossing.block) {
+                return None;
             }
-            let block = version.f.inst_block(at).as_u32() as usize;
-            let crossing = self.onward[block].as_ref().filter(|_| rest.len() < MAX_CROSSINGS)?;
             at = version.f.first_inst(crossing.block);
-            rest.push(crossing);
+            crossings.push(crossing);
+        }
+    }
+}
+
+/// Where a branch at the end of a line goes on, by constants that the line has bound. What leaves that it has not bound
+/// stand for is not known.
+struct Decision<'d, 'a, 'c> {
+    version: &'d Version<'a, 'c>,
+    /// Classes that may be looked at yet: bounds recursion, too.
+    left: u32,
+    /// The first crossing that binds what was looked at.
+    first: usize,
+}
+
+impl Decision<'_, '_, '_> {
+    /// The only edge that may be taken, and the first crossing that matters to that.
+    fn find(version: &Version<'_, '_>, line: &[Cow<'_, Crossing>], branch: Inst) -> Option<(Edge, usize)> {
+        let mut decision = Decision { version, left: MAX_LOOKED_AT, first: usize::MAX };
+        let bits = decision.bits(line, version.class(*version.f.inst(branch).args.first()?))?;
+        let edge = version.target_for(branch, bits).filter(|edge| version.may_take(*edge))?;
+        Some((edge, decision.first))
+    }
+
+    /// The bits of a class where a line has come so far. A parameter has what the block's last entry gave it, and that is a
+    /// class where the line stood then.
+    fn bits(&mut self, line: &[Cow<'_, Crossing>], class: TermId) -> Option<u64> {
+        self.left = self.left.checked_sub(1)?;
+        let table = &self.version.table;
+        if let Some(bits) = table.constant(class) {
+            return Some(bits);
+        }
+        match table.kind(class)? {
+            TermKind::Param => {
+                let at = line.iter().rposition(|c| self.version.is_leaf_of(class, c.block))?;
+                let binds = &line[at].binds;
+                let index = binds.binary_search_by_key(&class, |(leaf, _)| *leaf).ok()?;
+                self.first = self.first.min(at);
+                self.bits(&line[..at], binds[index].1)
+            }
+            TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
+                let bits: SmallVec<[u64; 3]> = args.iter().map(|a| self.bits(line, *a)).collect::<Option<_>>()?;
+                eval(*opcode, *ty, table.ty(*args.first()?)?, &bits).ok()
+            }
+            _ => None,
         }
     }
 }
@@ -163,7 +244,7 @@ impl Bindings {
     }
 
     /// What a class before the line's last binding is in terms of the start of the line.
-    fn resolve(&self, version: &Version<'_, '_>, class: TermId) -> TermId {
+    pub(super) fn resolve(&self, version: &Version<'_, '_>, class: TermId) -> TermId {
         match self.get(class) {
             Some(bound) => bound,
             None if self.affects(version, class) => NO_TERM,

@@ -13,7 +13,7 @@
 //! contents of the leaves (`refute`): [`Verdict::Refuted`] if it computes something else,
 //! [`Verdict::Undecided`] if nothing is shown either way. Only [`Verdict::Holds`] is a yes.
 //!
-//! Total: no recursion, no panic whatever it is given, and each step is linear but where it says otherwise.
+//! Total: no recursion but of few steps, no panic whatever it is given, and each step is linear but where it says otherwise.
 
 mod entry;
 mod graph;
@@ -77,7 +77,7 @@ pub fn relate<'a, 'c>(
     let terms = Rc::new(Terms::check(&certificate.terms, options)?);
     let version = |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors);
     let versions = [version(0)?, version(1)?];
-    let mut product = Product::new(terms, versions, &anchors);
+    let mut product = Product::new(terms, versions, &anchors, &certificate.passed);
     product.prove(&anchors).map_err(|failure| judge_failure(&product, failure))?;
     let traps = [Traps::check(&product, 0, &anchors)?, Traps::check(&product, 1, &anchors)?];
     Ok(Relation { product, traps, options })
@@ -140,14 +140,21 @@ impl<'a> Relation<'a, '_> {
             let Err(finding) = judge.check(point, entry, facts.get(index).unwrap_or(&none)) else {
                 return Verdict::Holds;
             };
-            let verdict = Verdict::of(finding);
-            if verdict.is_refuted() {
+            let verdict = self.verdict(finding);
+            if verdict.is_refuted() || self.product.passes_branches() {
                 return verdict;
             }
             let witness = witnesses.refute(&self.product, source, point, entry, &mut judge.bindings);
             witness.map_or(verdict, |w| Verdict::Refuted(finding, Some(w)))
         });
         judged.collect()
+    }
+
+    /// Where lines go on past branches, their ends are what the certificate makes of them, and it knows constants and what
+    /// leaves hold on some ways alone: nothing is refuted for that.
+    fn verdict(&self, finding: Finding) -> Verdict {
+        let depends = matches!(finding.check, Check::TargetPoint | Check::LivePlus);
+        if depends && self.product.passes_branches() { Verdict::Undecided(finding) } else { Verdict::of(finding) }
     }
 
     /// Asks of every entry that holds so far what fails, given what is live at its place in a version: in its text, or
@@ -177,7 +184,7 @@ impl<'a> Relation<'a, '_> {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {
                     let failed = fails(inst, entry, live);
                     let failed = failed.and_then(|(check, at)| self.options.require(check, false, at).err());
-                    verdicts[index] = failed.map_or(verdicts[index], Verdict::of);
+                    verdicts[index] = failed.map_or(verdicts[index], |finding| self.verdict(finding));
                 }
             });
         }
@@ -195,9 +202,11 @@ fn armed_uses(f: &Function, armed: &[&Mapping]) -> Extra {
     extra
 }
 
-/// What to say of a product that fails: refuted if contents of leaves tell apart what should be equal.
+/// What to say of a product that fails: refuted if contents of leaves tell apart what should be equal. Where branches are
+/// passed it is known on some ways alone what leaves hold.
 fn judge_failure(product: &Product<'_, '_>, failure: Failure) -> Verdict {
-    let witness = failure.classes.and_then(|classes| Witnesses::default().tell_apart(product, classes));
+    let classes = failure.classes.filter(|_| !product.passes_branches());
+    let witness = classes.and_then(|classes| Witnesses::default().tell_apart(product, classes));
     match witness {
         Some(_) => Verdict::Refuted(failure.finding, witness),
         None => Verdict::of(failure.finding),

@@ -26,6 +26,8 @@ pub(super) struct Product<'a, 'c> {
     pub(super) terms: Rc<Terms<'c>>,
     pub(super) versions: [Version<'a, 'c>; 2],
     pub(super) lines: [Lines; 2],
+    /// By version: blocks that some line runs through to an end which lines from their points do not have.
+    pub(super) shared: [FixedBitSet; 2],
     /// The anchors that are reached, in the order they were met.
     pub(super) reached: Vec<Inst>,
     pub(super) is_reached: FixedBitSet,
@@ -45,10 +47,24 @@ impl From<Finding> for Failure {
 
 impl<'a, 'c> Product<'a, 'c> {
     /// Cost: linear in both versions.
-    pub(super) fn new(terms: Rc<Terms<'c>>, versions: [Version<'a, 'c>; 2], anchors: &FixedBitSet) -> Product<'a, 'c> {
-        let lines = [0, 1].map(|side| Lines::new(&versions[side], anchors));
+    pub(super) fn new(
+        terms: Rc<Terms<'c>>,
+        versions: [Version<'a, 'c>; 2],
+        anchors: &FixedBitSet,
+        passed: &[Inst],
+    ) -> Product<'a, 'c> {
+        let is_branch = |v: &Version<'_, '_>, i: Inst| v.f.has_inst(i) && v.target_for(i, 0).is_some();
+        let passed = passed.iter().copied().filter(|i| versions.iter().any(|v| is_branch(v, *i)));
+        let passed: Rc<BTreeSet<Inst>> = Rc::new(passed.collect());
+        let lines = [0, 1].map(|side| Lines::new(&versions[side], anchors, Rc::clone(&passed)));
+        let shared = [0, 1].map(|side| FixedBitSet::with_capacity(versions[side].f.block_bound()));
         let is_reached = FixedBitSet::with_capacity(anchors.len());
-        Product { terms, versions, lines, reached: Vec::new(), is_reached }
+        Product { terms, versions, lines, shared, reached: Vec::new(), is_reached }
+    }
+
+    /// Whether lines may go on past branches.
+    pub(super) fn passes_branches(&self) -> bool {
+        !self.lines[0].passed.is_empty()
     }
 
     /// Proves the relation inductive. Cost: linear in both versions; per way on, the parameters it binds.
@@ -56,8 +72,15 @@ impl<'a, 'c> Product<'a, 'c> {
         self.check_anchors(anchors)?;
         let mut bindings = [Bindings::new(self.terms.len()), Bindings::new(self.terms.len())];
         let mut met: Vec<Inst> = Vec::new();
+        let mut shared = std::mem::take(&mut self.shared);
+        let mut follow = |product: &Self, onward: &Onward<'_>| {
+            for (line, shared) in onward.lines.iter().zip(&mut shared) {
+                shared.extend(line.shared().map(|block| block.as_u32() as usize));
+            }
+            product.check_leaves(onward, &mut bindings)
+        };
         if let Some(onward) = self.start()? {
-            self.check_leaves(&onward, &mut bindings)?;
+            follow(self, &onward)?;
             met.push(onward.lines[0].anchor);
         }
         while let Some(anchor) = met.pop() {
@@ -68,10 +91,11 @@ impl<'a, 'c> Product<'a, 'c> {
             self.check_operands(anchor)?;
             self.check_memory(anchor)?;
             for onward in self.onward(anchor)? {
-                self.check_leaves(&onward, &mut bindings)?;
+                follow(self, &onward)?;
                 met.push(onward.lines[0].anchor);
             }
         }
+        self.shared = shared;
         [0, 1].into_iter().try_for_each(|side| self.check_lone_writes(side))
     }
 
@@ -192,7 +216,9 @@ impl<'a, 'c> Product<'a, 'c> {
                 let memory = [version.memory_before(inst), other.memory_before(line.anchor)];
                 version.traps_like(inst, line.anchor) && memory[0] == memory[1] && memory[0] != NO_TERM
             });
-            let fits = self.is_harmless(side, inst) || traps_next;
+            // Where another line runs through its block to another end (`shared`), this one does not say what follows it.
+            let strays = self.shared[side].contains(version.f.inst_block(inst).as_u32() as usize);
+            let fits = (self.is_harmless(side, inst) || traps_next) && !strays;
             self.terms.require(Check::LoneWrite, fits, Place::Inst(inst))?;
         }
         Ok(())

@@ -144,11 +144,17 @@ impl<'a, 'c> Version<'a, 'c> {
 
     /// Whether a branch may take an edge: its condition is not known to choose another.
     pub(super) fn may_take(&self, edge: Edge) -> bool {
-        let data = self.f.inst(edge.inst);
-        match (data.opcode, data.args.first().and_then(|v| self.constant(*v))) {
-            (Opcode::BrIf, Some(bits)) => edge.index == u32::from(bits == 0),
-            (Opcode::Switch, Some(bits)) => u64::from(edge.index) == bits.min(data.targets.len() as u64 - 1),
-            _ => true,
+        let known = self.f.inst(edge.inst).args.first().and_then(|v| self.constant(*v));
+        known.and_then(|bits| self.target_for(edge.inst, bits)).is_none_or(|taken| taken == edge)
+    }
+
+    /// The target that a branch continues at when its condition holds these bits.
+    pub(super) fn target_for(&self, inst: Inst, bits: u64) -> Option<Edge> {
+        let data = self.f.inst(inst);
+        match data.opcode {
+            Opcode::BrIf => Some(Edge { inst, index: u32::from(bits == 0) }),
+            Opcode::Switch => Some(Edge { inst, index: bits.min(data.targets.len() as u64 - 1) as u32 }),
+            _ => None,
         }
     }
 

@@ -9,11 +9,12 @@ use ir::{Block, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value};
 const MAX_DEPTH: u32 = 4;
 
 /// The features that are a region.
-const REGIONS: [Feature; 8] = [
+const REGIONS: [Feature; 9] = [
     Feature::Branch,
     Feature::Switch,
     Feature::Loop,
     Feature::CrossEdge,
+    Feature::Decided,
     Feature::Irreducible,
     Feature::EarlyExit,
     Feature::GuardedDivision,
@@ -85,6 +86,7 @@ impl Body<'_> {
             Feature::Switch => self.switch(depth),
             Feature::Loop => self.counted_loop(depth),
             Feature::CrossEdge => self.cross_edge(depth),
+            Feature::Decided => self.decided(depth),
             Feature::Irreducible => self.irreducible(),
             Feature::EarlyExit => self.early_exit(),
             Feature::Overwrite => self.overwrite(depth),
@@ -223,13 +225,32 @@ impl Body<'_> {
         }
     }
 
+    /// An operation for all of the coming arms.
+    fn for_both_arms(&mut self) -> Option<(Opcode, Type, [Value; 2])> {
+        if !self.wants(Feature::BothArms) {
+            return None;
+        }
+        self.plant(Feature::BothArms);
+        let ty = self.int_type();
+        let opcode = self.prng.pick(&[Opcode::Add, Opcode::Mul, Opcode::Xor, Opcode::Sub, Opcode::Ult]);
+        Some((opcode, ty, [self.pick(ty), self.pick(ty)]))
+    }
+
+    /// Computes in an arm what [`Body::for_both_arms`] chose.
+    fn compute(&mut self, both: Option<(Opcode, Type, [Value; 2])>) {
+        if let Some((opcode, ty, args)) = both {
+            self.op(opcode, ty, &args);
+        }
+    }
+
     fn branch(&mut self, depth: u32) {
         self.plant(Feature::Branch);
+        let both = self.for_both_arms();
         let made = self.partially_dead();
         let condition = self.condition();
         let mark = self.scope.mark();
         let (then, join) = (self.builder.create_block(), self.new_join());
-        let one_armed = self.prng.chance(30);
+        let one_armed = both.is_none() && self.prng.chance(30);
         if one_armed {
             let around = self.join_target(&join);
             self.br_if(condition, Target::new(then, &[]), around);
@@ -237,11 +258,37 @@ impl Body<'_> {
             let otherwise = self.builder.create_block();
             self.br_if(condition, Target::new(then, &[]), Target::new(otherwise, &[]));
             self.enter_arm(otherwise, mark);
+            self.compute(both);
             self.segment(depth - 1);
             self.jump_to_join(&join);
         }
         self.enter_arm(then, mark);
+        self.compute(both);
         self.use_partially_dead(made);
+        self.segment(depth - 1);
+        self.jump_to_join(&join);
+        self.enter_join(&join, mark);
+    }
+
+    /// A test of what two ways bring together: on one of them it is known.
+    fn decided(&mut self, depth: u32) {
+        self.plant(Feature::Decided);
+        let condition = self.condition();
+        let bits = self.prng.below(3);
+        let known = self.constant(Type::I32, bits.into());
+        let mark = self.scope.mark();
+        let (other, test) = (self.builder.create_block(), self.builder.create_block());
+        let param = self.builder.append_param(test, Type::I32);
+        self.br_if(condition, Target::new(test, &[known]), Target::new(other, &[]));
+        self.enter_arm(other, mark);
+        let unknown = self.comparison();
+        self.jump(test, &[unknown]);
+        self.enter_arm(test, mark);
+        let (then, join) = (self.builder.create_block(), self.new_join());
+        let around = self.join_target(&join);
+        // Out of everybody's sight, as a test of two conditions is: else it would be used beyond.
+        self.terminate(InstSpec::terminator(Opcode::BrIf, &[param], vec![Target::new(then, &[]), around]));
+        self.enter_arm(then, mark);
         self.segment(depth - 1);
         self.jump_to_join(&join);
         self.enter_join(&join, mark);
@@ -249,7 +296,7 @@ impl Body<'_> {
 
     fn switch(&mut self, depth: u32) {
         self.plant(Feature::Switch);
-        let made = self.partially_dead();
+        let (both, made) = (self.for_both_arms(), self.partially_dead());
         let selector = if self.wants(Feature::KnownCondition) && self.prng.chance(30) {
             self.plant(Feature::KnownCondition);
             let known = self.prng.below(5);
@@ -272,6 +319,7 @@ impl Body<'_> {
         self.terminate(InstSpec::terminator(Opcode::Switch, &[selector], targets));
         for (index, arm) in arms.iter().enumerate() {
             self.enter_arm(*arm, mark);
+            self.compute(both);
             self.use_partially_dead(made.filter(|_| index == 0));
             self.segment(depth - 1);
             self.jump_to_join(&join);
@@ -282,7 +330,7 @@ impl Body<'_> {
     /// Two arms, both with an edge to a third block and one to the join.
     fn cross_edge(&mut self, depth: u32) {
         self.plant(Feature::CrossEdge);
-        let made = self.partially_dead();
+        let (both, made) = (self.for_both_arms(), self.partially_dead());
         let condition = self.condition();
         let mark = self.scope.mark();
         let (middle, join) = (self.new_join(), self.new_join());
@@ -293,6 +341,7 @@ impl Body<'_> {
         self.br_if(condition, Target::new(arms[0], &[]), past_left);
         for (index, arm) in arms.into_iter().enumerate() {
             self.enter_arm(arm, mark);
+            self.compute(both);
             self.use_partially_dead(made.filter(|_| index == 0));
             let count = self.prng.between(1, 4);
             self.straight(count);
@@ -332,15 +381,18 @@ impl Body<'_> {
         let (value, edge) = (self.pick(ty), self.edge_constant(ty));
         let opcode = self.prng.pick(&[Opcode::Eq, Opcode::Eq, Opcode::Ult, Opcode::Sgt]);
         let condition = self.op(opcode, ty, &[value, edge]);
+        let both = self.for_both_arms();
         let (leave, on) = (self.builder.create_block(), self.builder.create_block());
         self.br_if(condition, Target::new(leave, &[]), Target::new(on, &[]));
         let mark = self.scope.mark();
         self.builder.switch_to(leave);
+        self.compute(both);
         let count = self.prng.below(3);
         self.straight(count);
         self.leave();
         self.scope.rewind(mark);
         self.builder.switch_to(on);
+        self.compute(both);
     }
 
     /// Ends the open block by leaving the region.

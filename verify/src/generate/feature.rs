@@ -29,13 +29,13 @@ macro_rules! features {
 
 features! {
     /// A two-way branch whose arms join.
-    Branch "branch" 8;
+    Branch "branch" 10;
     /// A switch, several targets of which may be the same block.
-    Switch "switch" 3;
+    Switch "switch" 4;
     /// A loop with a bounded counter.
-    Loop "loop" 10;
+    Loop "loop" 12;
     /// Arms that share a block in the middle: cross edges and short circuits.
-    CrossEdge "cross_edge" 3;
+    CrossEdge "cross_edge" 4;
     /// A loop with two entries.
     Irreducible "irreducible" 2;
     /// A break, continue, return or trap out of the middle of a region: loops with several exits and
@@ -47,6 +47,10 @@ features! {
     Invariant "invariant" 12;
     /// A branch or a switch on a value that is always the same.
     KnownCondition "known_condition" 3;
+    /// A branch on a block parameter that is a constant on one way there.
+    Decided "decided" 12;
+    /// One operation in all arms of a branch or switch.
+    BothArms "both_arms" 24;
     /// A value nobody uses.
     Dead "dead" 2;
     /// A loop parameter that only feeds itself.
@@ -68,7 +72,7 @@ features! {
     /// A division that cannot trap, or does so for few operands.
     Division "division" 3;
     /// A division in an arm that only a non-zero divisor reaches.
-    GuardedDivision "guarded_division" 3;
+    GuardedDivision "guarded_division" 4;
     /// An operation that often traps: any divisor, any address, any float to convert.
     Hazard "hazard" 1;
     /// An operand at the edge of its type: zero, one, the extremes, the width of a shift.

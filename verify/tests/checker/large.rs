@@ -41,7 +41,13 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
     let is_anchor = |opcode: Opcode| opcode != Opcode::Jump && (anchors || opcode != Opcode::Switch);
     let all = f.all_insts().filter(|i| f.inst(*i).opcode.effects().has(Effects::TERMINATOR));
     let anchors = all.filter(|i| is_anchor(f.inst(*i).opcode)).collect();
-    let certificate = Certificate { versions: [VersionKey::of(f); 2], terms, sides: [side.clone(), side], anchors };
+    let certificate = Certificate {
+        versions: [VersionKey::of(f); 2],
+        terms,
+        sides: [side.clone(), side],
+        anchors,
+        passed: Vec::new(),
+    };
     let relation = relate(&module, [f, f], &certificate, Options::default())?;
     let mut mapping = Mapping::new(f, f);
     for inst in f.all_insts() {
@@ -123,6 +129,12 @@ fn reads_merged_on_many_edges_cost_the_edges_once() {
     let values = vec![(f.block_params(f.entry())[0], 1)];
     let side = VersionTerms { values, memory: f.blocks().zip([0, 2]).collect(), writes: Vec::new() };
     let anchors = f.all_insts().collect();
-    let certificate = Certificate { versions: [VersionKey::of(f); 2], terms, sides: [side.clone(), side], anchors };
+    let certificate = Certificate {
+        versions: [VersionKey::of(f); 2],
+        terms,
+        sides: [side.clone(), side],
+        anchors,
+        passed: Vec::new(),
+    };
     assert!(relate(&module, [f, f], &certificate, Options::default()).is_ok());
 }

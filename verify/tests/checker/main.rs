@@ -4,6 +4,7 @@ extern crate osier_verify as verify;
 
 mod holes;
 mod large;
+mod passed;
 mod wrong;
 
 use ir::certificate::EntryFacts;

@@ -240,7 +240,7 @@ fn what_does_not_fit_together_is_refused() {
 #[test]
 fn most_wrong_copies_in_generated_programs_are_found() {
     let (mut damaged, mut found) = (0u32, 0u32);
-    for seed in 0..200 {
+    for seed in 0..1000 {
         let program = generate(seed, 30, &Weights::default());
         let body = program.module.body(program.main).expect("the main function has a body");
         let (good, bounding) = (identity(body, body), anchors(body, body));

@@ -11,6 +11,7 @@ use smallvec::smallvec;
 mod entries;
 mod leaves;
 mod memory;
+mod passed;
 
 /// A pass made of one closure.
 struct Edit<F: Fn(&mut Editor<'_>)>(F);

@@ -35,6 +35,7 @@ pub(crate) struct Draft {
     writes: Option<[BTreeMap<Inst, TermId>; 2]>,
     leaves: BTreeMap<String, TermId>,
     pub(crate) anchors: Vec<Inst>,
+    pub(crate) passed: Vec<Inst>,
     entries: [Vec<(Point, Entry, EntryFacts)>; 2],
     pub(crate) options: Options,
 }
@@ -53,8 +54,9 @@ impl Draft {
         let versions = [0, 1].map(|side: usize| modules[side].defined().next().expect("@f is defined").1.clone());
         let [module, _] = modules;
         let (named, memory, entries) = Default::default();
-        let (terms, leaves, options, writes, anchors) = Default::default();
-        let mut draft = Draft { module, versions, terms, named, memory, writes, leaves, anchors, entries, options };
+        let (terms, leaves, options, writes, anchors, passed) = Default::default();
+        let mut draft =
+            Draft { module, versions, terms, named, memory, writes, leaves, anchors, passed, entries, options };
         draft.anchors = draft.effects();
         draft
     }
@@ -351,7 +353,8 @@ impl Draft {
             writes: writes[side].iter().map(|(i, t)| (*i, *t)).collect(),
         });
         let versions = [0, 1].map(|side: usize| VersionKey::of(&self.versions[side]));
-        let certificate = Certificate { versions, terms: self.terms, sides, anchors: self.anchors };
+        let certificate =
+            Certificate { versions, terms: self.terms, sides, anchors: self.anchors, passed: self.passed };
         let mut mappings = [0, 1].map(|side: usize| Mapping::new(&self.versions[side], &self.versions[1 - side]));
         let mut facts = [MappingFacts::new(), MappingFacts::new()];
         for (side, mut entries) in self.entries.into_iter().enumerate() {
