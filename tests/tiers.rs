@@ -2,6 +2,7 @@
 //! with any amount of fuel.
 
 use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel};
+use ir::text::parse_module;
 use ir::{Func, Module};
 use osier::driver::{Format, load};
 use std::path::Path;
@@ -118,4 +119,167 @@ fn a_run_may_change_tiers() {
         }
     }
     assert!(resumed > 100, "{resumed} runs went on in the other tier");
+}
+
+/// Runs `@f` of a text in both tiers with every amount of fuel up to what it needs, and returns what it computes.
+fn results(text: &str, args: &[u64]) -> Vec<u64> {
+    let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let func = module.lookup("f").expect("the text has it");
+    let program = Program::new(&module);
+    let whole = both(&program, func, args, 1 << 20, text);
+    for fuel in 0..=(1 << 20) - whole.fuel {
+        both(&program, func, args, fuel, text);
+    }
+    match whole.outcome {
+        Outcome::Returned(values) => values,
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+/// Two parameters change places on every round: neither may have the slot of the other.
+#[test]
+fn parameters_that_swap() {
+    let text = r"
+func @f(%n: i32, %x: i32, %y: i32) -> (i32, i32) {
+entry:
+  jump head(%n, %x, %y)
+head(%i: i32, %a: i32, %b: i32):
+  %one = const.i32 1
+  %j = sub.i32 %i, %one
+  %c = add.i32 %a, %one
+  br_if %j, head(%j, %b, %c), done
+done:
+  return %a, %b
+}";
+    assert_eq!(results(text, &[4, 10, 20]), [21, 12]);
+}
+
+/// A parameter is read behind the definition of the argument passed to it, and one behind the loop.
+#[test]
+fn parameters_read_late() {
+    let text = r"
+func @f(%n: i32) -> (i32, i32, i32) {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero, %zero, %one)
+head(%i: i32, %acc: i32, %k: i32):
+  %j = add.i32 %i, %one
+  %l = mul.i32 %k, %j
+  %sum = add.i32 %acc, %i
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %sum, %l), done
+done:
+  return %i, %sum, %k
+}";
+    assert_eq!(results(text, &[5]), [4, 10, 24]);
+}
+
+/// An argument is passed on and read behind the loop too, and one to two parameters at once.
+#[test]
+fn arguments_read_behind_the_loop() {
+    let text = r"
+func @f(%n: i32) -> (i32, i32, i32) {
+entry:
+  %zero = const.i32 0
+  jump head(%zero, %zero, %zero)
+head(%i: i32, %a: i32, %b: i32):
+  %one = const.i32 1
+  %j = add.i32 %i, %one
+  %both = mul.i32 %j, %j
+  %c = sub.i32 %a, %b
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %both, %both), done(%c)
+done(%d: i32):
+  %r = add.i32 %both, %d
+  return %j, %both, %r
+}";
+    assert_eq!(results(text, &[6]), [6, 36, 36]);
+}
+
+/// Instructions that only the exact loop executes read and define what loops pass around.
+#[test]
+fn instructions_left_to_the_exact_loop() {
+    let text = r"
+memory @small 1 9
+memory @far 1 9
+func @f(%n: i32) -> (i32, i32, i32) {
+entry:
+  %zero = const.i32 0
+  jump head(%zero, %n, %zero)
+head(%i: i32, %last: i32, %sum: i32):
+  %one = const.i32 1
+  %j = add.i32 %i, %one
+  store.i32 @far[%j], %last
+  %size = memory_grow @small, %j
+  %next = add.i32 %sum, %size
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %size, %next), done
+done:
+  %read = load.i32 @far[%j]
+  return %size, %next, %read
+}";
+    // Pages: 1, 2, 4; then 4 more and there are too many.
+    assert_eq!(results(text, &[3]), [4, 7, 2]);
+    assert_eq!(results(text, &[4]), [u32::MAX.into(), 6, 4]);
+}
+
+/// A loop calls, through a loop of another function, one that has no fast code, being too large for it: from then on all activations are
+/// run exactly, with what was in slots that values shared.
+#[test]
+fn a_callee_without_fast_code() {
+    let mut text = r"
+func @f(%n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  jump head(%zero, %zero)
+head(%i: i32, %acc: i32):
+  %one = const.i32 1
+  %j = add.i32 %i, %one
+  %got = call @middle(%j)
+  %sum = add.i32 %acc, %got
+  %more = ult.i32 %j, %n
+  br_if %more, head(%j, %sum), done(%sum)
+done(%r: i32):
+  return %r
+}
+func @middle(%n: i32) -> i32 {
+entry:
+  jump head(%n, %n)
+head(%i: i32, %acc: i32):
+  %one = const.i32 1
+  %sum = add.i32 %acc, %i
+  %j = sub.i32 %i, %one
+  %five = const.i32 5
+  %large = eq.i32 %sum, %five
+  br_if %large, exact, latch(%sum)
+exact:
+  %got = call @large(%sum)
+  jump latch(%got)
+latch(%next: i32):
+  br_if %j, head(%j, %next), done
+done:
+  return %next
+}
+func @large(%x: i32) -> i32 {
+entry:
+  %v0 = add.i32 %x, %x
+"
+    .to_owned();
+    let length = 1 << 16;
+    for number in 1..length {
+        text.push_str(&format!("  %v{number} = clz.i32 %x\n"));
+    }
+    text.push_str("  return %v0\n}\n");
+    let module = parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let func = module.lookup("f").expect("the text has it");
+    let program = Program::new(&module);
+    // 2, then 10 (5 doubled, in the middle of both loops), 9 and 14.
+    let whole = both(&program, func, &[4], 1 << 20, "a large callee");
+    assert_eq!(whole.outcome, Outcome::Returned(vec![35]));
+    let used = (1 << 20) - whole.fuel;
+    assert!(used > length);
+    for fuel in (0..100).chain(used - 100..used) {
+        both(&program, func, &[4], fuel, "a large callee");
+    }
 }

@@ -1,5 +1,6 @@
 //! From a function and its exact code to fast code.
 
+use super::coalesce::coalesce;
 use super::op::{Code as OpCode, Op, branch_code, value_code};
 use super::{Fast, WINDOW};
 use crate::entity::{Block, Inst, Point, Value};
@@ -23,7 +24,7 @@ const MANY: usize = 512;
 #[derive(Clone, Copy, Default)]
 struct Uses {
     count: u32,
-    /// Whether an instruction uses it that is left to the exact loop.
+    /// Whether an instruction uses or defines it that is left to the exact loop.
     rare: bool,
 }
 
@@ -33,8 +34,8 @@ struct Decoder<'a> {
     exact: &'a Code,
     insts: Vec<Inst>,
     uses: Vec<Uses>,
-    /// The slot of each constant that needs no instruction, by value.
-    pooled: BTreeMap<Value, u16>,
+    /// The slot of each value, by index: that of the exact code, one of the constants, or one shared with another value.
+    slots: Vec<Option<u16>>,
     fast: Fast,
     edges: Vec<Op>,
 }
@@ -51,12 +52,14 @@ pub(super) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
         indirect: Vec::new(),
         consts: Vec::new(),
         consts_at: exact.frame_size(),
+        shared: Vec::new(),
     };
     let insts = function.all_insts().collect();
     let uses = vec![Uses::default(); function.value_bound()];
-    let pooled = BTreeMap::new();
-    let mut decoder = Decoder { module, function, exact, insts, uses, pooled, fast, edges: Vec::new() };
+    let slots = (0..function.value_bound()).map(|v| exact.slot_of(Value::new(v)).map(|s| narrow(s as usize))).collect();
+    let mut decoder = Decoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
     decoder.count_uses();
+    decoder.share_slots();
     decoder.pool_constants();
     decoder.translate();
     decoder.fuse();
@@ -112,6 +115,19 @@ impl Decoder<'_> {
                 uses.count += 1;
                 uses.rare |= rare;
             }
+            for result in &data.results {
+                self.uses[result.index()].rare |= rare;
+            }
+        }
+    }
+
+    /// Lets values share slots, but for those that the exact loop reads or writes when it executes one instruction.
+    fn share_slots(&mut self) {
+        let shared = coalesce(self.function, self.exact, |value| self.uses[value.index()].rare);
+        for (value, root) in shared {
+            let (own, slot) = (self.slot(value), self.slot(root));
+            self.fast.shared.push((own, slot));
+            self.slots[value.index()] = Some(slot);
         }
     }
 
@@ -144,7 +160,7 @@ impl Decoder<'_> {
                 self.fast.consts.push(bits);
                 next
             });
-            self.pooled.insert(value, slot);
+            self.slots[value.index()] = Some(slot);
         }
     }
 
@@ -168,12 +184,12 @@ impl Decoder<'_> {
     }
 
     fn slot(&self, value: Value) -> u16 {
-        if let Some(slot) = self.pooled.get(&value) {
-            return *slot;
-        }
-        let slot =
-            self.exact.slot_of(value).unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()));
-        narrow(slot as usize)
+        self.slots[value.index()].unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
+    }
+
+    /// Whether a value is a constant that needs no instruction: it stands behind the slots of the exact code.
+    fn is_pooled(&self, value: Value) -> bool {
+        u32::from(self.slot(value)) >= self.fast.consts_at
     }
 
     fn block_pc(&self, block: Block) -> u32 {
@@ -283,15 +299,20 @@ impl Decoder<'_> {
 
     /// The pc that a branch goes to for this target: the block, or the moves in front of it.
     fn edge(&mut self, target: &Target) -> u32 {
+        let params = self.function.block_params(target.block);
         let op = self.moves(target);
+        if params == &target.args[..] {
+            return op.x;
+        }
         let code = match op.code {
             OpCode::Jump1 => OpCode::Edge1,
             OpCode::Jump2 => OpCode::Edge2,
             OpCode::JumpN => OpCode::EdgeN,
-            _ => return op.x,
+            code => code,
         };
+        // Nobody goes to an edge without moves: it keeps the place of the one that the exact code has.
         self.edges.push(Op { code, ..op });
-        wide(self.insts.len() + self.edges.len() - 1)
+        if code == OpCode::Jump { op.x } else { wide(self.insts.len() + self.edges.len() - 1) }
     }
 
     fn moves(&mut self, target: &Target) -> Op {
@@ -330,7 +351,7 @@ impl Decoder<'_> {
     /// The operation behind an instruction, doing what the instruction does too.
     fn fused(&self, data: &InstData, next: Op) -> Option<Op> {
         let result = data.result()?;
-        if self.pooled.contains_key(&result) {
+        if self.is_pooled(result) {
             return next.with_one_before();
         }
         if self.uses[result.index()].count != 1 {
