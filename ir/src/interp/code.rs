@@ -62,7 +62,7 @@ pub struct Code {
 
 impl Code {
     /// Pre-decodes one version of a function of the module. The function must be verified. Cost: linear
-    /// in the function (and in its id bounds); where loops pass arguments, that of [`crate::liveness::Liveness`] too.
+    /// in the function (and in its id bounds); where loops pass arguments, that of the blocks in which these are live too.
     ///
     /// # Panics
     /// When the function is not one the verifier accepts for the module; or when it has 2^32 operands.

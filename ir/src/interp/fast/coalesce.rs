@@ -11,7 +11,6 @@ use crate::cfg::Cfg;
 use crate::entity::{Block, Point, Value};
 use crate::function::Function;
 use crate::interp::code::Code;
-use crate::liveness::Liveness;
 use crate::loops::LoopForest;
 use crate::opcode::Opcode;
 use cranelift_entity::EntityRef;
@@ -27,19 +26,20 @@ const ALONE: u32 = u32::MAX;
 /// Lists the values that are kept in the slot of another one: the value, then the one with whose slot it makes do, which keeps
 /// its own. In order of ids. Values that are `pinned` keep their own slots, as do the arguments of the function.
 ///
-/// Cost: nothing but a look at each branch for a function without loops that pass arguments; else that of [`Liveness`] and
-/// [`LoopForest`], and for each argument passed within a loop 256 tests, logarithmic in the uses of a value, at most.
+/// Cost: nothing but a look at each branch for a function without loops that pass arguments; else that of [`Cfg`] and
+/// [`LoopForest`], the uses of the values passed within loops and the blocks that these are live in ([`crate::liveness`] would find that of all
+/// values), and for each argument passed there 256 tests at most, logarithmic in those.
 pub(super) fn coalesce(function: &Function, exact: &Code, pinned: impl Fn(Value) -> bool) -> Vec<(Value, Value)> {
     if !has_loop_with_arguments(function, exact) {
         return Vec::new();
     }
     let cfg = Cfg::new(function);
     let copies = copies(function, exact, &cfg);
-    let liveness = Liveness::new(function, &cfg);
     let group_of = vec![ALONE; function.value_bound()];
     let pinned = |value: Value| pinned(value) || function.arguments().contains(&value);
-    let mut coalescer =
-        Coalescer { function, exact, liveness, pinned, group_of, groups: Vec::new(), uses: BTreeMap::new() };
+    let seen = vec![None; cfg.rpo().len()];
+    let (groups, ranges) = (Vec::new(), BTreeMap::new());
+    let mut coalescer = Coalescer { function, exact, cfg, pinned, group_of, groups, ranges, seen };
     for (param, arg) in copies {
         coalescer.try_merge(param, arg);
     }
@@ -92,17 +92,27 @@ fn is_constant(function: &Function, value: Value) -> bool {
     function.defining_inst(value).is_some_and(|inst| function.inst(inst).opcode == Opcode::Const)
 }
 
+/// Where a value is live.
+struct Range {
+    /// The pcs of its uses, ascending.
+    uses: Vec<u32>,
+    /// The numbers of the blocks at whose start it is live, ascending: not that of its own.
+    live_in: Vec<u32>,
+}
+
 struct Coalescer<'a, P> {
     function: &'a Function,
     exact: &'a Code,
-    liveness: Liveness,
+    cfg: Cfg,
     pinned: P,
     /// By value index: its group, or `ALONE`.
     group_of: Vec<u32>,
     /// No two members interfere, and one is pinned at most. A group that went into another is empty.
     groups: Vec<Vec<Value>>,
-    /// The pcs of the uses of a value that was asked about, ascending.
-    uses: BTreeMap<Value, Vec<u32>>,
+    /// Those of the values that were asked about.
+    ranges: BTreeMap<Value, Range>,
+    /// By number of a block: the value last found live at its start.
+    seen: Vec<Option<Value>>,
 }
 
 impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
@@ -159,21 +169,39 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
     /// Whether a value defined before the instruction at a pc is read there or later.
     fn is_live(&mut self, value: Value, (block, at): (Block, u32)) -> bool {
         let (home, from) = self.definition(value);
-        let is_there = if home == block { from <= at } else { self.liveness.live_in(block).contains(value) };
-        is_there && (self.liveness.live_out(block).contains(value) || self.is_read_within(value, block, at))
-    }
-
-    /// Whether an instruction of a block at this pc or behind it reads a value.
-    fn is_read_within(&mut self, value: Value, block: Block, at: u32) -> bool {
-        let (function, exact) = (self.function, self.exact);
-        let last = pc(exact, Point::before(function.terminator(block)));
-        let uses = self.uses.entry(value).or_insert_with(|| {
-            let mut uses: Vec<u32> = function.users(value).iter().map(|i| pc(exact, Point::before(*i))).collect();
-            uses.sort_unstable();
-            uses
-        });
+        if !self.ranges.contains_key(&value) {
+            let range = self.range(value, home);
+            self.ranges.insert(value, range);
+        }
+        let Range { uses, live_in } = &self.ranges[&value];
+        let is_live_in = |block: Block| self.cfg.number(block).is_some_and(|n| live_in.binary_search(&n).is_ok());
+        let is_there = if home == block { from <= at } else { is_live_in(block) };
+        if !is_there {
+            return false;
+        }
+        let last = pc(self.exact, Point::before(self.function.terminator(block)));
         let next = uses.partition_point(|pc| *pc < at);
         uses.get(next).is_some_and(|pc| *pc <= last)
+            || self.function.successors(block).iter().any(|target| is_live_in(target.block))
+    }
+
+    /// Where a value defined in `home` is live: from its uses upward, block by block, to the definition.
+    fn range(&mut self, value: Value, home: Block) -> Range {
+        let users = self.function.users(value);
+        let mut uses: Vec<u32> = users.iter().map(|inst| pc(self.exact, Point::before(*inst))).collect();
+        uses.sort_unstable();
+        let home = self.cfg.number(home);
+        let mut live_in = Vec::new();
+        let mut work: Vec<u32> =
+            users.iter().filter_map(|inst| self.cfg.number(self.function.inst_block(*inst))).collect();
+        while let Some(n) = work.pop() {
+            if Some(n) != home && self.seen[n as usize].replace(value) != Some(value) {
+                live_in.push(n);
+                work.extend(self.cfg.preds(n));
+            }
+        }
+        live_in.sort_unstable();
+        Range { uses, live_in }
     }
 
     fn finish(self) -> Vec<(Value, Value)> {
