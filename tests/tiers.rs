@@ -197,6 +197,60 @@ done(%d: i32):
     assert_eq!(results(text, &[6]), [6, 36, 36]);
 }
 
+/// Loops that end with an addition, a comparison of the sum on either side, and the branch on it.
+#[test]
+fn steps_of_loops() {
+    let mut returned = 0;
+    for name in ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"] {
+        for operands in ["%j, %limit", "%limit, %j", "%j, %j"] {
+            let text = format!(
+                r"
+func @f(%first: i32, %limit: i32, %step: i32) -> i32 {{
+entry:
+  jump head(%first)
+head(%i: i32):
+  %j = add.i32 %i, %step
+  %more = {name}.i32 {operands}
+  br_if %more, head(%j), done
+done:
+  return %j
+}}"
+            );
+            let program = Program::new(&parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}")));
+            let func = program.declarations().lookup("f").expect("the text has it");
+            for (first, limit, step) in
+                [(0, 9, 3), (9, 0, -3), (5, 5, 0), (-7, 2, 3), (i32::MAX, 1, 1), (i32::MIN, 4, -1)]
+            {
+                let args = [first, limit, step].map(|number: i32| u64::from(number as u32));
+                for fuel in 0..20 {
+                    let end = both(&program, func, &args, fuel, &text);
+                    returned += u64::from(matches!(end.outcome, Outcome::Returned(_)));
+                }
+            }
+        }
+    }
+    assert!(returned > 1_000, "{returned} runs returned");
+}
+
+/// A loop that counts down to zero.
+#[test]
+fn steps_to_zero() {
+    let text = r"
+func @f(%n: i32) -> (i32, i32) {
+entry:
+  %zero = const.i32 0
+  jump head(%n, %zero)
+head(%i: i32, %acc: i32):
+  %sum = add.i32 %acc, %i
+  %less = const.i32 -1
+  %j = add.i32 %less, %i
+  br_if %j, head(%j, %sum), done
+done:
+  return %j, %sum
+}";
+    assert_eq!(results(text, &[9]), [0, 45]);
+}
+
 /// Instructions that only the exact loop executes read and define what loops pass around.
 #[test]
 fn instructions_left_to_the_exact_loop() {

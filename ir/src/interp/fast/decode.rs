@@ -1,7 +1,7 @@
 //! From a function and its exact code to fast code.
 
 use super::coalesce::coalesce;
-use super::op::{Code as OpCode, Op, branch_code, value_code};
+use super::op::{Code as OpCode, Op, branch_code, step_codes, value_code};
 use super::{Fast, WINDOW};
 use crate::entity::{Block, Inst, Point, Value};
 use crate::function::Function;
@@ -340,7 +340,7 @@ impl Decoder<'_> {
     fn fuse(&mut self) {
         for pc in (0..self.insts.len()).rev() {
             if let Some(next) = self.fast.ops.get(pc + 1)
-                && let Some(fused) = self.fused(self.function.inst(self.insts[pc]), *next)
+                && let Some(fused) = self.fused(pc, *next)
             {
                 self.fast.ops[pc] = fused;
             }
@@ -348,29 +348,60 @@ impl Decoder<'_> {
         self.fast.ops.append(&mut self.edges);
     }
 
-    /// The operation behind an instruction, doing what the instruction does too.
-    fn fused(&self, data: &InstData, next: Op) -> Option<Op> {
+    /// The operation behind the instruction at a pc, doing what the instruction does too.
+    fn fused(&self, pc: usize, next: Op) -> Option<Op> {
+        let data = self.function.inst(self.insts[pc]);
         let result = data.result()?;
-        if self.is_pooled(result) {
-            return next.with_one_before();
-        }
-        if self.uses[result.index()].count != 1 {
-            return None;
-        }
         let both = next.with_one_before()?;
+        if self.is_pooled(result) {
+            return Some(both);
+        }
+        let to = self.slot(result);
         let operands: Vec<u16> = data.args.iter().map(|v| self.slot(*v)).collect();
-        if (data.opcode, data.ty) == (Opcode::Add, Type::I32) {
-            return summed(both, self.slot(result), operands[0], operands[1]);
+        let is_sum = (data.opcode, data.ty) == (Opcode::Add, Type::I32);
+        if self.uses[result.index()].count == 1 {
+            let fused = if is_sum {
+                summed(both, to, operands[0], operands[1])
+            } else if next.code == OpCode::BrIf && next.a == to {
+                tested(both, data, &operands)
+            } else {
+                None
+            };
+            if fused.is_some() {
+                return fused;
+            }
         }
-        if next.code != OpCode::BrIf || next.a != self.slot(result) {
-            return None;
-        }
-        match (data.opcode, operands.as_slice()) {
-            (Opcode::Eqz, [a]) => Some(Op { a: *a, x: next.y, y: next.x, ..both }),
-            (opcode, [a, b]) => branch_code(opcode, data.ty).map(|code| Op { code, a: *a, b: *b, ..both }),
+        match operands.as_slice() {
+            [a, b] if is_sum && *a == to => stepped(pc, both, to, *b),
+            [a, b] if is_sum && *b == to => stepped(pc, both, to, *a),
             _ => None,
         }
     }
+}
+
+/// The branch on the result of an instruction with the instruction.
+fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
+    match (data.opcode, operands) {
+        (Opcode::Eqz, [a]) => Some(Op { a: *a, x: branch.y, y: branch.x, ..branch }),
+        (opcode, [a, b]) => branch_code(opcode, data.ty).map(|code| Op { code, a: *a, b: *b, ..branch }),
+        _ => None,
+    }
+}
+
+/// The branch on a slot, or on a comparison with one, with the addition to that slot at the pc before it. A branch that compares has no room for
+/// another pc: what comes next has to be where it goes otherwise.
+fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
+    if branch.code == OpCode::BrIf && branch.a == slot {
+        return Some(Op { code: OpCode::Step, b: addend, ..branch });
+    }
+    let [first, second] = step_codes(branch.code)?;
+    let (code, other) = match (branch.a == slot, branch.b == slot) {
+        (true, _) => (first, branch.b),
+        (_, true) => (second, branch.a),
+        _ => return None,
+    };
+    let is_next = branch.y as usize == pc + usize::from(branch.length);
+    is_next.then(|| Op { code, a: slot, b: addend, y: other.into(), ..branch })
 }
 
 /// What stands for an instruction that is left to the exact loop.

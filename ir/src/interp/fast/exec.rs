@@ -189,15 +189,20 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
         // make of it, the next operation could not be fetched before the condition is known (a third of the speed of
         // loops).
         macro_rules! branch {
-            ($condition:expr) => {{
+            ($condition:expr, $otherwise:expr) => {{
                 if $condition {
                     std::hint::black_box(());
                     pc = op.x as usize;
                 } else {
-                    pc = op.y as usize;
+                    pc = $otherwise;
                 }
                 continue;
             }};
+        }
+        macro_rules! add {
+            () => {
+                set!(op.a, (get!(op.a) as u32).wrapping_add(get!(op.b) as u32).into())
+            };
         }
         macro_rules! move_one {
             () => {
@@ -254,6 +259,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
             (
                 { $($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+ }
                 $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
+                [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
             ) => {
                 match op.code {
                     $($($(Code::$name => {
@@ -267,8 +273,18 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                     $($($(Code::$branch => {
                         let result: Result<u64, TrapKind> =
                             value_result!($compare, Opcode::$tested, Type::$width, get!(op.a), get!(op.b));
-                        branch!(result != Ok(0))
+                        branch!(result != Ok(0), op.y as usize)
                     })+)+)+
+                    $(Code::$step => {
+                        add!();
+                        let result: Result<u64, TrapKind> =
+                            value_result!(int_compare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y));
+                        branch!(result != Ok(0), pc + length as usize)
+                    })+
+                    Code::Step => {
+                        add!();
+                        branch!(get!(op.a) != 0, op.y as usize)
+                    }
                     Code::Const => set!(op.a, u64::from(op.x) | u64::from(op.y) << 32),
                     Code::Copy => set!(op.a, get!(op.b)),
                     Code::Select => set!(op.a, eval::select(get!(op.b), get!(op.x), get!(op.y))),
@@ -357,7 +373,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                         fuel += 1;
                         jump!(op.x)
                     }
-                    Code::BrIf => branch!(get!(op.a) != 0),
+                    Code::BrIf => branch!(get!(op.a) != 0, op.y as usize),
                     Code::Switch => {
                         let choice = get!(op.a).min(op.y.into()) as usize;
                         jump!(fast.targets[op.x as usize + choice])

@@ -3,7 +3,7 @@
 //! A run without observer, trace, digests and poison cannot be looked at between two instructions. So constants need not be
 //! executed: they stand in slots of their own behind the frame, which entering it fills. Comparisons that only the branch behind them
 //! uses need not be stored, nor sums that are only an address. Values that loops pass around share slots ([`coalesce`]), so that
-//! nothing is moved on most rounds. Operations are found at the same pcs as in the exact code ([`super::code`]), and one that stands for
+//! nothing is moved on most rounds; and the addition that steps one of them is done by the branch that ends the round. Operations are found at the same pcs as in the exact code ([`super::code`]), and one that stands for
 //! several instructions takes fuel for each: a run that ends for want of fuel, traps or exits does so at the same
 //! instruction with the same memory. Whatever is not known here is done by the exact loop, one instruction at a time, so an
 //! opcode needs no row here to be right. `tests/tiers.rs` compares both tiers at every amount of fuel.

@@ -29,7 +29,8 @@ impl Op {
 }
 
 /// Expands `$callback!` on what it is given and the table of comparisons that branches do themselves, by the shape of the
-/// comparison.
+/// comparison; behind it, those that come with an addition to an operand: the branch, what it is with the addition to its first operand,
+/// and with one to its second.
 macro_rules! with_branch_ops {
     ($callback:ident $($given:tt)*) => {
         $callback! {
@@ -57,6 +58,18 @@ macro_rules! with_branch_ops {
             int_binary {
                 And: BrAndI32(I32) BrAndI64(I64);
             }
+            [
+                Eq: BrEqI32 StepEq StepEq;
+                Ne: BrNeI32 StepNe StepNe;
+                Slt: BrSltI32 StepSlt StepSgt;
+                Sle: BrSleI32 StepSle StepSge;
+                Sgt: BrSgtI32 StepSgt StepSlt;
+                Sge: BrSgeI32 StepSge StepSle;
+                Ult: BrUltI32 StepUlt StepUgt;
+                Ule: BrUleI32 StepUle StepUge;
+                Ugt: BrUgtI32 StepUgt StepUlt;
+                Uge: BrUgeI32 StepUge StepUle;
+            ]
         }
     };
 }
@@ -70,6 +83,7 @@ macro_rules! define_both {
     (
         { $($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+ }
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
+        [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
         /// What an operation does. Letters name the fields of [`Op`]; "slot" is a place in the frame, "pool" an index
         /// into the slots of the code, "pc" an index of an operation.
@@ -79,6 +93,10 @@ macro_rules! define_both {
             $($($(#[doc = concat!("`", stringify!($opcode), "` of ", stringify!($ty))] $name,)+)+)+
             $($($(#[doc = concat!("Goes to pc `x` if `", stringify!($tested), "` of slots `a` and `b` is not zero, \
                 else to pc `y`")] $branch,)+)+)+
+            $(#[doc = concat!("Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if `", stringify!($stepped), "` of slots `a` and `y` \
+                is not zero, else to what comes next")] $step,)+
+            /// Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if it is not zero then, else to pc `y`.
+            Step,
             /// The bits `x | y << 32` to slot `a`.
             Const,
             /// Slot `b` to slot `a`.
@@ -177,6 +195,15 @@ macro_rules! define_both {
         pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<Code> {
             match (tested, ty) {
                 $($($((Opcode::$tested, Type::$width) => Some(Code::$branch),)+)+)+
+                _ => None,
+            }
+        }
+
+        /// The codes of a branch on a comparison of two slots with an addition to the first slot before it, and with
+        /// one to the second; the slot added to is the first then. Cost: constant.
+        pub(super) fn step_codes(branch: Code) -> Option<[Code; 2]> {
+            match branch {
+                $(Code::$plain => Some([Code::$step, Code::$flipped]),)+
                 _ => None,
             }
         }
