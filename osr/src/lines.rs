@@ -149,6 +149,10 @@ fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge
 pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -> bool {
     let from = f.inst_block(edge.inst);
     let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;
-    let folded_away = is_branch && facts.folded.get(&edge.inst).is_some_and(|taken| !taken.contains(&edge.index));
+    // A branch that edges were sent past took the others for those
+    // (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
+    let was_passed = facts.passed_ends.contains(&edge.inst);
+    let is_left_out = |taken: &SmallVec<[u32; 1]>| !taken.contains(&edge.index);
+    let folded_away = is_branch && !was_passed && facts.folded.get(&edge.inst).is_some_and(is_left_out);
     cfg.is_reachable(from) && !facts.removed_blocks.contains(&from) && !folded_away
 }
