@@ -203,3 +203,18 @@ fn no_version_writes_alone_where_lines_part() {
     assert!(judged.iter().any(Verdict::holds), "the write is all right by itself: {judged:?}");
     stops(&draft("test(%k)", "yes"));
 }
+
+/// Two parameters of a block, of which the one that decides is given on each round what the other was before.
+#[test]
+fn what_is_bound_after_it_was_given_decides_nothing() {
+    let text = |again: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%z = const.i32 0\nbr_if %x, head(%x, %y), out\n\
+             head(%p: i32, %q: i32):\nbr_if %p, body, out\nbody:\n%r = call @ask(%x)\njump {again}\n\
+             out:\nreturn %x\n}}\n"
+        )
+    };
+    let draft = |given: &str| passed(&text(given), &text("out"), &["head"]);
+    stops(&draft("head(%q, %z)").done(Check::AnchorNext, "a loop left by what decides the round after"));
+    holds(&elsewhere(draft("head(%z, %q)"), "head"));
+}
