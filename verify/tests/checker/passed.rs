@@ -218,3 +218,24 @@ fn what_is_bound_after_it_was_given_decides_nothing() {
     stops(&draft("head(%q, %z)").done(Check::AnchorNext, "a loop left by what decides the round after"));
     holds(&elsewhere(draft("head(%z, %q)"), "head"));
 }
+
+/// `test` is decided by what it is given and what `first` is, whichever is looked at first: between the two lines part.
+#[test]
+fn from_between_two_blocks_that_decide_there_is_no_way_over() {
+    for operands in ["%b, %a", "%a, %b"] {
+        let before = format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\nbr_if %x, first(%k), right\n\
+             right:\n%c = slt.i32 %x, %y\njump first(%c)\nfirst(%a: i32):\njump middle\nmiddle:\njump test(%k)\n\
+             test(%b: i32):\n%t = and.i32 {operands}\nbr_if %t, yes, no\nyes:\nreturn %x\nno:\nreturn %y\n}}\n"
+        );
+        let pair = || passed(&before, &before.replace("first(%k)", "yes"), &["test"]);
+        holds(&elsewhere(pair(), "test"));
+        for block in ["first", "middle"] {
+            let mut draft = pair();
+            let points = [0, 1].map(|side| draft.at(side, block, 0));
+            let copies = ["x", "y", "k", "a"].map(|name| (name, draft.from(0, name)));
+            draft.entry(0, points, Vec::new(), &copies);
+            stops(&draft.done(Check::SourceReached, "an entry from between two blocks that decide"));
+        }
+    }
+}
