@@ -297,6 +297,35 @@ fn memory_that_one_arm_of_one_version_writes_is_not_merged() {
     stops(&draft.done(Check::LeafAgrees, "a write in one arm that the call behind the join sees"));
 }
 
+/// A store that only one version has, on one of two ways: what vouches for it is an access above both, not one on the
+/// other, whichever of them comes first.
+#[test]
+fn an_access_on_another_way_vouches_for_nothing() {
+    let draft = |above: &str, ways: &str| {
+        let text = |first: &str| {
+            format!(
+                "{above}br_if %y, {ways}\nbeside:\n%b = load.i32 @m[%x]\nreturn %b\n\
+                 here:\n{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n"
+            )
+        };
+        let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+        // Accesses that both versions have are anchors, also those that write nothing.
+        draft.anchors.extend(["entry", "beside"].map(|block| draft.at(0, block, 0).inst()));
+        draft.anchors.sort_unstable();
+        draft.anchors.dedup();
+        let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "here", index));
+        let (memory, result) = (draft.write(0, between), draft.write(1, same));
+        let term = draft.like(result, memory, result, By::Covers { result });
+        draft.write_is(0, last, term);
+        draft.done(Check::LoneWrite, "a store that may trap, where an access on another way has not")
+    };
+    for ways in ["beside, here", "here, beside"] {
+        stops(&draft("", ways));
+        let vouched = judged(&draft("%a = load.i32 @m[%x]\n", ways));
+        assert!(vouched.iter().any(Verdict::holds), "{ways}: {vouched:?}");
+    }
+}
+
 /// What is in the window of a write cannot be left for the version that has not executed it.
 #[test]
 fn memory_cannot_be_unwritten() {
