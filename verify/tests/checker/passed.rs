@@ -107,18 +107,22 @@ fn to_a_block_passed_by_there_is_a_way_back() {
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
 
+/// As `BEFORE`, with a block on the way from `entry` to `test`, and a version that sends this way to `yes`.
+fn split() -> Draft {
+    let split =
+        BEFORE.replace("test(%k), right\n", "left, right\n").replace("right:\n%c", "left:\njump test(%k)\nright:\n%c");
+    passed(&split, &split.replace("test(%k)", "yes"), &["test"])
+}
+
 /// Before the block that binds what decides, every point leads on as the whole line does.
 #[test]
 fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
-    let split =
-        BEFORE.replace("test(%k), right\n", "left, right\n").replace("right:\n%c", "left:\njump test(%k)\nright:\n%c");
-    let mut draft = passed(&split, &split.replace("test(%k)", "yes"), &["test"]);
+    let mut draft = split();
     let points = [draft.at(0, "left", 0), draft.at(1, "yes", 0)];
     draft.entry(0, points, Vec::new(), &[("x", draft.from(0, "x"))]);
     let wrong = draft.done(Check::SourceReached, "nothing");
     let judged = verdicts(&wrong, wrong.options);
-    // The landing has another way in; that is all there is to say against it.
-    assert!(judged.iter().all(|v| v.finding().is_none_or(|f| f.check != Check::SourceReached)), "{judged:?}");
+    assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
 
 /// The branch is gone in one version, as every way there is decided.
@@ -238,4 +242,52 @@ fn from_between_two_blocks_that_decide_there_is_no_way_over() {
             stops(&draft.done(Check::SourceReached, "an entry from between two blocks that decide"));
         }
     }
+}
+
+/// The condition is 1 on one way and another constant on the other, and only one version looks at it. What it is behind the
+/// branch no certificate says, so what contents chosen for it show is wrong of no pair and of no entry.
+fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
+    let text = |yes: &str, ways: &str, test: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\n%z = const.i32 {other}\nbr_if %x, {ways}\n\
+             yes:\n%s = add.i32 %x, {yes}\nreturn %s\nno:\nreturn %y\n{test}}}\n"
+        )
+    };
+    let test = "test(%p: i32):\nbr_if %p, yes, no\n";
+    passed(&text(yes[0], "test(%k), test(%z)", test), &text(yes[1], ways, ""), &["test"])
+}
+
+#[test]
+fn no_pair_is_refuted_for_what_a_passed_branch_has_decided() {
+    let draft = decided_on_both_ways(0, "yes, no", ["%p", "%k"]);
+    stops(&draft.done(Check::AnchorOperands, "a sum with the condition, which is 1 there"));
+}
+
+#[test]
+fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
+    let mut draft = decided_on_both_ways(0, "yes, no", ["%k", "%k"]);
+    let points = [0, 1].map(|side| draft.at(side, "yes", 0));
+    let copies = [("x", draft.from(0, "x")), ("k", draft.from(0, "p"))];
+    draft.entry(0, points, Vec::new(), &copies);
+    stops(&draft.done(Check::AssignValue, "the condition given for 1, which it is there"));
+}
+
+/// Nothing reads `%y`: on both ways the branch leads where it is not read.
+#[test]
+fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
+    let mut draft = decided_on_both_ways(2, "yes, yes", ["%k", "%k"]);
+    let points = [1, 0].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "k", "z"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    stops(&draft.done(Check::LivePlus, "what is read on a way that is never taken, left out"));
+}
+
+/// Both versions go on alike, the one landed in past its branch; but other ways lead to that, which is no proof.
+#[test]
+fn no_landing_is_refuted_where_a_passed_branch_decides() {
+    let mut draft = split();
+    let points = [1, 0].map(|side| draft.at(side, "left", 0));
+    let copies = ["x", "y", "k"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    stops(&draft.done(Check::TargetPoint, "a landing from which a line goes on past a branch"));
 }
