@@ -50,6 +50,12 @@ impl Told<'_> {
         }
     }
 
+    /// Whether an instruction is a store: nothing uses a store, something may see it.
+    fn is_store(&self, inst: Inst) -> bool {
+        let version = self.versions().into_iter().find(|v| v.version.has_inst(inst));
+        version.is_some_and(|v| v.version.inst(inst).results.is_empty())
+    }
+
     /// The block an instruction stands in, in the first of these versions that has it.
     fn home(&self, inst: Inst, versions: [&Version<'_>; 2]) -> Option<String> {
         let version = versions.into_iter().find(|v| v.version.has_inst(inst))?;
@@ -78,6 +84,9 @@ impl Told<'_> {
                 true => format!("added {}", self.inst(*inst)),
                 false => format!("added {inst} ({}), which a later action took away", data.opcode.name()),
             },
+            ActionKind::Delete { inst, .. } if self.is_store(*inst) => {
+                format!("removed {}, which nothing can see", self.inst(*inst))
+            }
             ActionKind::Delete { inst, .. } => format!("removed {}, which nothing used any more", self.inst(*inst)),
             ActionKind::Hoist { inst, to, .. } => self.moved(*inst, *to, "up"),
             ActionKind::Sink { inst, to, .. } => self.moved(*inst, *to, "down"),

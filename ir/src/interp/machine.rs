@@ -366,7 +366,9 @@ impl Machine {
     }
 
     /// Makes a transition from where the run is paused: runs the entry's compensation code on the activation, goes on
-    /// in the other version, and executes the stores that belong to it. Cost: that of the code, and of a frame.
+    /// in the other version, and executes the stores that belong to it. The entry has to be the one that a mapping from the
+    /// paused version to `to` has for the instruction it is paused before ([`View::inst`]): an entry does not say where it is from, so any
+    /// other is not noticed, and the run goes on with the wrong values. Cost: that of the code, and of a frame.
     ///
     /// # Errors
     /// See [`FireError`]; the machine is unchanged then, unless it is a store that failed.

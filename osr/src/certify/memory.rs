@@ -15,8 +15,8 @@ const MAX_WRITES: usize = 64;
 
 /// Lone writes that a write looks for one it covers among, and writes between the two. Passes that find dead stores look
 /// less far ahead of each: only several of them, one after the other, could make more of it.
-const MAX_LONE: usize = 64;
-const MAX_BETWEEN: usize = 128;
+const MAX_LONE: usize = 256;
+const MAX_BETWEEN: usize = 256;
 
 /// Terms of the class of an address that are asked whether they add a constant.
 const MAX_MEMBERS: usize = 16;
@@ -109,24 +109,39 @@ impl Table {
     /// The term of a write of one place; the memory it writes to is the last of its operands. Lone writes it covers are
     /// left out of its class: what both versions have need not be, and how far a write looks does not depend on it
     /// (`dead_stores_in_a_row_cost_no_entries`). Cost: bounded.
-    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, is_lone: bool) -> TermId {
+    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
         if args.contains(&NO_TERM) {
             return NO_TERM;
         }
-        let term = self.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
-            let reason = self.without_covered(opcode, ty, imm, &args);
+        self.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
+            let reason = self.without_covered(opcode, ty, imm, &args).map(|rest| {
+                let result = self.write(opcode, ty, imm, args_on(&args, rest));
+                (self.class(result), By::Covers { result })
+            });
             self.op_because(opcode, ty, imm, args, reason)
-        });
-        if is_lone {
-            self.mark_lone(self.class(term));
-        }
-        term
+        })
     }
 
-    /// The term of a write that another version has executed earlier, with a term of the class `made`: behind writes that
-    /// are apart from it, where the table has it before them, it is of the class that they make of that. Cost: bounded.
+    /// The term of a write that another version has executed earlier, with a term of the class `made`: writes it covers are left
+    /// out; behind those that are apart from it, where the table has it before them, it is of the class that they make
+    /// of that. Cost: bounded.
     pub(super) fn late_write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, made: TermId) -> TermId {
-        self.moved_up((opcode, ty, imm), &args, made).unwrap_or_else(|| self.write(opcode, ty, imm, args, false))
+        let mut without: SmallVec<[Args; 2]> = SmallVec::from_iter([args]);
+        while let Some(last) = without.last().filter(|_| without.len() <= MAX_LONE).cloned()
+            && let Some(rest) = self.without_covered(opcode, ty, imm, &last)
+        {
+            without.push(args_on(&last, rest));
+        }
+        let Some(args) = without.pop() else { return NO_TERM };
+        let moved = self.moved_up((opcode, ty, imm), &args, made);
+        let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
+        for args in without.into_iter().rev() {
+            let (class, result) = (self.class(term), term);
+            let known = self.find_op(opcode, ty, imm, args.clone()).filter(|known| self.class(*known) == class);
+            term = known
+                .unwrap_or_else(|| self.another(TermKind::Op { opcode, ty, imm, args }, class, By::Covers { result }));
+        }
+        term
     }
 
     fn moved_up(&mut self, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args, made: TermId) -> Option<TermId> {
@@ -175,8 +190,8 @@ impl Table {
         Some((term, past))
     }
 
-    /// The same write to a memory without the first lone write found that it covers.
-    fn without_covered(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<(TermId, By)> {
+    /// The memory that a write is made to, without the first lone write found that it covers.
+    fn without_covered(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<TermId> {
         let (memory, operands) = args.split_last()?;
         let covered = self.covered(Place::written(opcode, ty, &imm)?, operands, *memory)?;
         let mut between: Vec<TermId> = Vec::new();
@@ -191,10 +206,36 @@ impl Table {
             let term = self.write_again(write, rest)?;
             rest = self.class(term);
         }
-        let mut args = args.clone();
-        *args.last_mut()? = rest;
-        let result = self.write(opcode, ty, imm, args, false);
-        Some((self.class(result), By::Covers { result }))
+        // Where limits left others in, some of those made again leave them out, and the checker would refuse the reason
+        // (`tests/oir/passes/dse/equal_stores_in_two_places.oir`).
+        let hides = |write| self.covers(Place::written(opcode, ty, &imm), operands, write);
+        self.are_alike([*memory, rest], hides).then_some(rest)
+    }
+
+    /// Whether two memories are the same but for writes that are hidden: what the checker asks.
+    fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(TermId) -> bool) -> bool {
+        for _ in 0..2 * MAX_BETWEEN {
+            if memories[0] == memories[1] {
+                return true;
+            }
+            if let Some(side) = (0..2).find(|side| hides(memories[*side])) {
+                let Some(below) = self.below(memories[side]) else { return false };
+                memories[side] = below;
+                continue;
+            }
+            let [Some((TermKind::Op { opcode, ty, imm, args }, _)), Some((other, _))] =
+                memories.map(|m| self.write_of(m))
+            else {
+                return false;
+            };
+            let Some(below) = self.below(memories[1]) else { return false };
+            if *other != (TermKind::Op { opcode: *opcode, ty: *ty, imm: *imm, args: args_on(args, below) }) {
+                return false;
+            }
+            let Some(own) = args.last() else { return false };
+            memories = [*own, below];
+        }
+        false
     }
 
     /// The lone write among the writes a memory is that is an operation on these operands; the memory is the last of them,
@@ -216,15 +257,20 @@ impl Table {
 
     /// The last lone write that a write of a place covers.
     fn covered(&self, place: Place, operands: &[TermId], memory: TermId) -> Option<TermId> {
-        self.lone_writes(memory).find(|id| {
-            let Some((TermKind::Op { args, .. }, written)) = self.write_of(*id) else { return false };
-            // Of one base, or of constants: the checker is not told how sums compare.
-            let (distance, via) = match (operands, args.as_slice()) {
-                ([address, _], [other, _, _]) => self.distance(*address, *other),
-                _ => (None, [NO_TERM; 2]),
-            };
-            place.covers(&written, distance.filter(|_| via == [NO_TERM; 2]))
-        })
+        self.lone_writes(memory).find(|id| self.covers(Some(place), operands, *id))
+    }
+
+    /// Whether a write of a place covers the one that a memory is.
+    fn covers(&self, place: Option<Place>, operands: &[TermId], write: TermId) -> bool {
+        let (Some(place), Some((TermKind::Op { args, .. }, written))) = (place, self.write_of(write)) else {
+            return false;
+        };
+        // Of one base, or of constants: the checker is not told how sums compare.
+        let (distance, via) = match (operands, args.as_slice()) {
+            ([address, _], [other, _, _]) => self.distance(*address, *other),
+            _ => (None, [NO_TERM; 2]),
+        };
+        place.covers(&written, distance.filter(|_| via == [NO_TERM; 2]))
     }
 
     /// The write that a memory is, to another memory.
@@ -233,8 +279,7 @@ impl Table {
             return None;
         };
         *args.last_mut()? = memory;
-        let is_lone = self.lone_below(write) == write;
-        Some(self.write(opcode, ty, imm, args, is_lone))
+        Some(self.write(opcode, ty, imm, args))
     }
 
     /// The memory that a write is to.

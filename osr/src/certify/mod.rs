@@ -142,6 +142,10 @@ impl Search<'_, '_> {
             let [a, b] = &mut self.versions;
             changed |= !seeded(Bug::PinnedOnOneSide) && a.pin_alike(b);
             changed |= self.revise_merges();
+            if self.pair.has_lone_writes() {
+                let [a, b] = &mut self.versions;
+                changed |= a.note_hidden(&self.table) | b.note_hidden(&self.table);
+            }
             let is_last = rounds >= 2 * MAX_ROUNDS;
             if (changed || !is_complete) && !is_last {
                 continue;

@@ -60,7 +60,8 @@ pub(super) struct Numbering<'a> {
     /// The terms of the memory after writes of one place, and the classes of that before every instruction.
     pub(super) writes: Dense<Inst>,
     before: Dense<Inst>,
-    anchors: &'a FixedBitSet,
+    /// Lone writes, and those that are the same operation as one: what covers such a write leaves it out.
+    hidden: FixedBitSet,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
     names: Names,
@@ -93,9 +94,9 @@ impl<'a> Numbering<'a> {
             at_end: Dense::default(),
             writes: Dense::default(),
             before: Dense::default(),
-            anchors: &pair.anchors,
             live: LiveEdges::default(),
             sites: Sites::default(),
+            hidden: lone_writes(f, &pair.anchors),
             names: Names::default(),
         };
         numbering.unpin();
@@ -367,8 +368,10 @@ impl<'a> Numbering<'a> {
             if Place::written(data.opcode, data.ty, &data.imm).is_some() {
                 let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
                 args.push(memory);
-                let is_lone = !self.anchors.contains(inst.as_u32() as usize);
-                let term = table.write(data.opcode, data.ty, data.imm, args, is_lone);
+                if self.hidden.contains(inst.as_u32() as usize) {
+                    table.hide((data.opcode, data.ty, data.imm), &args);
+                }
+                let term = table.write(data.opcode, data.ty, data.imm, args);
                 self.writes.set(inst, term);
                 memory = table.class(term);
                 continue;
@@ -396,6 +399,20 @@ impl<'a> Numbering<'a> {
         let read = Reader { opcode: data.opcode, ty: data.ty, imm: data.imm, args };
         let address = data.args.first().copied();
         self.read(table, &read, memory, &mut Asker { leaves, address, budget: MAX_MERGES })
+    }
+
+    /// Notes which writes are the same operation as a lone one of either version. Whether that is news: then everything has to
+    /// be numbered again, since what covers such a write leaves it out wherever it stands
+    /// (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`). Cost: linear in the instructions.
+    pub(super) fn note_hidden(&mut self, table: &Table) -> bool {
+        let mut changed = false;
+        for (inst, term) in self.writes.iter() {
+            if table.is_hidden(term) && !self.hidden.contains(inst.as_u32() as usize) {
+                self.hidden.insert(inst.as_u32() as usize);
+                changed = true;
+            }
+        }
+        changed
     }
 
     /// The block that binds a leaf that stands for memory.
@@ -491,6 +508,16 @@ impl<'a> Numbering<'a> {
         }
         changed
     }
+}
+
+/// The writes of one place that are no anchors.
+fn lone_writes(f: &Function, anchors: &FixedBitSet) -> FixedBitSet {
+    let mut lone = FixedBitSet::with_capacity(f.inst_bound());
+    for inst in f.all_insts().filter(|i| !anchors.contains(i.as_u32() as usize)) {
+        let data = f.inst(inst);
+        lone.set(inst.as_u32() as usize, Place::written(data.opcode, data.ty, &data.imm).is_some());
+    }
+    lone
 }
 
 /// The parameters that only this version has and that took the place of parameters that only the other has.

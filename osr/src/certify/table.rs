@@ -9,6 +9,7 @@ use ir::eval::{eval, is_evaluated};
 use ir::rules::{self, Const, Operand, Rule, possible_bits};
 use ir::{Imm, Opcode, Type};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
 /// How often the right side of a rule is rewritten again while one term is made. Each rule makes an operation
@@ -17,6 +18,9 @@ const MAX_REWRITES: u32 = 8;
 
 /// Operands, each a class.
 pub(super) type Args = SmallVec<[TermId; 3]>;
+
+/// A write apart from its operands.
+pub(super) type WriteKind = (Opcode, Type, Imm);
 
 /// The terms, and how to find one again.
 #[derive(Debug, Default)]
@@ -27,7 +31,10 @@ pub(super) struct Table {
     /// By term: the next term of its class; for classes, the last one.
     next: Vec<TermId>,
     last: Vec<TermId>,
-    /// By term, meaningful for memories: the last lone write made to it, be it itself.
+    /// Writes, apart from the memory they are to, that are left out of what covers them. By operation and not by place, so that
+    /// it depends on no order and on no version.
+    hidden: BTreeSet<(WriteKind, Args)>,
+    /// By term, meaningful for memories: the last such write made to it, be it itself.
     lone: Vec<TermId>,
     index: HashTable<TermId>,
     hasher: FixedState,
@@ -44,6 +51,7 @@ impl Table {
         self.next.clear();
         self.last.clear();
         self.lone.clear();
+        self.hidden.clear();
         self.index.clear();
         self.merges.clear();
     }
@@ -77,16 +85,27 @@ impl Table {
         std::iter::successors(Some(class).filter(|id| *id != NO_TERM), next)
     }
 
-    /// The last lone write that was made to a memory, be it that memory; [`NO_TERM`] if there is none.
-    pub(super) fn lone_below(&self, memory: TermId) -> TermId {
-        self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
+    /// From now on a write, whatever memory it is to, is left out of what covers it. The memory is the last of `args`.
+    pub(super) fn hide(&mut self, kind: WriteKind, args: &Args) {
+        let Some((_, operands)) = args.split_last() else { return };
+        self.hidden.insert((kind, Args::from_slice(operands)));
     }
 
-    /// Notes that the write which a memory is may be one that only one version has. What was built on it stays as it is.
-    pub(super) fn mark_lone(&mut self, memory: TermId) {
-        if let Some(slot) = self.lone.get_mut(memory as usize) {
-            *slot = memory;
+    /// Whether a term is a write that is left out of what covers it.
+    pub(super) fn is_hidden(&self, term: TermId) -> bool {
+        match self.terms.get(term as usize).map(|t| (&t.kind, t.ty)) {
+            Some((TermKind::Op { opcode, ty, imm, args }, None)) if !self.hidden.is_empty() => {
+                let operands = &args[..args.len().saturating_sub(1)];
+                self.hidden.contains(&((*opcode, *ty, *imm), Args::from_slice(operands)))
+            }
+            _ => false,
         }
+    }
+
+    /// The last write that is left out of what covers it that was made to a memory, be it that memory; [`NO_TERM`] if there is
+    /// none.
+    pub(super) fn lone_below(&self, memory: TermId) -> TermId {
+        self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
     }
 
     /// A leaf that nothing else is.
@@ -189,12 +208,15 @@ impl Table {
         // What rests on what only one version may have been asked for tells nothing, to the checker neither.
         let tells_nothing = matches!(by, By::Merged { .. } | By::Apart { .. });
         let possible = if tells_nothing { u64::MAX } else { self.possible(&kind, ty) };
-        let memory = match &kind {
-            TermKind::Op { args, .. } if ty.is_none() => args.last().copied(),
-            _ => None,
+        let lone = match &kind {
+            TermKind::Op { args, .. } if ty.is_none() => args.last().map_or(NO_TERM, |memory| self.lone_below(*memory)),
+            _ => NO_TERM,
         };
-        self.lone.push(memory.map_or(NO_TERM, |memory| self.lone_below(memory)));
+        self.lone.push(lone);
         self.terms.push(Term { kind, ty, class, by });
+        if self.is_hidden(id) {
+            self.lone[id as usize] = id;
+        }
         self.masks.push(u64::MAX);
         self.next.push(NO_TERM);
         self.last.push(id);
