@@ -100,14 +100,14 @@ impl fmt::Display for UnknownPass {
 
 impl std::error::Error for UnknownPass {}
 
-/// The passes of a comma-separated list of names of passes and pipelines, as `sccp,cse` or `O1,adce`. Blanks
-/// around names do not count; an empty list is the empty pipeline.
+/// The passes of a list of names of passes and pipelines with commas or blanks between them, as `sccp,cse` or `O1 adce`: reports
+/// print pipelines with blanks. An empty list is the empty pipeline.
 ///
 /// # Errors
 /// On the first name that is unknown.
 pub fn parse(text: &str) -> Result<Pipeline, UnknownPass> {
     let mut passes = Vec::new();
-    for name in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
+    for name in text.split(',').flat_map(names).filter(|_| !text.trim().is_empty()) {
         match PIPELINES.iter().find(|(known, _)| *known == name) {
             Some((_, list)) => {
                 passes.extend(list.split(',').filter(|n| !n.is_empty()).map(pass).collect::<Result<Vec<_>, _>>()?)
@@ -116,6 +116,12 @@ pub fn parse(text: &str) -> Result<Pipeline, UnknownPass> {
         }
     }
     Ok(Pipeline { passes })
+}
+
+/// The names between two commas; one that is empty where nothing stands there, which is no pass.
+fn names(part: &str) -> impl Iterator<Item = &str> {
+    let missing = part.trim().is_empty().then_some("");
+    missing.into_iter().chain(part.split_whitespace())
 }
 
 fn pass(name: &str) -> Result<StaticPass, UnknownPass> {

@@ -18,6 +18,7 @@ fn every_pass_is_found_by_its_name() {
 #[test]
 fn lists_keep_their_order_and_blanks_do_not_count() {
     assert_eq!(parse(" cse, sccp ,cse").expect("known passes").names(), ["cse", "sccp", "cse"]);
+    assert_eq!(parse("cse  sccp, O0 adce").expect("known passes").names(), ["cse", "sccp", "adce"]);
     assert_eq!(parse("").expect("the empty pipeline").names(), [""; 0]);
 }
 
