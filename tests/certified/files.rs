@@ -1,0 +1,122 @@
+//! Mappings written to files and read back, damaged ones too.
+
+use super::*;
+use osier::export;
+
+fn exported(module: &Module, derived: &Derived) -> String {
+    let (_, base) = module.defined().next().expect("one function");
+    let certified = certify(module, base, derived, &[Level::Avail], &mut NoObserver);
+    let made = &certified.levels[0];
+    let mut text = export::header("O1", "avail", 1);
+    let mappings = [&made.forward, &made.backward].map(|m| (&m.mapping, &m.facts));
+    export::write(&mut text, [base, &derived.function], &certified.certificate, mappings);
+    text
+}
+
+/// What a reader makes of a text: counts, or the error.
+fn judged(module: &Module, derived: &Derived, text: &str) -> Result<Checked, export::ReadError> {
+    let (_, base) = module.defined().next().expect("one function");
+    let file = export::read(text)?;
+    let mut checked = Checked::default();
+    for function in &file.functions {
+        let parts = function.parts([base, &derived.function])?;
+        checked.merge(&recheck(module, base, &derived.function, &parts, &mut NoObserver));
+    }
+    Ok(checked)
+}
+
+#[test]
+fn an_exported_mapping_reads_back_and_holds() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived);
+    let checked = judged(&module, &derived, &text).expect("what was written can be read");
+    assert!(checked.held > 20, "{checked:?}");
+    assert_eq!((checked.dropped.len(), checked.refuted), (0, 0), "{checked:?}");
+}
+
+#[test]
+fn a_truncated_file_is_refused_with_its_line() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived);
+    let lines = text.lines().count();
+    for cut in 0..text.len() - 1 {
+        if !text.is_char_boundary(cut) {
+            continue;
+        }
+        // The header says how many functions there are, so that not even a cut between two goes unnoticed.
+        match judged(&module, &derived, &text[..cut]) {
+            Ok(checked) => panic!("cut at {cut}: {checked:?}"),
+            Err(error) => assert!(error.line <= lines + 1 && !error.what.is_empty(), "cut at {cut}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_mapping_for_another_version_is_refused() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived);
+    let (_, base) = module.defined().next().expect("one function");
+    let other = derive(&module, base, &passes::parse("simplify").expect("a pass"), Vigilance::On, &mut NoObserver);
+    let error = judged(&module, &other, &text).expect_err("the version after is another");
+    assert!(error.what.contains("another version after"), "{error}");
+}
+
+/// Changes one word of a line to something near it.
+fn damaged(prng: &mut Prng, text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.iter().position(|l| l.starts_with("term ")).expect("a certificate has terms");
+    let at = first + prng.index(lines.len() - first);
+    let mut words: Vec<String> = lines[at].split(' ').map(str::to_owned).collect();
+    let index = prng.index(words.len());
+    let word = words[index].clone();
+    words[index] = match (word.parse::<i64>(), prng.below(4)) {
+        (Ok(number), 0) => (number - 1).to_string(),
+        (Ok(number), _) => (number + 1).to_string(),
+        (Err(_), 0) => format!("{word},0"),
+        (Err(_), 1) => "-".to_owned(),
+        (Err(_), 2) => "v0".to_owned(),
+        (Err(_), _) => String::new(),
+    };
+    let line = words.join(" ");
+    lines.iter().enumerate().map(|(i, l)| format!("{}\n", if i == at { &line } else { *l })).collect()
+}
+
+#[test]
+fn damage_to_a_file_is_refused_or_drops_entries_and_never_panics() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived);
+    let whole = judged(&module, &derived, &text).expect("readable").held;
+    let mut prng = Prng::new(7);
+    let (mut refused, mut dropped) = (0, 0);
+    for _ in 0..3000 {
+        match judged(&module, &derived, &damaged(&mut prng, &text)) {
+            Err(_) => refused += 1,
+            Ok(checked) => dropped += u64::from(checked.held < whole),
+        }
+    }
+    assert!(refused > 500 && dropped > 500, "{refused} refused, {dropped} with entries dropped");
+}
+
+#[test]
+fn duplicate_points_and_false_counts_are_refused() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived);
+    let entry = text.lines().find(|l| l.starts_with("entry ")).expect("an entry");
+    let twice = text.replacen(entry, &format!("{entry}\n{entry}"), 1);
+    let error = judged(&module, &derived, &twice).expect_err("the same point twice");
+    assert!(error.what.contains("ascend"), "{error}");
+    let announced = text.lines().find(|l| l.starts_with("mapping forward ")).expect("a mapping");
+    let error = judged(&module, &derived, &text.replacen(announced, "mapping forward 4000000000", 1));
+    assert!(error.expect_err("a false count").what.contains("are announced"));
+}
+
+#[test]
+fn a_million_steps_are_judged_quickly() {
+    let (module, derived) = sample();
+    let text = exported(&module, &derived);
+    let entry = text.lines().find(|l| l.starts_with("entry ")).expect("an entry");
+    let steps = "step const i32 i32 1 - - -\n".repeat(1_000_000);
+    let long = text.replacen(&format!("{entry}\n"), &format!("{entry}\n{steps}"), 1);
+    let checked = judged(&module, &derived, &long).expect("it can be read");
+    assert!(checked.dropped.values().sum::<u64>() > 0, "steps without terms prove nothing");
+}
