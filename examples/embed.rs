@@ -106,11 +106,10 @@ fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
 /// Moves a paused run into another version: what the entry's compensation code assigns is all that the version
 /// is given. Returns the point landed at.
 fn fire(machine: &mut Machine, mapping: &Mapping, to: VersionId) -> Result<Point, Box<dyn Error>> {
-    let view = machine.view().ok_or("no run is paused")?;
-    let source = Point::before(view.inst());
-    let entry = mapping.entry(source).ok_or_else(|| format!("no entry at {}", source.inst()))?;
-    machine.fire(to, entry)?;
-    let (from, target) = (source.inst(), entry.target.inst());
-    writeln!(io::stdout(), "{from} -> {target}: {} steps, {} values", entry.steps.len(), entry.assigns.len())?;
-    Ok(entry.target)
+    let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
+    let target = machine.fire_mapped(to, mapping)?;
+    let entry = mapping.entry(source).ok_or("there was one")?;
+    let (steps, values) = (entry.steps.len(), entry.assigns.len());
+    writeln!(io::stdout(), "{} -> {}: {steps} steps, {values} values", source.inst(), target.inst())?;
+    Ok(target)
 }

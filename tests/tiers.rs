@@ -107,11 +107,12 @@ fn a_run_may_change_tiers() {
             let mut host = ir::interp::NoHost;
             let outcome = match machine.run(&mut host, &mut PauseAtMarks) {
                 Run::Done(outcome) => outcome,
+                Run::Called { .. } => panic!("nothing runs elsewhere"),
                 Run::Paused => {
                     resumed += 1;
                     match machine.run(&mut host, &mut NoObserver) {
                         Run::Done(outcome) => outcome,
-                        Run::Paused => panic!("nobody pauses it"),
+                        stopped => panic!("nobody stops it: {stopped:?}"),
                     }
                 }
             };
@@ -335,5 +336,46 @@ entry:
     assert!(used > length);
     for fuel in (0..100).chain(used - 100..used) {
         both(&program, func, &[4], fuel, "a large callee");
+    }
+}
+
+/// Tests of OSR points are 0 and exits end the run in both tiers, in the middle of calls and with values in shared slots.
+#[test]
+fn osr_points() {
+    let text = r"
+func @f(%n: i32, %x: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  jump head(%zero, %x)
+head(%i: i32, %a: i32):
+  %fire = osr_test 0
+  %sum = add.i32 %fire, %a
+  %r = call @g(%i, %n)
+  %one = const.i32 1
+  %j = add.i32 %i, %one
+  %b = add.i32 %sum, %r
+  jump head(%j, %b)
+}
+func @g(%i: i32, %n: i32) -> i32 {
+entry:
+  %more = ult.i32 %i, %n
+  br_if %more, on, leaves(%n, %i)
+on:
+  %two = const.i32 2
+  %twice = mul.i32 %i, %two
+  return %twice
+leaves(%a: i32, %b: i32):
+  %seven = const.i64 7
+  %product = mul.i32 %a, %b
+  osr_exit 5(%b, %product, %seven, %a)
+}
+";
+    let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let func = module.lookup("f").expect("the text has it");
+    let program = Program::new(&module);
+    let whole = both(&program, func, &[6, 1], 1 << 20, text);
+    assert!(matches!(&whole.outcome, Outcome::Left { values, .. } if *values == [6, 36, 7, 6]), "{}", whole.outcome);
+    for fuel in 0..=(1 << 20) - whole.fuel {
+        both(&program, func, &[6, 1], fuel, text);
     }
 }

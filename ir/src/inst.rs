@@ -1,6 +1,6 @@
 //! Instructions as data.
 
-use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
 use crate::types::Type;
@@ -39,6 +39,8 @@ pub enum Imm {
     TableElem(Table, Elem),
     /// An element segment.
     Elem(Elem),
+    /// A point at which a run may leave the version.
+    Exit(OsrPoint),
 }
 
 /// A target of a terminator: a block and one argument for each of its parameters.

@@ -38,7 +38,7 @@ pub mod types;
 pub mod verifier;
 
 pub use builder::{BuildError, FunctionBuilder, Variable};
-pub use entity::{Block, Data, Elem, Func, Global, Inst, Memory, Point, Sig, Table, Value};
+pub use entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value};
 pub use family::Family;
 pub use function::{Function, ValueDef};
 pub use inst::{Edge, Imm, InstData, InstSpec, Target};

@@ -23,7 +23,8 @@ impl Effects {
     pub const READS: Effects = Effects(2);
     /// Writes memory, tables, sizes or globals, or drops a segment.
     pub const WRITES: Effects = Effects(4);
-    /// Appears in the effect trace (calls, growth of a memory or table).
+    /// Is told apart by the order in which such happen: calls and growth, which appear in the effect trace, and
+    /// tests of OSR points, which do not.
     pub const TRACED: Effects = Effects(8);
     /// Ends a block.
     pub const TERMINATOR: Effects = Effects(16);
@@ -120,6 +121,8 @@ pub enum Shape {
     TableInit,
     /// `() -> ()`, of the element segment in the immediate.
     ElemDrop,
+    /// `() -> i32`, of the OSR point in the immediate.
+    OsrTest,
     /// `() -> T`, the type of the global in the immediate.
     GlobalGet,
     /// `(T) -> ()`, the type of the global in the immediate.
@@ -139,6 +142,8 @@ pub enum Shape {
     Return,
     /// No operands, no target; the immediate holds the trap kind.
     Trap,
+    /// Any operands, no target; the immediate holds the OSR point.
+    OsrExit,
 }
 
 macro_rules! opcodes {
@@ -368,6 +373,8 @@ opcodes! {
     Call "call" Shape::Call, CALL;
     /// Calls the function at a table index; traps on an index out of bounds, a null entry and a wrong signature.
     CallIndirect "call_indirect" Shape::CallIndirect, CALL;
+    /// 1 if the run is to leave the version at the point, else 0, which it always is unless an engine decides otherwise.
+    OsrTest "osr_test" Shape::OsrTest, GROW;
     /// Continues at the target.
     Jump "jump" Shape::Jump, TERM;
     /// Continues at the first target if the operand is not zero, else at the second.
@@ -378,6 +385,8 @@ opcodes! {
     Return "return" Shape::Return, TERM;
     /// Ends the program with a trap.
     Trap "trap" Shape::Trap, TERM_TRAP;
+    /// Leaves the version at the point with these values; without an engine that goes on elsewhere, the run ends.
+    OsrExit "osr_exit" Shape::OsrExit, TERM;
 }
 
 impl Opcode {
@@ -444,11 +453,13 @@ impl Opcode {
                 | Shape::ElemDrop
                 | Shape::Call
                 | Shape::CallIndirect
+                | Shape::OsrTest
                 | Shape::Jump
                 | Shape::BrIf
                 | Shape::Switch
                 | Shape::Return
                 | Shape::Trap
+                | Shape::OsrExit
         )
     }
 
@@ -482,11 +493,13 @@ impl Opcode {
     pub const fn result_type(self, ty: Type) -> Option<Type> {
         match self.shape() {
             Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::RefTest => Some(Type::I32),
-            Shape::MemorySize | Shape::MemoryGrow | Shape::TableSize | Shape::TableGrow => Some(Type::I32),
+            Shape::MemorySize | Shape::MemoryGrow | Shape::TableSize | Shape::TableGrow | Shape::OsrTest => {
+                Some(Type::I32)
+            }
             Shape::Store(_) | Shape::GlobalSet | Shape::Call | Shape::CallIndirect => None,
             Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => None,
             Shape::TableSet | Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => None,
-            Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap => None,
+            Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap | Shape::OsrExit => None,
             _ => Some(ty),
         }
     }

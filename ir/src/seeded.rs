@@ -64,6 +64,8 @@ pub enum Area {
     Compose,
     /// The making of mappings.
     Osr,
+    /// Native code and continuations.
+    Native,
 }
 
 bugs! {
@@ -360,6 +362,52 @@ bugs! {
         PassedNotListed;
         /// A parameter that is no copy in one version is one in the other, though edges were sent past its block.
         PinnedOnOneSide;
+    }
+    Native {
+        /// Less is taken for less or equal.
+        NativeConditionCode;
+        /// Unsigned comparisons are signed.
+        NativeUnsignedIsSigned;
+        /// Unsigned division is signed.
+        NativeDivisionSigned;
+        /// Narrow integers have the sign in their upper bits where words are looked at.
+        NativeNarrowSignExtended;
+        /// The upper bits of an f32 are set where words are looked at.
+        NativeUpperBitsOfF32;
+        /// A NaN stays what the processor made of it where its bits are looked at.
+        NativeNanAsItIs;
+        /// The last bytes of an access need not lie in memory.
+        NativeBoundsMissByte;
+        /// The offset of an access is not added.
+        NativeOffsetForgotten;
+        /// The place of a memory is taken for fixed, whatever grows it.
+        NativeStaleMemoryBase;
+        /// Stores of one byte write as many as the value has.
+        NativeStoreTooWide;
+        /// Fuel is looked at, and not paid.
+        NativeFuelNotPaid;
+        /// Two results of one type are returned in the other order.
+        NativeResultsSwapped;
+        /// Indirect calls take functions of any signature.
+        NativeSignatureUnchecked;
+        /// Indirect calls take null for a function.
+        NativeNullUnchecked;
+        /// Indirect calls look behind the end of their table.
+        NativeTableUnchecked;
+        /// An OSR point leaves with two values of one type in the other order.
+        NativeExitValuesSwapped;
+        /// An OSR point leaves with its values one word too far.
+        NativeExitSlotOffByOne;
+        /// An OSR point leaves through the cell of its neighbor.
+        NativeCellOfNeighbor;
+        /// An OSR point that counts down fires one visit too early.
+        NativeCounterOffByOne;
+        /// An OSR point fires when any is armed.
+        NativeFiresUnarmed;
+        /// A continuation takes its first value for its second too.
+        NativeContinuationWrongSlot;
+        /// A continuation does not execute the stores of its entry.
+        NativeReplaysDropped;
     }
 }
 

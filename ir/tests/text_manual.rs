@@ -55,6 +55,8 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::Switch => ("(i32)", "%i, [target, ...], default target"),
         Shape::Return => ("the function's results", "%a, ..."),
         Shape::Trap => ("()", "kind"),
+        Shape::OsrTest => ("() -> i32", "point"),
+        Shape::OsrExit => ("any", "point(%a, ...)"),
     }
 }
 

@@ -305,10 +305,19 @@ impl FunctionBuilder {
     /// # Errors
     /// When there is no block, a block is not terminated, or variables cannot be resolved: see
     /// [`BuildError`].
-    pub fn finish(mut self) -> Result<Function, BuildError> {
+    pub fn finish(self) -> Result<Function, BuildError> {
+        self.finish_with_params().map(|(function, _)| function)
+    }
+
+    /// The finished function, as [`FunctionBuilder::finish`] gives it, and the parameters that were made for variables, each with
+    /// its variable, in no meaningful order.
+    ///
+    /// # Errors
+    /// As [`FunctionBuilder::finish`].
+    pub fn finish_with_params(mut self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
         self.check()?;
         if !self.renumbers {
-            return Ok(self.function);
+            return Ok((self.function, Vec::new()));
         }
         if let Some(keep) = &self.skip_but {
             let touched = self.variables.blocks();

@@ -11,7 +11,7 @@ use crate::builder::BuildError;
 use crate::entity::{Block, Value};
 use crate::function::Function;
 use crate::types::Type;
-use cranelift_entity::SecondaryMap;
+use cranelift_entity::{EntityRef, SecondaryMap};
 
 /// What a read of a variable, or an argument of a made parameter, is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,6 +30,7 @@ pub(super) enum Source {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MadeParam {
     pub(super) block: Block,
+    pub(super) variable: Variable,
     pub(super) ty: Type,
     /// Its arguments, one for each predecessor edge of the block, are `Placement::args[first_arg..]`.
     pub(super) first_arg: u32,
@@ -82,6 +83,7 @@ struct Placer<'a> {
     /// By place.
     marks: Vec<Mark>,
     round: u32,
+    variable: Variable,
     ty: Type,
     /// The preorder walk cut where the nearest dominating site changes: (first place, site).
     segments: Vec<(u32, u32)>,
@@ -105,6 +107,7 @@ pub(super) fn place_params(function: &Function, variables: &Variables, limit: us
         marks: vec![Mark::default(); tree.block.len()],
         tree,
         round: 0,
+        variable: Variable::new(0),
         ty: Type::I32,
         segments: Vec::new(),
         placement: Placement { params: Vec::new(), args: Vec::new(), reads: SecondaryMap::new() },
@@ -126,7 +129,7 @@ impl Placer<'_> {
         accesses: &[Access],
     ) -> Result<(), BuildError> {
         self.round += 1;
-        self.ty = variables.types[variable];
+        (self.variable, self.ty) = (variable, variables.types[variable]);
         if accesses.iter().any(|a| a.read.is_some()) {
             let sites = self.sites(accesses)?;
             self.cut_segments(&sites);
@@ -229,7 +232,12 @@ impl Placer<'_> {
             None => {
                 self.mark(place).param = Some(next);
                 let block = self.tree.block[place as usize];
-                self.placement.params.push(MadeParam { block, ty: self.ty, first_arg: u32::MAX });
+                self.placement.params.push(MadeParam {
+                    block,
+                    variable: self.variable,
+                    ty: self.ty,
+                    first_arg: u32::MAX,
+                });
                 next
             }
         }

@@ -2,6 +2,7 @@
 
 use super::place::{Placement, Source};
 use super::prune::Pruned;
+use super::variables::Variable;
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
 use crate::family::Family;
@@ -16,8 +17,12 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 
-/// Builds the function again with the parameters that stay. Cost: linear.
-pub(super) fn rebuild(function: Function, placement: &Placement, pruned: &Pruned) -> Function {
+/// Builds the function again with the parameters that stay; and those, with the variables they were made for. Cost: linear.
+pub(super) fn rebuild(
+    function: Function,
+    placement: &Placement,
+    pruned: &Pruned,
+) -> (Function, Vec<(Value, Variable)>) {
     let mut rebuild = Rebuild {
         function,
         placement,
@@ -35,7 +40,8 @@ pub(super) fn rebuild(function: Function, placement: &Placement, pruned: &Pruned
     rebuild.edge_rank = EdgeRanks::new(&rebuild.function, &rebuild.made);
     rebuild.number();
     rebuild.fill();
-    rebuild.finished()
+    let made = pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
+    (rebuild.finished(), made)
 }
 
 /// The live made parameters of each block, by block index, in the order of their variables.

@@ -21,6 +21,8 @@ pub(super) struct Frame {
 #[derive(Debug)]
 pub(super) struct Activations {
     pub(super) frames: Vec<Frame>,
+    /// How many of the frames belong to runs that are suspended below the one under way.
+    floor: usize,
     /// Never shrinks during a run: what is above the top activation is garbage.
     pub(super) stack: Vec<u64>,
     /// The end of the slots of the top activation.
@@ -47,6 +49,7 @@ impl Activations {
     pub(super) fn new(limits: &Limits, poison: bool) -> Activations {
         Activations {
             frames: Vec::new(),
+            floor: 0,
             stack: Vec::new(),
             end: 0,
             consts: 0,
@@ -60,6 +63,32 @@ impl Activations {
 
     pub(super) fn depth(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Whether there may be no other activation.
+    pub(super) fn are_full(&self) -> bool {
+        self.frames.len() >= self.depth_limit
+    }
+
+    /// The activations of the run under way.
+    #[inline]
+    pub(super) fn of_run(&self) -> &[Frame] {
+        &self.frames[self.floor..]
+    }
+
+    #[inline]
+    pub(super) fn of_run_mut(&mut self) -> &mut [Frame] {
+        &mut self.frames[self.floor..]
+    }
+
+    /// How many activations belong to suspended runs.
+    pub(super) fn floor(&self) -> usize {
+        self.floor
+    }
+
+    /// Says that so many belong to suspended runs: another run is under way.
+    pub(super) fn set_floor(&mut self, floor: usize) {
+        self.floor = floor;
     }
 
     /// The innermost activation.
@@ -78,7 +107,7 @@ impl Activations {
     #[inline]
     pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
         let base = self.end;
-        if self.frames.len() >= self.depth_limit || !self.reserve(base, code) {
+        if self.are_full() || !self.reserve(base, code) {
             return None;
         }
         if self.poison {
@@ -131,8 +160,16 @@ impl Activations {
         frame
     }
 
+    /// Ends the activations of the run under way.
+    pub(super) fn drop_run(&mut self) {
+        while self.frames.len() > self.floor {
+            self.pop();
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.frames.clear();
+        self.floor = 0;
         self.end = 0;
         self.consts = 0;
     }

@@ -34,17 +34,25 @@ pub(super) fn enter(
     Some(base)
 }
 
+/// The arguments of a call of a function that runs elsewhere, from these slots of the calling activation; `None` when one
+/// more activation would be too many.
+#[cold]
+pub(super) fn arguments<S: Copy + Into<u32>>(activations: &Activations, base: usize, slots: &[S]) -> Option<Vec<u64>> {
+    let value = |slot: &S| activations.stack[base + (*slot).into() as usize];
+    (!activations.are_full()).then(|| slots.iter().map(value).collect())
+}
+
 /// Ends the top activation, which returns the values of `slots`, and hands them to the caller; false
-/// when there is no caller.
+/// when there is no caller in the run.
 #[inline]
 pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: &[u32]) -> bool {
     let callee = activations.pop();
-    let Some(caller) = activations.frames.last() else { return false };
-    let pool = &versions[caller.version as usize].code.pool;
+    let Some(caller) = activations.of_run().last() else { return false };
+    let (base, pool) = (caller.base, &versions[caller.version as usize].code.pool);
     let result_slots = &pool[callee.results_at as usize..][..slots.len()];
     let (below, above) = activations.stack.split_at_mut(callee.base);
     for (to, from) in result_slots.iter().zip(slots) {
-        below[caller.base + *to as usize] = above[*from as usize];
+        below[base + *to as usize] = above[*from as usize];
     }
     true
 }

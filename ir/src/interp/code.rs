@@ -13,6 +13,7 @@ use super::op::{Code as OpCode, Op, value_code};
 use crate::entity::{Block, Inst, Memory, Point, Value};
 use crate::function::Function;
 use crate::inst::{Imm, InstData, Target};
+use crate::mapping::VersionKey;
 use crate::module::Module;
 use crate::opcode::{Opcode, Shape};
 use crate::trap::TrapKind;
@@ -38,6 +39,7 @@ pub(super) struct FarAccess {
 /// One version of a function, pre-decoded. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Code {
+    key: VersionKey,
     pub(super) ops: Vec<Op>,
     pub(super) pool: Vec<u32>,
     pub(super) far: Vec<FarAccess>,
@@ -78,6 +80,11 @@ impl Code {
         code.fast = Fast::new(module, function, &code);
         code.consts = code.fast.as_ref().map_or(0, Fast::constants);
         code
+    }
+
+    /// The key of the version: mappings from or to it name it by that.
+    pub fn key(&self) -> VersionKey {
+        self.key
     }
 
     /// The pc of a point, if the version has its instruction. Cost: constant.
@@ -160,6 +167,7 @@ fn narrow(length: usize) -> u32 {
 impl<'a> Decoder<'a> {
     fn new(module: &'a Module, function: &'a Function) -> Decoder<'a> {
         let code = Code {
+            key: VersionKey::of(function),
             ops: Vec::new(),
             pool: Vec::new(),
             far: Vec::new(),
@@ -228,11 +236,16 @@ impl<'a> Decoder<'a> {
             Shape::Load(_) => self.load(data),
             Shape::Store(_) => self.store(data),
             Shape::Call | Shape::CallIndirect => self.call(data),
-            Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap => self.terminator(data),
+            Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return => self.terminator(data),
+            Shape::Trap | Shape::OsrExit => self.terminator(data),
             Shape::MemorySize | Shape::MemoryGrow | Shape::GlobalGet | Shape::GlobalSet => self.state_access(data),
             Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => self.bulk(data),
             Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow => self.bulk(data),
             Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => self.bulk(data),
+            Shape::OsrTest => {
+                let to = data.result().expect("interp: a test of an OSR point has one result");
+                Op::new(OpCode::Const, self.slot(to), 0, 0)
+            }
             _ => self.value_op(data),
         }
     }
@@ -373,6 +386,10 @@ impl<'a> Decoder<'a> {
             (Opcode::Return, _) => {
                 let at = self.pool_slots(&data.args);
                 Op::new(OpCode::Return, at, narrow(data.args.len()), 0)
+            }
+            (_, Imm::Exit(point)) => {
+                let at = self.pool_slots(&data.args);
+                Op::new(OpCode::Leave, point.as_u32(), at, narrow(data.args.len()))
             }
             (_, Imm::Trap(kind)) => {
                 self.code.traps.push(kind);

@@ -12,10 +12,11 @@ use super::fast;
 use super::host::{Host, HostError};
 use super::machine::{Machine, Run, Version};
 use super::memory::{Globals, Memories};
+use super::nested::{RunState, Waiting};
 use super::op::{Code, value_result, with_value_ops};
-use super::outcome::Outcome;
+use super::outcome::{EarlyEnd, Outcome};
 use super::view::{Control, Scope, View};
-use crate::entity::{Func, Inst, Memory, Sig, Table};
+use crate::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
 use crate::eval;
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
@@ -27,7 +28,10 @@ pub(super) enum Stop {
     /// It has executed the one instruction it was to execute.
     Stepped,
     Returned(Vec<u64>),
+    /// A function that runs elsewhere was called.
+    Called(Func, Vec<u64>),
     Trap(TrapKind),
+    Left(OsrPoint, Vec<u64>),
     Host(HostError),
     OutOfFuel,
     StackOverflow,
@@ -47,15 +51,26 @@ const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
 /// not once per observer: it is large, and in a crate that depends on this one it would be compiled as
 /// that crate is, which in tests is not optimized.
 pub(super) fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Watcher<'_>) -> Run {
+    let fast = scope == Scope::Nothing && fast::applies(machine);
+    if !fast {
+        fast::leave(machine);
+    }
     let stop = match scope {
-        Scope::Nothing if fast::applies(machine) => fast::run(machine, host),
+        Scope::Nothing if fast => fast::run(machine, host),
         Scope::Nothing => unwatched(machine, host),
         Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
         Scope::Everything => run_loop::<EVERYTHING>(machine, host, watcher),
     };
     match stop {
         Stop::Paused => Run::Paused,
-        Stop::Returned(values) => Run::Done(Outcome::Returned(values)),
+        Stop::Called(func, args) => {
+            machine.state.waiting = Some(Waiting { func, args: None });
+            Run::Called { func, args }
+        }
+        Stop::Returned(values) => {
+            machine.state = RunState::default();
+            Run::Done(Outcome::Returned(values))
+        }
         stop => Run::Done(conclude(machine, stop)),
     }
 }
@@ -75,22 +90,17 @@ fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
     let top = machine.activations.top();
     let version = &machine.versions[top.version as usize];
     let site = machine.site(version.func, version.code.inst_near(top.pc));
-    machine.activations.clear();
-    let digest = observed_digest(&machine.memories, &machine.globals);
-    match stop {
-        Stop::Trap(kind) | Stop::Host(HostError::Trap(kind)) => {
-            machine.trace.trap(kind, digest);
-            Outcome::Trapped { kind, site }
+    let end = match stop {
+        Stop::Trap(kind) => EarlyEnd::Trap(kind),
+        Stop::Left(point, values) => EarlyEnd::Left(point, values),
+        Stop::Host(error) => EarlyEnd::Host(error),
+        Stop::StackOverflow => EarlyEnd::StackOverflow,
+        Stop::OutOfFuel => EarlyEnd::OutOfFuel,
+        Stop::Paused | Stop::Stepped | Stop::Returned(_) | Stop::Called(..) => {
+            unreachable!("interp: the run did not end early")
         }
-        Stop::Host(HostError::Exit(status)) => {
-            machine.trace.exit(status, digest);
-            Outcome::Exited(status)
-        }
-        Stop::Host(HostError::Failed(message)) => Outcome::HostFailed { message, site },
-        Stop::StackOverflow => Outcome::StackOverflow(site),
-        Stop::OutOfFuel => Outcome::OutOfFuel(site),
-        Stop::Paused | Stop::Stepped | Stop::Returned(_) => unreachable!("interp: the run did not end early"),
-    }
+    };
+    machine.end_early(end, site)
 }
 
 /// The digest of memory that effects carry: 0 where memory is not tracked.
@@ -130,16 +140,18 @@ fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u6
 }
 
 fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher: Watcher<'_>) -> Stop {
-    let Machine { program, versions, current, activations, memories, globals, trace, .. } = machine;
+    let nested = machine.is_nested();
+    let Machine { program, versions, entered, activations, memories, globals, trace, .. } = machine;
     let versions: &[Version] = versions;
     // Whether the watcher was asked about the first instruction already, when the run paused at it.
-    let mut asked = std::mem::take(&mut machine.asked);
+    let mut asked = std::mem::take(&mut machine.state.asked);
     let mut fuel = machine.fuel;
     let frame = activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
     let mut code = &*versions[frame.version as usize].code;
     let mut ops = code.ops.as_slice();
     let mut slots = &mut activations.stack[base..][..code.frame_size as usize];
+    let tracked = memories.tracked();
     let mut bytes = memories.first_mut();
 
     let mut stepped = false;
@@ -203,12 +215,11 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
         macro_rules! store {
             ($uint:ty) => {{
                 let (address, value) = (get!(op.a), (get!(op.b) as $uint).to_le_bytes());
-                if memories.tracked() {
+                if tracked {
                     let at = address.wrapping_add(op.c.into());
                     in_bounds!(memories.write(Memory::from_u32(0), at, &value).ok());
                     bytes = memories.first_mut();
                 } else {
-                    bytes = memories.first_mut();
                     in_bounds!(store(bytes, address, op.c, value));
                 }
             }};
@@ -232,9 +243,16 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                 let func: Func = $func;
                 let (at, count) = ($args_at as usize, op.c as usize);
                 activations.top_mut().pc = pc as u32;
-                let version = current[func.as_u32() as usize];
-                let callee = &*versions[version as usize].code;
+                let version = entered[func.as_u32() as usize];
                 let args = &code.pool[at..][..count];
+                let Some(callee) = versions.get(version as usize) else {
+                    let Some(args) = calls::arguments(activations, base, args) else {
+                        break 'run Stop::StackOverflow;
+                    };
+                    trace.call(func, &args, observed_digest(memories, globals));
+                    break 'run Stop::Called(func, args);
+                };
+                let callee = &*callee.code;
                 let Some(start) = calls::enter(activations, version, callee, args, (at + count) as u32) else {
                     break 'run Stop::StackOverflow;
                 };
@@ -313,21 +331,22 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                     }
                     Code::MemoryGrow => {
                         let (memory, pages) = (Memory::from_u32(op.b), get!(op.c) as u32);
-                        let result = memories.grow(memory, pages).unwrap_or(u32::MAX);
-                        trace.grow(memory, pages, result, observed_digest(memories, globals));
+                        let result = Bulk { program, memories, globals, trace }.grow_memory(memory, pages);
                         bytes = memories.first_mut();
                         set!(op.a, result.into());
                     }
                     Code::Bulk => {
                         let bulk = code.bulk[op.a as usize];
-                        let extra = bulk.extra_fuel(slots, memories, &globals.tables);
+                        let operation = bulk.on(slots);
+                        let extra = operation.extra_fuel(memories, &globals.tables);
                         if extra > fuel {
                             fuel += 1; // nothing was executed
                             break 'run Stop::OutOfFuel;
                         }
                         fuel -= extra;
-                        if let Err(kind) = (Bulk { program, memories, globals, trace }).perform(bulk, slots) {
-                            break 'run Stop::Trap(kind);
+                        match (Bulk { program, memories, globals, trace }).perform(operation) {
+                            Ok(bits) => bulk.result.into_iter().for_each(|slot| set!(slot, bits)),
+                            Err(kind) => break 'run Stop::Trap(kind),
                         }
                         bytes = memories.first_mut();
                     }
@@ -348,7 +367,10 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         let from = &code.pool[op.a as usize..][..op.b as usize];
                         if !trace.is_off() {
                             let values: Values = from.iter().map(|slot| get!(*slot)).collect();
-                            trace.ret(&values, observed_digest(memories, globals));
+                            // That of the activation which a nested run began with is left to who began it.
+                            if !nested || activations.of_run().len() > 1 {
+                                trace.ret(&values, observed_digest(memories, globals));
+                            }
                             bytes = memories.first_mut();
                         }
                         if !calls::leave(activations, versions, from) {
@@ -398,6 +420,10 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         jump!(code.pool[op.b as usize + choice])
                     }
                     Code::Trap => break 'run Stop::Trap(code.traps[op.a as usize]),
+                    Code::Leave => {
+                        let values = code.pool[op.b as usize..][..op.c as usize].iter().map(|slot| get!(*slot));
+                        break 'run Stop::Left(OsrPoint::from_u32(op.a), values.collect());
+                    }
                 }
             };
         }
@@ -405,8 +431,8 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
         pc += 1;
     };
     machine.fuel = fuel;
-    machine.asked = asked;
-    if let Some(frame) = machine.activations.frames.last_mut() {
+    machine.state.asked = asked;
+    if let Some(frame) = machine.activations.of_run_mut().last_mut() {
         frame.pc = pc as u32;
     }
     stop

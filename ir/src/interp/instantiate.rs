@@ -1,8 +1,9 @@
 //! Memories, tables and globals at the start.
 
 use super::memory::{Globals, Memories};
+use super::region::Region;
 use super::tables::{SegmentKind, Tables};
-use crate::module::Module;
+use crate::module::{MemoryDecl, Module};
 use std::fmt;
 
 /// Why a module could not be instantiated.
@@ -13,7 +14,7 @@ pub enum InstantiateError {
         /// Its name.
         function: String,
     },
-    /// A memory starts with more pages than its own maximum or the machine's limit.
+    /// A memory starts with more pages than its own maximum, the machine's limit, or what its region can give.
     MemoryTooLarge {
         /// Its name.
         memory: String,
@@ -86,16 +87,18 @@ impl Counts {
     }
 }
 
-/// Adds the memories, tables, globals and segments that a machine does not have yet.
+/// Adds the memories, tables, globals and segments that a machine does not have yet. A memory is in the region that
+/// `regions` gives for it, if it gives one.
 pub(super) fn add_storage(
     module: &Module,
     has: Counts,
     memories: &mut Memories,
     globals: &mut Globals,
+    regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
 ) -> Result<(), InstantiateError> {
     for decl in module.memories.values().skip(has.memories) {
         let too_large = |_| InstantiateError::MemoryTooLarge { memory: decl.name.clone(), pages: decl.min_pages };
-        memories.add(decl).map_err(too_large)?;
+        memories.add(decl, regions(decl)).map_err(too_large)?;
     }
     for decl in module.tables.values().skip(has.tables) {
         let too_large = |_| InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };

@@ -1,24 +1,25 @@
 //! An instance of a module: its memories, its versions, and the activations of a run.
 
-use super::activations::{Activations, fill_poison};
+use super::activations::Activations;
+use super::calls::Values;
 use super::code::Code;
 use super::exec::execute;
 use super::host::{Host, HostError};
 use super::instantiate::{Counts, InstantiateError, add_storage, write_segments};
 use super::limits::{Limits, Options};
 use super::memory::{self, Globals, Memories, OutOfBounds};
+use super::nested::{RunState, Suspended, Waiting};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
+use super::region::Region;
 use super::tables::Tables;
 use super::trace::Trace;
 use super::view::{Observer, View};
-use crate::entity::{Func, Global, Inst, Point, Table, Value};
+use crate::entity::{Func, Global, Inst, Table};
 use crate::function::Function;
-use crate::mapping::{CompensationFault, Entry, Write};
-use crate::module::Module;
+use crate::mapping::Write;
+use crate::module::{MemoryDecl, Module};
 use cranelift_entity::{EntityRef, entity_impl};
-use smallvec::SmallVec;
-use std::fmt;
 use std::sync::Arc;
 
 /// A version of a function, in one machine.
@@ -40,61 +41,17 @@ pub(super) struct Version {
 pub enum Run {
     /// The observer paused it before an instruction; [`Machine::run`] goes on.
     Paused,
+    /// It called a function that runs elsewhere ([`Machine::set_external`]), and waits for the results:
+    /// [`Machine::return_from_call`].
+    Called {
+        /// The function.
+        func: Func,
+        /// Its arguments.
+        args: Vec<u64>,
+    },
     /// It ended.
     Done(Outcome),
 }
-
-/// Why a transfer is refused. The machine is unchanged then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TransferError {
-    /// No run is paused.
-    NotPaused,
-    /// The version is one of another function.
-    OtherFunction,
-    /// The version does not have the instruction of the point.
-    NoSuchPoint(Point),
-    /// The version does not have the value.
-    NoSuchValue(Value),
-    /// The frame of the version is larger than the limits allow.
-    StackOverflow,
-}
-
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TransferError::NotPaused => f.write_str("no run is paused"),
-            TransferError::OtherFunction => f.write_str("the version is one of another function"),
-            TransferError::NoSuchPoint(point) => write!(f, "the version does not have {}", point.inst()),
-            TransferError::NoSuchValue(value) => write!(f, "the version does not have {value}"),
-            TransferError::StackOverflow => f.write_str("the frame is larger than the limits allow"),
-        }
-    }
-}
-
-impl std::error::Error for TransferError {}
-
-/// Why an entry cannot be fired.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FireError {
-    /// The compensation code fails.
-    Code(CompensationFault),
-    /// The transfer is refused.
-    Transfer(TransferError),
-    /// A store that belongs to the transition does not lie within its memory.
-    Store(OutOfBounds),
-}
-
-impl fmt::Display for FireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FireError::Code(fault) => write!(f, "{fault}"),
-            FireError::Transfer(error) => write!(f, "{error}"),
-            FireError::Store(error) => write!(f, "a store of the compensation code fails: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for FireError {}
 
 /// An instance of a module. See the documentation of [`crate::interp`].
 #[derive(Clone, Debug)]
@@ -102,19 +59,19 @@ pub struct Machine {
     pub(super) program: Program,
     pub(super) versions: Vec<Version>,
     /// The version that new activations of each function run.
-    pub(super) current: Vec<u32>,
+    current: Vec<u32>,
+    /// The same as calls see it: `NO_VERSION` for functions that run elsewhere, too.
+    pub(super) entered: Vec<u32>,
     pub(super) activations: Activations,
     pub(super) memories: Memories,
     pub(super) globals: Globals,
     pub(super) trace: Trace,
     pub(super) fuel: u64,
-    /// Whether the observer was already asked about the instruction at which the run goes on.
-    pub(super) asked: bool,
-    /// The function that could not be started for want of stack.
-    refused: Option<Func>,
-    /// Whether the run goes on exactly, whoever watches: it was transferred, and has values that fast code would not miss
-    /// if the transfer forgot them; or it reached a function that has no fast code.
-    pub(super) exact: bool,
+    pub(super) state: RunState,
+    /// The runs suspended below the one under way, the innermost last.
+    pub(super) suspended: Vec<Suspended>,
+    /// Whether somebody may write memories, globals and tables past their digests.
+    pub(super) raw: bool,
 }
 
 impl Machine {
@@ -135,20 +92,38 @@ impl Machine {
     /// # Errors
     /// As [`Machine::new`].
     pub fn with_options(program: &Program, limits: Limits, options: Options) -> Result<Machine, InstantiateError> {
+        Machine::with_regions(program, limits, options, &mut |_| None)
+    }
+
+    /// As [`Machine::with_options`]; memories are in the regions that `regions` gives for their declarations, in order, or
+    /// in memory of the library's own for `None`. A copy of the machine has all in memory of its own.
+    ///
+    /// # Errors
+    /// As [`Machine::new`]; also when a region has no room for the pages at the start.
+    ///
+    /// # Panics
+    /// When a region is not empty.
+    pub fn with_regions(
+        program: &Program,
+        limits: Limits,
+        options: Options,
+        regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
+    ) -> Result<Machine, InstantiateError> {
         let mut machine = Machine {
             program: program.clone(),
             versions: Vec::new(),
             current: Vec::new(),
+            entered: Vec::new(),
             activations: Activations::new(&limits, options.poison),
             memories: Memories::new(&limits, options.track_memory),
             globals: Globals::new(Tables::new(limits.table_entries, options.track_memory)),
             trace: Trace::new(options.trace),
             fuel: limits.fuel,
-            asked: false,
-            refused: None,
-            exact: false,
+            state: RunState::default(),
+            suspended: Vec::new(),
+            raw: false,
         };
-        machine.extend(program)?;
+        machine.extend_with_regions(program, regions)?;
         Ok(machine)
     }
 
@@ -163,14 +138,36 @@ impl Machine {
     /// # Panics
     /// When the module declares less than the machine has.
     pub fn extend(&mut self, program: &Program) -> Result<(), InstantiateError> {
+        self.extend_with_regions(program, &mut |_| None)
+    }
+
+    /// As [`Machine::extend`], with regions for the memories that are new: see [`Machine::with_regions`].
+    ///
+    /// # Errors
+    /// As [`Machine::extend`] and [`Machine::with_regions`].
+    ///
+    /// # Panics
+    /// As [`Machine::extend`] and [`Machine::with_regions`].
+    pub fn extend_with_regions(
+        &mut self,
+        program: &Program,
+        regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
+    ) -> Result<(), InstantiateError> {
         let declared = program.declarations();
         assert!(self.current.len() <= declared.funcs.len(), "interp: the module declares less than the machine has");
-        self.activations.clear();
+        self.give_up();
         self.program = program.clone();
         let has = Counts::of(&self.memories, &self.globals);
-        add_storage(declared, has, &mut self.memories, &mut self.globals)?;
+        let mut provide = |decl: &MemoryDecl| {
+            let region = regions(decl);
+            // Who provided it may know where it is.
+            self.raw |= region.is_some();
+            region
+        };
+        add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;
         for (func, decl) in declared.funcs.iter().skip(self.current.len()) {
             self.current.push(NO_VERSION);
+            self.entered.push(NO_VERSION);
             match program.code(func) {
                 Some(code) => {
                     let version = self.add_code(func, Arc::clone(code));
@@ -219,12 +216,31 @@ impl Machine {
     /// When the version is one of another function.
     pub fn set_current(&mut self, func: Func, version: VersionId) {
         assert_eq!(self.versions[version.0 as usize].func, func, "interp: the function of {version}");
-        self.current[func.as_u32() as usize] = version.0;
+        let external = self.is_external(func);
+        self.current[func.index()] = version.0;
+        self.set_external(func, external);
+    }
+
+    /// Makes calls of a function, and runs that start with it, stop with [`Run::Called`] for an engine to run it, or no longer.
+    /// Activations under way, and those that [`Machine::begin_nested`] makes, are interpreted nevertheless. Cost: constant;
+    /// calls of other functions cost what they did.
+    ///
+    /// # Panics
+    /// When the function is imported.
+    pub fn set_external(&mut self, func: Func, external: bool) {
+        let version = self.current[func.index()];
+        assert!(version != NO_VERSION, "interp: {func} is imported");
+        self.entered[func.index()] = if external { NO_VERSION } else { version };
+    }
+
+    /// Whether a function runs elsewhere: [`Machine::set_external`].
+    pub fn is_external(&self, func: Func) -> bool {
+        self.current[func.index()] != NO_VERSION && self.entered[func.index()] == NO_VERSION
     }
 
     /// The version that new activations of a function run; `None` for an imported function.
     pub fn current(&self, func: Func) -> Option<VersionId> {
-        Some(self.current[func.as_u32() as usize]).filter(|v| *v != NO_VERSION).map(VersionId)
+        Some(self.current[func.index()]).filter(|v| *v != NO_VERSION).map(VersionId)
     }
 
     /// The pre-decoded form of a version.
@@ -254,38 +270,58 @@ impl Machine {
     }
 
     /// Begins a run of a function. Bits of arguments outside their types are dropped. A run that is
-    /// paused is given up.
+    /// paused or waits is given up, and those suspended below it.
     ///
     /// # Panics
     /// When the function is imported, or the number of arguments is not that of its parameters.
     pub fn start(&mut self, func: Func, args: &[u64]) {
-        let version = self.current[func.as_u32() as usize];
-        assert!(version != NO_VERSION, "interp: {func} is imported and cannot be started");
-        self.activations.clear();
-        self.asked = false;
-        self.refused = None;
-        self.exact = false;
-        let params = &self.program.declarations().signature(func).params;
-        assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
-        match self.activations.push(version, &self.versions[version as usize].code, 0) {
-            Some(base) => {
-                for ((slot, arg), ty) in self.activations.stack[base..].iter_mut().zip(args).zip(params) {
-                    *slot = arg & ty.mask();
-                }
-            }
-            None => self.refused = Some(func),
+        let version = self.current(func).unwrap_or_else(|| panic!("interp: {func} is imported and cannot be started"));
+        let args = self.clean_args(func, args);
+        self.give_up();
+        if self.is_external(func) {
+            self.state.waiting = Some(Waiting { func, args: Some(args.to_vec()) });
+        } else if !self.begin(version, &args) {
+            self.state.refused = Some(func);
         }
     }
 
-    /// Goes on with the run that was started, until it ends or the observer pauses it.
+    /// Arguments of a function without bits outside their types.
+    pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> Values {
+        let params = &self.declarations().signature(func).params;
+        assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
+        args.iter().zip(params).map(|(arg, ty)| arg & ty.mask()).collect()
+    }
+
+    /// Begins an activation, the first of the run under way; false when a limit is reached.
+    pub(super) fn begin(&mut self, version: VersionId, args: &[u64]) -> bool {
+        let base = self.activations.push(version.0, &self.versions[version.0 as usize].code, 0);
+        if let Some(base) = base {
+            self.activations.stack[base..][..args.len()].copy_from_slice(args);
+        }
+        base.is_some()
+    }
+
+    /// Gives up all runs, suspended ones among them: where a panic of the host has passed through them. Cost: their activations.
+    pub fn give_up(&mut self) {
+        self.activations.clear();
+        self.suspended.clear();
+        self.state = RunState::default();
+    }
+
+    /// Goes on with the run that was started, until it ends, calls a function that runs elsewhere, or the observer pauses it.
     ///
     /// # Panics
-    /// When no run is under way.
+    /// When no run is under way, or it waits for the results of a call.
     pub fn run<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Run {
-        if let Some(func) = self.refused.take() {
+        if let Some(func) = self.state.refused.take() {
             return Run::Done(Outcome::StackOverflow(self.site(func, None)));
         }
-        assert!(self.activations.depth() > 0, "interp: no run is under way");
+        if let Some(Waiting { func, args }) = &mut self.state.waiting {
+            let (func, args) = (*func, args.take());
+            let args = args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
+            return Run::Called { func, args };
+        }
+        assert!(!self.activations.of_run().is_empty(), "interp: no run is under way");
         execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
     }
 
@@ -293,15 +329,17 @@ impl Machine {
     /// called directly.
     ///
     /// # Panics
-    /// When the number of arguments is not that of the function's parameters.
+    /// When the number of arguments is not that of the function's parameters, or a function is called that runs elsewhere.
     pub fn invoke<O: Observer>(&mut self, func: Func, args: &[u64], host: &mut dyn Host, observer: &mut O) -> Outcome {
         if self.current(func).is_none() {
             return self.invoke_import(func, args, host);
         }
         self.start(func, args);
         loop {
-            if let Run::Done(outcome) = self.run(host, observer) {
-                return outcome;
+            match self.run(host, observer) {
+                Run::Done(outcome) => return outcome,
+                Run::Paused => {}
+                Run::Called { func, .. } => panic!("interp: {func} runs elsewhere and was called by `invoke`"),
             }
         }
     }
@@ -323,67 +361,6 @@ impl Machine {
         }
     }
 
-    /// Lets the innermost activation of a paused run go on in another version of its function, at a
-    /// point, with exactly the assigned values; all others are [`super::poison`]. The values are given, so all
-    /// assignments happen at once. Cost: the frame and the assignments.
-    ///
-    /// # Errors
-    /// See [`TransferError`]; the machine is unchanged then.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn transfer(&mut self, to: VersionId, point: Point, assign: &[(Value, u64)]) -> Result<(), TransferError> {
-        let from = self.activations.frames.last().filter(|_| self.asked).ok_or(TransferError::NotPaused)?;
-        let target = &self.versions[to.0 as usize];
-        if self.versions[from.version as usize].func != target.func {
-            return Err(TransferError::OtherFunction);
-        }
-        let code = &target.code;
-        let pc = code.pc_of(point).ok_or(TransferError::NoSuchPoint(point))?;
-        if let Some((value, _)) = assign.iter().find(|(value, _)| code.slot_of(*value).is_none()) {
-            return Err(TransferError::NoSuchValue(*value));
-        }
-        let (base, replaced) = (from.base, from.consts);
-        // The activation that is replaced does not count.
-        self.activations.consts -= replaced as usize;
-        if !self.activations.reserve(base, code) {
-            self.activations.consts += replaced as usize;
-            return Err(TransferError::StackOverflow);
-        }
-        let frame = &mut self.activations.stack[base..base + code.frame_size as usize];
-        fill_poison(frame);
-        for (value, bits) in assign {
-            let slot = code.slot_of(*value).expect("checked above");
-            frame[slot as usize] = *bits;
-        }
-        self.exact = true;
-        let consts = code.consts();
-        let top = self.activations.top_mut();
-        top.consts = consts;
-        top.version = to.0;
-        top.pc = pc;
-        Ok(())
-    }
-
-    /// Makes a transition from where the run is paused: runs the entry's compensation code on the activation, goes on
-    /// in the other version, and executes the stores that belong to it. The entry has to be the one that a mapping from the
-    /// paused version to `to` has for the instruction it is paused before ([`View::inst`]): an entry does not say where it is from, so any
-    /// other is not noticed, and the run goes on with the wrong values. Cost: that of the code, and of a frame.
-    ///
-    /// # Errors
-    /// See [`FireError`]; the machine is unchanged then, unless it is a store that failed.
-    ///
-    /// # Panics
-    /// When no run is under way, the machine has no such version, or the activation's version lacks a value that the
-    /// entry reads.
-    pub fn fire(&mut self, to: VersionId, entry: &Entry) -> Result<(), FireError> {
-        let view = self.view().expect("interp: no run is under way");
-        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
-        let writes = entry.run(|v| view.value(v), |v, bits| assigned.push((v, bits))).map_err(FireError::Code)?;
-        self.transfer(to, entry.target, &assigned).map_err(FireError::Transfer)?;
-        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)
-    }
-
     /// Executes a store that belongs to a transition ([`crate::mapping::Entry::run`]).
     ///
     /// # Errors
@@ -392,9 +369,9 @@ impl Machine {
         memory::execute(&mut self.memories, &mut self.globals, write)
     }
 
-    /// The state of a paused run; `None` when no run is under way.
+    /// The state of a run that is paused or was started; `None` when none is, or it waits for the results of a call.
     pub fn view(&self) -> Option<View<'_>> {
-        if self.activations.depth() == 0 {
+        if self.activations.of_run().is_empty() || self.state.waiting.is_some() {
             return None;
         }
         Some(View {
@@ -480,7 +457,11 @@ impl Machine {
             && self.globals.tables == other.globals.tables
     }
 
-    pub(super) fn site(&self, func: Func, inst: Option<Inst>) -> Site {
+    /// A place in a function of the module.
+    ///
+    /// # Panics
+    /// When the module declares no such function.
+    pub fn site(&self, func: Func, inst: Option<Inst>) -> Site {
         Site { func, function: self.declarations().funcs[func].name.clone(), inst }
     }
 }

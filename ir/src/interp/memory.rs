@@ -6,6 +6,7 @@
 //! exactly when their digests are, but for chance (2^-64).
 
 use super::limits::Limits;
+use super::region::{Region, Storage};
 use super::tables::{Tables, within};
 use crate::entity::Memory;
 use crate::inst::Imm;
@@ -60,11 +61,11 @@ impl std::error::Error for OutOfBounds {}
 
 #[derive(Clone, Debug)]
 struct LinearMemory {
-    bytes: Vec<u8>,
+    storage: Storage,
     max_pages: u32,
 }
 
-/// The linear memories of one machine.
+/// The linear memories of one machine. A copy has its contents in memory of the library's own ([`Region`]).
 #[derive(Clone, Debug)]
 pub struct Memories {
     list: Vec<LinearMemory>,
@@ -81,14 +82,14 @@ impl Memories {
         Memories { list: Vec::new(), pages_left: limits.memory_pages, tracked, digest: 0 }
     }
 
-    /// Adds a zeroed memory as declared, or says that a limit has no room for it.
-    pub(super) fn add(&mut self, decl: &MemoryDecl) -> Result<(), OutOfBounds> {
+    /// Adds a zeroed memory as declared, or says that a limit or the region has no room for it.
+    pub(super) fn add(&mut self, decl: &MemoryDecl, region: Option<Box<dyn Region>>) -> Result<(), OutOfBounds> {
         let max_pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
         if decl.min_pages > self.pages_left || decl.min_pages > max_pages {
             return Err(OutOfBounds);
         }
         let id = Memory::new(self.list.len());
-        self.list.push(LinearMemory { bytes: Vec::new(), max_pages });
+        self.list.push(LinearMemory { storage: Storage::new(region), max_pages });
         self.grow(id, decl.min_pages).map(|_| ()).ok_or(OutOfBounds)
     }
 
@@ -102,7 +103,7 @@ impl Memories {
     /// # Panics
     /// When the module declares no such memory.
     pub fn bytes(&self, memory: Memory) -> &[u8] {
-        &self.list[memory.index()].bytes
+        self.list[memory.index()].storage.bytes()
     }
 
     /// The size of a memory in pages of 64 KiB.
@@ -145,13 +146,13 @@ impl Memories {
             let target = within(self.bytes(to.0).len(), to.1, count)?;
             let start = target.start;
             self.untrack(to.0, target.clone());
-            self.list[to.0.index()].bytes.copy_within(source, start);
+            self.list[to.0.index()].storage.bytes_mut().copy_within(source, start);
             self.track(to.0, target);
             return Ok(());
         }
-        let bytes = std::mem::take(&mut self.list[from.0.index()].bytes);
-        let result = self.change(to.0, to.1, count, |target| target.copy_from_slice(&bytes[source]));
-        self.list[from.0.index()].bytes = bytes;
+        let storage = std::mem::take(&mut self.list[from.0.index()].storage);
+        let result = self.change(to.0, to.1, count, |target| target.copy_from_slice(&storage.bytes()[source]));
+        self.list[from.0.index()].storage = storage;
         result
     }
 
@@ -165,7 +166,7 @@ impl Memories {
     ) -> Result<(), OutOfBounds> {
         let at = within(self.bytes(memory).len(), address, count)?;
         self.untrack(memory, at.clone());
-        change(&mut self.list[memory.index()].bytes[at.clone()]);
+        change(&mut self.list[memory.index()].storage.bytes_mut()[at.clone()]);
         self.track(memory, at);
         Ok(())
     }
@@ -206,11 +207,23 @@ impl Memories {
     /// are tracked breaks the digest: stores then go through [`Memories::write`].
     #[inline]
     pub(super) fn first_mut(&mut self) -> &mut [u8] {
-        self.list.first_mut().map_or(&mut [], |m| &mut m.bytes)
+        self.list.first_mut().map_or(&mut [], |m| m.storage.bytes_mut())
+    }
+
+    /// The contents of a memory, to be written without regard to the digest, for [`Memories::refresh`] to mend.
+    pub(super) fn bytes_raw(&mut self, memory: Memory) -> &mut [u8] {
+        self.list[memory.index()].storage.bytes_mut()
+    }
+
+    /// Computes the digest anew, where it is tracked. Cost: the size of the memories.
+    pub(super) fn refresh(&mut self) {
+        if self.tracked {
+            self.digest = self.computed_digest();
+        }
     }
 
     /// Grows a memory by a number of pages: its size before, or `None` and nothing changed when that is
-    /// more than its maximum or the machine's limit.
+    /// more than its maximum, the machine's limit, or what its region can give.
     pub(super) fn grow(&mut self, memory: Memory, pages: u32) -> Option<u32> {
         let before = self.pages(memory);
         let after = before.checked_add(pages)?;
@@ -218,8 +231,10 @@ impl Memories {
         if after > target.max_pages || pages > self.pages_left {
             return None;
         }
+        if pages > 0 && !target.storage.grow(after as usize * PAGE_BYTES as usize) {
+            return None;
+        }
         self.pages_left -= pages;
-        extend_zeroed(&mut target.bytes, after as usize * PAGE_BYTES as usize);
         if self.tracked {
             let place = size_place(memory.index());
             self.digest = self.digest.wrapping_sub(mix(place, before.into())).wrapping_add(mix(place, after.into()));
@@ -266,7 +281,8 @@ impl Memories {
 /// Two sets of memories are equal when their sizes and contents are. Cost: the size of the memories.
 impl PartialEq for Memories {
     fn eq(&self, other: &Memories) -> bool {
-        self.list.len() == other.list.len() && self.list.iter().zip(&other.list).all(|(a, b)| a.bytes == b.bytes)
+        self.list.len() == other.list.len()
+            && self.list.iter().zip(&other.list).all(|(a, b)| a.storage.bytes() == b.storage.bytes())
     }
 }
 
@@ -288,19 +304,6 @@ pub(super) fn execute(memories: &mut Memories, globals: &mut Globals, write: &Wr
 
 fn range(address: u64, length: u64) -> Option<std::ops::Range<usize>> {
     Some(address as usize..address.checked_add(length)? as usize)
-}
-
-/// Makes a vector longer with zeros. A vector that at least doubles is allocated anew: zeroed
-/// allocations are committed by the system page by page as they are touched, so that a program that
-/// claims much and uses little costs little.
-fn extend_zeroed(bytes: &mut Vec<u8>, length: usize) {
-    if length > bytes.capacity() && length / 2 >= bytes.len() {
-        let mut fresh = vec![0; length];
-        fresh[..bytes.len()].copy_from_slice(bytes);
-        *bytes = fresh;
-    } else {
-        bytes.resize(length, 0);
-    }
 }
 
 /// What one machine has besides memories: globals, tables and segments.
@@ -340,6 +343,11 @@ impl Globals {
     #[inline]
     pub(super) fn set_raw(&mut self, index: usize, bits: u64) {
         self.values[index] = bits;
+    }
+
+    /// The values, to be written without regard to the digest, for [`Globals::refresh`] to mend.
+    pub(super) fn values_raw(&mut self) -> &mut [u64] {
+        &mut self.values
     }
 
     /// Computes the digest of the values anew. Cost: the number of globals.

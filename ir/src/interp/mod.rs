@@ -6,6 +6,10 @@
 //! another version ([`Machine::transfer`]), which is what a transition is here. Calls do not recurse
 //! natively, and everything a program may use up has a limit ([`Limits`]).
 //!
+//! Engines that run native code on the state of a machine, in the middle of its runs, find what they need in `engine` (raw access,
+//! operations handed back, traces, ends), `nested` (calls that leave the interpreter and come back to it) and `region` (memories on
+//! bytes of the engine's).
+//!
 //! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in the
 //! loop (`exec`); runs that nobody watches take a faster one (`fast`) wherever it knows the instructions.
 
@@ -13,6 +17,7 @@ mod activations;
 mod bulk;
 mod calls;
 mod code;
+mod engine;
 mod exec;
 mod fast;
 mod host;
@@ -21,22 +26,28 @@ mod limits;
 mod machine;
 mod memory;
 mod moves;
+mod nested;
 mod op;
 mod outcome;
 mod program;
+mod region;
 mod tables;
 mod trace;
+mod transition;
 mod view;
 
 pub use code::Code;
 pub use host::{Host, HostError, NoHost};
 pub use instantiate::InstantiateError;
 pub use limits::{Limits, Options, TraceLevel, is_poison, poison};
-pub use machine::{FireError, Machine, Run, TransferError, VersionId};
+pub use machine::{Machine, Run, VersionId};
 pub use memory::{Memories, OutOfBounds};
-pub use outcome::{Outcome, Site};
+pub use nested::{Nested, Resumed};
+pub use outcome::{EarlyEnd, Outcome, Site};
 pub use program::Program;
+pub use region::Region;
 pub use trace::{Effect, Trace};
+pub use transition::{FireError, TransferError};
 pub use view::{Control, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, View};
 
 use crate::module::Module;

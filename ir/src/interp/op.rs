@@ -273,6 +273,8 @@ macro_rules! define_codes {
             Switch,
             /// Traps; `a` is the index of the kind.
             Trap,
+            /// Leaves the version at OSR point `a` with the `c` slots at pool `b`.
+            Leave,
         }
 
         /// The code of an operation on values that has codes per type. Cost: constant.

@@ -1,6 +1,7 @@
 //! How runs end.
 
-use crate::entity::{Func, Inst};
+use super::host::HostError;
+use crate::entity::{Func, Inst, OsrPoint};
 use crate::trap::TrapKind;
 use std::fmt;
 
@@ -25,6 +26,21 @@ impl fmt::Display for Site {
     }
 }
 
+/// How a run ends that does not return.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EarlyEnd {
+    /// An instruction traps.
+    Trap(TrapKind),
+    /// A call of an imported function ends it.
+    Host(HostError),
+    /// There is no fuel for the next instruction.
+    OutOfFuel,
+    /// There is no room for an activation.
+    StackOverflow,
+    /// Control leaves through an OSR point, with these values.
+    Left(OsrPoint, Vec<u64>),
+}
+
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -35,6 +51,16 @@ pub enum Outcome {
         /// How.
         kind: TrapKind,
         /// Where.
+        site: Site,
+    },
+    /// The program came to an `osr_exit`: some activation, not necessarily the first, was to go on in another version, and
+    /// the interpreter knows of none. The whole run is over.
+    Left {
+        /// The point named by the instruction.
+        point: OsrPoint,
+        /// The contents of its operands, in order.
+        values: Vec<u64>,
+        /// The instruction.
         site: Site,
     },
     /// The fuel was used up.
@@ -66,6 +92,7 @@ impl Outcome {
     pub fn site(&self) -> Option<&Site> {
         match self {
             Outcome::Trapped { site, .. }
+            | Outcome::Left { site, .. }
             | Outcome::OutOfFuel(site)
             | Outcome::StackOverflow(site)
             | Outcome::HostFailed { site, .. } => Some(site),
@@ -91,6 +118,10 @@ impl fmt::Display for Outcome {
                 values.iter().try_for_each(|v| write!(f, " {v}"))
             }
             Outcome::Trapped { kind, site } => write!(f, "trap {kind} {site}"),
+            Outcome::Left { point, values, site } => {
+                write!(f, "left at {point} {site} with")?;
+                values.iter().try_for_each(|v| write!(f, " {v}"))
+            }
             Outcome::OutOfFuel(site) => write!(f, "out of fuel {site}"),
             Outcome::StackOverflow(site) => write!(f, "stack overflow {site}"),
             Outcome::Exited(status) => write!(f, "exited with status {status}"),

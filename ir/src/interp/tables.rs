@@ -117,6 +117,18 @@ impl Tables {
         &self.list[table.index()].entries
     }
 
+    /// The entries, to be written without regard to the digest, for [`Tables::refresh`] to mend.
+    pub(super) fn entries_raw(&mut self, table: Table) -> &mut [u64] {
+        &mut self.list[table.index()].entries
+    }
+
+    /// Computes the digest anew, where it is tracked. Cost: the size of the tables.
+    pub(super) fn refresh(&mut self) {
+        if self.tracked {
+            self.digest = self.computed_digest();
+        }
+    }
+
     /// Grows a table: its size before, or `None` and nothing changed when that is more than its maximum or
     /// the machine's limit.
     pub(super) fn grow(&mut self, table: Table, entry: u64, by: u32) -> Option<u32> {

@@ -4,7 +4,7 @@ use super::SourceLines;
 use super::error::{Fault, Faults, Source};
 use super::items::{BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem};
 use crate::builder::{BuildError, FunctionBuilder};
-use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, Sig, Table, Value};
+use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
 use crate::inst::{Imm, InstSpec, Target};
 use crate::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, Module, TableDecl,
@@ -259,6 +259,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             ImmItem::Tables(to, from) => Imm::Tables(self.tables.find(&to)?, self.tables.find(&from)?),
             ImmItem::TableElem(name, segment) => Imm::TableElem(self.tables.find(&name)?, Elem::from_u32(segment)),
             ImmItem::Elem(segment) => Imm::Elem(Elem::from_u32(segment)),
+            ImmItem::Exit(point) => Imm::Exit(OsrPoint::from_u32(point)),
         })
     }
 

@@ -101,6 +101,7 @@ pub(super) enum ImmItem<'a> {
     Tables(Name<'a>, Name<'a>),
     TableElem(Name<'a>, u32),
     Elem(u32),
+    Exit(u32),
 }
 
 #[derive(Debug)]

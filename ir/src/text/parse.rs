@@ -300,6 +300,11 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             }
         }
         Shape::Switch => read_switch(cursor, inst)?,
+        Shape::OsrTest => inst.imm = ImmItem::Exit(read_number(cursor, "the number of an OSR point")?),
+        Shape::OsrExit => {
+            inst.imm = ImmItem::Exit(read_number(cursor, "the number of an OSR point")?);
+            inst.args = read_arguments(cursor)?;
+        }
         Shape::Trap => inst.imm = ImmItem::Trap(read_trap_kind(cursor)?),
         _ => read_operands(cursor, &mut inst.args)?,
     }
@@ -328,8 +333,13 @@ fn read_more_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> 
 
 /// Reads the number of a segment. Whether there is one is for the verifier to say.
 fn read_segment(cursor: &mut Cursor<'_>) -> Result<u32, Fault> {
+    read_number(cursor, "the number of a segment")
+}
+
+/// Reads an index that has no name.
+fn read_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
     // `u32::MAX` is the reserved index of `cranelift-entity`.
-    let number = read_unsigned(cursor, "the number of a segment", u64::from(u32::MAX) - 1)?;
+    let number = read_unsigned(cursor, what, u64::from(u32::MAX) - 1)?;
     Ok(u32::try_from(number).expect("the limit was given"))
 }
 

@@ -245,6 +245,11 @@ impl<'a> FunctionText<'a> {
                 out.write_char(']')?;
                 self.write_arguments(out, args)?;
             }
+            (Shape::OsrTest, Imm::Exit(point), [], []) => write!(out, " {}", point.as_u32())?,
+            (Shape::OsrExit, Imm::Exit(point), args, []) => {
+                write!(out, " {}", point.as_u32())?;
+                self.write_arguments(out, args)?;
+            }
             (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
             (_, Imm::None, args, targets) => return self.try_write_plain(out, data.opcode.shape(), args, targets),
             _ => return Ok(false),
@@ -279,7 +284,9 @@ impl<'a> FunctionText<'a> {
                 out.write_str("], default ")?;
                 self.write_target(out, default)?;
             }
-            (Shape::Jump | Shape::BrIf | Shape::Switch, ..) | (_, _, [_, ..]) | (Shape::Trap | Shape::Const, ..) => {
+            (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::OsrExit | Shape::OsrTest, ..)
+            | (_, _, [_, ..])
+            | (Shape::Trap | Shape::Const, ..) => {
                 return Ok(false);
             }
             (_, [], []) => {}

@@ -52,6 +52,7 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
         Shape::Call => matches!(data.imm, Imm::Func(_)),
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
         Shape::Trap => matches!(data.imm, Imm::Trap(_)),
+        Shape::OsrTest | Shape::OsrExit => matches!(data.imm, Imm::Exit(_)),
         _ => matches!(data.imm, Imm::None),
     };
     if !kind_fits {
@@ -61,7 +62,7 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
     }
     let module = report.module;
     let declared = match data.imm {
-        Imm::None | Imm::Trap(_) => true,
+        Imm::None | Imm::Trap(_) | Imm::Exit(_) => true,
         Imm::Bits(bits) => {
             if bits & !data.ty.mask() != 0 {
                 report.inst(Rule::Imm2, inst, format!("{bits:#x} has bits that {} has not", data.ty));
@@ -135,6 +136,7 @@ enum Wanted {
     IntWiderThan(Type),
     Int32Or64,
     Float,
+    Any,
     /// An integer if the type is a float, a float if it is an integer, as wide as it.
     TwinOf(Type),
 }
@@ -148,6 +150,7 @@ impl Wanted {
             Wanted::IntWiderThan(narrow) => ty.is_int() && ty.bits() > narrow.bits(),
             Wanted::Int32Or64 => matches!(ty, Type::I32 | Type::I64),
             Wanted::Float => ty.is_float(),
+            Wanted::Any => true,
             Wanted::TwinOf(other) => !ty.is_ref() && ty.is_int() != other.is_int() && ty.bits() == other.bits(),
         }
     }
@@ -162,6 +165,7 @@ impl fmt::Display for Wanted {
             Wanted::IntWiderThan(ty) => write!(f, "an integer wider than {ty}"),
             Wanted::Int32Or64 => f.write_str("i32 or i64"),
             Wanted::Float => f.write_str("a float"),
+            Wanted::Any => f.write_str("any type"),
             Wanted::TwinOf(ty) if ty.is_int() => write!(f, "a float of {} bits", ty.bits()),
             Wanted::TwinOf(ty) => write!(f, "an integer of {} bits", ty.bits()),
         }
@@ -175,7 +179,7 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
     let address = Wanted::Exactly(Type::I32);
     match data.opcode.shape() {
         Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => vec![],
-        Shape::TableSize | Shape::DataDrop | Shape::ElemDrop => vec![],
+        Shape::TableSize | Shape::DataDrop | Shape::ElemDrop | Shape::OsrTest => vec![],
         Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::RefTest | Shape::GlobalSet => vec![own],
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => vec![own, own],
         Shape::Extend => vec![Wanted::IntNarrowerThan(ty)],
@@ -194,6 +198,7 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
             vec![address; 3]
         }
         Shape::BrIf => vec![Wanted::Int],
+        Shape::OsrExit => vec![Wanted::Any; data.args.len()],
         Shape::Return => exactly(&report.function.signature().results),
         Shape::Call | Shape::CallIndirect => {
             let mut wanted = called_signature(report, data).map_or(Vec::new(), |s| exactly(&s.params));

@@ -1,9 +1,9 @@
 //! Control flow and calls.
 
 use super::support::{add, block, define, fib, i32_const, import, ir, returned, run, sum};
-use ir::interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Outcome};
+use ir::interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Outcome, Site};
 use ir::module::{ElementSegment, Export, External, ImportName, TableDecl};
-use ir::{Func, Imm, InstSpec, Module, Opcode, Table, Target, TrapKind, Type};
+use ir::{Func, Imm, InstSpec, Module, Opcode, OsrPoint, Table, Target, TrapKind, Type};
 
 #[test]
 fn a_loop_sums() {
@@ -282,4 +282,39 @@ fn versions_of_a_function_are_chosen_for_new_activations() {
     assert_eq!(machine.invoke(fib, &[10], &mut NoHost, &mut NoObserver), returned(&[10]));
     machine.set_current(fib, base);
     assert_eq!(machine.invoke(fib, &[10], &mut NoHost, &mut NoObserver), returned(&[55]));
+}
+
+/// An exit in a callee ends the run of its callers too; tests of OSR points leave no trace.
+#[test]
+fn an_exit_ends_the_whole_run() {
+    let mut module = Module::new();
+    let point = OsrPoint::from_u32(9);
+    let leaves = define(&mut module, "leaves", &[Type::I32, Type::F64], &[Type::I32], |b, args| {
+        let fire = b.insert_value(InstSpec::new(Opcode::OsrTest, Type::I32, Imm::Exit(point), &[]));
+        let values = [args[1], fire, args[0], args[1]];
+        b.insert(InstSpec { imm: Imm::Exit(point), ..InstSpec::terminator(Opcode::OsrExit, &values, Vec::new()) });
+    });
+    let caller = define(&mut module, "caller", &[Type::I32], &[Type::I32], |b, args| {
+        let half = b.constant(Type::F64, 0.5f64.to_bits());
+        let call = b.insert(InstSpec::call(leaves, &[args[0], half], &[Type::I32]));
+        let results = b.function().inst(call).results.clone();
+        b.ret(&results);
+    });
+    let exit = module.body(leaves).map(|f| f.terminator(f.entry()));
+    let values = vec![0.5f64.to_bits(), 0, 7, 0.5f64.to_bits()];
+    let site = Site { func: leaves, function: "leaves".to_owned(), inst: exit };
+    let outcome = Outcome::Left { point, values, site };
+    assert_eq!(run(&module, caller, &[7]), outcome);
+    assert_eq!(
+        outcome.to_string(),
+        "left at osr9 in @leaves at inst1 with 4602678819172646912 0 7 4602678819172646912"
+    );
+    let mut machine = Machine::new(&module, Limits::default()).expect("the module instantiates");
+    for _ in 0..2 {
+        assert_eq!(machine.invoke(caller, &[7], &mut NoHost, &mut NoObserver), outcome, "in the fast tier");
+        assert!(machine.view().is_none(), "no run is under way");
+    }
+    let mut machine = super::support::machine(&module, Limits::default());
+    machine.invoke(leaves, &[7, 0], &mut NoHost, &mut NoObserver);
+    assert_eq!(machine.trace().count(), 0);
 }

@@ -4,7 +4,7 @@ use osier_ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
 };
 use osier_ir::{
-    Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec, Memory, Module, Opcode, Shape,
+    Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec, Memory, Module, Opcode, OsrPoint, Shape,
     Signature, Table, Target, TrapKind, Type, Value,
 };
 
@@ -201,6 +201,8 @@ fn random_inst(
         Shape::GlobalGet => (Imm::Global(global), 0),
         Shape::GlobalSet => (Imm::Global(global), 1),
         Shape::Trap => (Imm::Trap(*draw.of(&[TrapKind::Unreachable, TrapKind::User(65535)])), 0),
+        Shape::OsrTest => (Imm::Exit(OsrPoint::from_u32(draw.below(256) as u32)), 0),
+        Shape::OsrExit => (Imm::Exit(OsrPoint::from_u32(u32::MAX - 1)), draw.below(4)),
         Shape::BrIf | Shape::Switch => (Imm::None, 1),
         Shape::Jump => (Imm::None, 0),
         Shape::Call | Shape::CallIndirect => return random_call(module, opcode, table, &mut list, draw),

@@ -80,7 +80,7 @@ fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
         Shape::Call => matches!(data.imm, Imm::Func(func) if module.funcs.is_valid(func)),
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
         Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
-        Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return => true,
+        Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrTest | Shape::OsrExit => true,
         _ => is_value_op(function, data),
     }
 }
@@ -237,7 +237,8 @@ impl Decoder<'_> {
                 Op::new(OpCode::GlobalSet, [arg(self, 0), 0], [global.as_u32(), 0])
             }
             (Shape::Call | Shape::CallIndirect, _) => self.call(data),
-            (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return, _) => self.terminator(data),
+            (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => self.terminator(data),
+            (Shape::OsrTest, _) => Op::new(OpCode::Const, [result, 0], [0, 0]),
             _ => match (data.opcode, data.imm) {
                 (Opcode::Const, Imm::Bits(bits)) => {
                     let bits = bits & data.ty.mask();
@@ -290,9 +291,10 @@ impl Decoder<'_> {
                 self.fast.targets.extend(&targets);
                 Op::new(OpCode::Switch, [self.slot(data.args[0]), 0], [at, wide(targets.len() - 1)])
             }
-            _ => {
+            opcode => {
+                let code = if opcode == Opcode::OsrExit { OpCode::Leave } else { OpCode::Return };
                 let at = self.pool_slots(&data.args);
-                Op::new(OpCode::Return, [0, 0], [at, wide(data.args.len())])
+                Op::new(code, [0, 0], [at, wide(data.args.len())])
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::op::{Code, Op, with_branch_ops};
 use super::{Fast, WINDOW, prepare, settle};
-use crate::entity::Func;
+use crate::entity::{Func, OsrPoint};
 use crate::eval;
 use crate::interp::activations::Activations;
 use crate::interp::calls::{self, Values};
@@ -25,22 +25,24 @@ enum Exit {
 
 /// Whether a run that nobody watches may be run fast: nothing is kept on the way that could be looked at later.
 pub(in crate::interp) fn applies(machine: &Machine) -> bool {
-    !machine.exact && machine.trace.is_off() && !machine.memories.tracked() && !machine.activations.poison
+    !machine.state.exact && machine.trace.is_off() && !machine.memories.tracked() && !machine.activations.poison
 }
 
 /// Goes on with a run until it ends. The machine is one that [`applies`].
 pub(in crate::interp) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
-    machine.asked = false;
-    if !prepare(&mut machine.activations, &machine.versions) {
+    machine.state.asked = false;
+    machine.activations.provide_window(WINDOW);
+    if !machine.state.fast && !prepare(&mut machine.activations, &machine.versions) {
         return exactly(machine, host);
     }
+    machine.state.fast = true;
     loop {
         let exit = run_loop(machine, host);
         machine.globals.refresh();
         match exit {
             Exit::Stop(stop) => return stop,
             Exit::Exact => {
-                settle(&mut machine.activations, &machine.versions);
+                leave(machine);
                 return exactly(machine, host);
             }
             Exit::Rare => match step(machine, host) {
@@ -51,8 +53,15 @@ pub(in crate::interp) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop
     }
 }
 
+/// Makes the activations of a run ready for the exact loop, if they are not.
+pub(in crate::interp) fn leave(machine: &mut Machine) {
+    if std::mem::take(&mut machine.state.fast) {
+        settle(&mut machine.activations, &machine.versions);
+    }
+}
+
 fn exactly(machine: &mut Machine, host: &mut dyn Host) -> Stop {
-    machine.exact = true;
+    machine.state.exact = true;
     unwatched(machine, host)
 }
 
@@ -98,7 +107,7 @@ fn enter(
 }
 
 fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
-    let Machine { program, versions, current, activations, memories, globals, .. } = machine;
+    let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
     let versions: &[Version] = versions;
     let mut fuel = machine.fuel;
     let frame = activations.top();
@@ -225,8 +234,14 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
         macro_rules! call {
             ($func:expr) => {{
                 let func: Func = $func;
-                let version = current[func.as_u32() as usize];
-                let callee = &versions[version as usize];
+                let version = entered[func.as_u32() as usize];
+                let Some(callee) = versions.get(version as usize) else {
+                    let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
+                    stop!(
+                        calls::arguments(activations, base, args)
+                            .map_or(Stop::StackOverflow, |args| Stop::Called(func, args))
+                    )
+                };
                 let Some(code) = &callee.code.fast else { leave!(Exit::Exact) };
                 activations.top_mut().pc = last!() as u32;
                 let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
@@ -326,7 +341,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                     Code::Return => {
                         let from = &fast.pool[op.x as usize..][..op.y as usize];
                         let callee = activations.pop();
-                        let Some(caller) = activations.frames.last() else {
+                        let Some(caller) = activations.of_run().last() else {
                             let values = from.iter().map(|slot| activations.stack[base + usize::from(*slot)]);
                             break 'run Exit::Stop(Stop::Returned(values.collect()));
                         };
@@ -334,8 +349,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                         let code = versions[caller.version as usize].code.fast.as_ref();
                         fast = code.expect("interp: the frame was prepared");
                         ops = &fast.ops;
-                        let call = ops[pc];
-                        let to = &fast.pool[call.y as usize + usize::from(call.b)..][..from.len()];
+                        let to = fast.results_of(pc, from.len());
                         for (to, from) in to.iter().zip(from) {
                             let value = activations.stack[callee.base + usize::from(*from)];
                             activations.stack[base + usize::from(*to)] = value;
@@ -378,6 +392,12 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                         let choice = get!(op.a).min(op.y.into()) as usize;
                         jump!(fast.targets[op.x as usize + choice])
                     }
+                    Code::Leave => {
+                        let values = fast.pool[op.x as usize..][..op.y as usize].iter().map(|slot| get!(*slot));
+                        let values = values.collect();
+                        let exact = &versions[activations.top().version as usize].code;
+                        stop!(Stop::Left(OsrPoint::from_u32(exact.ops[last!()].a), values))
+                    }
                     Code::Rare => leave!(Exit::Rare),
                 }
             };
@@ -386,7 +406,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
         pc += length as usize;
     };
     machine.fuel = fuel;
-    if let Some(frame) = machine.activations.frames.last_mut() {
+    if let Some(frame) = machine.activations.of_run_mut().last_mut() {
         frame.pc = pc as u32;
     }
     exit

@@ -16,7 +16,7 @@ mod decode;
 mod exec;
 mod op;
 
-pub(super) use exec::{applies, run};
+pub(super) use exec::{applies, leave, run};
 
 use super::activations::Activations;
 use super::code::Code;
@@ -57,6 +57,13 @@ impl Fast {
         self.consts.len() as u32 // at most decode::MANY
     }
 
+    /// The slots of the results of the call at a pc, which has so many.
+    #[inline]
+    pub(super) fn results_of(&self, pc: usize, count: usize) -> &[u16] {
+        let call = &self.ops[pc];
+        &self.pool[call.y as usize + usize::from(call.b)..][..count]
+    }
+
     /// Fills the constants of a frame.
     #[inline]
     fn fill_consts(&self, stack: &mut [u64], base: usize) {
@@ -68,8 +75,7 @@ impl Fast {
 /// that is live would have to be found, so activations under way in code with such values are left to the exact loop. At
 /// the start, nothing is live but the arguments, which have their own slots.
 fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
-    activations.provide_window(WINDOW);
-    for index in 0..activations.frames.len() {
+    for index in activations.floor()..activations.frames.len() {
         let frame = activations.frames[index];
         let Some(fast) = &versions[frame.version as usize].code.fast else { return false };
         if frame.pc != 0 && !fast.shared.is_empty() {
@@ -85,7 +91,8 @@ fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
 /// then, and the others are not read before they are written.
 fn settle(activations: &mut Activations, versions: &[Version]) {
     let mut caller: Option<(&Code, u32)> = None;
-    for frame in &mut activations.frames {
+    for index in activations.floor()..activations.frames.len() {
+        let frame = &mut activations.frames[index];
         let code = &*versions[frame.version as usize].code;
         for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
             activations.stack[frame.base + usize::from(*own)] = activations.stack[frame.base + usize::from(*slot)];

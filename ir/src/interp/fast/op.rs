@@ -179,6 +179,8 @@ macro_rules! define_both {
             BrIf,
             /// Goes to the target at `x` plus the lesser of slot `a` and `y`.
             Switch,
+            /// Leaves the version with the `y` slots at pool `x`, at the OSR point that the exact code names.
+            Leave,
             /// What the exact loop has to do.
             Rare,
         }
