@@ -9,10 +9,13 @@
 
 mod certify;
 mod compose;
+mod continuation;
+mod copy;
 mod derive;
 mod entry;
 mod facts;
 mod graph;
+mod instrument;
 mod keep;
 mod level;
 mod lines;
@@ -29,7 +32,10 @@ mod tree;
 
 pub use certify::Certifier;
 pub use compose::{Composition, NotAChain, Refusal, compose};
+pub use continuation::{Continuation, ContinuationError, continuation, continuation_with_points};
+pub use copy::Origins;
 pub use graph::{Edge, EdgeError, Origin, VersionGraph};
+pub use instrument::{Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument};
 pub use level::Level;
 pub use pair::{Demand, Heading, VersionPair};
 pub use reason::{Reason, Unmapped};
