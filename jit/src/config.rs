@@ -1,0 +1,64 @@
+//! How code is made.
+
+/// How accesses to linear memory are kept within it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Bounds {
+    /// Each memory lies in a reservation of 6 GiB of address space, so that what is outside faults. Costs nothing where memory is accessed.
+    #[default]
+    Guarded,
+    /// Every access is compared with the size of its memory. Works where address space is limited.
+    Checked,
+}
+
+/// How a run of native code is ended from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Interruption {
+    /// It is not: it ends when the program does.
+    #[default]
+    Never,
+    /// By an [`crate::Interrupt`], which loop headers and function entries look for.
+    Signal,
+    /// When its fuel is used up. Every block pays for its instructions before it is executed.
+    Fuel,
+}
+
+/// How much Cranelift does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Effort {
+    /// Compiles quickly.
+    Least,
+    /// Its optimizations, and the better register allocator.
+    #[default]
+    Most,
+}
+
+/// How code is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// How accesses are kept within their memory.
+    pub bounds: Bounds,
+    /// How a run is ended from outside.
+    pub interruption: Interruption,
+    /// How much Cranelift does.
+    pub effort: Effort,
+    /// Note calls, returns and growth in the machine's trace, as the interpreter does. Slow: for tests.
+    pub trace: bool,
+    /// Have Cranelift verify what it is given, and check register allocation. Slow: for tests.
+    pub checked: bool,
+    /// Bytes of machine code that may exist at once; more is refused ([`crate::CompileError::OutOfMemory`]).
+    pub code_bytes: usize,
+}
+
+impl Default for Config {
+    /// Guards, no interruption, all effort, and 1 GiB of code.
+    fn default() -> Config {
+        Config {
+            bounds: Bounds::default(),
+            interruption: Interruption::default(),
+            effort: Effort::default(),
+            trace: false,
+            checked: false,
+            code_bytes: 1 << 30,
+        }
+    }
+}

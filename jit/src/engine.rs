@@ -1,0 +1,157 @@
+//! Compiling: from a version of a function to code.
+
+use crate::code::{About, Budget, Code};
+use crate::config::{Config, Effort};
+use crate::error::CompileError;
+use crate::lower::{Kind, Lowered, Unit, lower};
+use crate::points::Cell;
+use crate::stubs::Stub;
+use crate::sys::{self, Unsupported};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context as Compilation, ir as clif};
+use cranelift_frontend::FunctionBuilderContext;
+use ir::{Func, Function, Inst, Module};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Words that can cross between native code and the library at once: arguments, results, values at an OSR point.
+pub(crate) const BUFFER_WORDS: usize = 60_000;
+
+/// Compiles for one configuration. Cloning is cheap; any number of threads may compile at once.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    isa: OwnedTargetIsa,
+    budget: Budget,
+    /// Made when they are first needed, and shared by all that has the same signature.
+    stubs: Mutex<HashMap<Stub, Arc<Code>>>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("config", &self.inner.config).finish_non_exhaustive()
+    }
+}
+
+/// What is compiled.
+pub(crate) struct Request<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) func: Func,
+    pub(crate) function: &'a Function,
+    pub(crate) kind: Kind,
+    pub(crate) cells: Arc<[Cell]>,
+    /// For each instruction, that of the version it is a copy of.
+    pub(crate) origins: Option<Box<[Option<Inst>]>>,
+}
+
+impl Engine {
+    /// An engine for the machine this runs on.
+    ///
+    /// # Errors
+    /// When native code is not supported here.
+    pub fn new(config: Config) -> Result<Engine, Unsupported> {
+        sys::supported()?;
+        let isa = isa(&config)?;
+        Ok(Engine {
+            inner: Arc::new(Inner { config, isa, budget: Budget::new(config.code_bytes), stubs: Mutex::default() }),
+        })
+    }
+
+    /// The configuration it compiles for.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// Compiles one function. Cost: that of Cranelift, about linear in the function.
+    pub(crate) fn compile(&self, request: Request<'_>) -> Result<Code, CompileError> {
+        let name = request.function.name().to_owned();
+        let mut compilation = Compilation::new();
+        let Request { module, func, function, kind, cells, origins } = request;
+        let needed = most_values(function);
+        if needed > BUFFER_WORDS {
+            return Err(CompileError::TooManyValues { function: name, needed, limit: BUFFER_WORDS });
+        }
+        let unit = Unit { module, function, kind, config: &self.inner.config, cells: &cells };
+        let target = self.inner.isa.frontend_config();
+        let lowered = lower(unit, &mut compilation.func, &mut FunctionBuilderContext::new(), target);
+        if lowered.buffer > BUFFER_WORDS {
+            return Err(CompileError::TooManyValues { function: name, needed: lowered.buffer, limit: BUFFER_WORDS });
+        }
+        Code::compile(
+            &self.inner.isa,
+            &self.inner.budget,
+            &mut compilation,
+            About { func, name, origins, lowered, cells },
+        )
+    }
+
+    /// The Cranelift IR of a function, for people.
+    pub fn clif(&self, module: &Module, function: &Function) -> String {
+        let mut made = clif::Function::new();
+        let unit = Unit { module, function, kind: Kind::Called, config: &self.inner.config, cells: &[] };
+        lower(unit, &mut made, &mut FunctionBuilderContext::new(), self.inner.isa.frontend_config());
+        made.display().to_string()
+    }
+
+    /// A stub, made when there is none yet.
+    pub(crate) fn stub(&self, stub: Stub) -> Result<Arc<Code>, CompileError> {
+        let mut stubs = self.inner.stubs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = stubs.get(&stub) {
+            return Ok(Arc::clone(known));
+        }
+        let name = format!("stub {stub:?}");
+        if stub.buffer() > BUFFER_WORDS {
+            return Err(CompileError::TooManyValues { function: name, needed: stub.buffer(), limit: BUFFER_WORDS });
+        }
+        let mut compilation = Compilation::new();
+        stub.build(&mut compilation.func, &mut FunctionBuilderContext::new(), self.inner.isa.frontend_config());
+        let about =
+            About { func: Func::from_u32(0), name, origins: None, lowered: Lowered::default(), cells: Arc::from([]) };
+        let code = Arc::new(Code::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)?);
+        stubs.insert(stub, Arc::clone(&code));
+        Ok(code)
+    }
+}
+
+/// The most values that a block or an instruction of a function takes or gives. Cranelift panics beyond 2^16.
+fn most_values(function: &Function) -> usize {
+    let params = function.blocks().map(|block| function.block_params(block).len());
+    let operands = function.all_insts().map(|inst| {
+        let data = function.inst(inst);
+        data.operand_count().max(data.results.len())
+    });
+    params.chain(operands).max().unwrap_or(0)
+}
+
+/// Cranelift's target for this machine.
+fn isa(config: &Config) -> Result<OwnedTargetIsa, Unsupported> {
+    let mut flags = settings::builder();
+    let level = if config.effort == Effort::Most { "speed" } else { "none" };
+    let allocator = if config.effort == Effort::Most { "backtracking" } else { "single_pass" };
+    let checked = if config.checked { "true" } else { "false" };
+    let chosen = [
+        ("opt_level", level),
+        ("regalloc_algorithm", allocator),
+        ("regalloc_checker", checked),
+        ("enable_verifier", checked),
+        ("is_pic", "false"),
+        ("use_colocated_libcalls", "false"),
+        ("preserve_frame_pointers", "true"),
+        ("unwind_info", "false"),
+        // A frame larger than the guard page of the stack touches each of its pages.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
+    ];
+    for (flag, value) in chosen {
+        flags.set(flag, value).unwrap_or_else(|error| panic!("jit: Cranelift has no flag {flag}={value}: {error}"));
+    }
+    let missing = |_| Unsupported { missing: "a processor that Cranelift knows" };
+    let builder =
+        cranelift_native::builder().map_err(|_| Unsupported { missing: "a processor that Cranelift knows" })?;
+    builder.finish(settings::Flags::new(flags)).map_err(missing)
+}

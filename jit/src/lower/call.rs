@@ -1,0 +1,228 @@
+//! Calls, and operations that Rust helpers perform.
+
+use super::{Lowering, memory};
+use crate::abi::{self, POINTER};
+use crate::context::{function_offset, offset};
+use crate::stubs::to_word;
+use crate::traps;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, types};
+use ir::seeded::{Bug, seeded};
+use ir::{Func, Imm, InstData, Opcode, Shape, Sig, Signature, Type};
+
+/// Whether a helper performs the operation.
+pub(super) fn is_performed(opcode: Opcode) -> bool {
+    matches!(
+        opcode.shape(),
+        Shape::MemoryGrow
+            | Shape::MemoryCopy
+            | Shape::MemoryFill
+            | Shape::MemoryInit
+            | Shape::DataDrop
+            | Shape::TableGet
+            | Shape::TableSet
+            | Shape::TableSize
+            | Shape::TableGrow
+            | Shape::TableFill
+            | Shape::TableCopy
+            | Shape::TableInit
+            | Shape::ElemDrop
+    )
+}
+
+/// The lowest signature equal to one. Cost: linear in the signatures.
+pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
+    let wanted = &module.sigs[sig];
+    module.sigs.iter().find(|(_, signature)| *signature == wanted).map_or(sig, |(first, _)| first).as_u32()
+}
+
+impl Lowering<'_, '_> {
+    pub(super) fn call(&mut self, data: &InstData) {
+        let Imm::Func(func) = data.imm else { unreachable!("jit: a call names a function") };
+        let signature = self.unit.module.signature(func).clone();
+        let args = self.call_args(data, signature.params.len());
+        if self.unit.module.funcs[func].import.is_some() {
+            return self.call_host(data, func, &signature, &args);
+        }
+        let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
+        let flags = self.context_flags();
+        let code = self.builder.ins().load(POINTER, flags, self.context, function_offset(func));
+        self.call_code(data, code, number, &signature, &args);
+    }
+
+    pub(super) fn call_indirect(&mut self, data: &InstData) {
+        let Imm::Indirect(sig, table) = data.imm else {
+            unreachable!("jit: an indirect call names signature and table")
+        };
+        let signature = self.unit.module.sigs[sig].clone();
+        let args = self.call_args(data, signature.params.len());
+        let index = self.value(*data.args.last().expect("jit: an indirect call has an index"));
+        let index = self.builder.ins().uextend(types::I64, index);
+        let func = self.table_function(table, index);
+        self.check_signature(func, sig);
+        let place = self.builder.ins().ishl_imm_u(func, 3);
+        let place = self.builder.ins().iadd(self.context, place);
+        let flags = self.context_flags();
+        let code = self.builder.ins().load(POINTER, flags, place, function_offset(Func::from_u32(0)));
+        self.call_code(data, code, func, &signature, &args);
+    }
+
+    /// The number of the function at an index of a table, which is one of the module.
+    fn table_function(&mut self, table: ir::Table, index: clif::Value) -> clif::Value {
+        let views = self.fixed(offset!(tables));
+        let view = 16 * table.as_u32() as i32;
+        let flags = MemFlagsData::trusted().with_alias_region(Some(self.regions.tables));
+        let count = self.builder.ins().load(types::I64, flags, views, view + 8);
+        let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, count);
+        if !seeded(Bug::NativeTableUnchecked) {
+            self.builder.ins().trapnz(outside, traps::TABLE);
+        }
+        let entries = self.builder.ins().load(POINTER, flags, views, view);
+        let place = self.builder.ins().ishl_imm_u(index, 3);
+        let place = self.builder.ins().iadd(entries, place);
+        let entry = self.builder.ins().load(types::I64, flags, place, 0);
+        let func = self.builder.ins().iadd_imm_s(entry, -1);
+        // Null wraps around; bits that are no function's, which the embedder may put there, are as good as null.
+        let functions = self.unit.module.funcs.len() as i64;
+        let none = self.builder.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, func, functions);
+        if !seeded(Bug::NativeNullUnchecked) {
+            self.builder.ins().trapnz(none, traps::NULL);
+        }
+        func
+    }
+
+    fn check_signature(&mut self, func: clif::Value, sig: Sig) {
+        let found = self.fixed(offset!(signatures));
+        let place = self.builder.ins().ishl_imm_u(func, 2);
+        let place = self.builder.ins().iadd(found, place);
+        let flags = self.fixed_flags();
+        let found = self.builder.ins().load(types::I32, flags, place, 0);
+        let wanted = i64::from(canonical_signature(self.unit.module, sig));
+        let other = self.builder.ins().icmp_imm_u(IntCC::NotEqual, found, wanted);
+        if !seeded(Bug::NativeSignatureUnchecked) {
+            self.builder.ins().trapnz(other, traps::SIGNATURE);
+        }
+    }
+
+    fn call_args(&mut self, data: &InstData, count: usize) -> Vec<clif::Value> {
+        data.args[..count].iter().map(|arg| self.observed(*arg)).collect()
+    }
+
+    /// Calls code, with the number of its function at hand for the stub that stands in for what has no code.
+    fn call_code(
+        &mut self,
+        data: &InstData,
+        code: clif::Value,
+        number: clif::Value,
+        signature: &Signature,
+        args: &[clif::Value],
+    ) {
+        if self.unit.config.trace {
+            self.store_buffer(&signature.params, args);
+            self.helper(offset!(helpers.trace_call), &[number], true);
+        }
+        let flags = self.context_flags();
+        self.builder.ins().store(flags, number, self.context, offset!(pending));
+        self.reserve_buffer(signature.params.len().max(signature.results.len()));
+        let sig = self.called_signature(signature);
+        let mut given = Vec::with_capacity(args.len() + 1);
+        given.push(self.context);
+        given.extend_from_slice(args);
+        let call = self.builder.ins().call_indirect(sig, code, &given);
+        let results = if abi::in_registers(&signature.results) {
+            self.builder.inst_results(call).to_vec()
+        } else {
+            self.load_buffer(&signature.results)
+        };
+        if self.unit.config.trace {
+            self.trace_return(number, &signature.results, &results);
+        }
+        self.define(data, &results);
+    }
+
+    fn call_host(&mut self, data: &InstData, func: Func, signature: &Signature, args: &[clif::Value]) {
+        self.store_buffer(&signature.params, args);
+        let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
+        self.helper(offset!(helpers.call_host), &[number], true);
+        let results = self.load_buffer(&signature.results);
+        self.define(data, &results);
+    }
+
+    /// Has a helper perform an instruction.
+    pub(super) fn perform(&mut self, data: &InstData) {
+        let args: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
+        let types: Vec<Type> = data.args.iter().map(|arg| self.type_of(*arg)).collect();
+        self.store_buffer(&types, &args);
+        let kept = Box::new(data.clone());
+        let address = self.builder.ins().iconst(POINTER, std::ptr::from_ref(&*kept).addr() as i64);
+        self.lowered.performed.push(kept);
+        self.helper(offset!(helpers.perform), &[address], true);
+        let types: Vec<Type> = data.results.iter().map(|result| self.type_of(*result)).collect();
+        let results = self.load_buffer(&types);
+        self.define(data, &results);
+    }
+
+    /// Notes a return. The helper knows whether the function is the host's, whose calls note themselves.
+    fn trace_return(&mut self, number: clif::Value, types: &[Type], results: &[clif::Value]) {
+        self.store_buffer(types, results);
+        self.helper(offset!(helpers.trace_return), &[number], true);
+    }
+
+    /// Calls a helper; one that gives a status ends the run when it is not 0.
+    pub(super) fn helper(&mut self, at: i32, words: &[clif::Value], status: bool) -> clif::Value {
+        let code = self.fixed(at);
+        let sig = self.builder.import_signature(abi::helper(words.len()));
+        let mut given = vec![self.context];
+        given.extend_from_slice(words);
+        let call = self.builder.ins().call_indirect(sig, code, &given);
+        let result = self.builder.inst_results(call)[0];
+        if status {
+            self.builder.ins().trapnz(result, traps::HELPER);
+        }
+        result
+    }
+
+    fn called_signature(&mut self, signature: &Signature) -> SigRef {
+        let key = signature.params.iter().map(|ty| *ty as u32).chain([u32::MAX]);
+        let key: Vec<u32> = key.chain(signature.results.iter().map(|ty| *ty as u32)).collect();
+        if let Some(known) = self.signatures.get(&key) {
+            return *known;
+        }
+        let made = self.builder.import_signature(abi::called(signature));
+        self.signatures.insert(key, made);
+        made
+    }
+
+    /// Puts values into the buffer, a word each.
+    pub(super) fn store_buffer(&mut self, types: &[Type], values: &[clif::Value]) {
+        self.reserve_buffer(values.len());
+        if values.is_empty() {
+            return;
+        }
+        let buffer = self.fixed(offset!(buffer));
+        let flags = self.context_flags();
+        for (at, (value, ty)) in values.iter().zip(types).enumerate() {
+            let word = to_word(&mut self.builder, *value, *ty);
+            self.builder.ins().store(flags, word, buffer, 8 * at as i32);
+        }
+    }
+
+    /// Reads values from the buffer.
+    pub(super) fn load_buffer(&mut self, types: &[Type]) -> Vec<clif::Value> {
+        self.reserve_buffer(types.len());
+        if types.is_empty() {
+            return Vec::new();
+        }
+        let buffer = self.fixed(offset!(buffer));
+        let flags = self.context_flags();
+        let load = |(at, ty): (usize, &Type)| self.builder.ins().load(abi::held(*ty), flags, buffer, 8 * at as i32);
+        types.iter().enumerate().map(load).collect()
+    }
+
+    pub(super) fn reserve_buffer(&mut self, words: usize) {
+        self.lowered.buffer = self.lowered.buffer.max(words);
+    }
+}
+
+// The guard has to be at least what an access without a check may reach beyond 4 GiB.
+const _: () = assert!(memory::GUARD_BYTES < 1 << 32);

@@ -1,0 +1,114 @@
+//! Accesses of linear memories, and globals.
+
+use super::Lowering;
+use crate::abi::{self, POINTER};
+use crate::context::offset;
+use crate::stubs::to_word;
+use crate::traps;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
+use ir::module::PAGE_BYTES;
+use ir::seeded::{Bug, seeded};
+use ir::{Imm, InstData, Memory, Opcode, Shape};
+
+/// Bytes behind a memory of 4 GiB that fault: an access at an offset below this needs no check.
+pub(crate) const GUARD_BYTES: u64 = 2 << 30;
+
+pub(super) fn is_access(opcode: Opcode) -> bool {
+    matches!(opcode.shape(), Shape::Load(_) | Shape::Store(_))
+}
+
+impl Lowering<'_, '_> {
+    /// A load or store.
+    pub(super) fn access(&mut self, data: &InstData) {
+        let Imm::Address(memory, offset) = data.imm else { unreachable!("jit: an access has an address") };
+        let bytes = match data.opcode.shape() {
+            Shape::Load(0) | Shape::Store(0) => data.ty.bytes(),
+            Shape::Load(bytes) | Shape::Store(bytes) => bytes.into(),
+            shape => unreachable!("jit: {shape:?} is no access"),
+        };
+        let (at, offset) = self.address(memory, data.args[0], offset, bytes);
+        let offset = if seeded(Bug::NativeOffsetForgotten) { 0 } else { offset };
+        let flags = MemFlagsData::new().with_trap_code(Some(traps::MEMORY)).with_alias_region(Some(self.regions.heap));
+        let ty = abi::held(data.ty);
+        let ins = self.builder.ins();
+        let loaded = match data.opcode {
+            Opcode::Load => ins.load(ty, flags, at, offset),
+            Opcode::Uload8 => ins.uload8(ty, flags, at, offset),
+            Opcode::Sload8 => ins.sload8(ty, flags, at, offset),
+            Opcode::Uload16 => ins.uload16(ty, flags, at, offset),
+            Opcode::Sload16 => ins.sload16(ty, flags, at, offset),
+            Opcode::Uload32 => ins.uload32(flags, at, offset),
+            Opcode::Sload32 => ins.sload32(flags, at, offset),
+            _ => {
+                let value = self.observed(data.args[1]);
+                let ins = self.builder.ins();
+                match data.opcode {
+                    Opcode::Store8 if seeded(Bug::NativeStoreTooWide) => ins.store(flags, value, at, offset),
+                    Opcode::Store8 => ins.istore8(flags, value, at, offset),
+                    Opcode::Store16 => ins.istore16(flags, value, at, offset),
+                    Opcode::Store32 => ins.istore32(flags, value, at, offset),
+                    _ => ins.store(flags, value, at, offset),
+                };
+                return;
+            }
+        };
+        self.define(data, &[loaded]);
+    }
+
+    /// The address of an access and the offset to give with it, where it lies within its memory or faults.
+    fn address(&mut self, memory: Memory, index: ir::Value, offset: u64, bytes: u32) -> (clif::Value, i32) {
+        let index = self.value(index);
+        let index = self.builder.ins().uextend(POINTER, index);
+        let views = self.fixed(offset!(memories));
+        let view = 16 * memory.as_u32() as i32;
+        let end = offset.saturating_add(bytes.into());
+        if self.guards() && end <= GUARD_BYTES {
+            let flags = self.fixed_flags();
+            let base = self.builder.ins().load(POINTER, flags, views, view);
+            let at = self.builder.ins().iadd(base, index);
+            return (at, i32::try_from(offset).expect("the guard is smaller than 2^31 bytes"));
+        }
+        let moves = !seeded(Bug::NativeStaleMemoryBase);
+        let flags = if moves { self.context_flags() } else { self.fixed_flags() };
+        let size = self.builder.ins().load(types::I64, flags, views, view + 8);
+        // No memory is larger than 2^32 bytes, so an end beyond that is out of bounds whatever the index.
+        let end = end - u64::from(seeded(Bug::NativeBoundsMissByte));
+        let end = self.builder.ins().iconst(types::I64, end.min(1 << 33) as i64);
+        let last = self.builder.ins().iadd(index, end);
+        let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, last, size);
+        self.builder.ins().trapnz(outside, traps::MEMORY);
+        let base = self.builder.ins().load(POINTER, flags, views, view);
+        let at = self.builder.ins().iadd(base, index);
+        match i32::try_from(offset) {
+            Ok(offset) => (at, offset),
+            Err(_) => (self.builder.ins().iadd_imm_u(at, offset.min(1 << 33) as i64), 0),
+        }
+    }
+
+    /// The pages of a memory.
+    pub(super) fn memory_size(&mut self, data: &InstData) {
+        let Imm::Memory(memory) = data.imm else { unreachable!("jit: a memory is named") };
+        let views = self.fixed(offset!(memories));
+        let flags = self.context_flags();
+        let bytes = self.builder.ins().load(types::I64, flags, views, 16 * memory.as_u32() as i32 + 8);
+        let pages = self.builder.ins().ushr_imm_u(bytes, i64::from(PAGE_BYTES.trailing_zeros()));
+        let pages = self.builder.ins().ireduce(types::I32, pages);
+        self.define(data, &[pages]);
+    }
+
+    /// Reads or sets a global. Globals are words whose upper bits are zero.
+    pub(super) fn global(&mut self, data: &InstData) {
+        let Imm::Global(global) = data.imm else { unreachable!("jit: a global is named") };
+        let words = self.fixed(offset!(globals));
+        let flags = MemFlagsData::trusted().with_alias_region(Some(self.regions.globals));
+        let at = 8 * i32::try_from(global.as_u32()).expect("jit: a module has fewer than 2^28 globals");
+        if data.opcode == Opcode::GlobalGet {
+            let value = self.builder.ins().load(abi::held(data.ty), flags, words, at);
+            return self.define(data, &[value]);
+        }
+        let value = self.observed(data.args[0]);
+        let word = to_word(&mut self.builder, value, data.ty);
+        self.builder.ins().store(flags, word, words, at);
+    }
+}

@@ -1,0 +1,432 @@
+//! From one version of a function to Cranelift's IR.
+//!
+//! Both have blocks with parameters, so blocks and values go over one to one. What needs more than one operation there stands in the
+//! modules below: [`value`] (operations on values), [`memory`] (accesses, globals), [`call`] (calls and what goes through
+//! helpers), [`osr`] (OSR points), [`nan`] (which floats may hold other than the canonical NaN).
+//!
+//! Every instruction carries its id as source location, so that a trap tells which instruction trapped.
+
+pub(crate) mod call;
+mod memory;
+mod nan;
+mod osr;
+mod value;
+
+use crate::abi::{self, POINTER};
+use crate::config::{Bounds, Config, Interruption};
+use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
+use crate::points::Cell;
+use crate::traps;
+use cranelift_codegen::ir::{
+    self as clif, AliasRegion, AliasRegionData, BlockArg, InstBuilder, JumpTableData, MemFlagsData, SigRef, SourceLoc,
+    condcodes::IntCC, types,
+};
+use cranelift_codegen::isa::TargetFrontendConfig;
+use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use fixedbitset::FixedBitSet;
+use ir::cfg::Cfg;
+use ir::loops::LoopForest;
+use ir::seeded::{Bug, seeded};
+use ir::{Block, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
+use std::collections::BTreeMap;
+
+/// How a function gets its arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// As arguments.
+    Called,
+    /// From the buffer: what an OSR point left there.
+    Resumed,
+}
+
+/// What is lowered.
+#[derive(Clone, Copy)]
+pub(crate) struct Unit<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) function: &'a Function,
+    pub(crate) kind: Kind,
+    pub(crate) config: &'a Config,
+    /// The cells of the function's OSR points. They must outlive the code.
+    pub(crate) cells: &'a [Cell],
+}
+
+/// What the code refers to and has to be kept as long as the code.
+#[derive(Debug, Default)]
+pub(crate) struct Lowered {
+    /// Instructions that helpers perform, by address.
+    #[expect(clippy::vec_box, reason = "the code has their addresses, which a longer list must not change")]
+    pub(crate) performed: Vec<Box<InstData>>,
+    /// Words that the buffer must have.
+    pub(crate) buffer: usize,
+}
+
+/// Parts of memory that accesses of different kinds never share, told to Cranelift.
+#[derive(Clone, Copy)]
+struct Regions {
+    heap: AliasRegion,
+    globals: AliasRegion,
+    tables: AliasRegion,
+    context: AliasRegion,
+}
+
+struct Lowering<'a, 'b> {
+    unit: Unit<'a>,
+    builder: FunctionBuilder<'b>,
+    values: SecondaryMap<Value, PackedOption<clif::Value>>,
+    blocks: SecondaryMap<Block, PackedOption<clif::Block>>,
+    /// The floats that may hold other than the canonical NaN.
+    raw: FixedBitSet,
+    /// Those of them that the block being lowered has made canonical.
+    canonical: BTreeMap<Value, clif::Value>,
+    regions: Regions,
+    signatures: BTreeMap<Vec<u32>, SigRef>,
+    context: clif::Value,
+    /// Signal words handed out.
+    signals: usize,
+    /// The counters of OSR points that count down, by point.
+    counters: BTreeMap<u32, Variable>,
+    lowered: Lowered,
+}
+
+/// Lowers a verified function into `to`. Cost: linear.
+pub(crate) fn lower(
+    unit: Unit<'_>,
+    to: &mut clif::Function,
+    scratch: &mut FunctionBuilderContext,
+    target: TargetFrontendConfig,
+) -> Lowered {
+    to.signature = match unit.kind {
+        Kind::Called => abi::called(unit.function.signature()),
+        Kind::Resumed => abi::resumed(&unit.function.signature().results),
+    };
+    limit_stack(to);
+    let mut region = |user_id, description: &'static str| {
+        to.dfg.alias_regions.insert(AliasRegionData { user_id, description: description.into() })
+    };
+    let regions = Regions {
+        heap: region(0, "memories"),
+        globals: region(1, "globals"),
+        tables: region(2, "tables"),
+        context: region(3, "context"),
+    };
+    let mut lowering = Lowering {
+        unit,
+        builder: FunctionBuilder::new(to, scratch),
+        values: SecondaryMap::new(),
+        blocks: SecondaryMap::new(),
+        raw: nan::raw_floats(unit.function),
+        canonical: BTreeMap::new(),
+        regions,
+        signatures: BTreeMap::new(),
+        context: clif::Value::from_u32(0),
+        signals: 0,
+        counters: BTreeMap::new(),
+        lowered: Lowered::default(),
+    };
+    let cfg = Cfg::new(unit.function);
+    lowering.make_blocks(&cfg);
+    lowering.enter();
+    let headers = lowering.headers(&cfg);
+    for block in cfg.rpo() {
+        lowering.block(*block, headers.contains(block.as_u32() as usize));
+    }
+    lowering.builder.seal_all_blocks();
+    let Lowering { builder, lowered, .. } = lowering;
+    builder.finalize(target);
+    lowered
+}
+
+/// Makes the prologue compare the stack pointer with the limit in the context.
+fn limit_stack(function: &mut clif::Function) {
+    let context = function.create_global_value(clif::GlobalValueData::VMContext);
+    let flags = function.dfg.mem_flags.insert(MemFlagsData::trusted());
+    let limit = function.create_global_value(clif::GlobalValueData::Load {
+        base: context,
+        offset: offset!(stack_limit).into(),
+        global_type: POINTER,
+        flags: flags.expect("the first flags of a function fit"),
+    });
+    function.stack_limit = Some(limit);
+}
+
+impl<'a> Lowering<'a, '_> {
+    /// Makes the blocks that can be reached, with their parameters. The entry block has none: its parameters are those of the function.
+    fn make_blocks(&mut self, cfg: &Cfg) {
+        let function = self.unit.function;
+        for &block in cfg.rpo() {
+            let made = self.builder.create_block();
+            self.blocks[block] = made.into();
+            if block == function.entry() {
+                continue;
+            }
+            for &param in function.block_params(block) {
+                let ty = abi::held(function.value_type(param));
+                self.values[param] = self.builder.append_block_param(made, ty).into();
+            }
+        }
+    }
+
+    /// Begins the entry block: the context, and the arguments from where they are.
+    fn enter(&mut self) {
+        let function = self.unit.function;
+        let entry = self.blocks[function.entry()].expect("the entry is reachable");
+        self.builder.append_block_params_for_function_params(entry);
+        self.builder.switch_to_block(entry);
+        let given = self.builder.block_params(entry).to_vec();
+        self.context = given[0];
+        match self.unit.kind {
+            Kind::Called => {
+                for (argument, value) in function.arguments().iter().zip(&given[1..]) {
+                    self.values[*argument] = (*value).into();
+                }
+            }
+            Kind::Resumed => {
+                let types: Vec<Type> = function.signature().params.to_vec();
+                let mut loaded = self.load_buffer(&types);
+                if seeded(Bug::NativeContinuationWrongSlot)
+                    && let Some(second) = (1..types.len()).find(|at| types[*at] == types[0])
+                {
+                    loaded[second] = loaded[0];
+                }
+                for (argument, value) in function.arguments().iter().zip(loaded) {
+                    self.values[*argument] = value.into();
+                }
+            }
+        }
+        self.start_counters();
+    }
+
+    /// The blocks at which an endless loop passes by, by index; none where nothing is asked there.
+    fn headers(&self, cfg: &Cfg) -> FixedBitSet {
+        let mut headers = FixedBitSet::with_capacity(self.unit.function.block_bound());
+        if self.unit.config.interruption == Interruption::Signal {
+            let forest = LoopForest::new(self.unit.function, cfg);
+            forest.loops().for_each(|l| headers.insert(forest.header(l).as_u32() as usize));
+            headers.insert(self.unit.function.entry().as_u32() as usize);
+        }
+        headers
+    }
+
+    fn block(&mut self, block: Block, asks: bool) {
+        let function = self.unit.function;
+        let made = self.blocks[block].expect("the block is reachable");
+        if block != function.entry() {
+            self.builder.switch_to_block(made);
+        }
+        self.canonical.clear();
+        self.builder.set_srcloc(SourceLoc::new(function.first_inst(block).as_u32()));
+        if self.unit.config.interruption == Interruption::Fuel {
+            self.burn(function.block_insts(block).count() as i64);
+        }
+        if asks {
+            self.heed();
+        }
+        let mut fused = None;
+        for inst in function.block_insts(block) {
+            self.builder.set_srcloc(SourceLoc::new(inst.as_u32()));
+            let data = function.inst(inst);
+            if self.is_fused_test(inst) {
+                fused = Some(inst);
+                continue;
+            }
+            match fused.filter(|_| data.opcode.is_terminator()) {
+                Some(test) => self.branch_on_test(function.inst(test), data),
+                None => self.inst(data),
+            }
+        }
+    }
+
+    /// Pays for a block; what it cannot pay for is not executed.
+    fn burn(&mut self, fuel: i64) {
+        let flags = self.context_flags();
+        let had = self.builder.ins().load(types::I64, flags, self.context, offset!(fuel));
+        let left = self.builder.ins().iadd_imm_s(had, -fuel);
+        let out = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
+        self.builder.ins().trapnz(out, traps::FUEL);
+        if !seeded(Bug::NativeFuelNotPaid) {
+            self.builder.ins().store(flags, left, self.context, offset!(fuel));
+        }
+    }
+
+    /// Ends the run when an interrupt was asked for.
+    fn heed(&mut self) {
+        let signals = self.load_signal();
+        let [look, on] = [self.builder.create_block(), self.builder.create_block()];
+        self.builder.set_cold_block(look);
+        self.builder.ins().brif(signals, look, &[], on, &[]);
+        self.builder.switch_to_block(look);
+        let asked = self.builder.ins().band_imm_u(signals, i64::from(SIGNAL_INTERRUPT));
+        self.builder.ins().trapnz(asked, traps::INTERRUPT);
+        self.builder.ins().jump(on, &[]);
+        self.builder.switch_to_block(on);
+    }
+
+    /// The signals, from a word of its own.
+    fn load_signal(&mut self) -> clif::Value {
+        if self.signals >= SIGNALS {
+            // A fence: without it the word would be taken for known, see `Context::signals`.
+            self.builder.ins().sequence_point();
+        }
+        let word = self.signals % SIGNALS;
+        self.signals += 1;
+        let flags = self.context_flags();
+        self.builder.ins().load(types::I32, flags, self.context, offset!(signals) + 4 * word as i32)
+    }
+
+    fn inst(&mut self, data: &'a InstData) {
+        match data.opcode {
+            Opcode::Call => self.call(data),
+            Opcode::CallIndirect => self.call_indirect(data),
+            Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => self.terminator(data),
+            Opcode::OsrTest => self.osr_test(data),
+            Opcode::OsrExit => self.osr_exit(data),
+            Opcode::GlobalGet | Opcode::GlobalSet => self.global(data),
+            Opcode::MemorySize => self.memory_size(data),
+            opcode if memory::is_access(opcode) => self.access(data),
+            opcode if call::is_performed(opcode) => self.perform(data),
+            _ => {
+                let result = self.value_op(data);
+                self.define(data, &[result]);
+            }
+        }
+    }
+
+    fn terminator(&mut self, data: &InstData) {
+        match data.opcode {
+            Opcode::Jump => {
+                let (to, args) = self.target(data, 0);
+                self.builder.ins().jump(to, &args);
+            }
+            Opcode::BrIf => {
+                let condition = self.value(data.args[0]);
+                self.branch(condition, data);
+            }
+            Opcode::Switch => self.switch(data),
+            Opcode::Return => self.return_(data),
+            Opcode::Trap => {
+                let ir::Imm::Trap(kind) = data.imm else { unreachable!("jit: a trap has a kind") };
+                if let TrapKind::User(number) = kind {
+                    let number = self.builder.ins().iconst(types::I64, i64::from(number));
+                    let flags = self.context_flags();
+                    self.builder.ins().store(flags, number, self.context, offset!(trap_number));
+                }
+                // Without it Cranelift makes a branch to a block that only traps a conditional trap, and the trap would be told to be the
+                // branch's (`tests/oir/traps/of_its_own.oir`).
+                self.builder.ins().sequence_point();
+                self.builder.ins().trap(traps::code(kind));
+            }
+            opcode => unreachable!("jit: {} is no terminator", opcode.name()),
+        }
+    }
+
+    /// Ends the block with a branch to the two targets of an instruction.
+    fn branch(&mut self, condition: clif::Value, data: &InstData) {
+        let (then, then_args) = self.target(data, 0);
+        let (otherwise, other_args) = self.target(data, 1);
+        self.builder.ins().brif(condition, then, &then_args, otherwise, &other_args);
+    }
+
+    fn switch(&mut self, data: &InstData) {
+        let index = self.value(data.args[0]);
+        let mut calls = Vec::with_capacity(data.targets.len());
+        for at in 0..data.targets.len() {
+            let (to, args) = self.target(data, at);
+            calls.push(self.builder.func.dfg.block_call(to, &args));
+        }
+        let default = calls.pop().expect("a switch has a default target");
+        let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
+        self.builder.ins().br_table(index, table);
+    }
+
+    fn return_(&mut self, data: &InstData) {
+        let mut results: Vec<clif::Value> = data.args.iter().map(|v| self.observed(*v)).collect();
+        let types = &self.unit.function.signature().results;
+        if seeded(Bug::NativeResultsSwapped) {
+            swap_two(types, &mut results);
+        }
+        if !abi::in_registers(types) {
+            self.store_buffer(types, &results);
+            results.clear();
+        }
+        self.builder.ins().return_(&results);
+    }
+
+    /// A target with its arguments. What goes to a parameter that must hold what the interpreter's holds is made canonical.
+    fn target(&mut self, data: &InstData, at: usize) -> (clif::Block, Vec<BlockArg>) {
+        let target = &data.targets[at];
+        let params = self.unit.function.block_params(target.block);
+        let mut args = Vec::with_capacity(params.len());
+        for (arg, param) in target.args.iter().zip(params) {
+            let value = if self.is_raw(*param) { self.value(*arg) } else { self.observed(*arg) };
+            args.push(value.into());
+        }
+        (self.blocks[target.block].expect("a target of reachable code is reachable"), args)
+    }
+
+    fn define(&mut self, data: &InstData, results: &[clif::Value]) {
+        debug_assert_eq!(data.results.len(), results.len(), "jit: results of {}", data.opcode.name());
+        for (result, value) in data.results.iter().zip(results) {
+            self.values[*result] = (*value).into();
+        }
+    }
+
+    /// The value, as it is: a float may hold any NaN where the interpreter's holds the canonical one.
+    fn value(&self, value: Value) -> clif::Value {
+        self.values[value].expect("jit: a value is defined before it is used")
+    }
+
+    fn is_raw(&self, value: Value) -> bool {
+        self.raw.contains(value.as_u32() as usize)
+    }
+
+    /// The value as the interpreter has it, bit by bit.
+    fn observed(&mut self, value: Value) -> clif::Value {
+        let held = self.value(value);
+        if !self.is_raw(value) || seeded(Bug::NativeNanAsItIs) {
+            return held;
+        }
+        if let Some(known) = self.canonical.get(&value) {
+            return *known;
+        }
+        let made = nan::canonical(&mut self.builder, held);
+        self.canonical.insert(value, made);
+        made
+    }
+
+    fn type_of(&self, value: Value) -> Type {
+        self.unit.function.value_type(value)
+    }
+
+    fn context_flags(&self) -> MemFlagsData {
+        MemFlagsData::trusted().with_alias_region(Some(self.regions.context))
+    }
+
+    /// Of what is the same for as long as native code runs.
+    fn fixed_flags(&self) -> MemFlagsData {
+        MemFlagsData::trusted().with_readonly().with_can_move()
+    }
+
+    /// A word of the context that is the same for as long as native code runs.
+    fn fixed(&mut self, at: i32) -> clif::Value {
+        let flags = self.fixed_flags();
+        self.builder.ins().load(POINTER, flags, self.context, at)
+    }
+
+    fn guards(&self) -> bool {
+        self.unit.config.bounds == Bounds::Guarded
+    }
+}
+
+/// Swaps the first value with another of its type: what bugs that are seeded do.
+fn swap_two(types: &[Type], values: &mut [clif::Value]) {
+    if let Some(other) = (1..types.len()).find(|at| types[*at] == types[0]) {
+        values.swap(0, other);
+    }
+}
+
+/// The instruction that native code was executing, from what Cranelift kept of it.
+pub(crate) fn inst_of(location: SourceLoc) -> Option<Inst> {
+    (!location.is_default()).then(|| Inst::from_u32(location.bits()))
+}

@@ -1,0 +1,173 @@
+//! OSR points: the condition, and leaving.
+//!
+//! The hot path has as little as can be: one comparison with the flag of the point (armed points), one subtraction (points that count
+//! down), or a branch on a value of the program (guards). What is left through is a cold block that stores the values to the buffer
+//! and jumps. Passing them as arguments would pin them to registers, which the allocator lets leak into the hot loop.
+
+use super::Lowering;
+use crate::abi::{self, POINTER};
+use crate::context::{SIGNAL_ARMED, offset};
+use crate::points::{Cell, Trigger};
+use crate::traps;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self as clif, InstBuilder, types};
+use ir::seeded::{Bug, seeded};
+use ir::{Imm, Inst, InstData, Opcode, Type};
+use std::mem::offset_of;
+
+/// The number of the OSR point of an instruction.
+fn number(data: &InstData) -> u32 {
+    match data.imm {
+        Imm::Exit(point) => point.as_u32(),
+        _ => unreachable!("jit: {} names an OSR point", data.opcode.name()),
+    }
+}
+
+impl Lowering<'_, '_> {
+    fn cell(&self, number: u32) -> &Cell {
+        &self.unit.cells[number as usize]
+    }
+
+    /// Whether the engine knows the point. Others stand in the program's own text, and mean what the interpreter makes of them.
+    fn is_known(&self, number: u32) -> bool {
+        (number as usize) < self.unit.cells.len()
+    }
+
+    /// The address of a field of a cell.
+    fn cell_address(&mut self, number: u32) -> clif::Value {
+        let address = std::ptr::from_ref(self.cell(number)).addr();
+        self.builder.ins().iconst(POINTER, address as i64)
+    }
+
+    /// Gives every point that counts down a counter, which lives in a register like any other value.
+    pub(super) fn start_counters(&mut self) {
+        let function = self.unit.function;
+        for inst in function.all_insts().filter(|inst| function.inst(*inst).opcode == Opcode::OsrTest) {
+            let number = number(function.inst(inst));
+            let counts = self.is_known(number) && self.cell(number).trigger() == Trigger::Countdown;
+            if !counts || self.counters.contains_key(&number) {
+                continue;
+            }
+            let counter = self.builder.declare_var(types::I64);
+            let cell = self.cell_address(number);
+            let flags = self.context_flags();
+            let start = self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, countdown) as i32);
+            self.builder.def_var(counter, start);
+            self.counters.insert(number, counter);
+        }
+    }
+
+    /// Whether the instruction is a test whose only user is the branch that ends its block.
+    pub(super) fn is_fused_test(&self, inst: Inst) -> bool {
+        let function = self.unit.function;
+        let data = function.inst(inst);
+        let Some(result) = data.result().filter(|_| data.opcode == Opcode::OsrTest && self.is_known(number(data)))
+        else {
+            return false;
+        };
+        let terminator = function.terminator(function.inst_block(inst));
+        function.inst(terminator).opcode == Opcode::BrIf
+            && function.inst(terminator).args[0] == result
+            && function.users(result) == [terminator]
+            && function.next_inst(inst) == Some(terminator)
+    }
+
+    /// A test whose result is a value like any other.
+    pub(super) fn osr_test(&mut self, data: &InstData) {
+        if !self.is_known(number(data)) {
+            let never = self.builder.ins().iconst(types::I32, 0);
+            return self.define(data, &[never]);
+        }
+        let truth = match self.cell(number(data)).trigger() {
+            Trigger::Countdown => self.count_down(number(data)),
+            Trigger::Armed => {
+                let signals = self.load_signal();
+                let armed = self.load_armed(number(data));
+                let both = self.builder.ins().band(signals, armed);
+                self.builder.ins().icmp_imm_s(IntCC::NotEqual, both, 0)
+            }
+        };
+        let result = self.builder.ins().uextend(types::I32, truth);
+        self.define(data, &[result]);
+    }
+
+    /// Ends the block with a branch to the first target where the point is to fire.
+    pub(super) fn branch_on_test(&mut self, test: &InstData, branch: &InstData) {
+        let number = number(test);
+        if self.cell(number).trigger() == Trigger::Countdown {
+            let out = self.count_down(number);
+            return self.branch(out, branch);
+        }
+        // The flag itself, not the signals first: a block between them that can leave the loop comes before the rest of the loop in the dominator
+        // tree, and Cranelift hoists nothing out of a loop from what comes behind such a block.
+        let armed = self.load_armed(number);
+        self.branch(armed, branch);
+    }
+
+    /// Counts one visit; whether it is the one at which the point fires.
+    fn count_down(&mut self, number: u32) -> clif::Value {
+        let counter = self.counters[&number];
+        let left = self.builder.use_var(counter);
+        let left = self.builder.ins().iadd_imm_s(left, -1);
+        self.builder.def_var(counter, left);
+        let last = i64::from(seeded(Bug::NativeCounterOffByOne));
+        self.builder.ins().icmp_imm_s(IntCC::Equal, left, last)
+    }
+
+    fn load_armed(&mut self, number: u32) -> clif::Value {
+        if seeded(Bug::NativeFiresUnarmed) {
+            return self.builder.ins().iconst(types::I32, 1);
+        }
+        let cell = self.cell_address(number);
+        let flags = self.context_flags();
+        self.builder.ins().load(types::I32, flags, cell, offset_of!(Cell, armed) as i32)
+    }
+
+    /// Moves the current block behind those that are not cold.
+    fn make_cold(&mut self) {
+        // Cranelift refuses an entry block that is cold (`tests/oir/passes/dse/an_exit_sees_memory.oir`).
+        let entry = self.builder.func.layout.entry_block();
+        if let Some(block) = self.builder.current_block().filter(|block| entry != Some(*block)) {
+            self.builder.set_cold_block(block);
+        }
+    }
+
+    /// Leaves through an OSR point.
+    pub(super) fn osr_exit(&mut self, data: &InstData) {
+        self.make_cold();
+        let mut values: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
+        // Making floats canonical has split the block.
+        self.make_cold();
+        let mut types: Vec<Type> = data.args.iter().map(|arg| self.type_of(*arg)).collect();
+        if seeded(Bug::NativeExitValuesSwapped) {
+            super::swap_two(&types, &mut values);
+        }
+        if seeded(Bug::NativeExitSlotOffByOne) && !values.is_empty() {
+            values.insert(0, values[0]);
+            types.insert(0, types[0]);
+        }
+        self.store_buffer(&types, &values);
+        let flags = self.context_flags();
+        if !self.is_known(number(data)) {
+            let point = self.builder.ins().iconst(types::I64, i64::from(number(data)));
+            self.builder.ins().store(flags, point, self.context, offset!(trap_number));
+            let count = self.builder.ins().iconst(types::I64, values.len() as i64);
+            self.builder.ins().store(flags, count, self.context, offset!(pending));
+            self.builder.ins().trap(traps::LEFT);
+            return;
+        }
+        let neighbor = (number(data) as usize + 1) % self.unit.cells.len();
+        let number = if seeded(Bug::NativeCellOfNeighbor) { neighbor as u32 } else { number(data) };
+        let cell = self.cell_address(number);
+        self.builder.ins().store(flags, cell, self.context, offset!(pending));
+        let fired = self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, fired) as i32);
+        let fired = self.builder.ins().iadd_imm_s(fired, 1);
+        self.builder.ins().store(flags, fired, cell, offset_of!(Cell, fired) as i32);
+        let code = self.builder.ins().load(POINTER, flags, cell, offset_of!(Cell, code) as i32);
+        let sig = self.builder.import_signature(abi::resumed(&self.unit.function.signature().results));
+        self.builder.ins().return_call_indirect(sig, code, &[self.context]);
+    }
+}
+
+const _: () =
+    assert!(SIGNAL_ARMED & 1 == 1, "a test whose result is used otherwise masks the signals with the flag of its cell");

@@ -1,0 +1,55 @@
+//! The mappings of this process, for tests that no memory is both writable and executable.
+
+use std::{fs, io};
+
+/// A line of `/proc/self/maps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    /// The first address.
+    pub(crate) start: usize,
+    /// The address behind the last.
+    pub(crate) end: usize,
+    /// May be read.
+    pub(crate) readable: bool,
+    /// May be written.
+    pub(crate) writable: bool,
+    /// May be executed.
+    pub(crate) executable: bool,
+}
+
+impl Mapping {
+    /// A line such as `7f10-7f20 rw-p 00000000 00:00 0`.
+    fn parse(line: &str) -> Option<Mapping> {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let &[read, write, execute, _] = rest.as_bytes().first_chunk::<4>()?;
+        Some(Mapping {
+            start: usize::from_str_radix(start, 16).ok()?,
+            end: usize::from_str_radix(end, 16).ok()?,
+            readable: read == b'r',
+            writable: write == b'w',
+            executable: execute == b'x',
+        })
+    }
+}
+
+/// All mappings, by address.
+///
+/// # Errors
+///
+/// The file cannot be read (as on every host but Linux), or a line of it is not understood.
+pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
+    let text = fs::read_to_string("/proc/self/maps")?;
+    let malformed =
+        |line: &str| io::Error::new(io::ErrorKind::InvalidData, format!("a mapping that is not understood: {line}"));
+    text.lines().map(|line| Mapping::parse(line).ok_or_else(|| malformed(line))).collect()
+}
+
+/// The mappings that are both writable and executable.
+///
+/// # Errors
+///
+/// As for [`mappings`].
+pub(crate) fn writable_and_executable() -> io::Result<Vec<Mapping>> {
+    Ok(mappings()?.into_iter().filter(|mapping| mapping.writable && mapping.executable).collect())
+}

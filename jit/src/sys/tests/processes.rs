@@ -1,0 +1,275 @@
+//! Faults that are none of ours kill the process as ever: each test runs itself again as a child that dies.
+
+use std::ffi::{c_int, c_void};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{env, ptr, thread};
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode};
+use cranelift_module::FuncId;
+
+use super::harness::{Code, Context, DATA, native, trap_of};
+use crate::sys::traps::{self, TrapTable};
+use crate::sys::{enter, region};
+
+const CHILD: &str = "OSIER_SYS_TEST_CHILD";
+/// How a child says that it came to its end, though it should have died.
+const SURVIVED: i32 = 77;
+const HANDLED: i32 = 42;
+
+/// Runs `body` in a process of its own: the test `name` of this module, which calls this.
+fn in_child(name: &str, body: impl FnOnce()) -> Option<ExitStatus> {
+    if env::var_os(CHILD).is_some() {
+        limit(libc::RLIMIT_CORE, 0);
+        body();
+        std::process::exit(SURVIVED);
+    }
+    let (_, module) = module_path!().split_once("::").expect("a module of a crate");
+    let mut command = Command::new(env::current_exe().expect("this test has a file"));
+    let output = command
+        .args([&format!("{module}::{name}"), "--exact", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("the child starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("running 1 test"), "{name} names no test: {said}");
+    Some(output.status)
+}
+
+fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    // SAFETY: the structure is valid for the call.
+    assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
+}
+
+/// A function that traps (7), to see that the handler is there and works.
+fn trapping() -> (Code, FuncId, FuncId) {
+    let mut code = Code::new();
+    let signature = native(&[], &[]);
+    let function = code.function(&signature, |b, _, _| {
+        b.ins().trap(TrapCode::unwrap_user(7));
+    });
+    let trampoline = code.trampoline(&signature);
+    code.finish();
+    assert_eq!(
+        trap_of(code.run(trampoline, function, &mut Context::default(), &mut [])).code,
+        TrapCode::unwrap_user(7)
+    );
+    (code, trampoline, function)
+}
+
+fn read_nothing() {
+    // SAFETY: none: that is the test. The address is hidden from the compiler and mapped by nobody.
+    std::hint::black_box(unsafe { ptr::read_volatile(std::hint::black_box(16 as *const u8)) });
+}
+
+fn divide_by_nothing() {
+    // SAFETY: none: that is the test. Clobbers what the instruction would write.
+    unsafe {
+        std::arch::asm!("xor ecx, ecx", "xor edx, edx", "mov eax, 1", "div ecx", out("eax") _, out("ecx") _, out("edx") _)
+    }
+}
+
+#[test]
+fn a_fault_of_rust_kills_the_process() {
+    let Some(status) = in_child("a_fault_of_rust_kills_the_process", || {
+        let _code = trapping();
+        read_nothing();
+    }) else {
+        return;
+    };
+    assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+}
+
+#[test]
+fn a_fault_without_a_handler_before_ours_kills_the_process() {
+    let Some(status) = in_child("a_fault_without_a_handler_before_ours_kills_the_process", || {
+        let _code = trapping();
+        divide_by_nothing();
+    }) else {
+        return;
+    };
+    assert_eq!(status.signal(), Some(libc::SIGFPE), "{status}");
+}
+
+#[test]
+fn a_signal_that_was_sent_kills_the_process() {
+    let Some(status) = in_child("a_signal_that_was_sent_kills_the_process", || {
+        let _code = trapping();
+        // SAFETY: the call has no preconditions.
+        unsafe { libc::raise(libc::SIGFPE) };
+    }) else {
+        return;
+    };
+    assert_eq!(status.signal(), Some(libc::SIGFPE), "{status}");
+}
+
+#[test]
+fn an_access_that_is_not_written_down_as_trapping_kills_the_process() {
+    let Some(status) = in_child("an_access_that_is_not_written_down_as_trapping_kills_the_process", || {
+        let mut code = Code::new();
+        let signature = native(&[I64], &[I64]);
+        let function = code.function(&signature, |b, _, params| {
+            // Trusted: the compiler notes no trap for it.
+            let value = b.ins().load(I64, MemFlagsData::trusted(), params[1], 0);
+            b.ins().return_(&[value]);
+        });
+        let trampoline = code.trampoline(&signature);
+        code.finish();
+        drop(code.run(trampoline, function, &mut Context::default(), &mut [16]));
+    }) else {
+        return;
+    };
+    assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
+}
+
+#[test]
+fn a_trap_outside_of_an_entry_kills_the_process() {
+    let Some(status) = in_child("a_trap_outside_of_an_entry_kills_the_process", || {
+        let (code, trampoline, function) = trapping();
+        // SAFETY: none: the trampoline is called without an activation, which is the test.
+        unsafe {
+            code.entry(trampoline)(
+                (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
+                code.address(function),
+                ptr::null_mut(),
+            )
+        };
+    }) else {
+        return;
+    };
+    assert_eq!(status.signal(), Some(libc::SIGILL), "{status}");
+}
+
+/// Another undefined instruction than the one that compilers trap with, where a trap is written down.
+#[unsafe(naked)]
+unsafe extern "C" fn another_undefined_instruction() {
+    std::arch::naked_asm!("ud1 eax, eax", "ret")
+}
+
+#[test]
+fn an_instruction_that_this_processor_lacks_kills_the_process() {
+    let Some(status) = in_child("an_instruction_that_this_processor_lacks_kills_the_process", || {
+        let mut code = Code::new();
+        let trampoline = code.trampoline(&native(&[], &[]));
+        code.finish();
+        let address = another_undefined_instruction as unsafe extern "C" fn() as *const u8;
+        let table = TrapTable::new([(0, TrapCode::unwrap_user(7))]);
+        let registered = traps::register([(address as usize..address as usize + 1, Arc::new(table))]);
+        let _registered = registered.expect("the handlers can be installed");
+        // SAFETY: the function takes nothing and faults; what becomes of that is the test.
+        let left = unsafe {
+            enter::enter(
+                code.entry(trampoline),
+                (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
+                address,
+                &mut [],
+            )
+        };
+        drop(left);
+    }) else {
+        return;
+    };
+    assert_eq!(status.signal(), Some(libc::SIGILL), "{status}");
+}
+
+/// Installs a handler, as a program that holds us might before we come.
+fn install(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)) {
+    // SAFETY: all-zero is a value of the structure; the handler has the type that the flag says.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        assert_eq!(libc::sigaction(signal, &action, ptr::null_mut()), 0);
+    }
+}
+
+extern "C" fn leave(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    // SAFETY: the record is the kernel's, for a fault; all-zero is a value of the set; the calls are async-signal-safe.
+    unsafe {
+        let mut blocked: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut blocked);
+        // It may leave by a jump, and get the next fault.
+        let free = libc::sigismember(&blocked, signal) == 0;
+        let as_expected = signal == libc::SIGSEGV && (*info).si_addr() as usize == 16;
+        libc::_exit(if free && as_expected { HANDLED } else { 1 });
+    }
+}
+
+#[test]
+fn a_handler_that_was_there_before_gets_the_faults_of_others() {
+    let Some(status) = in_child("a_handler_that_was_there_before_gets_the_faults_of_others", || {
+        install(libc::SIGSEGV, leave);
+        let _code = trapping();
+        read_nothing();
+    }) else {
+        return;
+    };
+    assert_eq!(status.code(), Some(HANDLED), "{status}");
+}
+
+static SENT: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn note(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+    SENT.fetch_add(1, Ordering::SeqCst);
+}
+
+#[test]
+fn a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives() {
+    let Some(status) = in_child("a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives", || {
+        install(libc::SIGSEGV, note);
+        let mut code = Code::new();
+        let signature = native(&[], &[]);
+        // Runs, mostly at a load that may trap, until a word of the context is set.
+        let function = code.function(&signature, |b, _, params| {
+            let (header, exit) = (b.create_block(), b.create_block());
+            b.ins().jump(header, &[]);
+            b.switch_to_block(header);
+            let flags = MemFlagsData::new().with_trap_code(Some(TrapCode::HEAP_OUT_OF_BOUNDS));
+            let word = b.ins().iadd_imm_s(params[0], i64::from(DATA));
+            let stop = b.ins().atomic_load(I64, flags, word);
+            b.ins().brif(stop, exit, &[], header, &[]);
+            b.switch_to_block(exit);
+            b.ins().return_(&[]);
+        });
+        let trampoline = code.trampoline(&signature);
+        code.finish();
+        // SAFETY: the call has no preconditions.
+        let target = unsafe { libc::pthread_self() };
+        let mut context = Context::default();
+        let stop = (&raw mut context) as usize + DATA as usize;
+        let sender = thread::spawn(move || {
+            for sent in 0..2000 {
+                // SAFETY: the thread lives until this one is joined.
+                assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGSEGV) }, 0);
+                while SENT.load(Ordering::SeqCst) <= sent {
+                    thread::yield_now();
+                }
+            }
+            // SAFETY: the word outlives this thread, and nobody holds a reference to it.
+            unsafe { std::sync::atomic::AtomicU64::from_ptr(stop as *mut u64) }.store(1, Ordering::SeqCst);
+        });
+        code.run(trampoline, function, &mut context, &mut []).expect("nothing trapped");
+        sender.join().expect("all signals were sent");
+        std::process::exit(HANDLED);
+    }) else {
+        return;
+    };
+    assert_eq!(status.code(), Some(HANDLED), "{status}");
+}
+
+#[test]
+fn address_space_that_is_refused_is_an_error_value() {
+    let Some(status) = in_child("address_space_that_is_refused_is_an_error_value", || {
+        limit(libc::RLIMIT_AS, 2 << 30);
+        let error = region::reserve(1 << 16).expect_err("6 GiB are not there");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOMEM));
+        std::process::exit(HANDLED);
+    }) else {
+        return;
+    };
+    assert_eq!(status.code(), Some(HANDLED), "{status}");
+}

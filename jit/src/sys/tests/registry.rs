@@ -1,0 +1,143 @@
+//! The process-wide list of code: changed while handlers read it, freed when they do not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{InstBuilder, TrapCode};
+
+use super::harness::{Code, Context, native, trap_of};
+use crate::sys::traps::{FaultKind, READERS, TrapTable, register};
+
+/// Addresses that no code has: each test takes its own.
+fn nowhere(n: usize) -> std::ops::Range<usize> {
+    0x100 * n..0x100 * n + 0x80
+}
+
+#[test]
+fn traps_are_found_while_other_threads_register_and_unregister() {
+    let mut code = Code::new();
+    let signature = native(&[], &[]);
+    let function = code.function(&signature, |b, _, _| {
+        b.ins().trap(TrapCode::unwrap_user(3));
+    });
+    let trampoline = code.trampoline(&signature);
+    code.finish();
+    let done = AtomicBool::new(false);
+    let changes = thread::scope(|scope| {
+        let changer = scope.spawn(|| {
+            let mut changes = 0u64;
+            let mut kept = Vec::new();
+            while !done.load(Ordering::Relaxed) || changes < 100 {
+                let n = changes as usize % 50;
+                kept.push(register([(nowhere(n), Arc::new(TrapTable::default()))]).expect("installed already"));
+                if kept.len() == 50 {
+                    kept.clear();
+                }
+                changes += 1;
+            }
+            changes
+        });
+        let mut context = Context::default();
+        for _ in 0..20_000 {
+            assert_eq!(trap_of(code.run(trampoline, function, &mut context, &mut [])).code, TrapCode::unwrap_user(3));
+        }
+        done.store(true, Ordering::Relaxed);
+        changer.join().expect("no range overlaps")
+    });
+    assert!(changes >= 100);
+}
+
+#[test]
+fn code_compiled_while_native_code_runs_traps_too() {
+    use super::harness::call_helper;
+    use crate::sys::enter::{Status, guard};
+    // A helper that compiles a function, enters it, sees its trap, and throws it away, within native code.
+    extern "C" fn compile_and_run(context: *mut Context) -> Status {
+        guard(|| {
+            let mut code = Code::new();
+            let signature = native(&[], &[]);
+            let function = code.function(&signature, |b, _, _| {
+                b.ins().trap(TrapCode::unwrap_user(4));
+            });
+            let trampoline = code.trampoline(&signature);
+            code.finish();
+            let trap = trap_of(code.run(trampoline, function, context, &mut []));
+            // SAFETY: the context that the native code was entered with.
+            unsafe { (*context).data[0] = u64::from(trap.code.as_raw().get()) };
+            Status::Continue
+        })
+    }
+    let mut code = Code::new();
+    let signature = native(&[], &[I64]);
+    let function = code.function(&signature, |b, _, params| {
+        call_helper(b, params[0], compile_and_run);
+        b.ins().trap(TrapCode::unwrap_user(5));
+    });
+    let trampoline = code.trampoline(&signature);
+    code.finish();
+    let mut context = Context::default();
+    for _ in 0..10 {
+        context.data[0] = 0;
+        assert_eq!(trap_of(code.run(trampoline, function, &mut context, &mut [0])).code, TrapCode::unwrap_user(5));
+        assert_eq!(context.data[0], 4);
+    }
+}
+
+#[test]
+fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
+    let table = Arc::new(TrapTable::new([(0, TrapCode::unwrap_user(1))]));
+    let weak = Arc::downgrade(&table);
+    let change = || drop(register([(nowhere(61), Arc::new(TrapTable::default()))]).expect("installed already"));
+    // This thread stands for a handler in the middle of a look-up.
+    READERS.fetch_add(1, Ordering::SeqCst);
+    drop(register([(nowhere(60), table)]).expect("the handlers can be installed"));
+    for _ in 0..3 {
+        change();
+        assert_eq!(weak.strong_count(), 1, "a handler may still read it");
+    }
+    READERS.fetch_sub(1, Ordering::SeqCst);
+    // A handler of another test's thread may be reading at the moment of one change; not at all of them.
+    for _ in 0..100_000 {
+        if weak.strong_count() == 0 {
+            return;
+        }
+        change();
+        thread::yield_now();
+    }
+    panic!("the table is still there");
+}
+
+#[test]
+#[should_panic(expected = "the table of other code")]
+fn a_table_that_reaches_behind_the_code_is_refused() {
+    let range = nowhere(72);
+    let behind = u32::try_from(range.len()).expect("it is short");
+    drop(register([(range, Arc::new(TrapTable::new([(behind, TrapCode::unwrap_user(1))])))]));
+}
+
+#[test]
+#[should_panic(expected = "overlaps")]
+fn ranges_that_overlap_are_refused() {
+    let table = Arc::new(TrapTable::default());
+    let (first, second) = (nowhere(70), nowhere(70).end - 1..nowhere(71).start);
+    drop(register([(first, Arc::clone(&table)), (second, table)]));
+}
+
+#[test]
+fn a_fault_fits_the_codes_of_its_own_kind_alone() {
+    let own = TrapCode::unwrap_user(1);
+    let (zero, overflow) = (TrapCode::INTEGER_DIVISION_BY_ZERO, TrapCode::INTEGER_OVERFLOW);
+    // Out of order; at 8 a division whose divisor is in memory.
+    let table = TrapTable::new([(8, zero), (2, own), (8, TrapCode::HEAP_OUT_OF_BOUNDS), (5, overflow)]);
+    let codes = |offset| {
+        [FaultKind::Undefined, FaultKind::Arithmetic, FaultKind::Memory].map(|kind| table.code_at(offset, kind))
+    };
+    assert_eq!(codes(2), [Some(own), None, Some(own)]);
+    assert_eq!(codes(5), [Some(overflow), Some(overflow), None]);
+    assert_eq!(codes(8), [Some(zero), Some(zero), Some(TrapCode::HEAP_OUT_OF_BOUNDS)]);
+    for offset in [0, 1, 3, 4, 6, 7, 9, u32::MAX] {
+        assert_eq!(codes(offset), [None; 3]);
+    }
+}

@@ -1,0 +1,129 @@
+//! The entry trampoline: the code between Rust and native code, one for each signature.
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{
+    AbiParam, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, Function, InstBuilder, MemFlagsData,
+    Signature, Type, Value,
+};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+
+use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
+
+/// Bytes of a word of the buffer that arguments and results pass through.
+const WORD: i32 = 8;
+
+/// The signature of every trampoline: `extern "C" fn(context, code, values) -> u64`, as [`super::enter::Trampoline`].
+pub(crate) fn signature() -> Signature {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.extend([AbiParam::new(I64); 3]);
+    signature.returns.push(AbiParam::new(I64));
+    signature
+}
+
+/// Writes the trampoline for functions of the signature `callee` into `func`, whose signature is set to [`signature`].
+///
+/// `callee` is a `CallConv::Tail` signature whose first parameter is the context; the other parameters and the results
+/// are integers up to 64 bits and floats, each in a word of `values` (in the low bytes; the rest of a result's word is zero).
+/// More results than there are registers need the setting `enable_multi_ret_implicit_sret` of Cranelift.
+///
+/// # Panics
+///
+/// `callee` is no such signature, or `func` already has blocks.
+pub(crate) fn build(
+    func: &mut Function,
+    builder_context: &mut FunctionBuilderContext,
+    frontend: TargetFrontendConfig,
+    callee: &Signature,
+) {
+    assert_eq!(callee.call_conv, CallConv::Tail, "native functions have the calling convention of tail calls");
+    assert_eq!(callee.params.first().map(|param| param.value_type), Some(I64), "the first parameter is the context");
+    func.signature = signature();
+    let mut b = FunctionBuilder::new(func, builder_context);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let &[context, code, values] = b.block_params(entry) else {
+        unreachable!("the signature above has three parameters")
+    };
+    // The address of the exception edge is that of the block which ends with the call; the entry block cannot be named.
+    let call = b.create_block();
+    b.ins().jump(call, &[]);
+    b.switch_to_block(call);
+    let around = save_entry_state(&mut b, context);
+    let mut arguments = vec![context];
+    for (word, param) in (0..).zip(&callee.params[1..]) {
+        arguments.push(load_word(&mut b, param.value_type, values, word * WORD));
+    }
+    let (returned, raised) = (b.create_block(), b.create_block());
+    write_entry_state(&mut b, context, call);
+    try_call(&mut b, callee, code, &arguments, returned, raised);
+
+    b.switch_to_block(returned);
+    let results: Vec<Value> =
+        callee.returns.iter().map(|result| b.append_block_param(returned, result.value_type)).collect();
+    for (word, &result) in (0..).zip(&results) {
+        store_word(&mut b, result, values, word * WORD);
+    }
+    leave(&mut b, context, around, 0);
+    b.switch_to_block(raised);
+    b.set_cold_block(raised);
+    leave(&mut b, context, around, 1);
+    b.seal_all_blocks();
+    b.finalize(frontend);
+}
+
+/// Loads what the entry around this one left in the context; the values live in the trampoline's frame over the call.
+fn save_entry_state(b: &mut FunctionBuilder<'_>, context: Value) -> [(i32, Value); 3] {
+    [ENTRY_SP, ENTRY_FP, ENTRY_PC].map(|offset| (offset, b.ins().load(I64, MemFlagsData::trusted(), context, offset)))
+}
+
+fn write_entry_state(b: &mut FunctionBuilder<'_>, context: Value, call: Block) {
+    let sp = b.ins().get_stack_pointer(I64);
+    let fp = b.ins().get_frame_pointer(I64);
+    let pc = b.ins().get_exception_handler_address(I64, call, 0);
+    for (offset, value) in [(ENTRY_SP, sp), (ENTRY_FP, fp), (ENTRY_PC, pc)] {
+        b.ins().store(MemFlagsData::trusted(), value, context, offset);
+    }
+}
+
+fn try_call(
+    b: &mut FunctionBuilder<'_>,
+    callee: &Signature,
+    code: Value,
+    arguments: &[Value],
+    returned: Block,
+    raised: Block,
+) {
+    let signature = b.import_signature(callee.clone());
+    let count = u32::try_from(callee.returns.len()).expect("the results of a function fit a signature");
+    let pool = &mut b.func.dfg.value_lists;
+    let normal = BlockCall::new(returned, (0..count).map(BlockArg::TryCallRet), pool);
+    let edge = BlockCall::new(raised, std::iter::empty(), pool);
+    let table = ExceptionTableData::new(signature, normal, [ExceptionTableItem::Default(edge)]);
+    let table = b.func.dfg.exception_tables.push(table);
+    b.ins().try_call_indirect(code, arguments, table);
+}
+
+/// Puts the entry state of the entry around this one back, and returns `status`.
+fn leave(b: &mut FunctionBuilder<'_>, context: Value, around: [(i32, Value); 3], status: i64) {
+    for (offset, value) in around {
+        b.ins().store(MemFlagsData::trusted(), value, context, offset);
+    }
+    let status = b.ins().iconst(I64, status);
+    b.ins().return_(&[status]);
+}
+
+fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, values: Value, offset: i32) -> Value {
+    assert!(ty.bits() <= 64, "{ty} does not fit a word");
+    b.ins().load(ty, MemFlagsData::trusted(), values, offset)
+}
+
+/// Stores a whole word, so that what a caller reads does not depend on what the argument before it was.
+fn store_word(b: &mut FunctionBuilder<'_>, value: Value, values: Value, offset: i32) {
+    let ty = b.func.dfg.value_type(value);
+    assert!(ty.bits() <= 64, "{ty} does not fit a word");
+    let bits = if ty.is_float() { b.ins().bitcast(ty.as_int(), MemFlagsData::new(), value) } else { value };
+    let word = if ty.bits() < 64 { b.ins().uextend(I64, bits) } else { bits };
+    b.ins().store(MemFlagsData::trusted(), word, values, offset);
+}

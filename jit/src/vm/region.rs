@@ -1,0 +1,38 @@
+//! Linear memory in reserved address space.
+
+use crate::sys::region::{Reservation, reserve};
+use ir::interp::Region;
+use ir::module::{MemoryDecl, PAGE_BYTES};
+use std::ops::Range;
+
+/// Pages of a memory without a maximum.
+const MAX_PAGES: u32 = 65_536;
+
+/// A memory whose base never moves and behind which everything faults.
+#[derive(Debug)]
+struct Reserved(Reservation);
+
+/// Addresses that belong to guarded memories.
+pub(super) type Addresses = Vec<Range<usize>>;
+
+/// A reservation for a memory; `None` where there is no address space.
+pub(super) fn reserved(decl: &MemoryDecl, addresses: &mut Addresses) -> Option<Box<dyn Region>> {
+    let pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
+    let made = reserve(pages as usize * PAGE_BYTES as usize).ok()?;
+    addresses.push(made.addresses());
+    Some(Box::new(Reserved(made)))
+}
+
+impl Region for Reserved {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+
+    fn grow(&mut self, length: usize) -> bool {
+        self.0.grow(length)
+    }
+}
