@@ -13,6 +13,8 @@ pub mod export;
 pub mod fuzz;
 mod limits;
 pub mod listing;
+#[cfg(feature = "native")]
+pub mod native;
 pub mod report;
 pub mod schema;
 mod table;
@@ -20,6 +22,8 @@ mod table;
 pub use limits::Limits;
 
 pub use ir;
+#[cfg(feature = "native")]
+pub use jit;
 pub use osr;
 pub use passes;
 pub use verify;

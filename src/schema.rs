@@ -449,14 +449,46 @@ pub struct CheckedFunction {
 pub struct RunStats {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// What was compiled to native code: there is no native code yet.
-    pub compiled: Option<()>,
-    /// The transitions fired: nothing fires any yet.
-    pub transitions: Option<()>,
-    /// Instructions executed, terminators included.
-    pub instructions: u64,
+    /// What was compiled to native code, in order; `null` where the interpreter ran the program.
+    pub compiled: Option<Vec<CompiledCode>>,
+    /// The transitions made; `null` where the interpreter ran the program.
+    pub transitions: Option<Vec<MadeTransition>>,
+    /// Instructions executed, terminators included; `null` where native code ran, which counts them with `--fuel` alone.
+    pub instructions: Option<u64>,
     /// Where the time went.
     pub seconds: RunSeconds,
+}
+
+/// A piece of native code.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct CompiledCode {
+    /// The function.
+    pub function: String,
+    /// `version`, or `continuation`: what control goes on in after a transition.
+    pub kind: &'static str,
+    /// Instructions of its function.
+    pub instructions: usize,
+    /// Bytes of machine code.
+    pub bytes: usize,
+    /// When it was begun, in seconds after the program was.
+    pub at: f64,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// A transition that was made, so many times.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct MadeTransition {
+    /// The function.
+    pub function: String,
+    /// The source point, as listings show it.
+    pub point: String,
+    /// The version left: `interpreter` or `native`.
+    pub from: &'static str,
+    /// The version gone on in: `interpreter`, `native` or `embedder`.
+    pub to: &'static str,
+    /// How often.
+    pub count: u64,
 }
 
 /// Where the time of a run went, in seconds.
@@ -468,7 +500,7 @@ pub struct RunSeconds {
     pub optimize: Option<f64>,
     /// Verifying each version and replaying each log; `null` without a pipeline.
     pub replay: Option<f64>,
-    /// Compiling to native code: there is none yet.
+    /// Compiling to native code, part of `execute`; `null` where the interpreter ran the program.
     pub compile: Option<f64>,
     /// Running the program.
     pub execute: f64,

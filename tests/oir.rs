@@ -2,8 +2,11 @@
 //!
 //! `cargo test --test oir licm` runs the files with `licm` in their path. With `OIR_BLESS=1` the blocks of
 //! expected output are written anew, and nothing else. The strictness of the format has tests of its
-//! own, `strict::...`. The format is documented by `tests/oir/readme.oir`.
+//! own, `strict::...`. Every call is made in the interpreter and natively. The format is documented by `tests/oir/readme.oir`.
 
+#[allow(dead_code, reason = "shared with `tests/native`, which uses the rest")]
+#[path = "native/both.rs"]
+mod both;
 #[path = "oir_runner/file.rs"]
 mod file;
 #[path = "oir_runner/mod.rs"]
@@ -12,6 +15,10 @@ mod oir_runner;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Native runs that all files together make at least: a `run` line that is not run natively is missed.
+const NATIVE_RUNS_AT_LEAST: usize = 5_000;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
@@ -22,7 +29,13 @@ fn main() -> ExitCode {
         Err(message) => return refuse(&message),
     };
     trials.extend(oir_runner::strict::trials());
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let native = oir_runner::calls::NATIVE_RUNS.load(Ordering::Relaxed);
+    let whole = conclusion.num_filtered_out == 0 && !arguments.list;
+    if whole && native < NATIVE_RUNS_AT_LEAST {
+        return refuse(&format!("{native} native runs were compared, {NATIVE_RUNS_AT_LEAST} at least are expected"));
+    }
+    conclusion.exit_code()
 }
 
 #[expect(clippy::print_stderr, reason = "there is no test to report it")]

@@ -1,5 +1,7 @@
 //! `osier run`.
 
+mod native;
+
 use super::failure::{Failure, print};
 use super::input;
 use super::limits::{InputLimits, RunLimits};
@@ -22,9 +24,9 @@ use wasm::wasi::Wasi;
 enum Engine {
     /// The interpreter
     Interp,
-    /// Native code (not in this build)
+    /// Native code; a function is compiled when it is first called
     Jit,
-    /// The interpreter, then native code (not in this build)
+    /// The interpreter, then native code: what is hot is optimized and compiled, and loops are entered in the middle
     Tiered,
 }
 
@@ -45,6 +47,9 @@ pub(super) struct Args {
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
+    /// Calls of a function, or visits of a loop header, that make it hot (--engine tiered)
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    hot: u32,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
     program_args: Vec<String>,
@@ -63,13 +68,13 @@ struct Call {
 
 /// Runs a program.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    if args.engine != Engine::Interp {
-        return Err(Failure::input("native code is not available in this build: use --engine interp"));
-    }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
     let call = called(&module, args.invoke.as_deref())?;
-    let outcome = execute(&args, &module, &call, &mut stats)?;
+    let outcome = match args.engine {
+        Engine::Interp => execute(&args, &module, &call, &mut stats)?,
+        engine => native::execute(&args, engine, &module, &call, &mut stats)?,
+    };
     let told = told(&module, &call, &outcome);
     // Figures are of interest above all when the program failed: they come before the failure ends us.
     if let Some(out) = &args.stats {
@@ -151,7 +156,7 @@ fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> R
     if outcome.returned().is_some() {
         outcome = machine.invoke(call.func, &call.args, &mut host, &mut NoObserver);
     }
-    stats.instructions = args.run_limits.limits().fuel - machine.fuel();
+    stats.instructions = Some(args.run_limits.limits().fuel - machine.fuel());
     stats.seconds.execute = started.elapsed().as_secs_f64();
     Ok(outcome)
 }

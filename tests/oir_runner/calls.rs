@@ -1,11 +1,17 @@
 //! `run` lines: calls before and after optimization, everything visible compared.
 
+use crate::both::{self, Share, Twins};
 use crate::file::{Ending, RunLine};
 use ir::entity::Func;
-use ir::interp::{Effect, Host, HostError, Limits, Machine, Memories, NoObserver, Options, Outcome, Program};
+use ir::interp::{Effect, Host, HostError, Limits, Memories, Options, Outcome};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Module, TrapKind, Type};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Native runs that were compared with the interpreter's, of all files.
+pub(crate) static NATIVE_RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// Enough for every file; a test that needs more is a mistake.
 const FUEL: u64 = 1 << 22;
@@ -45,6 +51,7 @@ pub(crate) struct Call {
 enum Expected {
     Returns(Vec<u64>),
     Traps(TrapKind),
+    Leaves(u32, Vec<u64>),
 }
 
 /// What the outside can see of a run.
@@ -67,6 +74,7 @@ pub(crate) fn resolve(module: &Module, run: &RunLine) -> Result<Call, String> {
         Ending::Traps(kind) => {
             Expected::Traps(TrapKind::from_name(kind).ok_or_else(|| at(format!("there is no trap `{kind}`")))?)
         }
+        Ending::Leaves(point, values) => Expected::Leaves(*point, values.clone()),
     };
     let shown = format!("line {}: @{}({})", run.line, run.function, run.args.join(", "));
     Ok(Call { func, args, ending, shown })
@@ -88,34 +96,43 @@ fn literal(text: &str, ty: Type) -> Result<u64, String> {
     Ok(function.constant(value).expect("the constant"))
 }
 
-/// A machine of a module in which the start function has run, with every check on.
-pub(crate) fn machine(module: &Module, host: &mut CountingHost) -> Result<Machine, String> {
+/// Runs a call in the interpreter, with every check on, and natively in every setting; what the outside can see of it. Native runs are
+/// counted.
+fn observe(module: &Arc<Module>, call: &Call) -> Result<Seen, String> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
-    let program = Program::new(module);
-    let mut machine =
-        Machine::with_options(&program, limits, Options::checked()).map_err(|e| format!("no instance: {e}"))?;
-    if let Some(start) = machine.start_function() {
-        let outcome = machine.invoke(start, &[], host, &mut NoObserver);
-        outcome.returned().ok_or_else(|| format!("the start function does not return: {outcome}"))?;
+    let mut seen = None;
+    for setting in both::settings() {
+        for share in Share::EVERY {
+            let mut twins = Twins::new(module, (limits, Options::checked()), setting, share)?;
+            seen = Some(observe_both(module, call, &mut twins)?);
+            NATIVE_RUNS.fetch_add(1, Ordering::Relaxed);
+        }
     }
-    Ok(machine)
+    seen.ok_or_else(|| "native code has no settings".to_owned())
 }
 
-fn observe(module: &Module, call: &Call) -> Result<Seen, String> {
-    let mut host = CountingHost::default();
-    let mut machine = machine(module, &mut host)?;
-    let ending = match machine.invoke(call.func, &call.args, &mut host, &mut NoObserver) {
+fn observe_both(module: &Module, call: &Call, twins: &mut Twins<'_>) -> Result<Seen, String> {
+    let [mut host, mut native] = [CountingHost::default(), CountingHost::default()];
+    if let Some(start) = module.start {
+        let outcome = twins.call(start, &[], [&mut host, &mut native])?;
+        outcome.returned().ok_or_else(|| format!("the start function does not return: {outcome}"))?;
+    }
+    let outcome = twins.call(call.func, &call.args, [&mut host, &mut native])?;
+    let ending = match outcome {
         Outcome::Returned(results) => Expected::Returns(results),
         Outcome::Trapped { kind, .. } => Expected::Traps(kind),
+        Outcome::Left { point, values, .. } => Expected::Leaves(point.as_u32(), values),
         other => return Err(other.to_string()),
     };
+    twins.compare()?;
+    let machine = twins.machine();
     let (effects, globals) = (machine.trace().effects().to_vec(), machine.globals().to_vec());
     Ok(Seen { ending, effects, memory: machine.memory_digest(), globals })
 }
 
 /// Runs a call on the module before and on the one after; both must end as the line says, and alike in
 /// everything the outside can see.
-pub(crate) fn check(before: &Module, after: Option<&Module>, call: &Call, failures: &mut Vec<String>) {
+pub(crate) fn check(before: &Arc<Module>, after: Option<&Arc<Module>>, call: &Call, failures: &mut Vec<String>) {
     let mut seen = Vec::new();
     for (which, module) in [("before", Some(before)), ("after", after)] {
         let Some(module) = module else { continue };

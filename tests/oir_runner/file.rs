@@ -49,6 +49,8 @@ pub(crate) enum Ending {
     Returns(Vec<String>),
     /// With a trap of this kind.
     Traps(String),
+    /// By leaving at the OSR point of this number, with values of these bits.
+    Leaves(u32, Vec<u64>),
 }
 
 /// A `run` line.
@@ -236,7 +238,9 @@ impl Reader {
     fn run(&mut self, value: &str) {
         match run_line(self.line, value) {
             Some(run) => self.file.runs.push(run),
-            None => self.fault("expected `@function(arguments) == results` or `@function(arguments) traps KIND`"),
+            None => self.fault(
+                "expected `@function(arguments) == results`, `... traps KIND` or `... leaves POINT (bits, ...)`",
+            ),
         }
     }
 
@@ -291,14 +295,20 @@ pub(crate) const ACTIONS: &[&str] = &[
     "remove_dead",
 ];
 
-/// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)` or `@f(1) traps division_by_zero`.
+/// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)`, `@f(1) traps division_by_zero` or `@f(1) leaves 0 (2, 3)`.
 fn run_line(line: usize, text: &str) -> Option<RunLine> {
     let (function, rest) = text.strip_prefix('@')?.split_once('(')?;
     let (args, rest) = rest.split_once(')')?;
     let rest = rest.trim();
-    let ending = match (rest.strip_prefix("== "), rest.strip_prefix("traps ")) {
-        (Some(results), _) => Ending::Returns(literals(results.trim().trim_start_matches('(').trim_end_matches(')'))),
-        (_, Some(kind)) => Ending::Traps(kind.trim().to_owned()),
+    let (how, what) = rest.split_once(' ')?;
+    let ending = match how {
+        "==" => Ending::Returns(literals(what.trim().trim_start_matches('(').trim_end_matches(')'))),
+        "traps" => Ending::Traps(what.trim().to_owned()),
+        "leaves" => {
+            let (point, values) = what.trim().strip_suffix(')')?.split_once('(')?;
+            let values = literals(values).iter().map(|bits| bits.parse()).collect::<Result<_, _>>().ok()?;
+            Ending::Leaves(point.trim().parse().ok()?, values)
+        }
         _ => return None,
     };
     Some(RunLine { line, function: function.to_owned(), args: literals(args), ending })

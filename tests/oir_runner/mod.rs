@@ -4,7 +4,7 @@
 //! printing; its module is well-formed, and every version a pass makes of it; every log replays; every
 //! `run` line holds before and after optimization, with equal effects, memories and globals.
 
-mod calls;
+pub(crate) mod calls;
 mod mapping;
 mod module;
 mod names;
@@ -18,6 +18,7 @@ use ir::Module;
 use ir::edit::Pass;
 use ir::text::print_module;
 use optimize::Optimized;
+use std::sync::Arc;
 
 /// How a file fared.
 #[derive(Debug)]
@@ -91,12 +92,13 @@ fn passes(names: &str) -> Result<Vec<&'static dyn Pass>, String> {
 
 /// Runs every `run` line; the calls that could be resolved.
 fn check_calls(file: &TestFile, module: &Module, optimized: &Optimized, failures: &mut Vec<String>) -> Vec<Call> {
-    let after = file.pipeline.as_ref().map(|_| &optimized.module);
+    let before = Arc::new(module.clone());
+    let after = file.pipeline.as_ref().map(|_| Arc::new(optimized.module.clone()));
     let mut calls = Vec::new();
     for run in &file.runs {
         match calls::resolve(module, run) {
             Ok(call) => {
-                calls::check(module, after, &call, failures);
+                calls::check(&before, after.as_ref(), &call, failures);
                 calls.push(call);
             }
             Err(message) => failures.push(message),

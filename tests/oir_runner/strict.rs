@@ -76,6 +76,18 @@ const BROKEN: &[Broken] = &[
         message: "expected Returns([3]), before optimization Returns([2])",
     },
     Broken {
+        rule: "exit_that_is_none",
+        head: ";; p\n;@ run: @f(1) leaves 3 (1, 2)",
+        tail: "",
+        message: "expected Leaves(3, [1, 2])",
+    },
+    Broken {
+        rule: "exit_without_values",
+        head: ";; p\n;@ run: @f(1) leaves 3",
+        tail: "",
+        message: "expected `@function(arguments) == results`",
+    },
+    Broken {
         rule: "trap_that_is_none",
         head: ";; p\n;@ run: @f(1) traps unreachable",
         tail: "",

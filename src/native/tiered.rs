@@ -1,0 +1,91 @@
+//! The interpreter first, native code for what is hot.
+
+use super::{Compiled, CompiledKind, Observer, install};
+use crate::driver::{self, Derived, Vigilance, certify, derive};
+use ir::mapping::Mapping;
+use ir::{Func, Function};
+use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
+use osr::Level;
+use passes::Pipeline;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The optimized version of a function, and how to get there.
+#[derive(Debug)]
+struct Optimized {
+    derived: Derived,
+    version: Arc<Version>,
+    /// Made when a loop is first entered in the middle.
+    forward: Option<Arc<Mapping>>,
+}
+
+/// Begins in the interpreter. What is called or repeated so often as the threshold says is optimized, compiled, and entered: a function at its next
+/// call, a loop in the middle, through an entry that the checker has accepted.
+#[derive(Debug)]
+pub struct Tiered<O> {
+    threshold: u32,
+    pipeline: Pipeline,
+    observer: O,
+    optimized: BTreeMap<Func, Optimized>,
+}
+
+impl<O: Observer> Tiered<O> {
+    /// With a number of calls or visits that make something hot, at least 1, and what is then done to it.
+    pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
+        Tiered { threshold: threshold.max(1), pipeline, observer, optimized: BTreeMap::new() }
+    }
+
+    /// Optimizes and compiles a function, unless that was done.
+    fn optimize(&mut self, tier: &mut Tier<'_>, func: Func, base: &Function) -> Result<&mut Optimized, RunError> {
+        if !self.optimized.contains_key(&func) {
+            let module = Arc::clone(tier.module());
+            let derived = derive(&module, base, &self.pipeline, Vigilance::Off, &mut driver::NoObserver);
+            let version = install(tier, func, &derived.function, &mut self.observer)?;
+            self.optimized.insert(func, Optimized { derived, version, forward: None });
+        }
+        Ok(self.optimized.get_mut(&func).expect("it was put there"))
+    }
+}
+
+impl<O: Observer> Tiering for Tiered<O> {
+    fn threshold(&self) -> Option<u32> {
+        Some(self.threshold)
+    }
+
+    fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        let module = Arc::clone(tier.module());
+        match module.body(func) {
+            Some(base) => self.optimize(tier, func, base).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn hot(&mut self, tier: &mut Tier<'_>, at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        let Some(base) = module.body(at.func) else { return Ok(None) };
+        let optimized = self.optimize(tier, at.func, base)?;
+        let forward = match &optimized.forward {
+            Some(known) => Arc::clone(known),
+            None => {
+                let made = certify(&module, base, &optimized.derived, &[Level::Avail], &mut driver::NoObserver);
+                let level = made.levels.into_iter().next().expect("one level was asked for");
+                Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
+            }
+        };
+        if forward.entry(at.at).is_none() {
+            return Ok(None);
+        }
+        let version = Arc::clone(&optimized.version);
+        self.observer.begin();
+        let made = tier.engine().continuation(&module, base, &forward, at.at, &version, |function| function);
+        let made = made.map_err(RunError::Continue)?;
+        self.observer.compiled(Compiled {
+            func: at.func,
+            version: version.key(),
+            kind: CompiledKind::Continuation,
+            instructions: made.instructions(),
+            bytes: made.code_size(),
+        });
+        Ok(Some(made))
+    }
+}

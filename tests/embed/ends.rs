@@ -1,0 +1,242 @@
+//! How runs end that do not return: every way is a value, and the machine goes on to be used.
+
+use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
+use osier::ir::interp::{HostError, NoHost, Outcome};
+use osier::ir::mapping::{Mapping, Operand, Step, VersionKey};
+use osier::ir::{Opcode, TrapKind, Type};
+use osier::jit::{
+    Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError, Slot, SlotLayout,
+    Tier, Tiering, Vm,
+};
+use osier::native::{Eager, NoObserver};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A handler made of a closure.
+struct With<F>(F);
+
+impl<F: FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>> Handler for With<F> {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+        (self.0)(frame)
+    }
+}
+
+/// A machine whose loop is left for the handler at its third round.
+fn handed(
+    pair: &Pair,
+    handler: impl FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> + Send + 'static,
+) -> Vm {
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let fast = pair.at_head(&engine, true, Condition::Countdown(3));
+    let entry = pair.backward.entry(head(&pair.opt)).expect("an entry");
+    let layout = SlotLayout::new(entry.provides().enumerate().map(|(at, value)| (value, at)));
+    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))]).expect("it fits");
+    vm.set_handler(Box::new(With(handler)));
+    vm
+}
+
+#[test]
+fn a_handler_gets_typed_values_in_its_slots_and_gives_the_results() {
+    let pair = Pair::new(SUM);
+    let base = pair.base.clone();
+    let backward = Arc::clone(&pair.backward);
+    let opt_head = head(&pair.opt);
+    let mut vm = handed(&pair, move |frame| {
+        let entry = backward.entry(opt_head).expect("an entry");
+        assert_eq!(frame.point, entry.target);
+        let loop_head = base.inst_block(frame.point.inst());
+        let slot = |value| frame.slots[entry.provides().position(|v| v == value).expect("provided")].expect("live");
+        let [i, acc] = [0, 1].map(|index| slot(base.block_params(loop_head)[index]));
+        let [n, k] = [0, 1].map(|index| slot(base.arguments()[index]));
+        assert_eq!([i, n].map(|slot| slot.ty), [Type::I64; 2]);
+        assert_eq!((i.bits, acc.bits), (2, sum(2, k.bits)), "the third visit");
+        Ok(vec![Slot { ty: Type::I64, bits: sum(n.bits, k.bits) }])
+    });
+    assert_eq!(invoke(&mut vm, pair.func, &[100, 7]), Ok(Outcome::Returned(vec![sum(100, 7)])));
+}
+
+#[test]
+fn a_handler_that_is_wrong_ends_the_run_by_name() {
+    let pair = Pair::new(SUM);
+    let func = pair.func;
+    type Answer = fn(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
+    let answers: [(Answer, &str); 4] = [
+        (|_| Ok(vec![Slot { ty: Type::I32, bits: 1 }]), "gave 0x1 of type i32 as result 0, which has type i64"),
+        (|_| Ok(vec![]), "gave 0 results, and it has 1"),
+        (|_| panic!("out of ideas"), "panicked: out of ideas"),
+        (|_| Err(HostError::Trap(TrapKind::User(7)).into()), ""),
+    ];
+    for (answer, says) in answers {
+        let mut vm = handed(&pair, answer);
+        match invoke(&mut vm, func, &[100, 7]) {
+            Ok(Outcome::Trapped { kind: TrapKind::User(7), .. }) => assert!(says.is_empty()),
+            Err(error) => assert!(!says.is_empty() && error.to_string().contains(says), "{error}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(invoke(&mut vm, func, &[1, 7]), Ok(Outcome::Returned(vec![sum(1, 7)])), "used again");
+    }
+}
+
+#[test]
+fn a_handler_calls_functions_of_the_program() {
+    let pair = Pair::new(SUM);
+    let func = pair.func;
+    let mut vm = handed(&pair, move |frame| {
+        let results = frame.call(func, &[1, 1])?;
+        Ok(vec![Slot { ty: Type::I64, bits: results[0] }])
+    });
+    assert_eq!(invoke(&mut vm, func, &[100, 7]), Ok(Outcome::Returned(vec![sum(1, 1)])));
+}
+
+#[test]
+fn a_trap_in_compensation_code_is_a_trap() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    // No proved entry divides; one that is made by hand may.
+    let at = head(&pair.base);
+    let mut entry = pair.forward.entry(at).expect("an entry").clone();
+    let i = pair.base.block_params(pair.base.inst_block(at.inst()))[0];
+    let step =
+        |opcode, bits, args: &[Operand]| Step { opcode, ty: Type::I64, operand_ty: Type::I64, bits, args: args.into() };
+    let zero = entry.steps.len() as u32;
+    entry.steps.push(step(Opcode::Const, 0, &[]));
+    entry.steps.push(step(Opcode::Udiv, 0, &[Operand::Source(i), Operand::Step(zero)]));
+    entry.assigns[0].from = Operand::Step(zero + 1);
+    let mut mapping = Mapping::between(VersionKey::of(&pair.base), VersionKey::of(&pair.opt));
+    mapping.insert(at, entry);
+    let into = engine.continuation(&pair.module, &pair.base, &mapping, at, &fast, |code| code).expect("it fits");
+    let point = PointSpec::of_entry(&mapping, at, Condition::Countdown(3)).expect("an entry");
+    let slow = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
+    vm.install(&slow, vec![Action::Continue(into)]).expect("it fits");
+    let ended = invoke(&mut vm, pair.func, &[100, 7]).expect("an outcome");
+    assert_eq!(ended.trap(), Some(TrapKind::DivisionByZero));
+    assert_eq!(invoke(&mut vm, pair.func, &[1, 7]), Ok(Outcome::Returned(vec![sum(1, 7)])), "used again");
+}
+
+const RECURSION: &str = "
+func @down(%n: i64) -> i64 {
+entry:
+  %one = const.i64 1
+  %m = sub.i64 %n, %one
+  br_if %n, deeper, end
+deeper:
+  %r = call @down(%m)
+  %s = add.i64 %r, %one
+  return %s
+end:
+  return %n
+}
+";
+
+#[test]
+fn recursion_to_the_limit_is_an_outcome() {
+    let module = module(RECURSION);
+    let func = module.func_named("down").expect("there");
+    let mut vm = vm(&engine(Config::default()), &module);
+    vm.set_tiering(Box::new(Eager::new(NoObserver)));
+    vm.demand(func).expect("compiled");
+    for _ in 0..3 {
+        let ended = invoke(&mut vm, func, &[u64::MAX]);
+        assert!(matches!(ended, Ok(Outcome::StackOverflow(_))), "{ended:?}");
+        assert_eq!(invoke(&mut vm, func, &[1000]), Ok(Outcome::Returned(vec![1000])));
+    }
+}
+
+/// An outer loop, and an inner one without end that touches no memory.
+const ENDLESS: &str = "
+func @spin(%n: i64) -> i64 {
+entry:
+  %one = const.i64 1
+  jump outer(%n)
+outer(%i: i64):
+  jump inner(%i)
+inner(%j: i64):
+  %k = add.i64 %j, %one
+  br_if %one, inner(%k), behind(%k)
+behind(%l: i64):
+  br_if %l, outer(%l), end
+end:
+  return %l
+}
+";
+
+fn interruptible(native: bool) -> (Vm, osier::ir::Func) {
+    let module = module(ENDLESS);
+    let func = module.func_named("spin").expect("there");
+    let mut vm = vm(&engine(Config { interruption: Interruption::Signal, ..Config::default() }), &module);
+    vm.set_tiering(Box::new(Eager::new(NoObserver)));
+    if native {
+        vm.demand(func).expect("compiled");
+    }
+    (vm, func)
+}
+
+#[test]
+fn an_inner_loop_sees_what_its_outer_loop_saw_before() {
+    for native in [true, false] {
+        let (mut vm, func) = interruptible(native);
+        for _ in 0..2 {
+            let interrupt = vm.interrupt();
+            let asks = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                interrupt.ask();
+            });
+            assert_eq!(invoke(&mut vm, func, &[1]), Err(RunError::Interrupted), "native: {native}");
+            asks.join().expect("it asked");
+        }
+    }
+}
+
+/// Asks for an interrupt while it compiles.
+struct InterruptsItself(osier::jit::Interrupt, Eager<NoObserver>);
+
+impl Tiering for InterruptsItself {
+    fn called(&mut self, tier: &mut Tier<'_>, func: osier::ir::Func) -> Result<(), RunError> {
+        self.0.ask();
+        self.1.called(tier, func)
+    }
+}
+
+#[test]
+fn an_interrupt_during_compilation_ends_the_run_behind_it() {
+    let text = format!("{ENDLESS}\nfunc @main(%n: i64) -> i64 {{\nentry:\n  %r = call @spin(%n)\n  return %r\n}}\n");
+    let module = module(&text);
+    let main = module.func_named("main").expect("there");
+    let engine = engine(Config { interruption: Interruption::Signal, ..Config::default() });
+    let mut vm = vm(&engine, &module);
+    let body = module.body(main).expect("a body");
+    vm.install(&engine.version(&module, main, body, &[]).expect("compiled"), vec![]).expect("it fits");
+    vm.set_tiering(Box::new(InterruptsItself(vm.interrupt(), Eager::new(NoObserver))));
+    assert_eq!(invoke(&mut vm, main, &[1]), Err(RunError::Interrupted));
+}
+
+const HOSTED: &str = r#"
+import func @ask "env" "ask" () -> i64
+func @main() -> i64 {
+entry:
+  %x = call @ask()
+  %one = const.i64 1
+  %y = add.i64 %x, %one
+  return %y
+}
+"#;
+
+#[test]
+fn a_panic_of_the_host_passes_through_native_code() {
+    let module = module(HOSTED);
+    let main = module.func_named("main").expect("there");
+    let mut vm = vm(&engine(Config::default()), &module);
+    vm.set_tiering(Box::new(Eager::new(NoObserver)));
+    vm.demand(main).expect("compiled");
+    for _ in 0..3 {
+        let mut panics = Calls(|| panic!("the host is gone"));
+        let passed = catch_unwind(AssertUnwindSafe(|| vm.invoke(main, &[], &mut panics)));
+        assert_eq!(passed.expect_err("it panicked").downcast_ref::<&str>(), Some(&"the host is gone"));
+        assert_eq!(vm.invoke(main, &[], &mut Calls(|| Ok(41))), Ok(Outcome::Returned(vec![42])));
+        let fails = vm.invoke(main, &[], &mut Calls(|| Err(HostError::Exit(3))));
+        assert_eq!(fails, Ok(Outcome::Exited(3)));
+    }
+    assert!(matches!(vm.invoke(main, &[], &mut NoHost), Ok(Outcome::HostFailed { .. })));
+}

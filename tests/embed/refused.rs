@@ -1,0 +1,150 @@
+//! What does not fit is refused by name, before anything runs.
+
+use super::support::{Pair, SUM, engine, head, invoke, vm};
+use osier::ir::interp::Outcome;
+use osier::ir::mapping::{Mapping, VersionKey};
+use osier::ir::{FunctionBuilder, Inst, Point};
+use osier::jit::{Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError, SlotLayout};
+use std::sync::Arc;
+
+#[test]
+fn a_mapping_of_other_versions_is_refused() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let made = |source, mapping: &Mapping, at: Point| {
+        engine.continuation(&pair.module, source, mapping, at, &fast, |code| code).map(|_| ()).expect_err("refused")
+    };
+    let function = "sum".to_owned();
+    let at = head(&pair.base);
+    assert_eq!(made(&pair.opt, &pair.forward, at), ContinueError::OtherSource { function: function.clone() });
+    assert_eq!(made(&pair.opt, &pair.backward, at), ContinueError::OtherTarget { function: function.clone() });
+    let empty = Mapping::between(VersionKey::of(&pair.base), VersionKey::of(&pair.opt));
+    assert_eq!(made(&pair.base, &empty, at), ContinueError::NoEntry { function, at });
+}
+
+#[test]
+fn an_action_that_does_not_fit_is_refused() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let fast = pair.at_head(&engine, true, Condition::Flag);
+    let mut refused = |actions| vm.adopt(&fast, actions).expect_err("refused");
+    assert_eq!(refused(vec![]), LinkError::Actions { points: 1, actions: 0 });
+    let stale = Action::Interpret(Arc::clone(&pair.forward));
+    assert_eq!(refused(vec![stale]), LinkError::OtherVersion { number: 0 });
+    let empty = Mapping::between(VersionKey::of(&pair.opt), VersionKey::of(&pair.base));
+    assert_eq!(refused(vec![Action::Interpret(Arc::new(empty))]), LinkError::NoEntry { number: 0 });
+    let nowhere = Arc::new(Mapping::between(VersionKey::of(&pair.opt), VersionKey::of(&pair.opt)));
+    assert_eq!(refused(vec![Action::Interpret(nowhere)]), LinkError::NotToBase { number: 0 });
+    let hand = Action::Hand(Arc::clone(&pair.backward), Arc::new(SlotLayout::default()));
+    assert!(matches!(refused(vec![hand]), LinkError::NoSlot { number: 0, .. }));
+    let into_itself = pair.leading(&engine, true, &fast);
+    assert_eq!(refused(vec![into_itself]), LinkError::OtherVersion { number: 0 });
+    assert_eq!(vm.relink(&fast, 0, Action::Ask), Err(LinkError::NotAdopted));
+    assert_eq!(vm.relink(&fast, 1, Action::Ask), Err(LinkError::NoSuchPoint(1)));
+    vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
+    assert_eq!(vm.adopt(&fast, vec![Action::Ask]), Err(LinkError::Claimed));
+}
+
+#[test]
+fn a_point_that_keeps_too_little_or_too_much_is_refused() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let at = head(&pair.base);
+    let required = pair.forward.entry(at).expect("an entry").requires.clone();
+    let with = |values: Vec<_>| {
+        let point = PointSpec { at, condition: Condition::Flag, values };
+        engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled")
+    };
+    let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let into = pair.leading(&engine, true, &fast);
+    let less = with(required[1..].to_vec());
+    let missing = LinkError::Missing { number: 0, value: required[0] };
+    assert_eq!(vm.adopt(&less, vec![into.clone()]), Err(missing));
+    let turned = with(required.iter().rev().copied().collect());
+    assert_eq!(vm.adopt(&turned, vec![into]), Err(LinkError::Order { number: 0 }));
+}
+
+#[test]
+fn a_version_with_points_belongs_to_one_machine() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let (mut first, mut second) = (vm(&engine, &pair.module), vm(&engine, &pair.module));
+    let fast = pair.at_head(&engine, true, Condition::Flag);
+    first.adopt(&fast, vec![Action::Ask]).expect("it fits");
+    assert_eq!(second.adopt(&fast, vec![Action::Ask]), Err(LinkError::Claimed));
+    // Nor may the other machine enter it through a continuation: its points lead where the first machine says.
+    let slow = pair.at_head(&engine, false, Condition::Countdown(1));
+    assert_eq!(second.adopt(&slow, vec![pair.leading(&engine, true, &fast)]), Err(LinkError::NotAdopted));
+}
+
+#[test]
+fn points_that_are_not_there_are_refused() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let at = head(&pair.opt);
+    let inner = Inst::from_u32(9999);
+    let spec = |at, values| [PointSpec { at, condition: Condition::Flag, values }];
+    let compiled = |points: &[PointSpec]| engine.version(&pair.module, pair.func, &pair.opt, points).map(|_| ());
+    for (points, says) in [
+        (spec(Point::before(inner), vec![]), "inst"),
+        (spec(at, pair.opt.block_params(pair.opt.inst_block(at.inst())).to_vec()), ""),
+    ] {
+        match compiled(&points) {
+            Ok(()) => assert!(says.is_empty()),
+            Err(CompileError::Point { function, what }) => {
+                assert_eq!(function, "sum");
+                assert!(!says.is_empty() && what.contains(says), "{what}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn code_beyond_its_limit_is_refused_and_nothing_of_it_stays() {
+    let pair = Pair::new(SUM);
+    let limit = 4096;
+    let engine = engine(Config { code_bytes: limit, ..Config::default() });
+    let mut held = Vec::new();
+    let refused = loop {
+        match engine.version(&pair.module, pair.func, &pair.base, &[]) {
+            Ok(version) => held.push(version),
+            Err(error) => break error,
+        }
+        assert!(held.len() < limit, "a version has more than a byte");
+    };
+    assert_eq!(refused, CompileError::OutOfMemory);
+    // What is freed can be used again.
+    held.pop().expect("one fits");
+    engine.version(&pair.module, pair.func, &pair.base, &[]).expect("there is room again");
+}
+
+#[test]
+fn more_values_than_native_code_passes_are_refused() {
+    let count = 70_000;
+    let signature = osier::ir::Signature::new(&vec![osier::ir::Type::I64; count], &[]);
+    let mut builder = FunctionBuilder::new("wide", signature);
+    let entry = builder.create_block();
+    (0..count).for_each(|_| _ = builder.append_param(entry, osier::ir::Type::I64));
+    builder.switch_to(entry);
+    builder.ret(&[]);
+    let function = builder.finish().expect("built");
+    let pair = Pair::new(SUM);
+    let point = PointSpec {
+        at: Point::before(function.first_inst(function.entry())),
+        condition: Condition::Always,
+        values: function.arguments().to_vec(),
+    };
+    let made = engine(Config::default()).version(&pair.module, pair.func, &function, &[point]).map(|_| ());
+    assert!(matches!(made, Err(CompileError::TooManyValues { needed, .. }) if needed == count), "{made:?}");
+}
+
+#[test]
+fn a_point_that_leads_nowhere_ends_the_run() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let slow = pair.at_head(&engine, false, Condition::Countdown(3));
+    vm.install(&slow, vec![Action::Ask]).expect("it fits");
+    let stuck = RunError::Stuck { func: pair.func, point: 0 };
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 1]), Err(stuck));
+    // The machine is as good as before.
+    assert_eq!(invoke(&mut vm, pair.func, &[1, 1]), Ok(Outcome::Returned(vec![3])));
+}

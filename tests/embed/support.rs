@@ -1,0 +1,133 @@
+//! A loop to move in, two versions of it, and the mappings between them.
+
+use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::ir::cfg::Cfg;
+use osier::ir::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
+use osier::ir::loops::LoopForest;
+use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
+use osier::ir::module::ImportName;
+use osier::ir::{Func, Function, Module, Point};
+use osier::jit::{Action, Condition, Config, Continuation, Engine, PointSpec, RunError, Version, Vm};
+use osier::osr::Level;
+use osier::passes::Pipeline;
+use std::sync::Arc;
+
+/// Sums `k * (i + 3)` for all i below n; `k * 3` leaves the loop when it is optimized.
+pub(crate) const SUM: &str = "
+memory @mem 1
+global @steps : mut i64 = 0
+func @sum(%n: i64, %k: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  jump head(%zero, %zero)
+head(%i: i64, %acc: i64):
+  %more = ult.i64 %i, %n
+  br_if %more, body, done
+body:
+  %three = const.i64 3
+  %offset = mul.i64 %k, %three
+  %scaled = mul.i64 %k, %i
+  %term = add.i64 %scaled, %offset
+  %next = add.i64 %acc, %term
+  %one = const.i64 1
+  %j = add.i64 %i, %one
+  jump head(%j, %next)
+done:
+  return %acc
+}
+";
+
+/// What [`SUM`] returns.
+pub(crate) fn sum(n: u64, k: u64) -> u64 {
+    (0..n).fold(0, |acc: u64, i| acc.wrapping_add(k.wrapping_mul(i).wrapping_add(k.wrapping_mul(3))))
+}
+
+pub(crate) fn module(text: &str) -> Arc<Module> {
+    Arc::new(load(Format::Oir, text.as_bytes()).expect("well-formed"))
+}
+
+pub(crate) fn engine(config: Config) -> Engine {
+    Engine::new(config).expect("the tests run where native code does")
+}
+
+pub(crate) fn vm(engine: &Engine, module: &Arc<Module>) -> Vm {
+    Vm::new(engine, module, Limits::default(), Options::default()).expect("it can be instantiated")
+}
+
+pub(crate) fn invoke(vm: &mut Vm, func: Func, args: &[u64]) -> Result<Outcome, RunError> {
+    vm.invoke(func, args, &mut NoHost)
+}
+
+/// The first function of a module, what `O1` makes of it, and the proved mappings both ways.
+pub(crate) struct Pair {
+    pub(crate) module: Arc<Module>,
+    pub(crate) func: Func,
+    pub(crate) base: Function,
+    pub(crate) opt: Function,
+    pub(crate) forward: Arc<Mapping>,
+    pub(crate) backward: Arc<Mapping>,
+}
+
+impl Pair {
+    pub(crate) fn new(text: &str) -> Pair {
+        let module = module(text);
+        let (func, base) = module.defined().next().expect("there is a function");
+        let base = base.clone();
+        let derived = derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+        let maps = certify(&module, &base, &derived, &[Level::Avail], &mut driver::NoObserver);
+        let level = maps.levels.into_iter().next().expect("one level");
+        let (forward, backward) = (Arc::new(level.forward.mapping), Arc::new(level.backward.mapping));
+        Pair { func, base, opt: derived.function, forward, backward, module }
+    }
+
+    /// The version of the base or the optimized function with one point at the head of its first loop.
+    pub(crate) fn at_head(&self, engine: &Engine, optimized: bool, condition: Condition) -> Arc<Version> {
+        let (function, mapping) = if optimized { (&self.opt, &self.backward) } else { (&self.base, &self.forward) };
+        let point = PointSpec::of_entry(mapping, head(function), condition).expect("the loop's head has an entry");
+        engine.version(&self.module, self.func, function, &[point]).expect("it can be compiled")
+    }
+
+    /// Leads the point of a version into another one.
+    pub(crate) fn leading(&self, engine: &Engine, from_base: bool, target: &Arc<Version>) -> Action {
+        let (source, mapping) = if from_base { (&self.base, &self.forward) } else { (&self.opt, &self.backward) };
+        let made = engine.continuation(&self.module, source, mapping, head(source), target, |code| code);
+        Action::Continue(made.expect("the loop's head has an entry"))
+    }
+}
+
+impl Pair {
+    /// From the head of the base's loop to itself: an entry that changes nothing.
+    pub(crate) fn stay(&self, engine: &Engine, slow: &Arc<Version>) -> Arc<Continuation> {
+        let at = head(&self.base);
+        let requires = self.forward.entry(at).expect("an entry").requires.clone();
+        let assigns = requires.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
+        let entry = Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
+        let mut mapping = Mapping::new(&self.base, &self.base);
+        mapping.insert(at, entry);
+        engine.continuation(&self.module, &self.base, &mapping, at, slow, |code| code).expect("it fits")
+    }
+}
+
+/// The first instruction of the head of the first loop.
+pub(crate) fn head(function: &Function) -> Point {
+    let forest = LoopForest::new(function, &Cfg::new(function));
+    Point::before(function.first_inst(forest.header(forest.loops().next().expect("there is a loop"))))
+}
+
+/// Calls a closure for every call of the host.
+pub(crate) struct Calls<F>(pub(crate) F);
+
+impl<F: FnMut() -> Result<u64, HostError>> Host for Calls<F> {
+    fn call(
+        &mut self,
+        _import: &ImportName,
+        _func: Func,
+        _args: &[u64],
+        _memories: &mut Memories,
+        results: &mut [u64],
+    ) -> Result<(), HostError> {
+        let answer = (self.0)()?;
+        results.iter_mut().for_each(|result| *result = answer);
+        Ok(())
+    }
+}

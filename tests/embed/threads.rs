@@ -1,0 +1,119 @@
+//! What threads may do.
+
+use super::support::{Pair, SUM, engine, invoke, sum, vm};
+use osier::ir::interp::Outcome;
+use osier::jit::{
+    Action, Code, Condition, Config, Continuation, Engine, Interrupt, OpenPoint, RunError, Tier, Tiering, Version, Vm,
+};
+use std::sync::{Arc, mpsc};
+
+#[test]
+fn what_may_be_sent_and_shared() {
+    fn sent<T: Send>() {}
+    fn shared<T: Send + Sync>() {}
+    sent::<Vm>();
+    shared::<Engine>();
+    shared::<Version>();
+    shared::<Continuation>();
+    shared::<Code>();
+    shared::<Interrupt>();
+}
+
+#[test]
+fn a_machine_moves_between_threads_between_runs() {
+    let (pair, engine) = (Arc::new(Pair::new(SUM)), engine(Config::default()));
+    let mut machine = vm(&engine, &pair.module);
+    let slow = pair.at_head(&engine, false, Condition::Countdown(10));
+    let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    machine.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
+    for round in 0..8 {
+        let pair = Arc::clone(&pair);
+        machine = std::thread::spawn(move || {
+            let expected = Ok(Outcome::Returned(vec![sum(1000, round)]));
+            assert_eq!(invoke(&mut machine, pair.func, &[1000, round]), expected);
+            machine
+        })
+        .join()
+        .expect("the run is right");
+    }
+    assert_eq!(machine.transitions().iter().map(|made| made.count).sum::<u64>(), 8);
+}
+
+#[test]
+fn threads_compile_and_run_side_by_side() {
+    let (pair, engine) = (Arc::new(Pair::new(SUM)), engine(Config::default()));
+    // Code without points may run in any number of machines at once.
+    let common = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let (pair, engine, common) = (Arc::clone(&pair), engine.clone(), Arc::clone(&common));
+            std::thread::spawn(move || {
+                for round in 0..20 {
+                    let mut vm = vm(&engine, &pair.module);
+                    let slow = pair.at_head(&engine, false, Condition::Countdown(10 + round));
+                    vm.install(&slow, vec![pair.leading(&engine, true, &common)]).expect("it fits");
+                    let (n, k) = (1000 + thread, round);
+                    assert_eq!(invoke(&mut vm, pair.func, &[n, k]), Ok(Outcome::Returned(vec![sum(n, k)])));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("all runs are right"));
+}
+
+/// Has the continuation compiled by another thread, and goes on in the loop as it is until it is there.
+struct Background {
+    made: mpsc::Receiver<Arc<Continuation>>,
+    again: Arc<Continuation>,
+    waited: u64,
+}
+
+impl Tiering for Background {
+    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+        match self.made.try_recv() {
+            Ok(made) => Ok(made),
+            Err(_) => {
+                self.waited += 1;
+                std::thread::yield_now();
+                Ok(Arc::clone(&self.again))
+            }
+        }
+    }
+}
+
+#[test]
+fn code_is_compiled_in_the_background_while_the_loop_runs() {
+    let (pair, engine) = (Arc::new(Pair::new(SUM)), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let slow = pair.at_head(&engine, false, Condition::Countdown(1000));
+    vm.install(&slow, vec![Action::Ask]).expect("it fits");
+    // From the base into the base: an entry that changes nothing, for which the values of the point are all there is.
+    let stay = pair.stay(&engine, &slow);
+    let (sender, made) = mpsc::channel();
+    let compiles = {
+        let (pair, engine) = (Arc::clone(&pair), engine.clone());
+        std::thread::spawn(move || {
+            let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+            let Action::Continue(into) = pair.leading(&engine, true, &fast) else {
+                unreachable!("a continuation was made")
+            };
+            sender.send(into).expect("somebody waits");
+        })
+    };
+    vm.set_tiering(Box::new(Background { made, again: stay, waited: 0 }));
+    let n = 200_000_000;
+    assert_eq!(invoke(&mut vm, pair.func, &[n, 7]), Ok(Outcome::Returned(vec![closed_form(n, 7)])));
+    compiles.join().expect("it was compiled");
+    assert!(vm.transitions().iter().map(|made| made.count).sum::<u64>() >= 1);
+}
+
+/// What [`sum`] adds up, at once.
+fn closed_form(n: u64, k: u64) -> u64 {
+    let total = u128::from(k) * (u128::from(n) * (u128::from(n) - 1) / 2 + 3 * u128::from(n));
+    assert_eq!(closed_form_is_right_for(1000), sum(1000, 7));
+    total as u64
+}
+
+fn closed_form_is_right_for(n: u64) -> u64 {
+    7 * (n * (n - 1) / 2 + 3 * n)
+}

@@ -1,0 +1,171 @@
+//! NaNs with signs and payloads through every way a float can take in a function, and to everything that shows its bits.
+//!
+//! Arithmetic natively gives any NaN, and is made canonical where somebody looks. So each function here joins two floats, by a selection, at
+//! a block or around a loop, and then shows the result in all ways there are.
+
+use crate::both::{Share, Twins, settings};
+use crate::operations::special;
+use ir::interp::{Host, HostError, Limits, Memories, Options};
+use ir::module::ImportName;
+use ir::text::parse_module;
+use ir::{Func, Type};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Gives its first argument back.
+struct Echo;
+
+impl Host for Echo {
+    fn call(
+        &mut self,
+        _import: &ImportName,
+        _func: Func,
+        args: &[u64],
+        _memories: &mut Memories,
+        results: &mut [u64],
+    ) -> Result<(), HostError> {
+        results.fill(args.first().copied().unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// Where a float comes from: lines that define `%N`. `T` stands for its type, `I` for the integer type of the same width; there are
+/// parameters `%p` and `%q` of type `T`, `%i` of type `I`.
+const SOURCES: &[&str] = &[
+    "  %N = fadd.T %p, %q",
+    "  %N = fsqrt.T %q",
+    "  %N = bitcast.T %i",
+    "  %N.s = fmul.T %p, %q\n  %N = fneg.T %N.s",
+    "  %N.s = fsub.T %p, %q\n  %N.t = fabs.T %p\n  %N = fcopysign.T %N.t, %N.s",
+    "  %N.a = const.i32 8\n  store.T @m[%N.a], %q\n  %N = load.T @m[%N.a]",
+    "  %N = const.T nan:NAN",
+    "  %N = const.T 1.5",
+    "  %N = call @pass(%p)",
+    "  %N = call @sum(%p, %q)",
+    "  %N = global_get.T @g",
+    "  %N = float_from_sint.T %i",
+];
+
+/// How two of them, `%x` and `%y`, become `%v`; `%c` says which, or how often.
+const JOINS: &[&str] = &[
+    "  %v = select.T %c, %x, %y",
+    "  br_if %c, join(%x), join(%y)\njoin(%v: T):",
+    "  %zero = const.i32 0\n  jump head(%x, %zero)\nhead(%v: T, %n: i32):\n  %one = const.i32 1\n  %m = add.i32 %n, %one\n  \
+     %more = ult.i32 %n, %c\n  br_if %more, head(%y, %m), done\ndone:",
+    "  %zero = const.i32 0\n  jump head(%x, %zero)\nhead(%w: T, %n: i32):\n  %one = const.i32 1\n  %m = add.i32 %n, %one\n  \
+     %more = ult.i32 %n, %c\n  %next = fadd.T %w, %y\n  br_if %more, head(%next, %m), done(%w)\ndone(%v: T):",
+];
+
+/// Everything that shows the bits of `%v`; the last line returns what was seen.
+const SHOWN: &str = "  %bits = bitcast.I %v
+  %neg = fneg.T %v
+  %nbits = bitcast.I %neg
+  %abs = fabs.T %v
+  %abits = bitcast.I %abs
+  %sign = fcopysign.T %q, %v
+  %signed = fcopysign.T %v, %q
+  %at = const.i32 16
+  store.T @m[%at], %v
+  %back = load.I @m[%at]
+  global_set.T @g, %v
+  %word = call @bits(%v)
+  %third = const.i32 3
+  %far = call_indirect @t (T) -> I [%third](%v)
+  %host = call @echo(%v)
+  %sum = fadd.T %v, %p
+  %less = flt.T %v, %p
+  return %bits, %nbits, %abits, %sign, %signed, %back, %word, %far, %host, %sum, %less, %v
+}
+";
+
+fn module(ty: Type) -> String {
+    let mut text = String::from(
+        "memory @m 1\nglobal @g: mut T = 0.0\ntable @t 4\nelem @t 3 [@bits]\n\
+         import func @echo \"host\" \"echo\" (T) -> T\n\
+         func @bits(%v: T) -> I {\nentry:\n  %b = bitcast.I %v\n  return %b\n}\n\
+         func @pass(%v: T) -> T {\nentry:\n  return %v\n}\n\
+         func @sum(%v: T, %w: T) -> T {\nentry:\n  %s = fadd.T %v, %w\n  return %s\n}\n\
+         func @leaves(%v: T, %w: T) -> () {\nentry:\n  %s = fmul.T %v, %w\n  %n = fneg.T %s\n  osr_exit 3(%s, %v, %n)\n}\n",
+    );
+    let source = |name: &str, number: usize| SOURCES[number].replace("%N", &format!("%{name}"));
+    for (index, (x, y, join)) in combinations().enumerate() {
+        let (x, y) = (source("x", x), source("y", y));
+        write!(
+            text,
+            "func @f{index}(%c: i32, %p: T, %q: T, %i: I) -> (I, I, I, T, T, I, I, I, T, T, i32, T) {{\nentry:\n{x}\n{y}\n{}\n{SHOWN}",
+            JOINS[join]
+        )
+        .expect("a string takes what is written");
+    }
+    let (int, nan) = if ty == Type::F32 { ("i32", "0xffc12345") } else { ("i64", "0xfff8000000012345") };
+    let text = text.replace("nan:NAN", &format!("nan:{nan}"));
+    // Types stand behind a dot, a colon or in parentheses.
+    let mut out = String::new();
+    for word in text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != '@' && c != '%') {
+        let (name, end) = word.split_at(word.len() - word.chars().next_back().map_or(0, char::len_utf8));
+        match name {
+            "T" => out.push_str(&ty.to_string()),
+            "I" => out.push_str(int),
+            name => out.push_str(name),
+        }
+        out.push_str(end);
+    }
+    out
+}
+
+/// Every pair of sources at every join.
+fn combinations() -> impl Iterator<Item = (usize, usize, usize)> {
+    let count = SOURCES.len();
+    (0..count * count * JOINS.len()).map(move |n| (n % count, n / count % count, n / count / count))
+}
+
+/// A signaling NaN, the canonical one, one with sign and payload, infinity, a number.
+fn operands(ty: Type) -> Vec<u64> {
+    if ty == Type::F32 {
+        vec![0x7f80_0001, 0x7fc0_0000, 0xffc0_0005, 0xff80_0000, 0x3fc0_0000]
+    } else {
+        vec![0x7ff0_0000_0000_0001, 0x7ff8 << 48, 0xfff8_0000_0000_0005, 0xfff0 << 48, 0x3ff8 << 48]
+    }
+}
+
+fn compare(ty: Type) -> usize {
+    let text = module(ty);
+    let module = Arc::new(parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0])));
+    let mut calls = 0;
+    for setting in [&settings()[0], &settings()[3]] {
+        let mut twins = Twins::new(&module, (Limits::default(), Options::default()), setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let leaves = module.lookup("leaves").expect("it is there");
+        for args in special(ty).into_iter().flat_map(|p| operands(ty).into_iter().map(move |q| [p, q])) {
+            let outcome =
+                twins.call(leaves, &args, [&mut Echo, &mut Echo]).unwrap_or_else(|what| panic!("{args:x?}: {what}"));
+            assert!(outcome.returned().is_none(), "{outcome}");
+            calls += 1;
+        }
+        for (index, combination) in combinations().enumerate() {
+            let func = module.lookup(&format!("f{index}")).expect("it is there");
+            for (p, q) in operands(ty).into_iter().flat_map(|p| operands(ty).into_iter().map(move |q| (p, q))) {
+                for c in [0, 1, 3] {
+                    let args = [c, p, q, p ^ 4];
+                    let ended = twins.call(func, &args, [&mut Echo, &mut Echo]);
+                    ended.unwrap_or_else(|what| panic!("{combination:?} of {args:x?}: {what}"));
+                    calls += 1;
+                }
+            }
+        }
+        twins.compare().unwrap_or_else(|what| panic!("{what}"));
+    }
+    calls
+}
+
+#[test]
+fn nans_of_32_bits() {
+    let calls = compare(Type::F32);
+    assert!(calls > 80_000, "{calls} calls");
+}
+
+#[test]
+fn nans_of_64_bits() {
+    let calls = compare(Type::F64);
+    assert!(calls > 80_000, "{calls} calls");
+}

@@ -1,0 +1,55 @@
+//! Generated programs: as they are and after `O1`, in every setting, and with every second function interpreted.
+
+use crate::both::{Share, Twins, on_a_large_stack, settings};
+use ir::interp::{Limits, NoHost, Options, TraceLevel};
+use ir::{Func, Module};
+use osier::driver::{NoObserver, Vigilance, optimize};
+use std::sync::Arc;
+use verify::generate::{Weights, generate};
+
+/// How many programs are compared, or as many as the environment says.
+const PROGRAMS: u64 = 200;
+
+/// Runs all argument lists in a row on one instance of each kind; the runs that were compared.
+fn compare(module: &Arc<Module>, main: Func, arguments: &[Vec<u64>], seed: u64, each: bool) -> Result<usize, String> {
+    let options = Options { trace: TraceLevel::Full, ..Options::default() };
+    let mut runs = 0;
+    for (index, setting) in settings().iter().enumerate() {
+        for share in Share::EVERY {
+            // Mixed frames in one setting a program; all of them where there is time.
+            if share != Share::All && !each && seed as usize % settings().len() != index {
+                continue;
+            }
+            let mut twins = Twins::new(module, (Limits::default(), options), setting, share)?;
+            for args in arguments {
+                twins.call(main, args, [&mut NoHost, &mut NoHost]).map_err(|what| format!("{args:x?}: {what}"))?;
+                runs += 1;
+            }
+            twins.compare()?;
+        }
+    }
+    Ok(runs)
+}
+
+#[test]
+fn generated_programs_run_alike() {
+    let asked = std::env::var("OSIER_NATIVE_PROGRAMS").ok().map(|count| count.parse().expect("a number of programs"));
+    let count = asked.unwrap_or(PROGRAMS);
+    let pipeline = passes::parse("O1").expect("there is one");
+    let (mut runs, mut wrong) = (0, Vec::new());
+    on_a_large_stack(|| {
+        for seed in 0..count {
+            let made = generate(seed, 100, &Weights::default());
+            let after = optimize(&made.module, &pipeline, Vigilance::Off, &mut NoObserver).module;
+            for (which, module) in [("", made.module), (" after O1", after)] {
+                let module = Arc::new(module);
+                match compare(&module, made.main, &made.arguments, seed, asked.is_some()) {
+                    Ok(compared) => runs += compared,
+                    Err(what) => wrong.push(format!("program {seed}{which}: {what}")),
+                }
+            }
+        }
+    });
+    assert!(wrong.is_empty(), "{} of {count} programs: {wrong:#?}", wrong.len());
+    assert!(runs as u64 > count * 50, "{runs} runs of {count} programs");
+}
