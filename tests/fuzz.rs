@@ -307,3 +307,35 @@ fn a_failure_is_printed_as_a_test_that_runs() {
         None => assert!(run.contains(" == "), "{run}: {outcome}"),
     }
 }
+
+/// Cases put to native code alone, in this process.
+fn native(options: &Options, seeds: std::ops::Range<u64>) -> Figures {
+    let clock: osier::fuzz::Clock = std::sync::Arc::new(|| std::time::Duration::ZERO);
+    let mut all = Figures::default();
+    for seed in seeds {
+        let judged = osier::fuzz::judge_native(&options.generated(seed), &clock);
+        if let Some(finding) = judged.findings.first() {
+            panic!("seed {seed}: {finding}");
+        }
+        all.add(&judged.figures);
+    }
+    all
+}
+
+#[test]
+fn transitions_of_native_code_are_the_interpreters() {
+    let figures = native(&Options { size: 60, inputs: 4, ..Options::default() }, 0..24);
+    let native = figures.native;
+    assert!(native.transitions >= 2000, "{native:?}");
+    assert!(native.backward * 4 > native.transitions, "{native:?}");
+    assert!(native.probed * 3 > native.transitions && native.probed < native.transitions, "{native:?}");
+    assert_eq!(figures.transitions(), native.transitions);
+}
+
+#[test]
+fn stress_switches_work_in_native_code() {
+    let stress = Stress { every: Some(3), ..Stress::default() };
+    let figures = native(&Options { size: 30, inputs: 2, stress, ..Options::default() }, 0..6);
+    let native = figures.native;
+    assert!(native.transitions >= 100 && native.stays > native.transitions, "{native:?}");
+}

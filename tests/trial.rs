@@ -16,7 +16,7 @@ mod p2;
 fn sources() -> String {
     let mut text = String::new();
     let mut work: Vec<PathBuf> =
-        ["ir/src", "passes/src", "osr/src"].map(|f| Path::new(env!("CARGO_MANIFEST_DIR")).join(f)).into();
+        ["ir/src", "passes/src", "osr/src", "jit/src"].map(|f| Path::new(env!("CARGO_MANIFEST_DIR")).join(f)).into();
     while let Some(path) = work.pop() {
         if path.is_dir() {
             let entries = std::fs::read_dir(&path).expect("a folder of sources");

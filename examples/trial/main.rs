@@ -31,6 +31,10 @@ enum Pool {
     /// Wrong changes of our own code: needs the feature `seeded-bugs`
     #[cfg(feature = "seeded-bugs")]
     P1(p1::Args),
+    /// One wrong change of native code, in a process that may come to any end: what P1 starts
+    #[cfg(feature = "seeded-bugs")]
+    #[command(hide = true)]
+    NativeBug(p1::native::Args),
     /// Random damage to mappings
     P2(p2_table::Args),
     /// Checkers without one of their checks
@@ -43,6 +47,8 @@ fn main() -> ExitCode {
     let passed = match Args::parse().pool {
         #[cfg(feature = "seeded-bugs")]
         Pool::P1(args) => p1::run(&args),
+        #[cfg(feature = "seeded-bugs")]
+        Pool::NativeBug(args) => p1::native::child(&args),
         Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),

@@ -3,6 +3,7 @@
 mod layers;
 mod made;
 mod matrix;
+pub(crate) mod native;
 mod programs;
 
 use layers::{Layer, Rejected};
@@ -85,6 +86,13 @@ impl<'a> Trial<'a> {
             self.clean = (Some(bug.area()), BTreeMap::new());
         }
         let mut row = Row::new(bug);
+        if bug.area() == Area::Native {
+            let noticed = native::noticed(bug, self.args.programs);
+            row.programs = noticed.map_or(self.args.programs, |number| number + 1);
+            row.reached = row.programs;
+            row.note(Layer::Native, noticed.unwrap_or(0), noticed.is_some());
+            return row;
+        }
         for number in 0..self.args.programs {
             if number >= AT_LEAST && Layer::JUDGES.iter().all(|l| row.killed(*l)) {
                 break;

@@ -9,6 +9,7 @@ use super::figures::Figures;
 use super::judge::judge;
 use super::oracle::Finding;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -93,12 +94,20 @@ impl Ledger {
 /// Judges cases from number 0 on until the budget is spent. `tell` is called with the figures so far after each
 /// batch. Cost: that of the cases; memory, that of one batch for each thread.
 pub fn campaign(source: &dyn Source, jobs: usize, budget: &Budget<'_>, tell: &(dyn Fn(&Figures) + Sync)) -> Results {
+    campaign_by(&|cases| judge_batch(source, cases, budget), jobs, budget, tell)
+}
+
+/// Judges the cases with some numbers, however that is done; whether the source or the budget ended among them.
+pub type Batch<'a> = dyn Fn(Range<u64>) -> (Results, bool) + Sync + 'a;
+
+/// As [`campaign()`], with cases judged elsewhere: in other processes.
+pub fn campaign_by(judge: &Batch<'_>, jobs: usize, budget: &Budget<'_>, tell: &(dyn Fn(&Figures) + Sync)) -> Results {
     let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let ledger = Mutex::new(Ledger::default());
     let work = || {
         while !over.load(Ordering::Relaxed) && !(budget.stop)() {
             let batch = next.fetch_add(1, Ordering::Relaxed);
-            let (results, last) = judge_batch(source, batch, budget);
+            let (results, last) = judge(batch * BATCH..(batch + 1) * BATCH);
             let mut ledger = ledger.lock().expect("judging catches panics");
             ledger.hand_in(batch, results, last, budget);
             over.fetch_or(ledger.spent, Ordering::Relaxed);
@@ -129,9 +138,9 @@ fn finished(mut ledger: Ledger) -> Results {
 }
 
 /// Judges the cases of a batch; whether the source or the budget ended in it.
-fn judge_batch(source: &dyn Source, batch: u64, budget: &Budget<'_>) -> (Results, bool) {
+fn judge_batch(source: &dyn Source, cases: Range<u64>, budget: &Budget<'_>) -> (Results, bool) {
     let mut results = Results::default();
-    for number in batch * BATCH..(batch + 1) * BATCH {
+    for number in cases {
         if number >= budget.cases {
             return (results, true);
         }

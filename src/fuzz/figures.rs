@@ -1,5 +1,7 @@
 //! What a campaign did.
 
+#[cfg(feature = "native")]
+use super::native::NativeFigures;
 use super::oracle::Oracle;
 use std::collections::BTreeMap;
 use verify::hops::HopReport;
@@ -65,14 +67,36 @@ pub struct Figures {
     pub stress_hops: u64,
     /// Such runs that a limit ended.
     pub stressed_exhausted: u64,
+    /// What was done in native code.
+    #[cfg(feature = "native")]
+    pub native: NativeFigures,
     /// By oracle: programs in which it found something.
     pub findings: BTreeMap<Oracle, u64>,
 }
 
 impl Figures {
-    /// The transitions compared, in both directions.
+    /// The transitions compared, in both directions, by the interpreter and in native code.
     pub fn transitions(&self) -> u64 {
-        self.state.total().transitions
+        #[cfg(feature = "native")]
+        let native = self.native.transitions;
+        #[cfg(not(feature = "native"))]
+        let native = 0;
+        self.state.total().transitions + native
+    }
+
+    /// Whether an oracle was asked: native code by itself, or all the others. A report names those that were not, so that nobody takes
+    /// silence for a verdict.
+    pub fn asked(&self, oracle: Oracle) -> bool {
+        #[cfg(feature = "native")]
+        let native = self.native.runs > 0;
+        #[cfg(not(feature = "native"))]
+        let native = false;
+        let found = |oracle: Oracle| self.findings.contains_key(&oracle);
+        match oracle {
+            Oracle::Panic | Oracle::Ssa => true,
+            Oracle::Native => native || found(Oracle::Native),
+            _ => !native && !found(Oracle::Native),
+        }
     }
 
     /// Entries that the checker drops.
@@ -115,6 +139,8 @@ impl Figures {
         self.stressed += other.stressed;
         self.stress_hops += other.stress_hops;
         self.stressed_exhausted += other.stressed_exhausted;
+        #[cfg(feature = "native")]
+        self.native.add(&other.native);
         other.findings.iter().for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
     }
 

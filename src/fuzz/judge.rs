@@ -43,10 +43,15 @@ pub fn judge(case: &Case) -> Judged {
 
 /// As [`judge()`], with damaged mappings: to put the oracles on trial.
 pub fn judge_with(case: &Case, damage: Option<Damage>) -> Judged {
+    judged_by(case, |figures| run_oracles(case, damage, figures))
+}
+
+/// What judging a case comes to, panics included.
+pub(super) fn judged_by(case: &Case, judge: impl FnOnce(&mut Figures) -> Result<(), Vec<Finding>>) -> Judged {
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let mut figures = Figures { programs: 1, ..Figures::default() };
         *figures.versions.entry(case.versions()).or_default() += 1;
-        let findings = run_oracles(case, damage, &mut figures).err().unwrap_or_default();
+        let findings = judge(&mut figures).err().unwrap_or_default();
         (figures, findings)
     }));
     let (mut figures, findings) = judged.unwrap_or_else(|panic| {
@@ -89,12 +94,12 @@ fn run_oracles(case: &Case, damage: Option<Damage>, figures: &mut Figures) -> Re
 }
 
 /// Every pair of versions, the earlier one first. The oracles look at both directions of each.
-fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..versions).flat_map(move |first| (first + 1..versions).map(move |last| (first, last)))
 }
 
 /// The program with every function in this version.
-fn module_of(module: &Module, families: &[Family], number: usize) -> Module {
+pub(super) fn module_of(module: &Module, families: &[Family], number: usize) -> Module {
     let mut module = module.clone();
     if number > 0 {
         for family in families {

@@ -15,6 +15,8 @@ mod certificates;
 mod composition;
 mod figures;
 mod judge;
+#[cfg(feature = "native")]
+mod native;
 mod options;
 mod oracle;
 mod reduce;
@@ -23,10 +25,12 @@ mod test_text;
 mod text;
 mod versions;
 
-pub use campaign::{Budget, Drawn, Failure, Results, Source, campaign};
+pub use campaign::{Batch, Budget, Drawn, Failure, Results, Source, campaign, campaign_by};
 pub use case::{Case, World};
 pub use figures::{Figures, PassFigures};
 pub use judge::{Judged, MAX_FINDINGS, judge, judge_with};
+#[cfg(feature = "native")]
+pub use native::{Clock, NativeFigures, judge_native};
 pub use options::{MAX_VERSIONS, Options};
 pub use oracle::{Finding, Oracle};
 pub use reduce::{ATTEMPTS, reduce};

@@ -56,11 +56,6 @@ impl Oracle {
         }
     }
 
-    /// Whether this build has it. A report names those it lacks, so that nobody takes silence for a verdict.
-    pub const fn is_built(self) -> bool {
-        !matches!(self, Oracle::Native)
-    }
-
     /// The oracle that a difference found by the state oracle belongs to.
     pub(super) fn of(difference: &Difference) -> Oracle {
         match difference {

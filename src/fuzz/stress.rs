@@ -42,14 +42,14 @@ impl Stress {
     }
 
     /// Whether a transition is made at a visit of this number, at a point of this number.
-    fn fires(&self, visit: u64, point: u64, offset: u64) -> bool {
+    pub(super) fn fires(&self, visit: u64, point: u64, offset: u64) -> bool {
         self.every.is_some_and(|n| n > 0 && (visit + offset).is_multiple_of(n))
             || self.at_static == Some(point)
             || self.at_dynamic == Some(visit)
     }
 
     /// By how much counting for `every` is shifted in a run.
-    fn offset(&self, run: u64) -> u64 {
+    pub(super) fn offset(&self, run: u64) -> u64 {
         match (self.every, self.seed) {
             (Some(every @ 1..), Some(seed)) => Prng::new(seed).fork(run).next_u64() % every,
             _ => 0,
@@ -154,6 +154,7 @@ impl End {
     fn of(machine: &Machine, outcome: &Outcome) -> End {
         let how = match outcome {
             Outcome::Trapped { kind, .. } => format!("trap {kind}"),
+            Outcome::Left { point, values, .. } => format!("left at {point} with {values:?}"),
             outcome => outcome.to_string(),
         };
         End { how, memory: machine.memory_digest(), effects: (machine.trace().count(), machine.trace().digest()) }
@@ -260,6 +261,7 @@ fn end_of(
             };
             match (run, &mut chain) {
                 (Run::Done(outcome), _) => break outcome,
+                (Run::Called { .. }, _) => unreachable!("no function runs elsewhere"),
                 (Run::Paused, Some(chain)) => chain
                     .hop(&mut machine)
                     .map_err(|message| vec![Finding { oracle: Oracle::Hops, versions: (0, 0), message }])?,

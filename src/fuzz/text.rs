@@ -14,6 +14,12 @@ pub fn text(title: &str, figures: &Figures) -> String {
     let chains: u64 = figures.versions.range(3..).map(|(_, count)| count).sum();
     let refused = if figures.refused > 0 { format!(", {} inputs refused", figures.refused) } else { String::new() };
     line(title, format!("{} programs, {chains} of them with 3 to 6 versions{refused}", figures.programs));
+    #[cfg(feature = "native")]
+    if figures.native.runs > 0 {
+        native_text(&mut line, figures);
+        passes(&mut out, figures);
+        return out;
+    }
     line("  runs", {
         let state = &figures.state;
         format!("{}, {} ended by a trap, {} by a limit", state.runs, state.trapped, state.exhausted)
@@ -53,6 +59,33 @@ pub fn text(title: &str, figures: &Figures) -> String {
     out
 }
 
+/// What native code did. Times stay out.
+#[cfg(feature = "native")]
+fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
+    let native = &figures.native;
+    line("  mapped", format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs));
+    line("  native runs", {
+        format!("{}, {} ended by a trap, {} by a limit", native.runs, native.trapped, native.exhausted)
+    });
+    line("  covered", {
+        let share = percent(native.fired, native.points);
+        format!("{} points fired, {share} of those compiled in", native.fired)
+    });
+    let forward = native.transitions - native.backward;
+    line("  transitions", {
+        format!("{} compared, {forward} forward and {} backward", native.transitions, native.backward)
+    });
+    line("", {
+        let probed = percent(native.probed, native.transitions);
+        let visits = native.transitions + native.stays + native.probed;
+        format!("{probed} also where they land, {} values each time", mean(native.compared, visits))
+    });
+    if native.stays > 0 {
+        line("  stays", native.stays.to_string());
+    }
+    line("  compiled", format!("{} pieces of code", native.compiled_functions));
+}
+
 /// The share of programs that each pass acted on, two a line.
 fn passes(out: &mut String, figures: &Figures) {
     let columns: Vec<String> = figures
@@ -66,11 +99,11 @@ fn passes(out: &mut String, figures: &Figures) {
     }
 }
 
-/// The oracles in order, with the programs in which each found something.
+/// The oracles in order, with the programs in which each found something; a dash where it was not asked.
 pub fn oracles_text(figures: &Figures) -> String {
-    let found = |oracle: &Oracle| match oracle.is_built() {
+    let found = |oracle: &Oracle| match figures.asked(*oracle) {
         true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),
-        false => "not built".to_owned(),
+        false => "-".to_owned(),
     };
     let words: Vec<String> = Oracle::ALL.iter().map(|o| format!("{o} {}", found(o))).collect();
     let (first, second) = words.split_at(words.len() / 2 + 1);

@@ -22,7 +22,7 @@ pub struct FuzzReport {
     pub generated: Option<FuzzFigures>,
     /// All of them.
     pub all: FuzzFigures,
-    /// By oracle, in order: programs in which it found something; `null` when this build does not have it.
+    /// By oracle, in order: programs in which it found something; `null` when it was not asked.
     pub oracles: BTreeMap<&'static str, Option<u64>>,
     /// Floors that the figures of generated programs fall below, as sentences.
     pub below_floors: Vec<String>,
@@ -128,6 +128,67 @@ pub struct FuzzFigures {
     pub stressed_exhausted: u64,
     /// Programs in which something was found.
     pub divergences: u64,
+    /// What native code did (`--engine jit`); `null` when none was run, or this build has none.
+    pub native: Option<FuzzNative>,
+}
+
+/// What native code did. Each transition is compared, where it leaves, with that of the interpreter.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct FuzzNative {
+    /// Transitions from version to version that compiled code made.
+    pub transitions: u64,
+    /// Of these, from the version before.
+    pub forward: u64,
+    /// Of these, from the version after.
+    pub backward: u64,
+    /// Of these, compared where they landed too.
+    pub probed: u64,
+    /// Points that fired where a stress switch made no transition.
+    pub stays: u64,
+    /// Values compared.
+    pub compared: u64,
+    /// OSR points compiled in.
+    pub points: u64,
+    /// Of these, fired at least once.
+    pub points_fired: u64,
+    /// Runs of native code.
+    pub runs: u64,
+    /// Of these, ended by a trap.
+    pub trapped: u64,
+    /// Runs that a limit ended.
+    pub exhausted: u64,
+    /// Pieces of code compiled: versions, probes and continuations.
+    pub compiled_functions: u64,
+    /// The time that took, of all processes.
+    pub compile_seconds: f64,
+    /// Programs in which the native oracle found something.
+    pub findings: u64,
+}
+
+#[cfg(feature = "native")]
+fn native(figures: &Figures) -> Option<FuzzNative> {
+    let native = &figures.native;
+    (native.runs > 0).then(|| FuzzNative {
+        transitions: native.transitions,
+        forward: native.transitions - native.backward,
+        backward: native.backward,
+        probed: native.probed,
+        stays: native.stays,
+        compared: native.compared,
+        points: native.points,
+        points_fired: native.fired,
+        runs: native.runs,
+        trapped: native.trapped,
+        exhausted: native.exhausted,
+        compiled_functions: native.compiled_functions,
+        compile_seconds: native.compile_time.as_secs_f64(),
+        findings: figures.findings.get(&Oracle::Native).copied().unwrap_or(0),
+    })
+}
+
+#[cfg(not(feature = "native"))]
+fn native(_figures: &Figures) -> Option<FuzzNative> {
+    None
 }
 
 /// What a pass did.
@@ -190,12 +251,13 @@ impl From<&Figures> for FuzzFigures {
             stress_hops: figures.stress_hops,
             stressed_exhausted: figures.stressed_exhausted,
             divergences: figures.divergences(),
+            native: native(figures),
         }
     }
 }
 
-/// The programs that each oracle found something in; `None` for one that is not built.
+/// The programs that each oracle found something in; `None` for one that was not asked.
 pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
     let found = |oracle: &Oracle| figures.findings.get(oracle).copied().unwrap_or(0);
-    Oracle::ALL.iter().map(|o| (o.name(), o.is_built().then(|| found(o)))).collect()
+    Oracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()
 }

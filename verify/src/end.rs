@@ -12,6 +12,7 @@ pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
         (Outcome::Trapped { kind: a, .. }, Outcome::Trapped { kind: b, .. }) => a == b,
+        (Outcome::Left { point: a, values: x, .. }, Outcome::Left { point: b, values: y, .. }) => (a, x) == (b, y),
         (Outcome::Exited(a), Outcome::Exited(b)) => a == b,
         (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
         _ => false,

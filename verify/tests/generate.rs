@@ -118,7 +118,9 @@ fn programs_contain_what_passes_look_for() {
     assert_eq!(total.programs, SEEDS);
     assert_program_shares(&total);
     assert_loop_shares(&total);
-    for opcode in Opcode::ALL {
+    // Points at which versions are left are put into versions, not into programs.
+    let is_point = |opcode: Opcode| matches!(opcode, Opcode::OsrTest | Opcode::OsrExit);
+    for opcode in Opcode::ALL.iter().filter(|o| !is_point(**o)) {
         let count = total.opcodes.get(opcode).copied().unwrap_or(0);
         assert!(count >= 20, "{} occurs {count} times", opcode.name());
     }

@@ -31,11 +31,13 @@ pub(crate) enum Layer {
     Hops,
     /// A run ends otherwise.
     Output,
+    /// The state oracle of native code sees a difference, or its process dies. Bugs of native code alone are put to it, and to it alone.
+    Native,
 }
 
 impl Layer {
-    pub(crate) const ALL: [Layer; 6] =
-        [Layer::Editor, Layer::Verifier, Layer::Checker, Layer::State, Layer::Hops, Layer::Output];
+    pub(crate) const ALL: [Layer; 7] =
+        [Layer::Editor, Layer::Verifier, Layer::Checker, Layer::State, Layer::Hops, Layer::Output, Layer::Native];
     /// Those that a bug is tried on until they kill it.
     pub(crate) const JUDGES: [Layer; 3] = [Layer::Checker, Layer::State, Layer::Output];
 
@@ -47,6 +49,7 @@ impl Layer {
             Layer::State => "state",
             Layer::Hops => "hops",
             Layer::Output => "output",
+            Layer::Native => "native",
         }
     }
 }

@@ -87,6 +87,8 @@ fn plans(area: Area) -> &'static [&'static str] {
             "O1|canonical",
             "cse,simplify|loop_canon,licm,adce",
         ],
+        // What is put to native code draws passes itself.
+        Area::Native => &[],
         Area::Osr => &["O1", "canonical", "simplify,cse,licm,sccp,adce", "loop_canon,licm,cse,adce", "sccp,loop_canon"],
     }
 }

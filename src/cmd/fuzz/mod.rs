@@ -1,6 +1,7 @@
 //! `osier fuzz`.
 
 mod corpus;
+mod native;
 mod smith;
 mod sources;
 
@@ -10,7 +11,7 @@ use super::jobs::Jobs;
 use super::level;
 use super::output::Output;
 use corpus::Program;
-use osier::fuzz::{self, Budget, Case, Figures, Options, Oracle, Results, Source, Stress, campaign};
+use osier::fuzz::{self, Budget, Case, Figures, Options, Oracle, Results, Source, Stress, campaign, campaign_by};
 use osier::schema::{self, FuzzFailure, FuzzReport};
 use osr::Level;
 use passes::Pipeline;
@@ -90,6 +91,48 @@ pub(super) struct Args {
     /// Print the first program in which something is found as it is, not made smaller
     #[arg(long)]
     no_reduce: bool,
+    /// What the transitions are made in
+    #[arg(long, value_enum, default_value_t = Engine::Interp)]
+    engine: Engine,
+    /// Judge these cases alone and write lines for the process that has started this one
+    #[arg(long, hide = true)]
+    native_cases: Option<native::Share>,
+    /// Judge the case that stands on standard input alone
+    #[arg(long, hide = true)]
+    native_case: Option<String>,
+}
+
+/// What the transitions are made in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Engine {
+    /// The interpreter, by all oracles
+    Interp,
+    /// Native code, each compared with the interpreter's; in processes of their own
+    Jit,
+}
+
+/// Where cases come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Corpus,
+    Smith,
+    Generated,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Corpus, Kind::Smith, Kind::Generated];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Corpus => "corpus",
+            Kind::Smith => "smith",
+            Kind::Generated => "generated",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// The switches that make transitions in any case.
@@ -147,7 +190,13 @@ impl Args {
 
 /// Judges programs until a limit is reached, and tells what was found.
 pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
+    if args.native_case.is_some() {
+        return quietly(|| native::child_of_one(args.options().generated(args.seed)));
+    }
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
+    if let Some(share) = &args.native_cases {
+        return quietly(|| as_child(&args, programs, share));
+    }
     let clock = Clock { started: Instant::now(), interrupt: Interrupt::listen() };
     let (parts, report) = quietly(|| {
         let parts = Parts::judged(&args, programs, &clock);
@@ -170,6 +219,17 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
             failure.tell();
             Err(Failure::Interrupted)
         }
+    }
+}
+
+/// Judges a share of the cases, for the process that has started this one.
+fn as_child(args: &Args, programs: Vec<Program>, share: &native::Share) -> Result<(), Failure> {
+    let options = args.options();
+    let cases = share.cases.clone();
+    match share.kind {
+        Kind::Corpus => native::child(&Programs::new(programs, &options), cases),
+        Kind::Smith => native::child(&Smith { options, modules: args.smith.unwrap_or(0) }, cases),
+        Kind::Generated => native::child(&Generated { options }, cases),
     }
 }
 
@@ -205,17 +265,20 @@ impl Parts {
         let options = args.options();
         let corpus = (!programs.is_empty()).then(|| {
             let source = Programs::new(programs, &options);
-            let results = run(args, &source, source.len(), u64::MAX, clock);
+            let results = run(args, Kind::Corpus, &source, source.len(), u64::MAX, clock);
             let commands = results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
             (results, commands)
         });
-        let smith =
-            args.smith.map(|modules| run(args, &Smith { options: options.clone(), modules }, modules, u64::MAX, clock));
+        let smith = args.smith.map(|modules| {
+            let source = Smith { options: options.clone(), modules };
+            run(args, Kind::Smith, &source, modules, u64::MAX, clock)
+        });
         let spent = corpus.as_ref().map_or(0, |(results, _)| results.figures.transitions());
         let spent = spent + smith.as_ref().map_or(0, |results| results.figures.transitions());
         let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
         let source = Generated { options };
-        let generated = args.generates().then(|| run(args, &source, args.most_programs(), left, clock));
+        let generated =
+            args.generates().then(|| run(args, Kind::Generated, &source, args.most_programs(), left, clock));
         Parts { corpus, smith, generated }
     }
 
@@ -253,20 +316,21 @@ impl Parts {
     /// What was found, each with the command that finds it again.
     fn failures(&self, args: &Args, options: &Options, interrupt: &Interrupt) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
+        let engine = if args.engine == Engine::Jit { " --engine jit" } else { "" };
         if let Some((results, commands)) = &self.corpus {
             let stdin = args.stdin.as_ref().map(|path| format!(" --stdin '{}'", path.display())).unwrap_or_default();
             let rest = format!("--seed {}{stdin} {options}", options.seed);
             for (failure, command) in results.failures.iter().zip(commands) {
-                failures.push(told(failure, format!("osier fuzz --corpus '{command}' {rest}"), None));
+                failures.push(told(failure, format!("osier fuzz{engine} --corpus '{command}' {rest}"), None));
             }
         }
         for failure in self.smith.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
-            failures.push(told(failure, format!("osier fuzz --seed {seed} --smith 1 {options}"), None));
+            failures.push(told(failure, format!("osier fuzz{engine} --seed {seed} --smith 1 {options}"), None));
         }
         for failure in self.generated.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
-            let reproduce = format!("osier fuzz --seed {seed} --programs 1 {options}");
+            let reproduce = format!("osier fuzz{engine} --seed {seed} --programs 1 {options}");
             // One is enough to begin with, and each takes a while.
             let as_it_is = args.no_reduce || interrupt.is_raised();
             let test = failures.is_empty().then(|| {
@@ -274,7 +338,7 @@ impl Parts {
                 if as_it_is {
                     fuzz::as_test(&case, &failure.findings[0], &reproduce)
                 } else {
-                    small_test(case, failure, &reproduce, interrupt)
+                    small_test(args.engine, case, failure, &reproduce, interrupt)
                 }
             });
             failures.push(told(failure, reproduce, test));
@@ -313,14 +377,18 @@ impl Parts {
 }
 
 /// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed.
-fn small_test(case: Case, failure: &fuzz::Failure, origin: &str, interrupt: &Interrupt) -> String {
+fn small_test(engine: Engine, case: Case, failure: &fuzz::Failure, origin: &str, interrupt: &Interrupt) -> String {
     let finding = &failure.findings[0];
     tell("making it smaller");
     // Whatever is tried after Ctrl-C shows nothing, and so changes nothing.
-    let found = |case: &Case| if interrupt.is_raised() { None } else { fuzz::judge(case).oracle() };
+    let judge = |case: &Case| match engine {
+        Engine::Interp => fuzz::judge(case).findings,
+        Engine::Jit => native::judge_apart(case),
+    };
+    let found = |case: &Case| if interrupt.is_raised() { None } else { judge(case).first().map(|f| f.oracle) };
     let small = fuzz::reduce(&case, finding.oracle, &found);
-    let judged = fuzz::judge(&small);
-    fuzz::as_test(&small, judged.findings.first().unwrap_or(finding), origin)
+    let judged = judge(&small);
+    fuzz::as_test(&small, judged.first().unwrap_or(finding), origin)
 }
 
 fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> FuzzFailure {
@@ -330,7 +398,7 @@ fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> Fuz
 }
 
 /// One campaign, until the limits of the command.
-fn run(args: &Args, source: &dyn Source, cases: u64, transitions: u64, clock: &Clock) -> Results {
+fn run(args: &Args, kind: Kind, source: &dyn Source, cases: u64, transitions: u64, clock: &Clock) -> Results {
     let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
     let is_over = || time.is_some_and(|time| clock.started.elapsed() >= time);
     let stop = || clock.interrupt.is_raised() || is_over();
@@ -343,7 +411,17 @@ fn run(args: &Args, source: &dyn Source, cases: u64, transitions: u64, clock: &C
             tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
         }
     };
-    campaign(source, args.jobs.count(), &budget, &say)
+    match args.engine {
+        Engine::Interp => campaign(source, args.jobs.count(), &budget, &say),
+        Engine::Jit => {
+            let judge = |numbers: std::ops::Range<u64>| {
+                let end = numbers.end.min(cases);
+                let (results, last) = native::batch(args, kind, numbers.start..end.max(numbers.start), &stop);
+                (results, last || end < numbers.end)
+            };
+            campaign_by(&judge, args.jobs.count(), &budget, &say)
+        }
+    }
 }
 
 /// Times differ from run to run: they stay out of the text.

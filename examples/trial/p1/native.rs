@@ -1,0 +1,113 @@
+//! The layer of native code: in a process of its own, since wrong code may do anything.
+
+use osier::fuzz::{Case, Clock, Options, judge_native};
+use osier::ir::seeded::{Bug, with};
+use osier::ir::text::parse_module;
+use osier::passes;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Address space and processor time of a child, in bytes and seconds.
+const LIMITS: jit::process::Resources = jit::process::Resources { address_space: 256 << 30, cpu_seconds: 120 };
+/// Stack of the thread that judges.
+const STACK: usize = 64 << 20;
+/// The status of a child in which a program was found to go wrong, behind all that Rust and the shell use.
+const FOUND: i32 = 77;
+
+/// Indirect calls of all that a table may hold, which generated programs do not make: they would hardly ever come to their end. The
+/// sums are there for passes to change.
+const INDIRECT: &str = "\
+table @t 4
+elem @t 0 [@double, @square, null, @other]
+export \"main\" @main
+func @double(%a: i32) -> i32 {
+entry:
+  %b = add.i32 %a, %a
+  return %b
+}
+func @square(%a: i32) -> i32 {
+entry:
+  %b = mul.i32 %a, %a
+  return %b
+}
+func @other(%a: i64) -> i32 {
+entry:
+  %b = wrap.i32 %a
+  return %b
+}
+func @main(%which: i32, %a: i32) -> i32 {
+entry:
+  %one = const.i32 1
+  %two = add.i32 %one, %one
+  %c = add.i32 %a, %two
+  %d = add.i32 %a, %two
+  %b = call_indirect @t (i32) -> i32 [%which](%c)
+  %e = add.i32 %b, %d
+  return %e
+}
+";
+/// Programs that make such calls, before the generated ones.
+const DIRECTED: usize = 8;
+
+fn indirect(seed: u64) -> Case {
+    let module = parse_module(INDIRECT).expect("the text is right");
+    let main = module.func_named("main").expect("the function");
+    let options =
+        Options { pipelines: vec![passes::parse("O1").expect("a pipeline").passes().to_vec()], ..Options::default() };
+    let wild = u64::from(u32::MAX);
+    let arguments = [0, 1, 2, 3, 4, 9, wild].map(|which| vec![which, 5]).to_vec();
+    options.case(seed, module, main, arguments, 1000)
+}
+
+/// By which program native code made with a bug is noticed, of so many; `None` when by none.
+///
+/// # Panics
+/// When no child can be started.
+pub(crate) fn noticed(bug: Bug, programs: usize) -> Option<usize> {
+    let mut at = 0;
+    let exe = std::env::current_exe().expect("the path of this program");
+    let child = Command::new(exe)
+        .args(["native-bug", bug.name(), "--programs", &programs.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .output()
+        .expect("a process for native code");
+    for line in String::from_utf8_lossy(&child.stdout).lines() {
+        at = line.parse().unwrap_or(at);
+    }
+    (!child.status.success()).then_some(at)
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The bug
+    name: String,
+    /// The most programs
+    #[arg(long, default_value_t = 100)]
+    programs: usize,
+}
+
+/// What a child does: tells the number of each program before it is judged, and ends otherwise than well when something is found.
+pub(crate) fn child(args: &Args) -> bool {
+    let bug = Bug::ALL.iter().copied().find(|bug| bug.name() == args.name).expect("a bug");
+    jit::process::limit(&LIMITS).expect("limits of the process");
+    let judge = || {
+        let started = Instant::now();
+        let clock: Clock = Arc::new(move || -> Duration { started.elapsed() });
+        for seed in 0..args.programs {
+            writeln!(std::io::stdout(), "{seed}").expect("standard output can be written");
+            let case = if seed < DIRECTED { indirect(seed as u64) } else { Options::default().generated(seed as u64) };
+            let judged = with(Some(bug), || judge_native(&case, &clock));
+            if let Some(finding) = judged.findings.first() {
+                writeln!(std::io::stderr(), "{finding}").expect("standard error can be written");
+                std::process::exit(FOUND);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, judge);
+        thread.expect("a thread").join().is_ok()
+    })
+}
