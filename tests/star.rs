@@ -16,9 +16,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("osier-osr", &["osier-ir"]),
     ("osier-verify", &["osier-ir"]),
     ("osier-wasm", &["osier-ir"]),
+    ("osier-jit", &["osier-ir", "osier-osr"]),
     ("osier-provers", &["osier-ir"]),
-    ("osier-judges", &["osier", "osier-ir", "osier-passes", "osier-verify", "osier-wasm"]),
-    ("osier", &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm"]),
+    ("osier-judges", &["osier", "osier-ir", "osier-jit", "osier-passes", "osier-verify", "osier-wasm"]),
+    ("osier", &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm", "osier-jit"]),
 ];
 
 /// What `cargo metadata` says about the workspace, without what its crates depend on outside.

@@ -19,6 +19,9 @@ pub enum Command {
     Smith(SmithArguments),
     /// How fast the kernels and the programs of the corpus run
     Speed(SpeedArguments),
+    /// How fast they run natively, beside wasmtime
+    #[cfg(feature = "native")]
+    Native(NativeArguments),
 }
 
 /// Options of `smith`.
@@ -33,6 +36,9 @@ pub struct SmithArguments {
     /// Threads; as many as there are processors when not given
     #[arg(long)]
     pub jobs: Option<usize>,
+    /// Leave native code out, which takes most of the time
+    #[arg(long)]
+    pub without_native: bool,
     /// Write the first module of the run to this file
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
@@ -41,9 +47,9 @@ pub struct SmithArguments {
     pub file: Option<PathBuf>,
 }
 
-/// Options of `speed`.
+/// What of the corpus is run, and how often.
 #[derive(clap::Args, Debug, Clone)]
-pub struct SpeedArguments {
+pub struct CorpusArguments {
     /// The folder `tests/corpus/build programs` has put its modules in
     #[arg(long, value_name = "DIR", default_value = "target/corpus")]
     pub programs: PathBuf,
@@ -56,7 +62,40 @@ pub struct SpeedArguments {
     /// Only programs with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
+}
+
+impl CorpusArguments {
+    /// Whether a program built by a route was asked for.
+    pub(crate) fn chosen(&self, name: &str, route: &str) -> bool {
+        format!("{name}.{route}").contains(&self.only)
+    }
+}
+
+/// Options of `speed`.
+#[derive(clap::Args, Debug, Clone)]
+pub struct SpeedArguments {
+    /// The corpus.
+    #[command(flatten)]
+    pub corpus: CorpusArguments,
     /// Run ours after this pipeline, O1 for one
     #[arg(long, value_name = "NAME")]
     pub pipeline: Option<String>,
+}
+
+/// Options of `native`.
+#[cfg(feature = "native")]
+#[derive(clap::Args, Debug, Clone)]
+pub struct NativeArguments {
+    /// The corpus.
+    #[command(flatten)]
+    pub corpus: CorpusArguments,
+    /// Run ours after this pipeline too
+    #[arg(long, value_name = "NAME", default_value = "O2")]
+    pub pipeline: String,
+    /// Have both compare every access with the size of its memory, instead of letting what is outside fault
+    #[arg(long)]
+    pub checked: bool,
+    /// Have wasmtime make NaNs canonical too, which ours always does where their bits can be seen
+    #[arg(long)]
+    pub canonical: bool,
 }

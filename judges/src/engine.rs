@@ -33,7 +33,8 @@ pub(crate) fn process(args: &[String], stdin: &[u8], printed: &Printed) -> Wasi<
     Wasi::new(args.to_vec(), io::Cursor::new(stdin.to_vec()), printed.clone(), io::sink())
 }
 
-struct Slice<'a>(&'a mut [u8]);
+/// The memory of an instance.
+pub(crate) struct Slice<'a>(pub(crate) &'a mut [u8]);
 
 impl GuestMemory for Slice<'_> {
     fn read(&self, address: u64, length: u64) -> Option<&[u8]> {

@@ -1,17 +1,21 @@
-//! Compares Osier's interpreter with wasmi.
+//! Compares Osier with engines from outside.
 //!
 //! Ends with status 0 if nothing differs, 1 if something does, 2 if it could not be found out.
 
 use clap::Parser;
+#[cfg(feature = "native")]
+use osier_judges::native;
 use osier_judges::{Arguments, Command, smith, speed};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut out = io::stdout().lock();
+    let mut out = io::stdout();
     let done = match Arguments::parse().command {
         Command::Smith(arguments) => smith::run(&arguments, &mut out),
         Command::Speed(arguments) => speed::run(&arguments, &mut out),
+        #[cfg(feature = "native")]
+        Command::Native(arguments) => native::run(&arguments, &mut out),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

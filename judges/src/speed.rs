@@ -5,7 +5,7 @@
 //! are decoded and instantiated before the clock starts. Where the code of an engine lies is the same in all runs of one build, and can
 //! make a few percent: differences below 10 % mean nothing.
 
-use crate::arguments::SpeedArguments;
+use crate::arguments::{CorpusArguments, SpeedArguments};
 use crate::engine::{Printed, link, process};
 use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
@@ -40,17 +40,17 @@ const PROGRAMS: &[(&str, &str)] = &[
 ];
 
 /// One module to run.
-struct Subject {
-    name: String,
-    bytes: Vec<u8>,
-    args: Vec<String>,
-    stdin: Vec<u8>,
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) args: Vec<String>,
+    pub(crate) stdin: Vec<u8>,
 }
 
 /// One run: seconds, and what was printed.
-struct Timed {
-    seconds: f64,
-    printed: Vec<u8>,
+pub(crate) struct Timed {
+    pub(crate) seconds: f64,
+    pub(crate) printed: Vec<u8>,
 }
 
 /// What was measured of one program.
@@ -73,8 +73,8 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
     let mut rows = Vec::new();
     for (name, size) in PROGRAMS {
         for route in ["m2r", "o2"] {
-            let Some(subject) = subject(arguments, name, route, size)? else {
-                if format!("{name}.{route}").contains(&arguments.only) {
+            let Some(subject) = subject(&arguments.corpus, name, route, size)? else {
+                if arguments.corpus.chosen(name, route) {
                     say(format!("{name}.{route}: not built (tests/corpus/build programs)"))?;
                 }
                 continue;
@@ -103,22 +103,27 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
 }
 
 /// The module of a program by a route; nothing when it is not asked for or not there.
-fn subject(arguments: &SpeedArguments, name: &str, route: &str, size: &str) -> Result<Option<Subject>, String> {
+pub(crate) fn subject(
+    corpus: &CorpusArguments,
+    name: &str,
+    route: &str,
+    size: &str,
+) -> Result<Option<Subject>, String> {
     let label = format!("{name}.{route}");
-    if !label.contains(&arguments.only) {
+    if !corpus.chosen(name, route) {
         return Ok(None);
     }
-    let kernel = arguments.kernels.join("kernels").join(format!("{name}.c")).exists();
+    let kernel = corpus.kernels.join("kernels").join(format!("{name}.c")).exists();
     let file = match (kernel, route) {
-        (true, "m2r") => arguments.kernels.join(format!("{name}.wasm")),
-        (true, _) => arguments.kernels.join(format!("{label}.wasm")),
-        (false, _) => arguments.programs.join(format!("{label}.wasm")),
+        (true, "m2r") => corpus.kernels.join(format!("{name}.wasm")),
+        (true, _) => corpus.kernels.join(format!("{label}.wasm")),
+        (false, _) => corpus.programs.join(format!("{label}.wasm")),
     };
     if !file.exists() {
         return Ok(None);
     }
     let bytes = read(&file)?;
-    let input = arguments.kernels.join("expected").join(format!("{name}.in"));
+    let input = corpus.kernels.join("expected").join(format!("{name}.in"));
     let stdin = if input.exists() { read(&input)? } else { Vec::new() };
     Ok(Some(Subject { name: label, bytes, args: vec![name.to_owned(), size.to_owned()], stdin }))
 }
@@ -140,7 +145,7 @@ fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Row, String>
     let engine = Engine::new(&config);
     let theirs = wasmi::Module::new(&engine, &subject.bytes).map_err(|e| e.to_string())?;
     let mut row = Row { ours: f64::INFINITY, theirs: f64::INFINITY, instructions: 0 };
-    for _ in 0..arguments.runs {
+    for _ in 0..arguments.corpus.runs {
         let (mine, instructions) = run_ours(&program, entry, subject)?;
         let other = run_theirs(&engine, &theirs, subject)?;
         if mine.printed != other.printed || !mine.printed.ends_with(b"OK\n") {
@@ -154,13 +159,13 @@ fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Row, String>
     Ok(row)
 }
 
-fn start(module: &Module) -> Result<Func, String> {
+pub(crate) fn start(module: &Module) -> Result<Func, String> {
     let func = module.exports.iter().filter(|e| e.name == "_start").find_map(ir::module::Export::func);
     func.ok_or_else(|| "it exports no _start".to_owned())
 }
 
 /// Processor time of this thread: other programs on the machine do not count.
-fn seconds_of_thread() -> f64 {
+pub(crate) fn seconds_of_thread() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -104,6 +104,7 @@ fn immediate(imm: &Imm) -> String {
         Imm::Tables(to, from) => format!("tables:{}:{}", to.as_u32(), from.as_u32()),
         Imm::TableElem(table, elem) => format!("table_elem:{}:{}", table.as_u32(), elem.as_u32()),
         Imm::Elem(elem) => format!("elem:{}", elem.as_u32()),
+        Imm::Exit(point) => format!("exit:{}", point.as_u32()),
     }
 }
 

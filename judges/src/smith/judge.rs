@@ -8,8 +8,10 @@ use ir::interp::{Machine, Program, TraceLevel};
 use ir::reference::NULL;
 use ir::{Func, Module, TrapKind, Type};
 use osier::driver::{Format, NoObserver, Vigilance, load, optimize};
+use osier::jit::{Engine, Vm};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::sync::Arc;
 use verify::generate::arguments;
 use wasmparser::ExternalKind;
 
@@ -58,21 +60,46 @@ impl AddAssign for Counts {
     }
 }
 
-/// The instances of one module: as it is in both tiers of the interpreter, optimized, and in wasmi.
+/// The instances of one module: as it is in both tiers of the interpreter, optimized, native, and in wasmi.
 struct Instances {
     ours: [Machine; 3],
+    /// As it is and optimized; empty where native code is left out.
+    native: Vec<Vm>,
     theirs: Theirs,
 }
 
-const VERSIONS: [&str; 3] = ["base", "base, exactly", "O1"];
+impl Instances {
+    /// All machines of ours, with what they are.
+    fn machines(&self) -> impl Iterator<Item = (&'static str, &Machine)> {
+        let native = self.native.iter().map(Vm::machine);
+        NAMES.into_iter().zip(self.ours.iter().chain(native))
+    }
+}
+
+/// What the machines of ours are.
+const NAMES: [&str; 5] = ["base", "base, exactly", "O1", "base, natively", "O1, natively"];
+
+/// A module as ours has it.
+struct Programs {
+    modules: [Arc<Module>; 2],
+    decoded: [Program; 2],
+}
+
+impl Programs {
+    fn new(base: Module, optimized: Module) -> Programs {
+        let modules = [base, optimized].map(Arc::new);
+        let decoded = modules.each_ref().map(|module| Program::new(module));
+        Programs { modules, decoded }
+    }
+}
 
 /// Runs the module of a seed in both engines.
 ///
 /// # Errors
 /// As [`judge_sample`].
-pub(super) fn judge(seed: u64) -> Result<Counts, String> {
+pub(super) fn judge(seed: u64, native: Option<&Engine>) -> Result<Counts, String> {
     match sample(seed) {
-        Some(sample) => judge_sample(&sample, seed),
+        Some(sample) => judge_sample(&sample, seed, native),
         None => Ok(Counts { none: 1, ..Counts::default() }),
     }
 }
@@ -84,7 +111,7 @@ pub(super) fn judge(seed: u64) -> Result<Counts, String> {
 ///
 /// # Panics
 /// When a part of ours does: a bug, which the caller reports.
-pub(super) fn judge_sample(sample: &Sample, seed: u64) -> Result<Counts, String> {
+pub(super) fn judge_sample(sample: &Sample, seed: u64, native: Option<&Engine>) -> Result<Counts, String> {
     let theirs = translate(sample).map_err(|e| format!("wasmi refuses the module: {e}"))?;
     let base = match load(Format::Wasm, &sample.bytes) {
         Ok(base) => base,
@@ -102,12 +129,13 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64) -> Result<Counts, String>
     let optimized = optimize(&base, &pipeline, Vigilance::On, &mut NoObserver).module;
     let size = |module: &Module| module.defined().map(|(_, f)| f.inst_count() as u64).sum();
     let mut counts = Counts { modules: 1, instructions: size(&base), optimized: size(&optimized), ..Counts::default() };
-    let programs = [Program::new(&base), Program::new(&optimized)];
+    let programs = Programs::new(base, optimized);
+    let base = &programs.modules[0];
     let funcs: Vec<(&str, Func)> = (sample.exports.iter())
         .filter(|(_, kind, _)| *kind == ExternalKind::Func)
         .map(|(name, _, index)| (name.as_str(), Func::from_u32(*index)))
         .collect();
-    let mut instances = fresh(sample, &programs, &theirs)?;
+    let mut instances = fresh(sample, &programs, &theirs, native)?;
     for round in 0..CALLS {
         for (name, func) in &funcs {
             let Some(running) = &mut instances else { return Ok(counts) };
@@ -122,7 +150,7 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64) -> Result<Counts, String>
             count(&mut counts, &end);
             // The count of rounds may be used up, which is a trap of this kind; or nobody knows where an engine stands.
             if matches!(end, End::Unfinished | End::Trapped(TrapKind::Unreachable)) {
-                instances = fresh(sample, &programs, &theirs)?;
+                instances = fresh(sample, &programs, &theirs, native)?;
             }
         }
     }
@@ -147,26 +175,40 @@ fn count(counts: &mut Counts, end: &End) {
 }
 
 /// Fresh instances; nothing when none of the engines makes one.
-fn fresh(sample: &Sample, programs: &[Program; 2], theirs: &TheirModule) -> Result<Option<Instances>, String> {
-    let [base, optimized] = programs;
+fn fresh(
+    sample: &Sample,
+    programs: &Programs,
+    theirs: &TheirModule,
+    native: Option<&Engine>,
+) -> Result<Option<Instances>, String> {
+    let [base, optimized] = &programs.decoded;
     let made = [(base, TraceLevel::Off), (base, TraceLevel::Digest), (optimized, TraceLevel::Off)];
     let (ours, theirs) = (made.map(|(program, trace)| ours::instance(program, trace)), theirs.instance());
+    let modules = programs.modules.iter().filter_map(|module| Some(ours::native_instance(native?, module)));
+    let (vms, native_ends): (Vec<_>, Vec<_>) = modules.partition(Result::is_ok);
+    let native_ends: Vec<Option<End>> = native_ends.into_iter().map(Result::err).collect();
     match (ours, theirs) {
-        ([Ok(fast), Ok(exact), Ok(optimized)], Ok(theirs)) => {
-            let instances = Instances { ours: [fast, exact, optimized], theirs };
+        ([Ok(fast), Ok(exact), Ok(optimized)], Ok(theirs)) if native_ends.is_empty() => {
+            let native = vms.into_iter().filter_map(Result::ok).collect();
+            let instances = Instances { ours: [fast, exact, optimized], native, theirs };
             compare_states(&instances, sample).map_err(|e| format!("fresh instances: {e}"))?;
             Ok(Some(instances))
         }
         (ours, theirs) => {
-            let ends: Vec<Option<End>> = ours.into_iter().map(Result::err).chain([theirs.err()]).collect();
+            let mut ends: Vec<Option<End>> = ours.into_iter().map(Result::err).chain([theirs.err()]).collect();
+            ends.extend(vms.iter().map(|_| None).chain(native_ends));
             let all = |holds: &dyn Fn(&End) -> bool| ends.iter().all(|end| end.as_ref().is_some_and(holds));
             if ends.contains(&Some(End::Unfinished)) || all(&segment_outside) || ends.iter().all(|end| *end == ends[0])
             {
                 return Ok(None);
             }
             let text = |end: &Option<End>| end.as_ref().map_or("made".to_owned(), End::to_string);
-            let text: Vec<String> =
-                VERSIONS.iter().chain(&["wasmi"]).zip(&ends).map(|(v, e)| format!("{v}: {}", text(e))).collect();
+            let text: Vec<String> = NAMES[..3]
+                .iter()
+                .chain(&["wasmi", "natively", "natively"])
+                .zip(&ends)
+                .map(|(v, e)| format!("{v}: {}", text(e)))
+                .collect();
             Err(format!("instances: {}", text.join("; ")))
         }
     }
@@ -176,10 +218,12 @@ fn fresh(sample: &Sample, programs: &[Program; 2], theirs: &TheirModule) -> Resu
 fn call(instances: &mut Instances, sample: &Sample, func: Func, name: &str, args: &[u64]) -> Result<End, String> {
     let theirs = instances.theirs.call(name, args);
     let ours = instances.ours.each_mut().map(|machine| ours::call(machine, func, args));
+    let native: Vec<End> = instances.native.iter_mut().map(|vm| ours::native_call(vm, func, args)).collect();
+    let ours: Vec<End> = ours.into_iter().chain(native).collect();
     if theirs == End::Unfinished || ours.contains(&End::Unfinished) {
         return Ok(End::Unfinished);
     }
-    for (version, end) in VERSIONS.iter().zip(&ours) {
+    for (version, end) in NAMES.iter().zip(&ours) {
         if *end != theirs {
             return Err(format!("{version}: {end}; wasmi: {theirs}"));
         }
@@ -190,7 +234,7 @@ fn call(instances: &mut Instances, sample: &Sample, func: Func, name: &str, args
 
 fn compare_states(instances: &Instances, sample: &Sample) -> Result<(), String> {
     let theirs = instances.theirs.state(sample);
-    for (version, machine) in VERSIONS.iter().zip(&instances.ours) {
+    for (version, machine) in instances.machines() {
         if let Some(difference) = difference(&ours::state(machine, sample), &theirs) {
             return Err(format!("{version} and wasmi: {difference}"));
         }
@@ -207,9 +251,10 @@ mod tests {
         let sample = |text| Sample::of(wat::parse_str(text).expect("valid text")).expect("a module");
         let (ours, theirs) = (sample(ours), sample(theirs));
         let module = load(Format::Wasm, &ours.bytes).expect("it is supported");
-        let program = Program::new(&module);
+        let programs = Programs::new(module.clone(), module);
         let theirs = translate(&theirs)?;
-        let mut instances = fresh(&ours, &[program.clone(), program], &theirs)?.expect("it is instantiated");
+        let engine = ours::engine().expect("native code is supported where it is tested");
+        let mut instances = fresh(&ours, &programs, &theirs, Some(&engine))?.expect("it is instantiated");
         call(&mut instances, &ours, Func::from_u32(0), "f", &[])
     }
 

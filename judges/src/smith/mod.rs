@@ -1,4 +1,4 @@
-//! Random modules in the interpreter and in wasmi: how instantiation and each call ends, results, traps, exported globals
+//! Random modules in the interpreter, natively and in wasmi: how instantiation and each call ends, results, traps, exported globals
 //! and memories must be the same, of the module as it is imported and after `O1`.
 //!
 //! A module counts the rounds of its loops and its calls itself and traps when there are too many, so that every run ends
@@ -36,12 +36,16 @@ pub struct Finding {
 
 /// Judges the modules of `count` seeds from `seed` on, on so many threads. Findings are in the order of seeds; neither they nor
 /// the counts depend on the threads.
-pub fn campaign(seed: u64, count: u64, jobs: usize) -> (Counts, Vec<Finding>) {
+///
+/// # Errors
+/// When native code is asked for and not supported here.
+pub fn campaign(seed: u64, count: u64, jobs: usize, native: bool) -> Result<(Counts, Vec<Finding>), String> {
+    let engine = native.then(ours::engine).transpose()?;
     let next = AtomicU64::new(0);
     let total = Mutex::new((Counts::default(), Vec::new()));
     thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
+            let work = || {
                 let mut counts = Counts::default();
                 let mut findings = Vec::new();
                 loop {
@@ -49,7 +53,7 @@ pub fn campaign(seed: u64, count: u64, jobs: usize) -> (Counts, Vec<Finding>) {
                     if number >= count {
                         break;
                     }
-                    match judged(seed.wrapping_add(number)) {
+                    match guarded(seed.wrapping_add(number), |seed| judge(seed, engine.as_ref())) {
                         Ok(one) => counts += one,
                         Err(finding) => findings.push(finding),
                     }
@@ -57,22 +61,22 @@ pub fn campaign(seed: u64, count: u64, jobs: usize) -> (Counts, Vec<Finding>) {
                 let mut total = total.lock().expect("no thread panics here");
                 total.0 += counts;
                 total.1.append(&mut findings);
-            });
+            };
+            let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+            thread.expect("a thread can be made");
         }
     });
     let (counts, mut findings) = total.into_inner().expect("no thread panics here");
     findings.sort_by_key(|f| f.seed);
-    (counts, findings)
+    Ok((counts, findings))
 }
 
-/// Judges the module of a seed.
-fn judged(seed: u64) -> Result<Counts, Finding> {
-    guarded(seed, || judge(seed))
-}
+/// Stack of a thread: native code recurses on it, as deep as the rounds of a module allow.
+const STACK: usize = 64 << 20;
 
 /// What a judgment comes to, a panic included.
-fn guarded(seed: u64, judgment: impl FnOnce() -> Result<Counts, String>) -> Result<Counts, Finding> {
-    match catch_unwind(AssertUnwindSafe(judgment)) {
+fn guarded(seed: u64, judgment: impl FnOnce(u64) -> Result<Counts, String>) -> Result<Counts, Finding> {
+    match catch_unwind(AssertUnwindSafe(|| judgment(seed))) {
         Ok(Ok(counts)) => Ok(counts),
         Ok(Err(message)) => Err(Finding { seed, panicked: false, message }),
         Err(payload) => {
@@ -83,10 +87,11 @@ fn guarded(seed: u64, judgment: impl FnOnce() -> Result<Counts, String>) -> Resu
     }
 }
 
-fn judge_file(file: &Path, seed: u64) -> Result<(Counts, Vec<Finding>), String> {
+fn judge_file(file: &Path, seed: u64, native: bool) -> Result<(Counts, Vec<Finding>), String> {
+    let engine = native.then(ours::engine).transpose()?;
     let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let sample = Sample::of(bytes).ok_or_else(|| format!("{}: no WebAssembly module", file.display()))?;
-    Ok(match guarded(seed, || judge_sample(&sample, seed)) {
+    Ok(match guarded(seed, |seed| judge_sample(&sample, seed, engine.as_ref())) {
         Ok(counts) => (counts, Vec::new()),
         Err(finding) => (Counts::default(), vec![finding]),
     })
@@ -104,9 +109,10 @@ pub fn run(arguments: &SmithArguments, out: &mut dyn Write) -> Result<bool, Stri
     // Panics are reported as findings, with their seed.
     std::panic::set_hook(Box::new(|_| {}));
     let jobs = arguments.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let native = !arguments.without_native;
     let (counts, findings) = match &arguments.file {
-        Some(file) => judge_file(file, arguments.seed)?,
-        None => campaign(arguments.seed, arguments.modules, jobs),
+        Some(file) => judge_file(file, arguments.seed, native)?,
+        None => campaign(arguments.seed, arguments.modules, jobs, native)?,
     };
     for finding in findings.iter().take(20) {
         let kind = if finding.panicked { "panic" } else { "difference" };

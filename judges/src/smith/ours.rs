@@ -1,10 +1,13 @@
-//! A module in the interpreter.
+//! A module in the interpreter, and natively.
 
 use super::module::Sample;
 use super::state::{End, State};
 use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::reference::NULL;
-use ir::{Func, Global, Memory, Table, Type};
+use ir::{Func, Global, Memory, Module, Table, Type};
+use osier::jit::{Config, Engine, Interruption, Vm};
+use osier::native::{self, Eager};
+use std::sync::Arc;
 use wasmparser::ExternalKind;
 
 /// What an instance may spend; more than its module counts rounds for.
@@ -27,7 +30,41 @@ pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, 
 
 /// Calls a function.
 pub(super) fn call(machine: &mut Machine, func: Func, args: &[u64]) -> End {
-    match machine.invoke(func, args, &mut NoHost, &mut NoObserver) {
+    let outcome = machine.invoke(func, args, &mut NoHost, &mut NoObserver);
+    end(machine, func, outcome)
+}
+
+/// The compiler of a campaign; nothing on hosts for which there is none.
+pub(super) fn engine() -> Result<Engine, String> {
+    let config = Config { interruption: Interruption::Fuel, ..Config::default() };
+    Engine::new(config).map_err(|error| error.to_string())
+}
+
+/// As [`instance`], with every function compiled when it is first called.
+pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<Vm, End> {
+    let limits = Limits { fuel: FUEL, ..Limits::default() };
+    let options = Options { trace: TraceLevel::Off, ..Options::default() };
+    let mut vm = Vm::new(engine, module, limits, options).map_err(|e| End::Refused(e.to_string()))?;
+    vm.set_tiering(Box::new(Eager::new(native::NoObserver)));
+    if let Some(start) = module.start {
+        match native_call(&mut vm, start, &[]) {
+            End::Returned(_) => {}
+            end => return Err(end),
+        }
+    }
+    Ok(vm)
+}
+
+/// Calls a function natively.
+pub(super) fn native_call(vm: &mut Vm, func: Func, args: &[u64]) -> End {
+    match native::invoke(vm, func, args, &mut NoHost) {
+        Ok(outcome) => end(vm.machine(), func, outcome),
+        Err(error) => End::Refused(error.to_string()),
+    }
+}
+
+fn end(machine: &Machine, func: Func, outcome: Outcome) -> End {
+    match outcome {
         Outcome::Returned(results) => {
             let types = &machine.declarations().signature(func).results;
             End::Returned(results.iter().zip(types).map(|(bits, ty)| seen(*ty, *bits)).collect())

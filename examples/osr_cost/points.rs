@@ -1,0 +1,61 @@
+//! Points in versions, and transitions at them that have nothing to compute.
+
+use ir::cfg::Cfg;
+use ir::decided::Decided;
+use ir::liveness::Liveness;
+use ir::loops::LoopForest;
+use ir::mapping::{Assign, Entry, Mapping, Operand};
+use ir::{Function, Point, Value};
+use osr::{Condition, PointSpec};
+use std::collections::BTreeMap;
+
+/// The first points of loop headers.
+pub(crate) fn headers(function: &Function) -> Vec<Point> {
+    let cfg = Cfg::new(function);
+    let forest = LoopForest::new(function, &cfg);
+    forest.loops().map(|l| Point::before(function.first_inst(forest.header(l)))).collect()
+}
+
+/// Every point of code that is come to.
+pub(crate) fn everywhere(function: &Function) -> Vec<Point> {
+    let cfg = Cfg::new(function);
+    let blocks = function.blocks().filter(|block| cfg.is_reachable(*block));
+    blocks.flat_map(|block| function.block_insts(block)).map(Point::before).collect()
+}
+
+/// What is live at points of a version: it is worked out once.
+pub(crate) struct Live<'f> {
+    function: &'f Function,
+    liveness: Liveness,
+}
+
+impl<'f> Live<'f> {
+    pub(crate) fn new(function: &'f Function) -> Live<'f> {
+        let liveness = Liveness::of_run(function, &Decided::new(function), &BTreeMap::new());
+        Live { function, liveness }
+    }
+
+    /// What is live at a point, ascending.
+    pub(crate) fn at(&self, point: Point) -> Vec<Value> {
+        self.liveness.live_before(self.function, point).iter().collect()
+    }
+
+    /// A point that hands over what is live.
+    pub(crate) fn point(&self, at: Point, condition: Condition) -> PointSpec {
+        PointSpec { at, condition, values: self.at(at) }
+    }
+
+    /// The entry into the same version at the same point.
+    pub(crate) fn entry(&self, at: Point) -> Entry {
+        let requires = self.at(at);
+        let assigns = requires.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
+        Entry { target: at, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+    }
+
+    /// The mapping from the version to itself at some points.
+    pub(crate) fn mapping(&self, points: impl IntoIterator<Item = Point>) -> Mapping {
+        let mut mapping = Mapping::new(self.function, self.function);
+        points.into_iter().for_each(|at| mapping.insert(at, self.entry(at)));
+        mapping
+    }
+}

@@ -1,0 +1,290 @@
+//! What points cost that never fire, at loop headers of real programs.
+
+use super::measure::{Times, timed};
+use super::points::{Live, headers};
+use super::{Arguments, Report};
+use ir::edit::{Editor, Fuel, Pass, apply};
+use ir::interp::{Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View};
+use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
+use jit::{Action, Config, Engine, Quiet, Vm};
+use osier::driver::{Format, load};
+use osr::{Condition, PointSpec, Truth};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::sync::Arc;
+use wasm::wasi::Wasi;
+
+/// The real programs, by both routes.
+pub(crate) const NAMES: [&str; 8] =
+    ["bzip2.m2r", "bzip2.o2", "zlib.m2r", "zlib.o2", "lua.m2r", "lua.o2", "sqlite.m2r", "sqlite.o2"];
+/// Sizes at which a run takes some tenths of a second natively.
+const SIZES: [(&str, &str); 4] = [("bzip2", "2000000"), ("zlib", "4000000"), ("lua", "600"), ("sqlite", "40000")];
+/// Sizes for counting visits in the interpreter.
+const SMALL: [(&str, &str); 4] = [("bzip2", "20000"), ("zlib", "20000"), ("lua", "4"), ("sqlite", "500")];
+/// Functions with the most visited loops, which countdowns and guards are put into.
+const HOT: usize = 5;
+/// Places that each function of each variant is compiled at.
+const PLACES: usize = 8;
+
+/// A program, if it is built.
+pub(crate) fn module(arguments: &Arguments, name: &str) -> Result<Option<Arc<Module>>, Box<dyn Error>> {
+    let file = arguments.programs.join(format!("{name}.wasm"));
+    if !file.exists() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(&file)?;
+    Ok(Some(Arc::new(load(Format::Wasm, &bytes).map_err(|error| error.in_file(name))?)))
+}
+
+fn size<'s>(sizes: &[(&str, &'s str)], name: &str) -> &'s str {
+    sizes.iter().find(|(known, _)| name.starts_with(known)).map_or("1", |(_, size)| size)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Variant {
+    Plain,
+    Again,
+    /// A flag at every loop header of the program.
+    Flags,
+    /// A countdown at every loop header of the hottest functions.
+    Countdowns,
+    /// At every loop header of the hottest functions, a guard that the first argument, a pointer, is not null.
+    Guards,
+}
+
+const VARIANTS: [Variant; 5] = [Variant::Plain, Variant::Again, Variant::Flags, Variant::Countdowns, Variant::Guards];
+
+/// Visits of loop headers.
+struct Visits(BTreeMap<Func, u64>);
+
+impl Observer for Visits {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, _inst: ir::Inst) -> Control {
+        *self.0.entry(view.func()).or_default() += 1;
+        Control::Continue
+    }
+}
+
+/// Counts visits of loop headers in the interpreter, by function.
+fn visits(module: &Module, args: Vec<String>) -> Result<BTreeMap<Func, u64>, Box<dyn Error>> {
+    let program = Program::new(module);
+    let limits = Limits { fuel: u64::MAX, ..Limits::default() };
+    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let mut machine = Machine::with_options(&program, limits, options)?;
+    for (func, function) in module.defined() {
+        let version = machine.current(func).ok_or("it is defined")?;
+        machine.mark(version, headers(function).iter().map(|at| at.inst()));
+    }
+    let mut host = Wasi::new(args, std::io::empty(), std::io::sink(), std::io::sink());
+    let mut visits = Visits(BTreeMap::new());
+    match machine.invoke(start(module)?, &[], &mut host, &mut visits) {
+        Outcome::Returned(_) | Outcome::Exited(0) => Ok(visits.0),
+        other => Err(format!("the program does not end: {other}").into()),
+    }
+}
+
+fn start(module: &Module) -> Result<Func, Box<dyn Error>> {
+    module.lookup("_start").ok_or_else(|| "it exports no _start".into())
+}
+
+/// Sets the stack pointer to what it is, so many times, at the beginning: moves what comes behind.
+struct Pad(usize);
+
+impl Pass for Pad {
+    fn name(&self) -> &'static str {
+        "pad"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let first = editor.func().first_inst(editor.func().entry());
+        let global = Imm::Global(Global::from_u32(0));
+        if self.0 == 0 || !editor.plan("pad") {
+            return;
+        }
+        let pointer = editor.add_value(InstSpec::new(Opcode::GlobalGet, Type::I32, global, &[]), first);
+        for _ in 0..self.0 {
+            editor.add(InstSpec::new(Opcode::GlobalSet, Type::I32, global, &[pointer]), first);
+        }
+    }
+}
+
+/// The points of a function in a variant.
+fn points(function: &Function, variant: Variant, hot: bool, dropped: &BTreeSet<String>) -> Vec<PointSpec> {
+    let condition = match variant {
+        Variant::Plain | Variant::Again => return Vec::new(),
+        Variant::Flags => Condition::Flag,
+        Variant::Countdowns if hot => Condition::Countdown(u64::MAX),
+        Variant::Guards if hot && !dropped.contains(function.name()) => {
+            match function.arguments().first().filter(|value| function.value_type(**value).is_int()) {
+                Some(value) => Condition::Guard { value: *value, when: Truth::Zero },
+                None => return Vec::new(),
+            }
+        }
+        Variant::Countdowns | Variant::Guards => return Vec::new(),
+    };
+    let live = Live::new(function);
+    headers(function).into_iter().map(|at| live.point(at, condition)).collect()
+}
+
+struct Run {
+    seconds: f64,
+    printed: Vec<u8>,
+    points: usize,
+    bytes: usize,
+    fired: u64,
+}
+
+/// How a run is set up.
+#[derive(Clone, Copy)]
+struct Setup<'a> {
+    name: &'a str,
+    variant: Variant,
+    hot: &'a BTreeSet<Func>,
+    dropped: &'a BTreeSet<String>,
+    armed: bool,
+}
+
+/// Compiles everything and runs the program.
+fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError> {
+    let engine = Engine::new(Config::default()).expect("the host was supported before");
+    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let mut vm = Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
+    vm.set_tiering(Box::new(Quiet));
+    let (mut count, mut bytes) = (0, 0);
+    for (func, function) in module.defined() {
+        let points = points(function, setup.variant, setup.hot.contains(&func), setup.dropped);
+        let version = engine.version(module, func, function, &points).map_err(jit::RunError::Compile)?;
+        let mut actions = Vec::new();
+        if setup.armed && !points.is_empty() {
+            let target = engine.version(module, func, function, &[]).map_err(jit::RunError::Compile)?;
+            vm.adopt(&target, Vec::new()).map_err(jit::RunError::Link)?;
+            let mapping = Live::new(function).mapping(points.iter().map(|point| point.at));
+            for point in &points {
+                let rest = engine.continuation(module, function, &mapping, point.at, &target, |rest| rest);
+                actions.push(Action::Continue(rest.map_err(jit::RunError::Continue)?));
+            }
+        } else {
+            actions.resize(points.len(), Action::Ask);
+        }
+        count += points.len();
+        bytes += version.code_size();
+        vm.install(&version, actions).map_err(jit::RunError::Link)?;
+        if setup.armed {
+            (0..points.len()).for_each(|number| vm.arm(&version, number));
+        }
+    }
+    let mut printed = Vec::new();
+    let args = vec![setup.name.to_owned(), size(&SIZES, setup.name).to_owned()];
+    let (seconds, outcome) = {
+        let mut host = Wasi::new(args, std::io::empty(), &mut printed, std::io::sink());
+        let start = start(module).expect("it was found before");
+        timed(|| vm.invoke(start, &[], &mut host))
+    };
+    outcome?;
+    let fired = vm.transitions().iter().map(|made| made.count).sum();
+    Ok(Run { seconds, printed, points: count, bytes, fired })
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
+    let rounds = arguments.rounds.unwrap_or(2);
+    let mut table = format!(
+        "{:<12}{:>10}{:>14}{:>8}{:>20}{:>20}{:>20}{:>14}\n",
+        "program", "plain, s", "visits*", "again", "flags: n, ratio", "countdowns", "guards", "fired armed"
+    );
+    let mut rows = Vec::new();
+    for name in NAMES.into_iter().filter(|name| name.contains(&arguments.only)) {
+        let Some(module) = module(arguments, name)? else { continue };
+        let row = measure(&module, name, rounds)?;
+        table += &format!("{name:<12}{:>10.4}{:>14}{:>8.3}", row.times[0].best(), row.visits, row.ratio(1));
+        for index in 2..VARIANTS.len() {
+            table += &format!("{:>8}{:>6.3}{:>6.3}", row.points[index], row.ratio(index), row.mean_ratio(index));
+        }
+        table += &format!("{:>14}\n", row.fired);
+        let variants: serde_json::Map<_, _> = VARIANTS
+            .iter()
+            .enumerate()
+            .map(|(index, variant)| {
+                let row = json!({ "points": row.points[index], "seconds": row.times[index].best(), "ratio": row.ratio(index),
+                    "mean_ratio": row.mean_ratio(index), "bytes": row.bytes[index] });
+                (format!("{variant:?}"), row)
+            })
+            .collect();
+        rows.push(json!({ "program": name, "visits_of_small_run": row.visits, "fired_armed": row.fired, "variants": variants }));
+    }
+    table += "* of loop headers, in a small run in the interpreter; ratios: of the fastest at the best place, of the means over places\n";
+    Ok(Report { table, json: json!(rows) })
+}
+
+struct Row {
+    times: Vec<Times>,
+    points: Vec<usize>,
+    bytes: Vec<usize>,
+    visits: u64,
+    fired: u64,
+}
+
+impl Row {
+    fn ratio(&self, variant: usize) -> f64 {
+        self.times[variant].best() / self.times[0].best()
+    }
+
+    fn mean_ratio(&self, variant: usize) -> f64 {
+        self.times[variant].mean() / self.times[0].mean()
+    }
+}
+
+fn measure(module: &Arc<Module>, name: &str, rounds: usize) -> Result<Row, Box<dyn Error>> {
+    let visits = visits(module, vec![name.to_owned(), size(&SMALL, name).to_owned()])?;
+    let mut ranked: Vec<(u64, Func)> = visits.iter().map(|(func, count)| (*count, *func)).collect();
+    ranked.sort_unstable_by(|a, b| b.cmp(a));
+    let hot: BTreeSet<Func> = ranked.iter().take(HOT).map(|(_, func)| *func).collect();
+    let mut dropped = BTreeSet::new();
+    let plain = Setup { name, variant: Variant::Plain, hot: &hot, dropped: &dropped, armed: false };
+    let expected = execute(module, plain)?.printed;
+    // A guard that fires is none: the first argument is not always a pointer.
+    loop {
+        match execute(module, Setup { name, variant: Variant::Guards, hot: &hot, dropped: &dropped, armed: false }) {
+            Err(jit::RunError::Stuck { func, .. }) => {
+                dropped.insert(module.funcs[func].name.clone());
+            }
+            Err(error) => return Err(error.into()),
+            Ok(_) => break,
+        }
+    }
+    let armed = execute(module, Setup { name, variant: Variant::Flags, hot: &hot, dropped: &dropped, armed: true })?;
+    if armed.printed != expected || armed.fired == 0 {
+        return Err(format!("{name}: with {} transitions it prints something else", armed.fired).into());
+    }
+    let modules: Vec<Arc<Module>> = (0..PLACES).map(|places| padded(module, places)).collect();
+    let mut row = Row {
+        times: vec![Times::new(PLACES); VARIANTS.len()],
+        points: vec![0; VARIANTS.len()],
+        bytes: vec![0; VARIANTS.len()],
+        visits: visits.values().sum(),
+        fired: armed.fired,
+    };
+    for _ in 0..rounds {
+        for (place, module) in modules.iter().enumerate() {
+            for (index, variant) in VARIANTS.into_iter().enumerate() {
+                let run = execute(module, Setup { name, variant, hot: &hot, dropped: &dropped, armed: false })?;
+                if run.printed != expected {
+                    return Err(format!("{name} prints something else with {variant:?}").into());
+                }
+                row.times[index].note(place, run.seconds);
+                (row.points[index], row.bytes[index]) = (run.points, run.bytes);
+            }
+        }
+    }
+    Ok(row)
+}
+
+/// The module with every function moved by some bytes.
+fn padded(module: &Arc<Module>, by: usize) -> Arc<Module> {
+    let mut made = Module::clone(module);
+    for (func, function) in module.defined() {
+        made.bodies[func] = Some(apply(function, &Pad(by), &mut Fuel::UNLIMITED.clone()).into_parts().0);
+    }
+    Arc::new(made)
+}

@@ -1,0 +1,200 @@
+//! How fast our native code runs the corpus, beside wasmtime's: the same Cranelift behind another front end.
+//!
+//! Both compile every function before the clock starts, with the same protection of memory, and run in fresh instances by turns; the
+//! fastest run of each counts, in processor time. Code is compiled anew for every run, so that it does not lie at one address alone.
+//! Differences below a few percent mean nothing.
+
+mod peer;
+
+use crate::arguments::NativeArguments;
+use crate::engine::{Printed, process};
+use crate::speed::{Subject, Timed, seconds_of_thread, start, subject};
+use ir::Module;
+use ir::interp::{Limits, Options, Outcome, TraceLevel};
+use jit::{Bounds, Config, Engine, Vm};
+use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
+use osier::native::{Eager, NoObserver};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Programs with sizes at which a run takes at least half a second natively, real programs about two. Kernels first.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("calls", "12000000"),
+    ("divide", "2000000"),
+    ("edit", "9500"),
+    ("hash", "24000000"),
+    ("mandel", "1300"),
+    ("matmul", "850"),
+    ("mixed", "15000000"),
+    ("nbody", "6000000"),
+    ("queens", "13"),
+    ("scan", "50000000"),
+    ("sieve", "60000000"),
+    ("sort", "1200000"),
+    ("stencil", "90000"),
+    ("vm", "400000"),
+    ("words", "400000"),
+    ("bzip2", "12000000"),
+    ("lua", "600"),
+    ("sqlite", "120000"),
+    ("zlib", "15000000"),
+];
+
+/// Stack of the thread that runs programs. Committed as it is used.
+const STACK: usize = 512 << 20;
+
+/// The best of several runs, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    compile: f64,
+    run: f64,
+}
+
+impl Best {
+    const NONE: Best = Best { compile: f64::INFINITY, run: f64::INFINITY };
+
+    fn take(&mut self, other: Best) {
+        self.compile = self.compile.min(other.compile);
+        self.run = self.run.min(other.run);
+    }
+}
+
+/// What was measured of one program: wasmtime, a second time wasmtime, our base versions, and those after the pipeline.
+struct Row {
+    theirs: Best,
+    again: Best,
+    base: Best,
+    optimized: Best,
+}
+
+/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ.
+///
+/// # Errors
+/// When a module cannot be read or run, or there is none.
+pub fn run(arguments: &NativeArguments, out: &mut (dyn Write + Send)) -> Result<bool, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compare(arguments, out));
+        let thread = thread.map_err(|error| format!("no thread for the programs: {error}"))?;
+        thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    })
+}
+
+fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, String> {
+    let mut say = |line: String| writeln!(out, "{line}").map_err(|e| e.to_string());
+    say(format!(
+        "{:<12}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>14}{:>10}{:>10}",
+        "program",
+        "theirs, s",
+        "again",
+        "base, s",
+        "ratio",
+        &arguments.pipeline,
+        "ratio",
+        "compile: they",
+        "base",
+        &arguments.pipeline
+    ))?;
+    let mut rows = Vec::new();
+    for (name, size) in PROGRAMS {
+        for route in ["m2r", "o2"] {
+            let Some(subject) = subject(&arguments.corpus, name, route, size)? else {
+                if arguments.corpus.chosen(name, route) {
+                    say(format!("{name}.{route}: not built (tests/corpus/build programs)"))?;
+                }
+                continue;
+            };
+            let row = measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))?;
+            let Row { theirs, again, base, optimized } = &row;
+            say(format!(
+                "{:<12}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>14.3}{:>10.3}{:>10.3}",
+                subject.name,
+                theirs.run,
+                again.run / theirs.run,
+                base.run,
+                base.run / theirs.run,
+                optimized.run,
+                optimized.run / theirs.run,
+                theirs.compile,
+                base.compile,
+                optimized.compile
+            ))?;
+            rows.push((route, row));
+        }
+    }
+    if rows.is_empty() {
+        return Err("there is no program to run".to_owned());
+    }
+    for route in ["m2r", "o2", ""] {
+        let chosen: Vec<&Row> = rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
+        if !chosen.is_empty() {
+            say(summary(if route.is_empty() { "both routes" } else { route }, &chosen, &arguments.pipeline))?;
+        }
+    }
+    Ok(true)
+}
+
+fn summary(route: &str, rows: &[&Row], pipeline: &str) -> String {
+    let mean_and_worst = |of: fn(&Row) -> f64| {
+        let ratios: Vec<f64> = rows.iter().map(|row| of(row) / row.theirs.run).collect();
+        let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
+        format!("{mean:.3}, highest {:.3}", ratios.iter().copied().fold(0.0, f64::max))
+    };
+    format!(
+        "{route}: {} programs, geometric mean of ratios: base {}; {pipeline} {}; wasmtime with itself {}",
+        rows.len(),
+        mean_and_worst(|row| row.base.run),
+        mean_and_worst(|row| row.optimized.run),
+        mean_and_worst(|row| row.again.run),
+    )
+}
+
+fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Row, String> {
+    let base = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
+    let pipeline = passes::parse(&arguments.pipeline).map_err(|e| e.to_string())?;
+    let optimized = Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
+    let base = Arc::new(base);
+    let mut row = Row { theirs: Best::NONE, again: Best::NONE, base: Best::NONE, optimized: Best::NONE };
+    for _ in 0..arguments.corpus.runs {
+        let runs = [
+            peer::run(subject, arguments)?,
+            run_ours(&base, subject, arguments.checked)?,
+            peer::run(subject, arguments)?,
+            run_ours(&optimized, subject, arguments.checked)?,
+        ];
+        for (best, (compile, timed)) in
+            [&mut row.theirs, &mut row.base, &mut row.again, &mut row.optimized].into_iter().zip(&runs)
+        {
+            if timed.printed != runs[0].1.printed || !timed.printed.ends_with(b"OK\n") {
+                let [mine, other] = [timed, &runs[0].1].map(|t| String::from_utf8_lossy(&t.printed).into_owned());
+                return Err(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"));
+            }
+            best.take(Best { compile: *compile, run: timed.seconds });
+        }
+    }
+    Ok(row)
+}
+
+/// Compiles every function and runs the program; seconds of compilation, and the run.
+fn run_ours(module: &Arc<Module>, subject: &Subject, checked: bool) -> Result<(f64, Timed), String> {
+    let bounds = if checked { Bounds::Checked } else { Bounds::Guarded };
+    let engine = Engine::new(Config { bounds, ..Config::default() }).map_err(|e| e.to_string())?;
+    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let mut vm = Vm::new(&engine, module, Limits::default(), options).map_err(|e| e.to_string())?;
+    vm.set_tiering(Box::new(Eager::new(NoObserver)));
+    let begun = seconds_of_thread();
+    for (func, _) in module.defined() {
+        vm.demand(func).map_err(|e| e.to_string())?;
+    }
+    let compile = seconds_of_thread() - begun;
+    let printed = Printed::default();
+    let mut wasi = process(&subject.args, &subject.stdin, &printed);
+    let entry = start(module)?;
+    let begun = seconds_of_thread();
+    let outcome = vm.invoke(entry, &[], &mut wasi);
+    let seconds = seconds_of_thread() - begun;
+    match outcome {
+        Ok(Outcome::Returned(_) | Outcome::Exited(0)) => Ok((compile, Timed { seconds, printed: printed.take() })),
+        Ok(other) => Err(format!("ours: {other}")),
+        Err(error) => Err(format!("ours: {error}")),
+    }
+}
