@@ -57,10 +57,8 @@ no:
 "#;
 const LENGTH: u64 = 50_000;
 
-/// Computes, before the indirect call, whether the comparator is still the one that was seen.
-struct Compare {
-    seen: u64,
-}
+/// Computes, before the indirect call, whether the comparator is still this one.
+struct Compare(u64);
 
 impl Pass for Compare {
     fn name(&self) -> &'static str {
@@ -71,15 +69,13 @@ impl Pass for Compare {
         let call = indirect_call(editor.func());
         let comparator = editor.func().arguments()[1];
         assert!(editor.plan("guard"));
-        let seen = editor.add_value(InstSpec::constant(Type::I32, self.seen), call);
+        let seen = editor.add_value(InstSpec::constant(Type::I32, self.0), call);
         editor.add(InstSpec::new(Opcode::Eq, Type::I32, Imm::None, &[comparator, seen]), call);
     }
 }
 
-/// Behind the guard, calls the comparator directly.
-struct CallDirectly {
-    callee: Func,
-}
+/// Behind the guard, calls this comparator directly.
+struct CallDirectly(Func);
 
 impl Pass for CallDirectly {
     fn name(&self) -> &'static str {
@@ -90,7 +86,7 @@ impl Pass for CallDirectly {
         let call = indirect_call(editor.func());
         let data = editor.func().inst(call).clone();
         assert!(editor.plan("direct"));
-        let result = editor.add_value(InstSpec::call(self.callee, &data.args[..2], &[Type::I32]), call);
+        let result = editor.add_value(InstSpec::call(self.0, &data.args[..2], &[Type::I32]), call);
         editor.replace_all(data.results[0], result);
         editor.delete(call);
     }
@@ -109,7 +105,7 @@ impl Tiering for Specialize {
         let base = at.version.function().clone();
         let seen = at.value(base.arguments()[1]).expect("arguments are kept");
         let mut derived = derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
-        let (function, log) = apply(&derived.function, &Compare { seen }, &mut Fuel::UNLIMITED.clone()).into_parts();
+        let (function, log) = apply(&derived.function, &Compare(seen), &mut Fuel::UNLIMITED.clone()).into_parts();
         derived.log.extend(log);
         derived.function = function;
         // Both ways, proved: into the loop by what is live, out of it at the call by whatever is needed.
@@ -120,7 +116,7 @@ impl Tiering for Specialize {
         let guard = Condition::Guard { value: comparison.expect("it stands before the call"), when: Truth::Zero };
         let point = PointSpec::of_entry(&back, Point::before(call), guard).expect("there is a way back at the call");
         let callee = module.func_named(["up", "down"][seen as usize]).expect("a comparator");
-        let direct = |code| apply(&code, &CallDirectly { callee }, &mut Fuel::UNLIMITED.clone()).into_parts().0;
+        let direct = |code| apply(&code, &CallDirectly(callee), &mut Fuel::UNLIMITED.clone()).into_parts().0;
         let version = tier.engine().version_with(&module, func, &derived.function, &[point], direct);
         let version = version.map_err(RunError::Compile)?;
         let source = at.version.points()[at.number].at;
@@ -135,8 +131,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let base = module.body(func).ok_or("isord has a body")?;
     let engine = Engine::new(Config::default())?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
+    let memory = module.memories.keys().next().ok_or("the program has a memory")?;
     for i in 0..LENGTH {
-        let memory = module.memories.keys().next().ok_or("the program has a memory")?;
         vm.machine_mut().memories_mut().write(memory, 4 * i, &(i as u32).to_le_bytes())?;
     }
     let head = Point::before(base.first_inst(base.blocks().nth(1).ok_or("isord has a loop")?));
