@@ -224,6 +224,24 @@ entry:
 "#;
 
 #[test]
+fn memories_that_were_exchanged_are_refused() {
+    let pair = Pair::new(SUM);
+    let engine = engine(Config::default());
+    let (mut vm, mut other) = (vm(&engine, &pair.module), vm(&engine, &pair.module));
+    let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    vm.install(&fast, vec![]).expect("it fits");
+    let exchange = |vm: &mut Vm, other: &mut Vm| {
+        std::mem::swap(vm.machine_mut().memories_mut(), other.machine_mut().memories_mut());
+    };
+    exchange(&mut vm, &mut other);
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Err(RunError::Exchanged));
+    exchange(&mut vm, &mut other);
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Ok(Outcome::Returned(vec![sum(10, 7)])));
+    std::mem::swap(vm.machine_mut(), other.machine_mut());
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Err(RunError::Exchanged));
+}
+
+#[test]
 fn a_panic_of_the_host_passes_through_native_code() {
     let module = module(HOSTED);
     let main = module.func_named("main").expect("there");

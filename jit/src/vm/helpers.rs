@@ -26,9 +26,14 @@ fn with_state(context: *mut Context, body: impl FnOnce(*mut State) -> Result<u64
         let vm: *mut State = unsafe { (*context).vm.cast() };
         // SAFETY: as above; the reference ends with the statement.
         unsafe { (*vm).take_back() };
-        let made = body(vm);
-        // SAFETY: as above.
-        unsafe { (*vm).share() };
+        let made = body(vm).and_then(|value| {
+            // SAFETY: as above.
+            let state = unsafe { &mut *vm };
+            state.share().map(|()| value).map_err(|error| {
+                state.early = None;
+                state.stop = Some(Stop::Failed(error));
+            })
+        });
         match made {
             Ok(value) => {
                 result = value;

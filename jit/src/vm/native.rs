@@ -224,7 +224,7 @@ unsafe fn enter(
         let state = unsafe { &mut *vm };
         state.keep(trampoline);
         state.keep(code);
-        state.share();
+        state.share().map_err(Stop::Failed)?;
         state.depth += 1;
         state.context()
     };

@@ -4,7 +4,7 @@ use super::block::Block;
 use super::deopt::Handler;
 use super::link::{Link, Transition};
 use super::region::Addresses;
-use super::stop::Stop;
+use super::stop::{RunError, Stop};
 use super::tiering::{Profile, Quiet, Tiering};
 use super::{helpers, stop};
 use crate::code::Code;
@@ -147,10 +147,20 @@ impl State {
     }
 
     /// Tells native code where memories, tables and globals are now, and how much fuel is left. Cost: their number.
-    pub(super) fn share(&mut self) {
+    ///
+    /// # Errors
+    /// When they are not those the machine was made with: embedders and hosts get mutable references to machine and memories, and might
+    /// exchange them (`memories_that_were_exchanged_are_refused`). Native code relies on guards behind memories and on the number of globals.
+    pub(super) fn share(&mut self) -> Result<(), RunError> {
         for (index, view) in self.memories.iter_mut().enumerate() {
             let bytes = self.machine.memory_bytes_mut(Memory::new(index));
+            if self.guarded.get(index).is_some_and(|range| range.start != bytes.as_ptr().addr()) {
+                return Err(RunError::Exchanged);
+            }
             *view = MemoryView { base: bytes.as_mut_ptr(), bytes: bytes.len() as u64 };
+        }
+        if self.machine.globals_mut().len() < self.module.globals.len() {
+            return Err(RunError::Exchanged);
         }
         for (index, view) in self.tables.iter_mut().enumerate() {
             let entries = self.machine.table_entries_mut(Table::new(index));
@@ -163,6 +173,7 @@ impl State {
             (*self.context()).globals = globals;
             (*self.context()).fuel = fuel;
         }
+        Ok(())
     }
 
     /// Takes back what native code has changed besides memory.

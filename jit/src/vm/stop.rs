@@ -29,6 +29,8 @@ pub enum RunError {
     },
     /// An OSR point fired of a version that was let go, or that this machine never took up.
     Released,
+    /// The machine or its memories were exchanged for others.
+    Exchanged,
     /// A transition was asked for that cannot be made.
     Continue(ContinueError),
     /// A transition was asked for that does not fit.
@@ -81,6 +83,7 @@ impl fmt::Display for RunError {
             RunError::Interrupted => f.write_str("interrupted"),
             RunError::Stuck { func, point } => write!(f, "OSR point {point} of {func} fired and leads nowhere"),
             RunError::Released => f.write_str("an OSR point fired of a version that the machine does not have"),
+            RunError::Exchanged => f.write_str("the machine or its memories were exchanged for others"),
             RunError::Continue(error) => write!(f, "{error}"),
             RunError::Link(error) => write!(f, "{error}"),
             RunError::Compile(error) => write!(f, "{error}"),
