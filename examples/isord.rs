@@ -121,7 +121,7 @@ impl Tiering for Specialize {
         let version = version.map_err(RunError::Compile)?;
         let source = at.version.points()[at.number].at;
         tier.install(&version, vec![Action::Interpret(back)]).map_err(RunError::Link)?;
-        tier.engine().continuation(&module, &base, into, source, &version, |code| code).map_err(RunError::Continue)
+        tier.engine().continuation(&base, into, source, &version, |code| code).map_err(RunError::Continue)
     }
 }
 

@@ -39,8 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                     rest?;
                 }
                 let mapping = live.mapping([at]);
-                let (seconds, rest) =
-                    timed(|| engine.continuation(&module, function, &mapping, at, &target, |rest| rest));
+                let (seconds, rest) = timed(|| engine.continuation(function, &mapping, at, &target, |rest| rest));
                 made += 1;
                 instructions += rest?.instructions() as u64;
                 ir += best;

@@ -68,7 +68,7 @@ impl Compiled {
         let live = Live::new(function);
         let target = engine.version(&module, func, function, &[])?;
         vm.adopt(&target, Vec::new())?;
-        let rest = engine.continuation(&module, function, &live.mapping([at]), at, &target, |rest| rest)?;
+        let rest = engine.continuation(function, &live.mapping([at]), at, &target, |rest| rest)?;
         let version = engine.version(&module, func, function, &[live.point(at, condition)])?;
         vm.install(&version, vec![Action::Continue(rest)])?;
         Ok(Compiled { vm, func, version: Some(version) })

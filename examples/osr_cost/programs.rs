@@ -68,7 +68,7 @@ impl Observer for Visits {
 }
 
 /// Counts visits of loop headers in the interpreter, by function.
-fn visits(module: &Module, args: Vec<String>) -> Result<BTreeMap<Func, u64>, Box<dyn Error>> {
+fn visits(module: &Arc<Module>, args: Vec<String>) -> Result<BTreeMap<Func, u64>, Box<dyn Error>> {
     let program = Program::new(module);
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
@@ -85,7 +85,7 @@ fn visits(module: &Module, args: Vec<String>) -> Result<BTreeMap<Func, u64>, Box
     }
 }
 
-fn start(module: &Module) -> Result<Func, Box<dyn Error>> {
+fn start(module: &Arc<Module>) -> Result<Func, Box<dyn Error>> {
     module.lookup("_start").ok_or_else(|| "it exports no _start".into())
 }
 
@@ -162,7 +162,7 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
             vm.adopt(&target, Vec::new()).map_err(jit::RunError::Link)?;
             let mapping = Live::new(function).mapping(points.iter().map(|point| point.at));
             for point in &points {
-                let rest = engine.continuation(module, function, &mapping, point.at, &target, |rest| rest);
+                let rest = engine.continuation(function, &mapping, point.at, &target, |rest| rest);
                 actions.push(Action::Continue(rest.map_err(jit::RunError::Continue)?));
             }
         } else {

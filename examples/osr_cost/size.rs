@@ -8,6 +8,7 @@ use jit::{Config, Engine};
 use osr::Condition;
 use serde_json::json;
 use std::error::Error;
+use std::sync::Arc;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let mut table = format!(
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
 
 fn size(
     engine: &Engine,
-    module: &Module,
+    module: &Arc<Module>,
     func: Func,
     function: &Function,
     at: &[Point],

@@ -77,7 +77,7 @@ impl Subject {
 
     fn into(&self, target: &Arc<jit::Version>) -> Result<Arc<Continuation>, Box<dyn Error>> {
         let function = self.function();
-        Ok(self.engine.continuation(&self.module, function, &self.mapping(), self.at, target, |rest| rest)?)
+        Ok(self.engine.continuation(function, &self.mapping(), self.at, target, |rest| rest)?)
     }
 
     fn call(&self, vm: &mut Vm, n: u64) -> Result<(f64, u64), Box<dyn Error>> {

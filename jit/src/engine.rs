@@ -11,6 +11,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context as Compilation, ir as clif};
 use cranelift_frontend::FunctionBuilderContext;
+use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +63,11 @@ impl Engine {
         })
     }
 
+    /// Whether the two are one, or clones of each other.
+    pub(crate) fn is(&self, other: &Engine) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// The configuration it compiles for.
     pub fn config(&self) -> &Config {
         &self.inner.config
@@ -76,6 +82,7 @@ impl Engine {
         if needed > BUFFER_WORDS {
             return Err(CompileError::TooManyValues { function: name, needed, limit: BUFFER_WORDS });
         }
+        check(module, func, function, kind)?;
         let unit = Unit { module, function, kind, config: &self.inner.config, cells: &cells };
         let target = self.inner.isa.frontend_config();
         let lowered = lower(unit, &mut compilation.func, &mut FunctionBuilderContext::new(), target);
@@ -116,6 +123,23 @@ impl Engine {
         stubs.insert(stub, Arc::clone(&code));
         Ok(code)
     }
+}
+
+/// Whether a function is well-formed and one that calls of `func` may run: native code does what it is told, so nothing else may be compiled
+/// (`what_does_not_belong_together_is_refused`).
+fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result<(), CompileError> {
+    let (wanted, has) = (module.signature(func), function.signature());
+    let fits = match kind {
+        Kind::Called => wanted == has,
+        Kind::Resumed => wanted.results == has.results,
+    };
+    let finding = verify_function(module, function).first().map(ToString::to_string);
+    let what = match finding {
+        Some(finding) => finding,
+        None if !fits => format!("it has another signature than {func}"),
+        None => return Ok(()),
+    };
+    Err(CompileError::Invalid { function: function.name().to_owned(), what })
 }
 
 /// The most values that a block or an instruction of a function takes or gives. Cranelift panics beyond 2^16.

@@ -17,6 +17,13 @@ pub enum CompileError {
         /// Words there are.
         limit: usize,
     },
+    /// It is not well-formed, or has another signature than the function it is to be a version of.
+    Invalid {
+        /// The name of the function.
+        function: String,
+        /// What is wrong.
+        what: String,
+    },
     /// Cranelift refuses it.
     Codegen {
         /// The name of the function.
@@ -40,6 +47,7 @@ impl fmt::Display for CompileError {
             CompileError::TooManyValues { function, needed, limit } => {
                 write!(f, "@{function} passes {needed} values at once, and native code passes at most {limit}")
             }
+            CompileError::Invalid { function, what } => write!(f, "@{function} is no such version: {what}"),
             CompileError::Codegen { function, what } => write!(f, "@{function} cannot be compiled: {what}"),
             CompileError::Point { function, what } => write!(f, "an OSR point cannot be put into @{function}: {what}"),
         }

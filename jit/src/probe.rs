@@ -8,7 +8,7 @@ use crate::points::{Cell, Trigger};
 use crate::version::{Continuation, Version, listed};
 use cranelift_entity::EntityRef;
 use ir::mapping::{Mapping, VersionKey};
-use ir::{Func, Function, Inst, Module, Point, Value};
+use ir::{Func, Function, Inst, Point, Value};
 use osr::{Condition, Instrumented, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +33,6 @@ impl Engine {
     /// As [`Engine::continuation`].
     pub fn probe(
         &self,
-        module: &Module,
         (func, source): (Func, &Function),
         mapping: &Mapping,
         at: Point,
@@ -54,7 +53,7 @@ impl Engine {
         let mut origins = listed(&cut.instrumented.origins, body.inst_bound());
         origins.iter_mut().for_each(|inst| *inst = inst.and_then(|inst| cut.origins[inst.index()]));
         let request = Request {
-            module,
+            module: &target.module,
             func,
             function: body,
             kind: Kind::Resumed,
@@ -63,7 +62,7 @@ impl Engine {
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let point = PointSpec { at: entry.target, condition: Condition::Always, values: cut.values };
-        let landing = self.landing(func, &target.function, point, cells, Arc::clone(&code))?;
+        let landing = self.landing(func, target, point, cells, Arc::clone(&code))?;
         Ok(Arc::new(Continuation {
             instructions: body.inst_count(),
             code,
@@ -78,19 +77,21 @@ impl Engine {
     fn landing(
         &self,
         func: Func,
-        target: &Function,
+        target: &Version,
         point: PointSpec,
         cells: Arc<[Cell]>,
         code: Arc<Code>,
     ) -> Result<Version, ContinueError> {
         let points = vec![point];
-        let stubs = self.point_stubs(target, &points).map_err(ContinueError::Compile)?;
+        let stubs = self.point_stubs(&target.function, &points).map_err(ContinueError::Compile)?;
         let leave = stubs.as_ref().map(|stubs| stubs.leave.entry());
         leave.into_iter().for_each(|leave| cells[0].lead_to(leave));
         Ok(Version {
             func,
-            key: VersionKey::of(target),
-            function: target.clone(),
+            key: VersionKey::of(&target.function),
+            engine: self.clone(),
+            module: Arc::clone(&target.module),
+            function: target.function.clone(),
             code,
             points,
             cells,

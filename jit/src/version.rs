@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Version {
     pub(crate) func: Func,
     pub(crate) key: VersionKey,
+    /// What it was compiled by and for: it runs in machines of these alone.
+    pub(crate) engine: Engine,
+    pub(crate) module: Arc<Module>,
     pub(crate) function: Function,
     pub(crate) code: Arc<Code>,
     pub(crate) points: Vec<PointSpec>,
@@ -152,7 +155,7 @@ impl Engine {
     /// When a point or a value of it is not there, the version has OSR points of its own, or the code cannot be made.
     pub fn version(
         &self,
-        module: &Module,
+        module: &Arc<Module>,
         func: Func,
         function: &Function,
         points: &[PointSpec],
@@ -167,7 +170,7 @@ impl Engine {
     /// As [`Engine::version`].
     pub fn version_with(
         &self,
-        module: &Module,
+        module: &Arc<Module>,
         func: Func,
         function: &Function,
         points: &[PointSpec],
@@ -207,6 +210,8 @@ impl Engine {
         Ok(Arc::new(Version {
             func,
             key: VersionKey::of(function),
+            engine: self.clone(),
+            module: Arc::clone(module),
             function: function.clone(),
             code: Arc::new(code),
             points: points.to_vec(),
@@ -239,7 +244,6 @@ impl Engine {
     /// When the mapping is not one from `source` to `target`, has no entry there, or the code cannot be made.
     pub fn continuation(
         &self,
-        module: &Module,
         source: &Function,
         mapping: &Mapping,
         at: Point,
@@ -254,12 +258,11 @@ impl Engine {
         }
         let entry =
             mapping.entry(at).ok_or_else(|| ContinueError::NoEntry { function: source.name().to_owned(), at })?;
-        self.continuation_of_entry(module, source, entry, at, target, improve)
+        self.continuation_of_entry(source, entry, at, target, improve)
     }
 
     fn continuation_of_entry(
         &self,
-        module: &Module,
         source: &Function,
         entry: &Entry,
         at: Point,
@@ -273,7 +276,7 @@ impl Engine {
         let instructions = function.inst_count();
         let code = self
             .compile(Request {
-                module,
+                module: &target.module,
                 func: target.func,
                 function: &function,
                 kind: Kind::Resumed,

@@ -77,7 +77,7 @@ impl<O: Observer> Tiering for Tiered<O> {
         }
         let version = Arc::clone(&optimized.version);
         self.observer.begin();
-        let made = tier.engine().continuation(&module, base, &forward, at.at, &version, |function| function);
+        let made = tier.engine().continuation(base, &forward, at.at, &version, |function| function);
         let made = made.map_err(RunError::Continue)?;
         self.observer.compiled(Compiled {
             func: at.func,

@@ -106,7 +106,7 @@ fn a_trap_in_compensation_code_is_a_trap() {
     entry.assigns[0].from = Operand::Step(zero + 1);
     let mut mapping = Mapping::between(VersionKey::of(&pair.base), VersionKey::of(&pair.opt));
     mapping.insert(at, entry);
-    let into = engine.continuation(&pair.module, &pair.base, &mapping, at, &fast, |code| code).expect("it fits");
+    let into = engine.continuation(&pair.base, &mapping, at, &fast, |code| code).expect("it fits");
     let point = PointSpec::of_entry(&mapping, at, Condition::Countdown(3)).expect("an entry");
     let slow = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
     vm.install(&slow, vec![Action::Continue(into)]).expect("it fits");

@@ -12,7 +12,7 @@ fn a_mapping_of_other_versions_is_refused() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
     let made = |source, mapping: &Mapping, at: Point| {
-        engine.continuation(&pair.module, source, mapping, at, &fast, |code| code).map(|_| ()).expect_err("refused")
+        engine.continuation(source, mapping, at, &fast, |code| code).map(|_| ()).expect_err("refused")
     };
     let function = "sum".to_owned();
     let at = head(&pair.base);
@@ -74,6 +74,29 @@ fn a_version_with_points_belongs_to_one_machine() {
     // Nor may the other machine enter it through a continuation: its points lead where the first machine says.
     let slow = pair.at_head(&engine, false, Condition::Countdown(1));
     assert_eq!(second.adopt(&slow, vec![pair.leading(&engine, true, &fast)]), Err(LinkError::NotAdopted));
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let (pair, same) = (Pair::new(SUM), Pair::new(SUM));
+    let guarded = engine(Config::default());
+    let checked = engine(Config { bounds: osier::jit::Bounds::Checked, ..Config::default() });
+    let mut vm = vm(&checked, &pair.module);
+    let version = |engine: &osier::jit::Engine, pair: &Pair| {
+        engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled")
+    };
+    // The code of the one engine relies on guards that the machine's memory does not have.
+    assert_eq!(vm.install(&version(&guarded, &pair), vec![]), Err(LinkError::OtherProgram));
+    assert_eq!(vm.install(&version(&checked, &same), vec![]), Err(LinkError::OtherProgram), "another module");
+    let slow = pair.at_head(&checked, false, Condition::Flag);
+    let into = pair.leading(&guarded, true, &version(&guarded, &pair));
+    assert_eq!(vm.adopt(&slow, vec![into]), Err(LinkError::NotAdopted));
+    // A function with another signature.
+    let other = super::support::module("func @f(%a: i32) -> i32 {\nentry:\n  return %a\n}\n");
+    let (_, body) = other.defined().next().expect("a function");
+    let made = checked.version(&pair.module, pair.func, body, &[]).map(|_| ());
+    assert!(matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("signature")), "{made:?}");
+    vm.install(&version(&checked, &pair), vec![]).expect("it fits");
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Pair {
     /// Leads the point of a version into another one.
     pub(crate) fn leading(&self, engine: &Engine, from_base: bool, target: &Arc<Version>) -> Action {
         let (source, mapping) = if from_base { (&self.base, &self.forward) } else { (&self.opt, &self.backward) };
-        let made = engine.continuation(&self.module, source, mapping, head(source), target, |code| code);
+        let made = engine.continuation(source, mapping, head(source), target, |code| code);
         Action::Continue(made.expect("the loop's head has an entry"))
     }
 }
@@ -104,7 +104,7 @@ impl Pair {
         let entry = Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
         let mut mapping = Mapping::new(&self.base, &self.base);
         mapping.insert(at, entry);
-        engine.continuation(&self.module, &self.base, &mapping, at, slow, |code| code).expect("it fits")
+        engine.continuation(&self.base, &mapping, at, slow, |code| code).expect("it fits")
     }
 }
 

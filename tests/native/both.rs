@@ -150,7 +150,7 @@ impl<'a> Twins<'a> {
 
     /// In which a native run differs that has come to no limit.
     fn end_difference(&self, wanted: &Outcome, found: &Outcome, before: [u64; 2]) -> Option<String> {
-        if found != wanted && !is_trap_of_overwritten_store(self.module, wanted, found) {
+        if found != wanted && !is_trap_of_another_access(self.module, wanted, found) {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
         // Whole blocks were executed if the run returned, and then all is paid for that the interpreter pays.
@@ -208,21 +208,17 @@ fn is_limit(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::StackOverflow(_) | Outcome::OutOfFuel(_))
 }
 
-/// Like the pass `dse`, Cranelift leaves out a store that a later one covers before anybody can see it. Where both lie outside their memory, the
-/// later one traps in its stead: the same trap, with the same state, at another place.
-fn is_trap_of_overwritten_store(module: &Module, wanted: &Outcome, found: &Outcome) -> bool {
-    let (Some(TrapKind::MemoryOutOfBounds), Some(TrapKind::MemoryOutOfBounds)) = (wanted.trap(), found.trap()) else {
-        return false;
-    };
-    let store = |outcome: &Outcome| {
+/// Cranelift leaves out accesses that others make superfluous: a store that a later one covers, a load of what was loaded. Where both lie outside
+/// their memory, the other one traps in its stead: the same trap, with the same state, at another place of the function.
+fn is_trap_of_another_access(module: &Module, wanted: &Outcome, found: &Outcome) -> bool {
+    let access = |outcome: &Outcome| {
         let site = outcome.site()?;
         let data = module.body(site.func)?.inst(site.inst?);
-        matches!(data.opcode.shape(), Shape::Store(_)).then_some((site.func, data.imm))
+        let shape = data.opcode.shape();
+        (outcome.trap() == Some(TrapKind::MemoryOutOfBounds) && matches!(shape, Shape::Store(_) | Shape::Load(_)))
+            .then_some(site.func)
     };
-    match (store(wanted), store(found)) {
-        (Some(one), Some(other)) => one == other,
-        _ => false,
-    }
+    access(wanted).is_some() && access(wanted) == access(found)
 }
 
 /// Where two lists of effects differ, as far as both go.

@@ -28,6 +28,8 @@ pub enum Action {
 pub enum LinkError {
     /// Another machine has the version; or this one has, already.
     Claimed,
+    /// It was compiled by another engine, or for another module, than the machine's.
+    OtherProgram,
     /// The version is not one of this machine's.
     NotAdopted,
     /// What is to be called stands for a landing alone ([`Engine::probe`](crate::Engine::probe)).
@@ -81,6 +83,9 @@ impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LinkError::Claimed => f.write_str("the version was taken up already, here or by another machine"),
+            LinkError::OtherProgram => {
+                f.write_str("the version was compiled by another engine or for another module than the machine's")
+            }
             LinkError::NotAdopted => f.write_str("the version was not taken up by this machine"),
             LinkError::NotCallable => f.write_str("what stands for a landing alone cannot be called"),
             LinkError::Actions { points, actions } => write!(f, "{actions} actions are given for {points} OSR points"),
@@ -172,6 +177,9 @@ impl State {
     }
 
     pub(super) fn adopt(&mut self, version: &Arc<Version>, actions: Vec<Action>) -> Result<(), LinkError> {
+        if !self.fits(version) {
+            return Err(LinkError::OtherProgram);
+        }
         let (points, given) = (version.points.len(), actions.len());
         if points != given {
             return Err(LinkError::Actions { points, actions: given });
@@ -265,10 +273,16 @@ impl State {
         *self.transitions.entry(key).or_default() += made.count;
     }
 
+    /// Whether a version was compiled for machines like this one: with its memories, and with what its instructions name.
+    fn fits(&self, version: &Version) -> bool {
+        version.engine.is(&self.engine) && Arc::ptr_eq(&version.module, &self.module)
+    }
+
     /// Whether a run of this machine may go on in a continuation: the points of its target lead where this machine says.
     pub(super) fn may_enter(&self, continuation: &Continuation) -> bool {
         let cells = &continuation.target.cells;
-        cells.first().is_none_or(|cell| self.links.contains_key(&std::ptr::from_ref(cell).addr()))
+        self.fits(&continuation.target)
+            && cells.first().is_none_or(|cell| self.links.contains_key(&std::ptr::from_ref(cell).addr()))
     }
 
     /// Whether an action fits a point.

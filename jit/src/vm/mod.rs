@@ -10,7 +10,8 @@
 //!   [`Outcome::StackOverflow`] is the function that found no room for its frame, without an instruction, and not the call.
 //! - Fuel is counted with [`crate::Interruption::Fuel`] alone. A block is paid for before it is executed, so a run is out of fuel at the
 //!   beginning of a block, up to a block (of each activation) earlier. A run that returns has used what it uses in the interpreter.
-//! - Of two stores to the same place the compiler may leave out the first where nothing sees it. Where both are out of bounds, the site is that of the second.
+//! - The compiler leaves out accesses that others make superfluous. The site of an access out of bounds may so be that of another access of the function;
+//!   kind, function and effects agree.
 //! - What [`Options`] has for the interpreter's frames, poison, does nothing.
 //!
 //! # Threads

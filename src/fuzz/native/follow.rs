@@ -296,18 +296,17 @@ impl Following {
         let function = &self.plan.functions[place.function];
         let (half, other) = (&function.sides[place.side], &function.sides[1 - place.side]);
         let at = half.points[place.point].at;
-        let module = Arc::clone(tier.module());
         let begun = (self.clock)();
         let failed = |error: jit::ContinueError| Stop::Finding(format!("a transition is refused: {error}"));
         let made = if self.prng.below(3) == 0 {
             let target = other.version.as_ref().expect("the plan was compiled");
-            let made = tier.engine().continuation(&module, &half.function, &half.mapping, at, target, |f| f);
+            let made = tier.engine().continuation(&half.function, &half.mapping, at, target, |f| f);
             Made::Plain(made.map_err(failed)?)
         } else {
             let engine = tier.engine();
             let source = (function.func, &half.function);
             let target = other.version.as_ref().expect("the plan was compiled");
-            let probe = engine.probe(&module, source, &half.mapping, at, target).map_err(failed)?;
+            let probe = engine.probe(source, &half.mapping, at, target).map_err(failed)?;
             let landing = &probe.target().points()[0];
             let (point, values) = (landing.at, landing.values.clone());
             let taken = tier.adopt(probe.target(), vec![Action::Ask]);
@@ -334,7 +333,7 @@ impl Following {
         let mut mapping = Mapping::between(key, key);
         mapping.insert(at, same(at, values));
         let target = half.version.as_ref().expect("the plan was compiled");
-        let made = tier.engine().continuation(tier.module(), &half.function, &mapping, at, target, |f| f);
+        let made = tier.engine().continuation(&half.function, &mapping, at, target, |f| f);
         self.figures.compiled_functions += 1;
         made.map_err(|error| Stop::Finding(format!("what goes on at {} is refused: {error}", at.inst())))
     }
