@@ -3,7 +3,7 @@
 //! How the two may differ is written here and nowhere else; [`jit::Vm`] tells users the same.
 
 use ir::interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
-use ir::{Func, Module, Shape, TrapKind};
+use ir::{Func, Module, TrapKind};
 use jit::{
     Bounds, Config, Continuation, Effort, Engine, HotLoop, Interruption, OpenPoint, RunError, Tier, Tiering, Vm,
 };
@@ -150,7 +150,7 @@ impl<'a> Twins<'a> {
 
     /// In which a native run differs that has come to no limit.
     fn end_difference(&self, wanted: &Outcome, found: &Outcome, before: [u64; 2]) -> Option<String> {
-        if found != wanted && !is_trap_of_another_access(self.module, wanted, found) {
+        if found != wanted && !is_trap_of_another_access(wanted, found) {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
         // Whole blocks were executed if the run returned, and then all is paid for that the interpreter pays.
@@ -210,15 +210,12 @@ fn is_limit(outcome: &Outcome) -> bool {
 
 /// Cranelift leaves out accesses that others make superfluous: a store that a later one covers, a load of what was loaded. Where both lie outside
 /// their memory, the other one traps in its stead: the same trap, with the same state, at another place of the function.
-fn is_trap_of_another_access(module: &Module, wanted: &Outcome, found: &Outcome) -> bool {
-    let access = |outcome: &Outcome| {
-        let site = outcome.site()?;
-        let data = module.body(site.func)?.inst(site.inst?);
-        let shape = data.opcode.shape();
-        (outcome.trap() == Some(TrapKind::MemoryOutOfBounds) && matches!(shape, Shape::Store(_) | Shape::Load(_)))
-            .then_some(site.func)
+fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {
+    let place = |outcome: &Outcome| {
+        let traps = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
+        outcome.site().filter(|_| traps).map(|site| site.func)
     };
-    access(wanted).is_some() && access(wanted) == access(found)
+    place(wanted).is_some() && place(wanted) == place(found)
 }
 
 /// Where two lists of effects differ, as far as both go.
