@@ -70,16 +70,14 @@ pub(crate) struct Context {
     /// Who runs this: a `Vm`.
     pub(crate) vm: *mut (),
     pub(crate) helpers: Helpers,
-    /// All alike: not 0 when an OSR point is armed or an interrupt was asked for. Each place that looks has a word of its own as far as
+    /// All alike: not 0 when an interrupt was asked for. Each place that looks has a word of its own as far as
     /// there are enough: Cranelift would take the load of an outer loop's word for that of an inner loop's, which then would never see it change
     /// (`an_inner_loop_sees_what_its_outer_loop_saw_before`).
     pub(crate) signals: [u32; SIGNALS],
 }
 
-/// An OSR point is armed.
-pub(crate) const SIGNAL_ARMED: u32 = 1;
 /// The run is to end.
-pub(crate) const SIGNAL_INTERRUPT: u32 = 2;
+pub(crate) const SIGNAL_INTERRUPT: u32 = 1;
 
 /// The offset of a field.
 macro_rules! offset {

@@ -70,8 +70,7 @@ impl Version {
         self.code.size()
     }
 
-    /// Makes a point that waits for its flag fire at its next visit, in this version and its continuations. Cost: constant. The
-    /// [`crate::Vm`] it is installed in has to be told too ([`crate::Vm::arm`] does both).
+    /// Makes a point that waits for its flag fire at its next visit, in this version and its continuations. Cost: constant.
     pub(crate) fn set_armed(&self, number: usize, armed: bool) {
         self.cells[number].armed.store(u32::from(armed), Ordering::SeqCst);
     }

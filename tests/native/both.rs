@@ -4,9 +4,7 @@
 
 use ir::interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
 use ir::{Func, Module, TrapKind};
-use jit::{
-    Bounds, Config, Continuation, Effort, Engine, HotLoop, Interruption, OpenPoint, RunError, Tier, Tiering, Vm,
-};
+use jit::{Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, Vm};
 use osier::native;
 use std::sync::{Arc, LazyLock};
 
@@ -66,23 +64,11 @@ impl Share {
 struct Shared(Share);
 
 impl Tiering for Shared {
-    fn threshold(&self) -> Option<u32> {
-        None
-    }
-
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let module = Arc::clone(tier.module());
         let Some(body) = module.body(func).filter(|_| self.0.has(func)) else { return Ok(()) };
         let version = tier.engine().version(&module, func, body, &[]).map_err(RunError::Compile)?;
         tier.install(&version, Vec::new()).map_err(RunError::Link)
-    }
-
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
-        Ok(None)
-    }
-
-    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
-        Err(RunError::Stuck { func: at.version.func(), point: at.number })
     }
 }
 

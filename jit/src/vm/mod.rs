@@ -204,7 +204,7 @@ impl Vm {
     /// # Panics
     /// When the version has no such point.
     pub fn arm(&mut self, version: &Arc<Version>, number: usize) {
-        self.state.arm(version, number);
+        version.set_armed(number, true);
     }
 
     /// The opposite of [`Vm::arm`].
@@ -212,7 +212,7 @@ impl Vm {
     /// # Panics
     /// When the version has no such point.
     pub fn disarm(&mut self, version: &Arc<Version>, number: usize) {
-        self.state.disarm(version, number);
+        version.set_armed(number, false);
     }
 
     /// A handle that ends runs from outside.

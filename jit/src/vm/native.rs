@@ -15,8 +15,8 @@ use ir::{Func, OsrPoint, Type};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Stack that is left for Rust functions called by native code.
-const HELPER_STACK: usize = 256 << 10;
+/// Bytes of stack that are left for Rust functions called by native code, a compiler among them.
+const HELPER_STACK: usize = 512 << 10;
 
 /// What is entered.
 pub(super) enum Entrance<'a> {

@@ -8,7 +8,7 @@ use super::stop::{RunError, Stop};
 use super::tiering::{Profile, Quiet, Tiering};
 use super::{helpers, stop};
 use crate::code::Code;
-use crate::context::{Context, MemoryView, SIGNAL_ARMED, TableView};
+use crate::context::{Context, MemoryView, TableView};
 use crate::engine::{BUFFER_WORDS, Engine};
 use crate::error::CompileError;
 use crate::lower::call::canonical_signature;
@@ -220,24 +220,6 @@ impl State {
     fn heeded(&self) -> Option<Arc<Block>> {
         let asks = self.engine.config().interruption == crate::Interruption::Signal;
         asks.then(|| Arc::clone(&self.block))
-    }
-
-    pub(super) fn arm(&mut self, version: &Version, number: usize) {
-        version.set_armed(number, true);
-        self.block.signal(SIGNAL_ARMED);
-    }
-
-    pub(super) fn disarm(&mut self, version: &Version, number: usize) {
-        version.set_armed(number, false);
-        if !self.any_armed() {
-            self.block.clear(SIGNAL_ARMED);
-        }
-    }
-
-    fn any_armed(&self) -> bool {
-        self.links
-            .values()
-            .any(|link| link.version.cells[link.number].armed.load(std::sync::atomic::Ordering::SeqCst) != 0)
     }
 
     pub(super) fn set_tiering(&mut self, tiering: Box<dyn Tiering + Send>) {

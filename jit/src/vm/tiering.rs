@@ -134,7 +134,7 @@ impl Tier<'_> {
     /// # Panics
     /// As there.
     pub fn arm(&mut self, version: &Arc<Version>, number: usize) {
-        self.state.arm(version, number);
+        version.set_armed(number, true);
     }
 
     /// As [`super::Vm::disarm`].
@@ -142,7 +142,7 @@ impl Tier<'_> {
     /// # Panics
     /// As there.
     pub fn disarm(&mut self, version: &Arc<Version>, number: usize) {
-        self.state.disarm(version, number);
+        version.set_armed(number, false);
     }
 
     /// As [`super::Vm::release`].

@@ -416,7 +416,7 @@ fn run(args: &Args, kind: Kind, source: &dyn Source, cases: u64, transitions: u6
         Engine::Jit => {
             let judge = |numbers: std::ops::Range<u64>| {
                 let end = numbers.end.min(cases);
-                let (results, last) = native::batch(args, kind, numbers.start..end.max(numbers.start), &stop);
+                let (results, last) = native::batch(kind, numbers.start..end.max(numbers.start), &stop);
                 (results, last || end < numbers.end)
             };
             campaign_by(&judge, args.jobs.count(), &budget, &say)

@@ -4,7 +4,7 @@
 //! before each case and one with what was found behind it ([`Line`]). A child that ends otherwise than it should has
 //! found something in the case it was at, and another goes on with the next case.
 
-use super::{Args, Kind};
+use super::Kind;
 use crate::cmd::failure::{Failure, tell};
 use crate::cmd::output::Output;
 use ir::text::{parse_module, print_module};
@@ -18,6 +18,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Address space of a child: guarded memories take 6 GiB each.
@@ -223,12 +224,12 @@ fn again(option: &str, value: &str, input: Stdio) -> std::io::Result<Child> {
 }
 
 /// Judges cases in children; whether the source ended among them.
-pub(super) fn batch(args: &Args, kind: Kind, cases: Range<u64>, stop: &dyn Fn() -> bool) -> (Results, bool) {
+pub(super) fn batch(kind: Kind, cases: Range<u64>, stop: &dyn Fn() -> bool) -> (Results, bool) {
     let mut results = Results::default();
     let mut next = cases.start;
     while next < cases.end && !stop() {
         let share = Share { kind, cases: next..cases.end };
-        match one_child(args, &share, &mut results) {
+        match one_child(&share, &mut results) {
             Ok(Ended::Done) => return (results, false),
             Ok(Ended::Source) => return (results, true),
             Ok(Ended::Died(at, how)) if !stop() => {
@@ -255,8 +256,9 @@ enum Ended {
     Died(u64, String),
 }
 
-fn one_child(_args: &Args, share: &Share, results: &mut Results) -> std::io::Result<Ended> {
+fn one_child(share: &Share, results: &mut Results) -> std::io::Result<Ended> {
     let mut child = again("--native-cases", &share.to_string(), Stdio::null())?;
+    let errors = drain(&mut child);
     let output = child.stdout.take().expect("it is piped");
     let mut at = share.cases.start;
     let mut ended = false;
@@ -280,7 +282,7 @@ fn one_child(_args: &Args, share: &Share, results: &mut Results) -> std::io::Res
             }
         }
     }
-    let (status, said) = finish(child)?;
+    let (status, said) = finish(child, errors)?;
     Ok(match (status.success(), ended || at >= share.cases.end) {
         (true, _) if ended => Ended::Source,
         (true, true) => Ended::Done,
@@ -288,14 +290,19 @@ fn one_child(_args: &Args, share: &Share, results: &mut Results) -> std::io::Res
     })
 }
 
-fn finish(mut child: Child) -> std::io::Result<(ExitStatus, String)> {
-    let mut said = String::new();
-    if let Some(mut errors) = child.stderr.take() {
+/// Reads what a child says on standard error, beside whoever reads its results: a child that says more than a pipe holds (the backtraces of several
+/// panics) would wait for a reader, and its reader for its next line.
+fn drain(child: &mut Child) -> JoinHandle<std::io::Result<Vec<u8>>> {
+    let mut errors = child.stderr.take().expect("it is piped");
+    std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        errors.read_to_end(&mut bytes)?;
-        said = String::from_utf8_lossy(&bytes).into_owned();
-    }
-    Ok((child.wait()?, said))
+        errors.read_to_end(&mut bytes).map(|_| bytes)
+    })
+}
+
+fn finish(mut child: Child, errors: JoinHandle<std::io::Result<Vec<u8>>>) -> std::io::Result<(ExitStatus, String)> {
+    let said = errors.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))?;
+    Ok((child.wait()?, String::from_utf8_lossy(&said).into_owned()))
 }
 
 fn death(status: ExitStatus, said: &str) -> String {
@@ -354,13 +361,14 @@ pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
 pub(super) fn judge_apart(case: &Case) -> Vec<Finding> {
     let judged = (|| -> std::io::Result<Vec<Finding>> {
         let mut child = again("--native-case", "-", Stdio::piped())?;
+        let errors = drain(&mut child);
         let mut input = child.stdin.take().expect("it is piped");
         // A child that has died by now says so by its status.
         let _ = input.write_all(serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes());
         drop(input);
         let mut text = String::new();
         child.stdout.take().expect("it is piped").read_to_string(&mut text)?;
-        let (status, said) = finish(child)?;
+        let (status, said) = finish(child, errors)?;
         Ok(match serde_json::from_str(&text) {
             Ok(Line::Done(done)) if status.success() => done.findings(),
             _ => vec![Finding { oracle: Oracle::Native, versions: (0, 1), message: death(status, &said) }],

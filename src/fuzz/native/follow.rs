@@ -5,10 +5,10 @@ use super::plan::{Plan, Side};
 use super::shadow::{Place, Shadow};
 use super::{Clock, ENDED, Stayed};
 use crate::fuzz::stress::Stress;
+use ir::Value;
 use ir::interp::{Machine, Outcome, VersionId};
 use ir::mapping::{Assign, Entry, Mapping, Operand, VersionKey};
-use ir::{Func, Value};
-use jit::{Action, Condition, Continuation, HotLoop, OpenPoint, RunError, Tier, Tiering, Version, Vm};
+use jit::{Action, Condition, Continuation, OpenPoint, RunError, Tier, Tiering, Version, Vm};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use verify::prng::Prng;
@@ -66,18 +66,6 @@ pub(super) struct Following {
 pub(super) struct Follower(pub(super) Arc<Mutex<Following>>);
 
 impl Tiering for Follower {
-    fn threshold(&self) -> Option<u32> {
-        None
-    }
-
-    fn called(&mut self, _tier: &mut Tier<'_>, _func: Func) -> Result<(), RunError> {
-        Ok(())
-    }
-
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
-        Ok(None)
-    }
-
     fn open(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
         let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match following.probes.get(&address(at.version)).copied() {
