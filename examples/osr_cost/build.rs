@@ -4,7 +4,6 @@ use super::measure::timed;
 use super::points::{Live, everywhere};
 use super::programs::{NAMES, module};
 use super::{Arguments, Report};
-use jit::{Config, Engine};
 use osr::Condition;
 use serde_json::json;
 use std::error::Error;
@@ -23,7 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let mut rows = Vec::new();
     for name in NAMES.into_iter().filter(|name| name.contains(&arguments.only)) {
         let Some(module) = module(arguments, name)? else { continue };
-        let engine = Engine::new(Config::default())?;
+        let engine = arguments.engine()?;
         let (mut made, mut instructions, mut ir, mut native, mut put, mut copied) = (0u64, 0u64, 0.0, 0.0, 0.0, 0u64);
         for (func, function) in module.defined().filter(|(_, function)| function.inst_count() >= LEAST) {
             let live = Live::new(function);

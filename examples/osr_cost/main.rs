@@ -21,7 +21,8 @@ mod programs;
 mod size;
 mod transition;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use jit::{Config, Engine, Unsupported};
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -41,9 +42,32 @@ struct Arguments {
     /// Only what has this in its name
     #[arg(long, global = true, default_value = "")]
     only: String,
+    /// What stands at OSR points
+    #[arg(long, global = true, value_enum, default_value = "stored")]
+    exits: Exits,
     /// Where `tests/corpus/build programs` has put its modules
     #[arg(long, global = true, default_value = "target/corpus")]
     programs: PathBuf,
+}
+
+/// [`jit::Exits`], on the command line.
+#[derive(ValueEnum, Debug, Clone, Copy)]
+enum Exits {
+    /// Code that stores what is handed over
+    Stored,
+    /// A call, and beside the code where everything is
+    Described,
+}
+
+impl Arguments {
+    /// The engine that is measured.
+    fn engine(&self) -> Result<Engine, Unsupported> {
+        let exits = match self.exits {
+            Exits::Stored => jit::Exits::Stored,
+            Exits::Described => jit::Exits::Described,
+        };
+        Engine::new(Config { exits, ..Config::default() })
+    }
 }
 
 #[derive(Subcommand, Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use super::points::{Live, headers};
 use super::{Arguments, Report};
 use ir::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Memory, Point};
-use jit::{Action, Config, Engine, Quiet, Vm};
+use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};
 use osr::{Condition, Truth};
 use serde_json::json;
@@ -133,7 +133,7 @@ impl Row {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
-    let engine = Engine::new(Config::default())?;
+    let engine = arguments.engine()?;
     let mut rows = Vec::new();
     for kernel in kernels().iter().filter(|kernel| kernel.name.contains(&arguments.only)) {
         rows.push(measure(&engine, kernel, arguments.rounds.unwrap_or(30))?);

@@ -6,7 +6,7 @@ use super::{Arguments, Report};
 use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::interp::{Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
-use jit::{Action, Config, Engine, Quiet, Vm};
+use jit::{Action, Quiet, Vm};
 use osier::driver::{Format, load};
 use osr::{Condition, PointSpec, Truth};
 use serde_json::json;
@@ -139,6 +139,7 @@ struct Run {
 /// How a run is set up.
 #[derive(Clone, Copy)]
 struct Setup<'a> {
+    arguments: &'a Arguments,
     name: &'a str,
     variant: Variant,
     hot: &'a BTreeSet<Func>,
@@ -148,7 +149,7 @@ struct Setup<'a> {
 
 /// Compiles everything and runs the program.
 fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError> {
-    let engine = Engine::new(Config::default()).expect("the host was supported before");
+    let engine = setup.arguments.engine().expect("the host was supported before");
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let mut vm = Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
     vm.set_tiering(Box::new(Quiet));
@@ -196,7 +197,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let mut rows = Vec::new();
     for name in NAMES.into_iter().filter(|name| name.contains(&arguments.only)) {
         let Some(module) = module(arguments, name)? else { continue };
-        let row = measure(&module, name, rounds)?;
+        let row = measure(arguments, &module, name, rounds)?;
         table += &format!("{name:<12}{:>10.4}{:>14}{:>8.3}", row.times[0].best(), row.visits, row.ratio(1));
         for index in 2..VARIANTS.len() {
             table += &format!("{:>8}{:>6.3}{:>6.3}", row.points[index], row.ratio(index), row.mean_ratio(index));
@@ -235,17 +236,20 @@ impl Row {
     }
 }
 
-fn measure(module: &Arc<Module>, name: &str, rounds: usize) -> Result<Row, Box<dyn Error>> {
+fn measure(arguments: &Arguments, module: &Arc<Module>, name: &str, rounds: usize) -> Result<Row, Box<dyn Error>> {
     let visits = visits(module, vec![name.to_owned(), size(&SMALL, name).to_owned()])?;
     let mut ranked: Vec<(u64, Func)> = visits.iter().map(|(func, count)| (*count, *func)).collect();
     ranked.sort_unstable_by(|a, b| b.cmp(a));
     let hot: BTreeSet<Func> = ranked.iter().take(HOT).map(|(_, func)| *func).collect();
     let mut dropped = BTreeSet::new();
-    let plain = Setup { name, variant: Variant::Plain, hot: &hot, dropped: &dropped, armed: false };
+    let plain = Setup { arguments, name, variant: Variant::Plain, hot: &hot, dropped: &dropped, armed: false };
     let expected = execute(module, plain)?.printed;
     // A guard that fires is none: the first argument is not always a pointer.
     loop {
-        match execute(module, Setup { name, variant: Variant::Guards, hot: &hot, dropped: &dropped, armed: false }) {
+        match execute(
+            module,
+            Setup { arguments, name, variant: Variant::Guards, hot: &hot, dropped: &dropped, armed: false },
+        ) {
             Err(jit::RunError::Stuck { func, .. }) => {
                 dropped.insert(module.funcs[func].name.clone());
             }
@@ -253,7 +257,8 @@ fn measure(module: &Arc<Module>, name: &str, rounds: usize) -> Result<Row, Box<d
             Ok(_) => break,
         }
     }
-    let armed = execute(module, Setup { name, variant: Variant::Flags, hot: &hot, dropped: &dropped, armed: true })?;
+    let armed =
+        execute(module, Setup { arguments, name, variant: Variant::Flags, hot: &hot, dropped: &dropped, armed: true })?;
     if armed.printed != expected || armed.fired == 0 {
         return Err(format!("{name}: with {} transitions it prints something else", armed.fired).into());
     }
@@ -268,7 +273,8 @@ fn measure(module: &Arc<Module>, name: &str, rounds: usize) -> Result<Row, Box<d
     for _ in 0..rounds {
         for (place, module) in modules.iter().enumerate() {
             for (index, variant) in VARIANTS.into_iter().enumerate() {
-                let run = execute(module, Setup { name, variant, hot: &hot, dropped: &dropped, armed: false })?;
+                let run =
+                    execute(module, Setup { arguments, name, variant, hot: &hot, dropped: &dropped, armed: false })?;
                 if run.printed != expected {
                     return Err(format!("{name} prints something else with {variant:?}").into());
                 }

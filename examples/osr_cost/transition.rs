@@ -6,7 +6,7 @@ use super::{Arguments, Report};
 use ir::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::mapping::Mapping;
 use ir::{Func, Function, Module, Point};
-use jit::{Action, Config, Continuation, Engine, HotLoop, OpenPoint, Quiet, RunError, Tier, Tiering, Vm};
+use jit::{Action, Continuation, Engine, HotLoop, OpenPoint, Quiet, RunError, Tier, Tiering, Vm};
 use osier::driver::{Format, load};
 use osr::Condition;
 use serde_json::json;
@@ -48,11 +48,11 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(width: usize) -> Result<Subject, Box<dyn Error>> {
+    fn new(arguments: &Arguments, width: usize) -> Result<Subject, Box<dyn Error>> {
         let module = Arc::new(load(Format::Oir, text(width).as_bytes()).map_err(|error| error.in_file("loop"))?);
         let func = module.lookup("f").ok_or("the loop has it")?;
         let at = headers(module.body(func).ok_or("it is defined")?)[0];
-        Ok(Subject { engine: Engine::new(Config::default())?, module, func, at })
+        Ok(Subject { engine: arguments.engine()?, module, func, at })
     }
 
     fn function(&self) -> &Function {
@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     );
     let mut rows = Vec::new();
     for width in WIDTHS {
-        let subject = Subject::new(width)?;
+        let subject = Subject::new(arguments, width)?;
         let (iteration, resolved, made) = alternate(&subject, rounds)?;
         let open = open(&subject, rounds)?;
         let (down, up) = (down(&subject, rounds)?, up(&subject)?);

@@ -398,6 +398,8 @@ bugs! {
         NativeExitValuesSwapped;
         /// An OSR point leaves with its values one word too far.
         NativeExitSlotOffByOne;
+        /// The description of an exit has two values in each other's places.
+        NativePlaceOfNeighbor;
         /// An OSR point leaves through the cell of its neighbor.
         NativeCellOfNeighbor;
         /// An OSR point that counts down fires one visit too early.

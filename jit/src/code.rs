@@ -4,11 +4,13 @@
 //! the [`crate::Vm`] it is installed in, and a run that may still have a frame in it each hold a count.
 
 use crate::error::CompileError;
+use crate::exits::Exits;
 use crate::lower::{Lowered, inst_of};
 use crate::points::Cell;
+use crate::sys::ExitFrame;
 use crate::sys::traps::{Registration, TrapTable};
-use cranelift_codegen::Context as Compilation;
 use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::{CompiledCode, Context as Compilation};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module as _, ModuleError, default_libcall_names};
 use ir::{Func, Inst};
@@ -34,7 +36,7 @@ struct Places {
 
 impl Places {
     fn of(compiled: &Compilation) -> Places {
-        let buffer = &compiled.compiled_code().expect("jit: the function was compiled").buffer;
+        let buffer = &compiled_of(compiled).buffer;
         let ranges = buffer.get_srclocs_sorted().iter();
         Places { ends: ranges.map(|range| (range.end, inst_of(range.loc))).collect() }
     }
@@ -53,6 +55,7 @@ pub struct Code {
     /// Tells the signal handler which instructions may trap. Gone before the code is.
     registration: ManuallyDrop<Registration>,
     places: Places,
+    exits: Exits,
     /// Counts the bytes of all code of the engine.
     _share: Share,
     /// What the code has addresses of.
@@ -140,7 +143,7 @@ impl Code {
             }
         };
         let start = module.get_finalized_function(id).addr();
-        let buffer = &compilation.compiled_code().expect("jit: the function was compiled").buffer;
+        let buffer = &compiled_of(compilation).buffer;
         let range = start..start + buffer.data().len();
         let Some(share) = budget.take(range.len()) else {
             // SAFETY: as above.
@@ -149,6 +152,14 @@ impl Code {
         };
         let table = TrapTable::new(buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
         let places = Places::of(compilation);
+        let exits = match Exits::of(compiled_of(compilation), &about.lowered) {
+            Ok(exits) => exits,
+            Err(what) => {
+                // SAFETY: as above.
+                unsafe { module.free_memory() };
+                return Err(failed(what));
+            }
+        };
         let registration = match crate::sys::traps::register([(range.clone(), Arc::new(table))]) {
             Ok(registration) => registration,
             Err(error) => {
@@ -163,6 +174,7 @@ impl Code {
             range,
             registration: ManuallyDrop::new(registration),
             places,
+            exits,
             _share: share,
             _kept: about.lowered,
             _cells: about.cells,
@@ -175,6 +187,23 @@ impl Code {
     /// Bytes of machine code.
     pub fn size(&self) -> usize {
         self.range.len()
+    }
+
+    /// Bytes that describe its exits ([`crate::Exits::Described`]).
+    pub fn described(&self) -> usize {
+        self.exits.size()
+    }
+
+    /// Puts what an exit hands over into the buffer; the number of its OSR point. `None` when the code has no such exit.
+    ///
+    /// # Safety
+    /// The frame was made by [`crate::sys::exit`] and is still there.
+    pub(crate) unsafe fn read_exit(&self, frame: *const ExitFrame, buffer: &mut [u64]) -> Option<u32> {
+        // SAFETY: the caller's contract.
+        let returns_to = unsafe { (*frame).returns_to } as usize;
+        let offset = returns_to.checked_sub(self.range.start)?;
+        // SAFETY: as above; the address tells that it was this code that called.
+        unsafe { self.exits.read(offset as u32, frame, buffer) }
     }
 
     /// The function it was made from.
@@ -198,6 +227,10 @@ impl Code {
             None => Some(inst),
         }
     }
+}
+
+fn compiled_of(compilation: &Compilation) -> &CompiledCode {
+    compilation.compiled_code().expect("jit: the function was compiled")
 }
 
 /// Compiles one function and makes it executable.

@@ -32,6 +32,17 @@ pub enum Effort {
     Most,
 }
 
+/// What stands where a run leaves through an OSR point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Exits {
+    /// Code of its own, which stores what is handed over: for transitions that are made often.
+    #[default]
+    Stored,
+    /// A call. What is handed over stays in registers and frame, and beside the code it is noted where: code is a fraction as large, and a
+    /// transition takes about ten times as long. For points that hardly ever fire.
+    Described,
+}
+
 /// How code is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -41,6 +52,8 @@ pub struct Config {
     pub interruption: Interruption,
     /// How much Cranelift does.
     pub effort: Effort,
+    /// What stands at OSR points. Figures: `osr_cost size` and `osr_cost transition` (examples).
+    pub exits: Exits,
     /// Note calls, returns and growth in the machine's trace, as the interpreter does. Slow: for tests.
     pub trace: bool,
     /// Have Cranelift verify what it is given, and check register allocation. Slow: for tests.
@@ -50,12 +63,13 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Guards, no interruption, all effort, and 1 GiB of code.
+    /// Guards, no interruption, all effort, exits that store, and 1 GiB of code.
     fn default() -> Config {
         Config {
             bounds: Bounds::default(),
             interruption: Interruption::default(),
             effort: Effort::default(),
+            exits: Exits::default(),
             trace: false,
             checked: false,
             code_bytes: 1 << 30,

@@ -3,6 +3,7 @@
 //! One block of memory: [`Context`], and behind it one code address for each function of the module. Native code knows the
 //! offsets; nothing else of its layout is promised to anyone.
 
+use crate::sys::ExitFrame;
 use std::mem::offset_of;
 
 /// How many words tell that something is to be looked at; see [`Context::signals`].
@@ -38,6 +39,10 @@ pub(crate) struct Helpers {
     pub(crate) trace_call: extern "C" fn(*mut Context, u64) -> u64,
     /// `(context, function) -> status`: notes a return in the trace; results in the buffer.
     pub(crate) trace_return: extern "C" fn(*mut Context, u64) -> u64,
+    /// `(context) -> number`: an exit that is described; a stub of [`crate::sys`] which hands [`Helpers::describe`] what registers hold.
+    pub(crate) exit: unsafe extern "C" fn(*mut Context) -> i64,
+    /// `(context, registers) -> number`: puts what an exit hands over into the buffer; the number of its OSR point, negative when the run ends.
+    pub(crate) describe: extern "C" fn(*mut Context, *const ExitFrame) -> i64,
     /// `(context) -> code`: an OSR point fires whose cell has no code; its values are in the buffer, the cell in [`Context::pending`].
     pub(crate) leave: extern "C" fn(*mut Context) -> u64,
 }

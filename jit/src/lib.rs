@@ -15,6 +15,7 @@ mod config;
 mod context;
 mod engine;
 mod error;
+mod exits;
 mod lower;
 mod points;
 mod probe;
@@ -26,7 +27,7 @@ mod version;
 mod vm;
 
 pub use code::{Code, live_code};
-pub use config::{Bounds, Config, Effort, Interruption};
+pub use config::{Bounds, Config, Effort, Exits, Interruption};
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
 pub use osr::{Condition, PointSpec};

@@ -70,6 +70,11 @@ impl Version {
         self.code.size()
     }
 
+    /// Bytes that describe its exits, beside the code ([`crate::Exits::Described`]).
+    pub fn described_size(&self) -> usize {
+        self.code.described()
+    }
+
     /// Makes a point that waits for its flag fire at its next visit, in this version and its continuations. Cost: constant.
     pub(crate) fn set_armed(&self, number: usize, armed: bool) {
         self.cells[number].armed.store(u32::from(armed), Ordering::SeqCst);

@@ -2,7 +2,7 @@
 
 use super::support::{Pair, SUM, engine, head, invoke, sum, vm};
 use osier::ir::interp::Outcome;
-use osier::jit::{Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, TransitionKind};
+use osier::jit::{Action, Condition, Config, Continuation, Exits, OpenPoint, RunError, Tier, Tiering, TransitionKind};
 use std::sync::Arc;
 
 fn returned(value: u64) -> Result<Outcome, RunError> {
@@ -52,19 +52,21 @@ fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn a_million_transitions_use_no_stack() {
-    on_a_small_stack(|| {
-        let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
-        let mut vm = vm(&engine, &pair.module);
-        // Each is left at the third visit of its loop's head; the one entered starts counting anew.
-        let slow = pair.at_head(&engine, false, Condition::Countdown(3));
-        let fast = pair.at_head(&engine, true, Condition::Countdown(3));
-        vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
-        vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
-        vm.relink(&fast, 0, pair.leading(&engine, false, &slow)).expect("it fits");
-        assert_eq!(invoke(&mut vm, pair.func, &[3_000_000, 7]), returned(sum(3_000_000, 7)));
-        let count: u64 = vm.transitions().iter().map(|made| made.count).sum();
-        assert!(count > 900_000, "{count} transitions");
-    });
+    on_a_small_stack(|| [Exits::Stored, Exits::Described].into_iter().for_each(a_million_transitions));
+}
+
+fn a_million_transitions(exits: Exits) {
+    let (pair, engine) = (Pair::new(SUM), engine(Config { exits, ..Config::default() }));
+    let mut vm = vm(&engine, &pair.module);
+    // Each is left at the third visit of its loop's head; the one entered starts counting anew.
+    let slow = pair.at_head(&engine, false, Condition::Countdown(3));
+    let fast = pair.at_head(&engine, true, Condition::Countdown(3));
+    vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
+    vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
+    vm.relink(&fast, 0, pair.leading(&engine, false, &slow)).expect("it fits");
+    assert_eq!(invoke(&mut vm, pair.func, &[3_000_000, 7]), returned(sum(3_000_000, 7)));
+    let count: u64 = vm.transitions().iter().map(|made| made.count).sum();
+    assert!(count > 900_000, "{count} transitions");
 }
 
 /// Enters the optimized version wherever the interpreter's loop is hot.

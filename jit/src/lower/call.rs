@@ -207,6 +207,19 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Puts values into the buffer, a word each, and leaves what is beside a narrow value as it is: whoever reads knows the types.
+    pub(super) fn store_narrow(&mut self, values: &[clif::Value]) {
+        self.reserve_buffer(values.len());
+        if values.is_empty() {
+            return;
+        }
+        let buffer = self.fixed(offset!(buffer));
+        let flags = self.context_flags();
+        for (at, value) in values.iter().enumerate() {
+            self.builder.ins().store(flags, *value, buffer, 8 * at as i32);
+        }
+    }
+
     /// Reads values from the buffer.
     pub(super) fn load_buffer(&mut self, types: &[Type]) -> Vec<clif::Value> {
         self.reserve_buffer(types.len());

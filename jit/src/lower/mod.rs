@@ -15,6 +15,7 @@ mod value;
 use crate::abi::{self, POINTER};
 use crate::config::{Bounds, Config, Interruption};
 use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
+use crate::exits::Shape;
 use crate::points::Cell;
 use crate::traps;
 use cranelift_codegen::ir::{
@@ -60,6 +61,8 @@ pub(crate) struct Lowered {
     pub(crate) performed: Vec<Box<InstData>>,
     /// Words that the buffer must have.
     pub(crate) buffer: usize,
+    /// What the exits hand over that are described, by the instruction.
+    pub(crate) exits: BTreeMap<Inst, Shape>,
 }
 
 /// Parts of memory that accesses of different kinds never share, told to Cranelift.
@@ -87,6 +90,8 @@ struct Lowering<'a, 'b> {
     signals: usize,
     /// The counters of OSR points that count down, by point.
     counters: BTreeMap<u32, Variable>,
+    /// Where all exits go on, once there is one.
+    way_out: PackedOption<clif::Block>,
     lowered: Lowered,
 }
 
@@ -123,6 +128,7 @@ pub(crate) fn lower(
         context: clif::Value::from_u32(0),
         signals: 0,
         counters: BTreeMap::new(),
+        way_out: None.into(),
         lowered: Lowered::default(),
     };
     let cfg = Cfg::new(unit.function);
@@ -132,6 +138,7 @@ pub(crate) fn lower(
     for block in cfg.rpo() {
         lowering.block(*block, headers.contains(block.as_u32() as usize));
     }
+    lowering.finish_way_out();
     lowering.builder.seal_all_blocks();
     let Lowering { builder, lowered, .. } = lowering;
     builder.finalize(target);
@@ -233,7 +240,7 @@ impl<'a> Lowering<'a, '_> {
             }
             match fused.filter(|_| data.opcode.is_terminator()) {
                 Some(test) => self.branch_on_test(function.inst(test), data),
-                None => self.inst(data),
+                None => self.inst(inst, data),
             }
         }
     }
@@ -275,13 +282,13 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().load(types::I32, flags, self.context, offset!(signals) + 4 * word as i32)
     }
 
-    fn inst(&mut self, data: &'a InstData) {
+    fn inst(&mut self, inst: Inst, data: &'a InstData) {
         match data.opcode {
             Opcode::Call => self.call(data),
             Opcode::CallIndirect => self.call_indirect(data),
             Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => self.terminator(data),
             Opcode::OsrTest => self.osr_test(data),
-            Opcode::OsrExit => self.osr_exit(data),
+            Opcode::OsrExit => self.osr_exit(inst, data),
             Opcode::GlobalGet | Opcode::GlobalSet => self.global(data),
             Opcode::MemorySize => self.memory_size(data),
             opcode if memory::is_access(opcode) => self.access(data),
@@ -420,7 +427,7 @@ impl<'a> Lowering<'a, '_> {
 }
 
 /// Swaps the first value with another of its type: what bugs that are seeded do.
-fn swap_two(types: &[Type], values: &mut [clif::Value]) {
+pub(crate) fn swap_two<T>(types: &[Type], values: &mut [T]) {
     if let Some(other) = (1..types.len()).find(|at| types[*at] == types[0]) {
         values.swap(0, other);
     }

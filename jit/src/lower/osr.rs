@@ -2,15 +2,20 @@
 //!
 //! The hot path has as little as can be: one comparison with the flag of the point (armed points), one subtraction (points that count
 //! down), or a branch on a value of the program (guards). What is left through is a cold block that stores the values to the buffer
-//! and jumps. Passing them as arguments would pin them to registers, which the allocator lets leak into the hot loop.
+//! and jumps, or one that calls and is described ([`crate::exits`]). Passing the values as arguments would pin them to registers, which
+//! the allocator lets leak into the hot loop.
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
+use crate::config::Exits;
 use crate::context::offset;
+use crate::exits::Shape;
 use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self as clif, InstBuilder, types};
+use cranelift_codegen::ir::{
+    self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder, types,
+};
 use ir::seeded::{Bug, seeded};
 use ir::{Imm, Inst, InstData, Opcode, Type};
 use std::mem::offset_of;
@@ -131,32 +136,96 @@ impl Lowering<'_, '_> {
     }
 
     /// Leaves through an OSR point.
-    pub(super) fn osr_exit(&mut self, data: &InstData) {
+    pub(super) fn osr_exit(&mut self, inst: Inst, data: &InstData) {
         self.make_cold();
         let mut values: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
         // Making floats canonical has split the block.
         self.make_cold();
-        let mut types: Vec<Type> = data.args.iter().map(|arg| self.type_of(*arg)).collect();
+        let mut handed: Vec<(Type, Option<u64>)> =
+            data.args.iter().map(|arg| (self.type_of(*arg), self.unit.function.constant(*arg))).collect();
         if seeded(Bug::NativeExitValuesSwapped) {
+            let types: Vec<Type> = handed.iter().map(|(ty, _)| *ty).collect();
             super::swap_two(&types, &mut values);
+            handed.iter_mut().for_each(|(_, constant)| *constant = None);
         }
         if seeded(Bug::NativeExitSlotOffByOne) && !values.is_empty() {
             values.insert(0, values[0]);
-            types.insert(0, types[0]);
+            handed.insert(0, handed[0]);
         }
-        self.store_buffer(&types, &values);
-        let flags = self.context_flags();
         if !self.is_known(number(data)) {
-            let point = self.builder.ins().iconst(types::I64, i64::from(number(data)));
-            self.builder.ins().store(flags, point, self.context, offset!(trap_number));
-            let count = self.builder.ins().iconst(types::I64, values.len() as i64);
-            self.builder.ins().store(flags, count, self.context, offset!(pending));
-            self.builder.ins().trap(traps::LEFT);
-            return;
+            return self.end_at_exit(number(data), &handed, &values);
         }
         let neighbor = (number(data) as usize + 1) % self.unit.cells.len();
         let number = if seeded(Bug::NativeCellOfNeighbor) { neighbor as u32 } else { number(data) };
-        let cell = self.cell_address(number);
+        match self.unit.config.exits {
+            Exits::Stored => self.stored_exit(number, &values),
+            Exits::Described => self.described_exit(inst, Shape { number, values: handed }, &values),
+        }
+    }
+
+    /// Leaves through a point of the program's own, where a run ends.
+    fn end_at_exit(&mut self, number: u32, handed: &[(Type, Option<u64>)], values: &[clif::Value]) {
+        let types: Vec<Type> = handed.iter().map(|(ty, _)| *ty).collect();
+        self.store_buffer(&types, values);
+        let flags = self.context_flags();
+        let point = self.builder.ins().iconst(types::I64, i64::from(number));
+        self.builder.ins().store(flags, point, self.context, offset!(trap_number));
+        let count = self.builder.ins().iconst(types::I64, values.len() as i64);
+        self.builder.ins().store(flags, count, self.context, offset!(pending));
+        self.builder.ins().trap(traps::LEFT);
+    }
+
+    /// Stores what is handed over.
+    fn stored_exit(&mut self, number: u32, values: &[clif::Value]) {
+        self.store_narrow(values);
+        let number = self.builder.ins().iconst(types::I64, i64::from(number));
+        let way_out = self.way_out();
+        self.builder.ins().jump(way_out, &[number.into()]);
+    }
+
+    /// Calls for someone who finds what is handed over by the description; he gives the number of the point.
+    fn described_exit(&mut self, inst: Inst, shape: Shape, values: &[clif::Value]) {
+        self.reserve_buffer(values.len());
+        let flags = self.fixed_flags();
+        let exit = self.builder.ins().load(POINTER, flags, self.context, offset!(helpers.exit));
+        let sig = self.builder.import_signature(abi::helper(0));
+        let way_out = self.way_out();
+        let lists = &mut self.builder.func.dfg.value_lists;
+        let normal = BlockCall::new(way_out, [BlockArg::TryCallRet(0)], lists);
+        let held = values.iter().zip(&shape.values).filter(|(_, (_, constant))| constant.is_none());
+        let items: Vec<_> = held.map(|(value, _)| ExceptionTableItem::Context(*value)).collect();
+        let table = ExceptionTableData::new(sig, normal, items);
+        let table = self.builder.func.dfg.exception_tables.push(table);
+        self.builder.ins().try_call_indirect(exit, &[self.context], table);
+        self.lowered.exits.insert(inst, shape);
+    }
+
+    /// The block that all exits share, with the number of the point as its parameter.
+    fn way_out(&mut self) -> clif::Block {
+        if let Some(block) = self.way_out.expand() {
+            return block;
+        }
+        let block = self.builder.create_block();
+        self.builder.set_cold_block(block);
+        self.builder.append_block_param(block, types::I64);
+        self.way_out = block.into();
+        block
+    }
+
+    /// Fills it, when all exits are made: goes where the cell of the point says.
+    pub(super) fn finish_way_out(&mut self) {
+        let Some(block) = self.way_out.expand() else { return };
+        self.builder.switch_to_block(block);
+        self.builder.set_srcloc(clif::SourceLoc::default());
+        let number = self.builder.block_params(block)[0];
+        if self.unit.config.exits == Exits::Described {
+            let failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, number, 0);
+            self.builder.ins().trapnz(failed, traps::HELPER);
+        }
+        let offset = self.builder.ins().imul_imm_s(number, size_of::<Cell>() as i64);
+        let first = self.cell_address(0);
+        let cell = self.builder.ins().iadd(first, offset);
+        let flags = self.context_flags();
         self.builder.ins().store(flags, cell, self.context, offset!(pending));
         let fired = self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, fired) as i32);
         let fired = self.builder.ins().iadd_imm_s(fired, 1);

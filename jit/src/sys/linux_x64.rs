@@ -9,6 +9,7 @@ use std::{io, mem};
 use super::Unsupported;
 use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
 use super::traps::{self, Fault, FaultKind};
+use crate::context::Context;
 
 pub(super) fn supported() -> Result<(), Unsupported> {
     Ok(())
@@ -93,6 +94,32 @@ pub(super) unsafe extern "C" fn raise(context: *mut u8) -> ! {
         sp = const ENTRY_SP,
         fp = const ENTRY_FP,
         pc = const ENTRY_PC,
+    )
+}
+
+/// What native code calls to leave through an exit that is described: calls [`crate::context::Helpers::describe`] with the registers that calls
+/// keep, and returns what that gives.
+///
+/// # Safety
+///
+/// Called by native code only, with the context that it was entered with.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn exit(context: *mut Context) -> i64 {
+    // In the order of `ExitFrame`, from its end. The helper keeps these registers, so they need not be loaded again. The stack is a multiple
+    // of 16 before a call: 7 words and the one of the subtraction.
+    std::arch::naked_asm!(
+        "push r15",
+        "push r14",
+        "push r13",
+        "push r12",
+        "push rbp",
+        "push rbx",
+        "mov rsi, rsp",
+        "sub rsp, 8",
+        "call qword ptr [rdi + {describe}]",
+        "add rsp, 56",
+        "ret",
+        describe = const crate::context::offset!(helpers.describe),
     )
 }
 

@@ -32,9 +32,43 @@ mod host;
 #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
 mod tests;
 
-pub(crate) use host::limit_process;
+pub(crate) use host::{exit, limit_process};
 
 use std::fmt;
+
+/// The registers that a call keeps, as native code had them when it called [`exit`], and behind them the address it called from. Its stack begins
+/// behind this.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ExitFrame {
+    /// By [`saved_register`].
+    registers: [u64; 6],
+    /// The address behind the call.
+    pub(crate) returns_to: u64,
+}
+
+/// Where an [`ExitFrame`] has the register that the processor knows by a number; `None` for one that calls do not keep.
+pub(crate) fn saved_register(number: u8) -> Option<u8> {
+    const SAVED: [u8; 6] = [3, 5, 12, 13, 14, 15];
+    SAVED.iter().position(|saved| *saved == number).map(|at| at as u8)
+}
+
+impl ExitFrame {
+    /// A register, by where it is here.
+    pub(crate) fn register(&self, at: u8) -> u64 {
+        self.registers[usize::from(at)]
+    }
+
+    /// A word of the caller's stack, so many bytes from its end.
+    ///
+    /// # Safety
+    ///
+    /// The frame was made by [`exit`] and is still there, and the caller's frame has the word.
+    pub(crate) unsafe fn stack(frame: *const ExitFrame, offset: u32) -> u64 {
+        // SAFETY: the stack pointer was behind the frame before the call, and the word lies in the caller's frame.
+        unsafe { frame.add(1).cast::<u8>().add(offset as usize).cast::<u64>().read_unaligned() }
+    }
+}
 
 /// Why native code cannot run on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,6 +48,13 @@ pub(super) unsafe extern "C" fn raise(_context: *mut u8) -> ! {
     std::process::abort()
 }
 
+/// # Safety
+///
+/// None: there is no native code that could call it.
+pub(crate) unsafe extern "C" fn exit(_context: *mut crate::context::Context) -> i64 {
+    std::process::abort()
+}
+
 /// There are no limits where native code does not run.
 pub(crate) fn limit_process(_address_space: u64, _cpu_seconds: u64) -> std::io::Result<()> {
     Ok(())

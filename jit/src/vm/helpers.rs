@@ -9,13 +9,14 @@ use super::stop::Stop;
 use super::{interpret, leave};
 use crate::context::{Context, Helpers, LAZY_DONE};
 use crate::sys::enter::{Status, guard};
+use crate::sys::{ExitFrame, exit};
 use ir::interp::EarlyEnd;
 use ir::{Func, InstData};
 use std::sync::Arc;
 
 /// The helpers, as contexts have them.
 pub(super) const TABLE: Helpers =
-    Helpers { perform, call_host, call_lazy, trace_call, trace_return, leave: leave_through };
+    Helpers { perform, call_host, call_lazy, trace_call, trace_return, exit, describe, leave: leave_through };
 
 /// Runs the body of a helper: takes back what native code changed before, and tells it afterwards what has changed.
 fn with_state(context: *mut Context, body: impl FnOnce(*mut State) -> Result<u64, ()>) -> u64 {
@@ -145,6 +146,23 @@ extern "C" fn trace_return(context: *mut Context, func: u64) -> u64 {
         }
         Ok(())
     })
+}
+
+/// Nothing runs here, and native code has changed nothing that has to be taken back before.
+extern "C" fn describe(context: *mut Context, frame: *const ExitFrame) -> i64 {
+    let mut number = -1;
+    guard(|| {
+        // SAFETY: as in `with_state`; the reference ends with the body.
+        let state = unsafe { &mut *(*context).vm.cast::<State>() };
+        // SAFETY: the stub that calls has just made the frame.
+        let call = unsafe { (*frame).returns_to } as usize - 1;
+        let from = state.code_at(call).map(Arc::clone).expect("jit: code that runs is kept");
+        // SAFETY: as above.
+        let point = unsafe { from.read_exit(frame, &mut state.buffer) };
+        number = i64::from(point.expect("jit: what calls is an exit of the code"));
+        Status::Continue
+    });
+    number
 }
 
 extern "C" fn leave_through(context: *mut Context) -> u64 {

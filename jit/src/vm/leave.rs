@@ -1,7 +1,7 @@
 //! Leaving native code through an OSR point that asks where to go on.
 
 use super::interpret::{self, Ended};
-use super::link::Action;
+use super::link::{Action, Link};
 use super::state::State;
 use super::stop::{RunError, Stop};
 use super::tiering::OpenPoint;
@@ -19,8 +19,7 @@ pub(super) unsafe fn leave(vm: *mut State, cell: usize) -> Result<u64, Stop> {
         // SAFETY: nobody else has a reference, and this one ends before anything runs.
         let state = unsafe { &mut *vm };
         let Some(link) = state.links.get(&cell) else { return Err(Stop::Failed(RunError::Released)) };
-        let count = link.version.points[link.number].values.len();
-        (Arc::clone(&link.version), link.number, link.action.clone(), state.buffer[..count].to_vec())
+        (Arc::clone(&link.version), link.number, link.action.clone(), handed_over(link, &state.buffer))
     };
     match action {
         // SAFETY: as above.
@@ -36,6 +35,13 @@ pub(super) unsafe fn leave(vm: *mut State, cell: usize) -> Result<u64, Stop> {
             Ok(unsafe { &mut *vm }.give_back(&version, &results))
         }
     }
+}
+
+/// What an OSR point has left in the buffer. Beside a narrow value its word may hold anything.
+fn handed_over(link: &Link, buffer: &[u64]) -> Vec<u64> {
+    let function = &link.version.function;
+    let values = &link.version.points[link.number].values;
+    values.iter().zip(buffer).map(|(value, word)| word & function.value_type(*value).mask()).collect()
 }
 
 /// Goes on in the interpreter, until the function returns or goes on natively again.

@@ -6,7 +6,7 @@ use ir::interp::{Machine, VersionId};
 use ir::liveness::Liveness;
 use ir::mapping::{Entry, Mapping};
 use ir::{Func, Function, Inst, Point};
-use jit::{Bounds, Condition, Config, Effort, Interruption, PointSpec, Version};
+use jit::{Bounds, Condition, Config, Effort, Exits, Interruption, PointSpec, Version};
 use osr::Truth;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(super) fn config(prng: &mut Prng) -> Config {
             _ => Interruption::Never,
         },
         effort: if prng.chance(90) { Effort::Least } else { Effort::Most },
+        exits: if prng.chance(50) { Exits::Stored } else { Exits::Described },
         trace: true,
         checked: prng.chance(2),
         ..Config::default()

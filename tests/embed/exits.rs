@@ -1,0 +1,110 @@
+//! What an exit hands over, however it does so: values of every type, constants, more of them than there are registers.
+
+use super::support::{Pair, engine, head, invoke, vm};
+use osier::ir::interp::Outcome;
+use osier::jit::{
+    Action, Condition, Config, Continuation, Effort, Exits, OpenPoint, PointSpec, RunError, Tier, Tiering,
+};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+/// Loop variables of 64 bits beside one of each other type.
+const MORE: u64 = 20;
+
+/// A loop that changes a variable of each type, and more of 64 bits, in every iteration; a constant lives around it.
+fn text() -> String {
+    let list = |item: &dyn Fn(u64) -> String| (0..MORE).fold(String::new(), |text, k| text + ", " + &item(k));
+    let mut text = String::from(
+        "func @f(%n: i64) -> i64 {\nentry:\n  %zero = const.i64 0\n  %z8 = const.i8 0\n  %z16 = const.i16 0\n",
+    );
+    text +=
+        "  %z32 = const.i32 0\n  %z5 = const.f32 0.5\n  %z25 = const.f64 0.25\n  %big = const.i64 0x1234567890abcdef\n";
+    writeln!(text, "  jump head(%zero, %z8, %z16, %z32, %z5, %z25{})", list(&|_| "%n".into())).expect("text grows");
+    let params = list(&|k| format!("%v{k}: i64"));
+    writeln!(text, "head(%i: i64, %a: i8, %b: i16, %c: i32, %d: f32, %e: f64{params}):").expect("text grows");
+    text += "  %more = ult.i64 %i, %n\n  br_if %more, body, done\nbody:\n";
+    text += "  %k8 = const.i8 100\n  %a2 = add.i8 %a, %k8\n  %k16 = const.i16 30000\n  %b2 = add.i16 %b, %k16\n";
+    text +=
+        "  %k32 = const.i32 2000000000\n  %c2 = add.i32 %c, %k32\n  %d2 = fadd.f32 %d, %d\n  %e2 = fadd.f64 %e, %e\n";
+    for k in 0..MORE {
+        writeln!(text, "  %w{k} = add.i64 %v{k}, %big").expect("text grows");
+    }
+    text += "  %one = const.i64 1\n  %j = add.i64 %i, %one\n";
+    writeln!(text, "  jump head(%j, %a2, %b2, %c2, %d2, %e2{})\ndone:", list(&|k| format!("%w{k}")))
+        .expect("text grows");
+    text += "  %a64 = uextend.i64 %a\n  %b64 = uextend.i64 %b\n  %c64 = uextend.i64 %c\n  %x0 = xor.i64 %a64, %b64\n";
+    text += "  %x = xor.i64 %x0, %c64\n  %d32 = bitcast.i32 %d\n  %d64 = uextend.i64 %d32\n  %e64 = bitcast.i64 %e\n";
+    text += "  %y = add.i64 %d64, %e64\n  %s = xor.i64 %x, %y\n";
+    let last = (0..MORE).fold("%s".to_owned(), |sum, k| {
+        writeln!(text, "  %s{k} = add.i64 {sum}, %v{k}").expect("text grows");
+        format!("%s{k}")
+    });
+    text + &format!("  return {last}\n}}\n")
+}
+
+/// Notes what each firing hands over, and stays.
+struct Notes {
+    stay: Arc<Continuation>,
+    seen: Arc<Mutex<Vec<Vec<u64>>>>,
+}
+
+impl Tiering for Notes {
+    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+        self.seen.lock().expect("nobody panics").push(at.values.to_vec());
+        Ok(Arc::clone(&self.stay))
+    }
+}
+
+/// What the point at the loop's head hands over at each visit, and how the run ends.
+fn run(pair: &Pair, config: Config) -> (Vec<Vec<u64>>, Outcome) {
+    let engine = engine(config);
+    let mut vm = vm(&engine, &pair.module);
+    let at = head(&pair.base);
+    let point = PointSpec::of_live(&pair.base, at, Condition::Flag);
+    let version = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("it can be compiled");
+    vm.install(&version, vec![Action::Ask]).expect("it fits");
+    let seen = Arc::default();
+    vm.set_tiering(Box::new(Notes { stay: pair.stay(&engine, &version), seen: Arc::clone(&seen) }));
+    vm.arm(&version, 0);
+    let outcome = invoke(&mut vm, pair.func, &[5]).expect("the run ends as programs do");
+    let seen = seen.lock().expect("nobody panics").clone();
+    (seen, outcome)
+}
+
+/// The values of the loop's variables at a visit, in the order of the text.
+fn expected(visit: u64) -> Vec<u64> {
+    let wrapped = |step: u64, bits: u32| visit.wrapping_mul(step) & ((1 << bits) - 1);
+    let powers = [u64::from((0.5f32 * 2f32.powi(visit as i32)).to_bits()), (0.25 * 2f64.powi(visit as i32)).to_bits()];
+    let mut values = vec![visit, wrapped(100, 8), wrapped(30000, 16), wrapped(2_000_000_000, 32)];
+    values.extend(powers);
+    values.extend((0..MORE).map(|_| 5u64.wrapping_add(visit.wrapping_mul(0x1234_5678_90ab_cdef))));
+    values
+}
+
+#[test]
+fn every_exit_hands_over_every_value_as_it_is() {
+    let pair = Pair::new(&text());
+    let point = PointSpec::of_live(&pair.base, head(&pair.base), Condition::Flag);
+    let params = pair.base.block_params(pair.base.inst_block(head(&pair.base).inst())).to_vec();
+    for exits in [Exits::Stored, Exits::Described] {
+        for effort in [Effort::Least, Effort::Most] {
+            let (seen, outcome) = run(&pair, Config { exits, effort, checked: true, ..Config::default() });
+            assert_eq!(seen.len(), 6, "{exits:?}, {effort:?}: every visit");
+            for (visit, values) in (0..).zip(&seen) {
+                for (param, expected) in params.iter().zip(expected(visit)) {
+                    let at = point.values.iter().position(|value| value == param).expect("it lives");
+                    assert_eq!(values[at], expected, "{exits:?}, {effort:?}: {param} at visit {visit}");
+                }
+                let others = point.values.iter().zip(values).filter(|(value, _)| !params.contains(value));
+                for (value, bits) in others {
+                    let wanted = pair.base.constant(*value).unwrap_or(5);
+                    assert_eq!(*bits, wanted, "{exits:?}, {effort:?}: {value} at visit {visit}");
+                }
+            }
+            let last = expected(5);
+            let ends = last[4].wrapping_add(last[5]) ^ last[1] ^ last[2] ^ last[3];
+            let result = last[6..].iter().fold(ends, |sum, value| sum.wrapping_add(*value));
+            assert_eq!(outcome, Outcome::Returned(vec![result]), "{exits:?}, {effort:?}");
+        }
+    }
+}
