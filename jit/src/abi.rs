@@ -25,6 +25,10 @@ pub(crate) fn held(ty: Type) -> types::Type {
 /// Results that are returned in registers; a function with more leaves all of them in the buffer.
 const REGISTERS: usize = 4;
 
+/// Arguments that a call can have. A function takes those on the stack away when it returns, by an instruction that has 16 bits for them: Cranelift panics
+/// beyond 8,191 (`more_values_than_native_code_passes_are_refused`). The WebAssembly of browsers has 1,000.
+pub(crate) const MOST_ARGUMENTS: usize = 4096;
+
 /// Whether results are returned in registers; otherwise they are in the buffer when the function has returned.
 pub(crate) fn in_registers(results: &[Type]) -> bool {
     results.len() <= REGISTERS

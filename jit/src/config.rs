@@ -13,7 +13,7 @@ pub enum Bounds {
 /// How a run of native code is ended from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interruption {
-    /// It is not: it ends when the program does.
+    /// It is not: it ends when the program does. The fuel of the machine is then used by what is interpreted, and by operations on ranges of memories and tables.
     #[default]
     Never,
     /// By an [`crate::Interrupt`], which loop headers and function entries look for.

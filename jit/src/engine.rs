@@ -1,5 +1,6 @@
 //! Compiling: from a version of a function to code.
 
+use crate::abi;
 use crate::code::{About, Budget, Code};
 use crate::config::{Config, Effort};
 use crate::error::CompileError;
@@ -12,7 +13,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context as Compilation, ir as clif};
 use cranelift_frontend::FunctionBuilderContext;
 use ir::verifier::verify_function;
-use ir::{Func, Function, Inst, Module};
+use ir::{Func, Function, Inst, Module, Opcode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -82,6 +83,10 @@ impl Engine {
         if needed > BUFFER_WORDS {
             return Err(CompileError::TooManyValues { function: name, needed, limit: BUFFER_WORDS });
         }
+        let passed = most_arguments(function, kind);
+        if passed > abi::MOST_ARGUMENTS {
+            return Err(CompileError::TooManyValues { function: name, needed: passed, limit: abi::MOST_ARGUMENTS });
+        }
         check(module, func, function, kind)?;
         let unit = Unit { module, function, kind, config: &self.inner.config, cells: &cells };
         let target = self.inner.isa.frontend_config();
@@ -111,9 +116,13 @@ impl Engine {
         if let Some(known) = stubs.get(&stub) {
             return Ok(Arc::clone(known));
         }
-        let name = format!("stub {stub:?}");
+        let name = stub.name();
         if stub.buffer() > BUFFER_WORDS {
             return Err(CompileError::TooManyValues { function: name, needed: stub.buffer(), limit: BUFFER_WORDS });
+        }
+        if stub.arguments() > abi::MOST_ARGUMENTS {
+            let (needed, limit) = (stub.arguments(), abi::MOST_ARGUMENTS);
+            return Err(CompileError::TooManyValues { function: name, needed, limit });
         }
         let mut compilation = Compilation::new();
         stub.build(&mut compilation.func, &mut FunctionBuilderContext::new(), self.inner.isa.frontend_config());
@@ -128,6 +137,12 @@ impl Engine {
 /// Whether a function is well-formed and one that calls of `func` may run: native code does what it is told, so nothing else may be compiled
 /// (`what_does_not_belong_together_is_refused`).
 fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result<(), CompileError> {
+    if module.funcs[func].import.is_some() {
+        return Err(CompileError::Invalid {
+            function: function.name().to_owned(),
+            what: format!("{func} is imported: it has no versions here"),
+        });
+    }
     let (wanted, has) = (module.signature(func), function.signature());
     let fits = match kind {
         Kind::Called => wanted == has,
@@ -140,6 +155,14 @@ fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result
         None => return Ok(()),
     };
     Err(CompileError::Invalid { function: function.name().to_owned(), what })
+}
+
+/// The most arguments that a function takes or gives.
+fn most_arguments(function: &Function, kind: Kind) -> usize {
+    let own = if kind == Kind::Called { function.signature().params.len() } else { 0 };
+    let calls = function.all_insts().map(|inst| function.inst(inst));
+    let calls = calls.filter(|data| matches!(data.opcode, Opcode::Call | Opcode::CallIndirect));
+    calls.map(|data| data.args.len()).fold(own, usize::max)
 }
 
 /// The most values that a block or an instruction of a function takes or gives. Cranelift panics beyond 2^16.

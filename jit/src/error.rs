@@ -69,6 +69,11 @@ pub enum ContinueError {
         /// The name of the function.
         function: String,
     },
+    /// The version to go on in was compiled by another engine.
+    OtherEngine {
+        /// The name of the function.
+        function: String,
+    },
     /// The mapping has no entry at the point.
     NoEntry {
         /// The name of the function.
@@ -95,6 +100,9 @@ impl fmt::Display for ContinueError {
             }
             ContinueError::OtherTarget { function } => {
                 write!(f, "the mapping leads to another version of @{function} than the one given")
+            }
+            ContinueError::OtherEngine { function } => {
+                write!(f, "the version of @{function} to go on in was compiled by another engine")
             }
             ContinueError::NoEntry { function, at } => {
                 write!(f, "there is no entry before {} of @{function}", at.inst())

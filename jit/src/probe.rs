@@ -39,6 +39,9 @@ impl Engine {
         target: &Version,
     ) -> Result<Arc<Continuation>, ContinueError> {
         let function = source.name().to_owned();
+        if !self.is(&target.engine) {
+            return Err(ContinueError::OtherEngine { function });
+        }
         if mapping.source() != VersionKey::of(source) {
             return Err(ContinueError::OtherSource { function });
         }
@@ -69,6 +72,7 @@ impl Engine {
             source: VersionKey::of(source),
             at,
             requires: entry.requires.clone(),
+            types: body.signature().params.to_vec(),
             target: Arc::new(landing),
         }))
     }

@@ -55,6 +55,26 @@ impl Stub {
         builder.finalize(target);
     }
 
+    /// What it is called in messages, where a signature would be too long.
+    pub(crate) fn name(&self) -> String {
+        let (what, signature) = match self {
+            Stub::Enter(signature) => ("enter", (signature.params.len(), signature.results.len())),
+            Stub::Resume(results) => ("resume", (0, results.len())),
+            Stub::Lazy(signature) => ("lazy", (signature.params.len(), signature.results.len())),
+            Stub::Leave(results) => ("leave", (0, results.len())),
+            Stub::Return(results) => ("return", (0, results.len())),
+        };
+        format!("stub.{what}.{}.{}", signature.0, signature.1)
+    }
+
+    /// Arguments that it passes on.
+    pub(crate) fn arguments(&self) -> usize {
+        match self {
+            Stub::Enter(signature) | Stub::Lazy(signature) => signature.params.len(),
+            Stub::Resume(_) | Stub::Leave(_) | Stub::Return(_) => 0,
+        }
+    }
+
     /// Words of the buffer it uses.
     pub(crate) fn buffer(&self) -> usize {
         match self {

@@ -8,7 +8,7 @@ use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
 use cranelift_entity::EntityRef;
 use ir::mapping::{Entry, Mapping, VersionKey};
-use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
+use ir::{Func, Function, Imm, Inst, Module, Opcode, Point, Type, Value};
 use osr::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,6 +94,8 @@ pub struct Continuation {
     pub(crate) at: Point,
     /// What it takes from the buffer, in order.
     pub(crate) requires: Vec<Value>,
+    /// Their types.
+    pub(crate) types: Vec<Type>,
     pub(crate) target: Arc<Version>,
     /// Instructions of its function.
     pub(crate) instructions: usize,
@@ -108,6 +110,14 @@ impl Continuation {
     /// The version it leads to.
     pub fn target(&self) -> &Arc<Version> {
         &self.target
+    }
+
+    /// The first value it takes that is of another type in a version: the two are of different functions.
+    pub(crate) fn misfit(&self, function: &Function) -> Option<Value> {
+        let mut taken = self.requires.iter().zip(&self.types);
+        taken
+            .find(|(value, ty)| !function.has_value(**value) || function.value_type(**value) != **ty)
+            .map(|(value, _)| *value)
     }
 
     /// The values it takes, in order.
@@ -168,7 +178,8 @@ impl Engine {
     }
 
     /// As [`Engine::version`]; `improve` may change the code that is compiled, with the points in it: to rely, behind a guard, on what the guard
-    /// says. It has to keep what the instructions it leaves alone are, and what the version does where no guard fires; what it gives has to be verified.
+    /// says. It has to keep what the instructions it leaves alone are, what the points hand over, and what the version does where no guard fires; what it
+    /// gives has to be verified. It is not called for a version without points: there is nothing to rely on, and the caller can improve that before.
     ///
     /// # Errors
     /// As [`Engine::version`].
@@ -196,6 +207,7 @@ impl Engine {
                 let mut made =
                     made.map_err(|what| CompileError::Point { function: function.name().to_owned(), what })?;
                 made.function = improve(made.function);
+                exits_fit(&made.function, function, points)?;
                 Some(made)
             }
         };
@@ -245,7 +257,8 @@ impl Engine {
     /// can be reached from the landing point; then that of `improve` and of Cranelift.
     ///
     /// # Errors
-    /// When the mapping is not one from `source` to `target`, has no entry there, or the code cannot be made.
+    /// When the mapping is not one from `source` to `target`, has no entry there, `target` is another engine's, `improve` changed the parameters or
+    /// results, or the code cannot be made.
     pub fn continuation(
         &self,
         source: &Function,
@@ -254,6 +267,10 @@ impl Engine {
         target: &Arc<Version>,
         improve: impl FnOnce(Function) -> Function,
     ) -> Result<Arc<Continuation>, ContinueError> {
+        // Its code would rely on guards that the machines of the other engine do not have.
+        if !self.is(&target.engine) {
+            return Err(ContinueError::OtherEngine { function: source.name().to_owned() });
+        }
         if mapping.source() != VersionKey::of(source) {
             return Err(ContinueError::OtherSource { function: source.name().to_owned() });
         }
@@ -276,7 +293,12 @@ impl Engine {
         let name = format!("{}.from.{}", source.name(), at.inst());
         let made = target.rest(&name, source, entry)?;
         let origins = target.origins_of(&made.origins, made.function.inst_bound());
+        let signature = made.function.signature().clone();
         let function = improve(made.function);
+        if *function.signature() != signature {
+            let what = "improving it changed its parameters or results".to_owned();
+            return Err(ContinueError::NotBuilt { function: source.name().to_owned(), what });
+        }
         let instructions = function.inst_count();
         let code = self
             .compile(Request {
@@ -293,10 +315,27 @@ impl Engine {
             source: VersionKey::of(source),
             at,
             requires: entry.requires.clone(),
+            types: signature.params.to_vec(),
             target: Arc::clone(target),
             instructions,
         }))
     }
+}
+
+/// Whether the exits hand over what their points say, still.
+fn exits_fit(improved: &Function, version: &Function, points: &[PointSpec]) -> Result<(), CompileError> {
+    for data in improved.all_insts().map(|inst| improved.inst(inst)) {
+        let (Opcode::OsrExit, Imm::Exit(point)) = (data.opcode, data.imm) else { continue };
+        let number = point.as_u32() as usize;
+        let types = data.args.iter().map(|arg| improved.value_type(*arg));
+        let fits =
+            points.get(number).is_some_and(|spec| types.eq(spec.values.iter().map(|value| version.value_type(*value))));
+        if !fits {
+            let what = format!("improving it changed what point {number} hands over");
+            return Err(CompileError::Point { function: version.name().to_owned(), what });
+        }
+    }
+    Ok(())
 }
 
 /// Whether OSR points stand in the text of the version.

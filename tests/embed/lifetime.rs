@@ -16,6 +16,7 @@ fn code_lives_as_long_as_it_is_needed_and_no_longer() {
         nothing_is_left();
         code_outlives_the_run_that_is_in_it();
         no_memory_is_writable_and_executable();
+        super::misuse::a_panic_below_a_handler_keeps_no_code();
         return;
     }
     let this = std::env::current_exe().expect("the test has a file");

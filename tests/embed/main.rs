@@ -3,6 +3,7 @@
 mod ends;
 mod exits;
 mod lifetime;
+mod misuse;
 mod refused;
 mod support;
 mod threads;

@@ -142,7 +142,13 @@ fn code_beyond_its_limit_is_refused_and_nothing_of_it_stays() {
 
 #[test]
 fn more_values_than_native_code_passes_are_refused() {
-    let count = 70_000;
+    // More than the buffer has words, and more than a call can have arguments.
+    for count in [70_000, 9_000] {
+        refused_with_values(count);
+    }
+}
+
+fn refused_with_values(count: usize) {
     let signature = osier::ir::Signature::new(&vec![osier::ir::Type::I64; count], &[]);
     let mut builder = FunctionBuilder::new("wide", signature);
     let entry = builder.create_block();

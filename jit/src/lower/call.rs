@@ -9,6 +9,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, types};
 use ir::seeded::{Bug, seeded};
 use ir::{Func, Imm, InstData, Opcode, Shape, Sig, Signature, Type};
+use std::collections::BTreeMap;
 
 /// Whether a helper performs the operation.
 pub(super) fn is_performed(opcode: Opcode) -> bool {
@@ -34,6 +35,15 @@ pub(super) fn is_performed(opcode: Opcode) -> bool {
 pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
     let wanted = &module.sigs[sig];
     module.sigs.iter().find(|(_, signature)| *signature == wanted).map_or(sig, |(first, _)| first).as_u32()
+}
+
+/// The same for each function of a module. Cost: linear.
+pub(crate) fn canonical_signatures(module: &ir::Module) -> Box<[u32]> {
+    let mut lowest = BTreeMap::new();
+    for (sig, signature) in module.sigs.iter() {
+        lowest.entry(signature).or_insert(sig.as_u32());
+    }
+    module.funcs.values().map(|decl| lowest[&module.sigs[decl.sig]]).collect()
 }
 
 impl Lowering<'_, '_> {
@@ -95,7 +105,8 @@ impl Lowering<'_, '_> {
         let found = self.fixed(offset!(signatures));
         let place = self.builder.ins().ishl_imm_u(func, 2);
         let place = self.builder.ins().iadd(found, place);
-        let flags = self.fixed_flags();
+        // Fixed, but there only behind the check of the function: it must not move before that.
+        let flags = MemFlagsData::trusted().with_readonly();
         let found = self.builder.ins().load(types::I32, flags, place, 0);
         let wanted = i64::from(canonical_signature(self.unit.module, sig));
         let other = self.builder.ins().icmp_imm_u(IntCC::NotEqual, found, wanted);

@@ -29,9 +29,13 @@ fn bounds() -> io::Result<Range<usize>> {
 ///
 /// # Errors
 ///
-/// The system does not tell the bounds of the stack, or the host is not supported.
+/// The system does not tell the bounds of the stack, the thread runs on another stack than its own (a fiber's), or the host is not supported.
 pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     let stack = bounds()?;
+    let here = 0u8;
+    if !stack.contains(&(&raw const here as usize)) {
+        return Err(io::Error::other("this is not the stack of the thread"));
+    }
     // Not more than an address of the stack: a prologue adds the size of its frame to the limit, which must not wrap
     // (recursion_without_end_traps_at_the_stack_limit).
     Ok(stack.start.saturating_add(reserve).min(stack.end))

@@ -113,7 +113,7 @@ impl From<HostError> for HandlerEnd {
     }
 }
 
-/// An interpreter of the embedder's: runs a function from a point of its base version to its end.
+/// An interpreter of the embedder's, one frame at a time: a function that it has called cannot be handed to it ([`RunError::HandlerBusy`]). Runs a function from a point of its base version to its end.
 pub trait Handler {
     /// Goes on with a frame until the function returns; its results.
     ///
@@ -147,14 +147,24 @@ pub(super) unsafe fn hand(
             let slot = layout.slot(value).expect("jit: a layout was checked when it was linked");
             slots[slot] = Some(Slot { ty: base.value_type(value), bits });
         }
-        (slots, state.handler.take(), base.signature().results.to_vec())
+        let handler = state.handler.take();
+        state.is_handling |= handler.is_some();
+        (slots, handler, base.signature().results.to_vec())
     };
-    let Some(mut handler) = handler else { return Err(Stop::Failed(RunError::Stuck { func, point: number })) };
+    let Some(mut handler) = handler else {
+        // SAFETY: as above.
+        let busy = unsafe { &*vm }.is_handling;
+        return Err(Stop::Failed(match busy {
+            true => RunError::HandlerBusy { func, point: number },
+            false => RunError::Stuck { func, point: number },
+        }));
+    };
     let mut frame = DeoptFrame { func, point: entry.target, slots: &slots, state: vm };
     let ended = catch_unwind(AssertUnwindSafe(|| handler.resume(&mut frame)));
     // SAFETY: the handler has returned.
     let state = unsafe { &mut *vm };
     state.handler.get_or_insert(handler);
+    state.is_handling = false;
     let given = match ended {
         Ok(Ok(given)) => given,
         Ok(Err(HandlerEnd(End::Stop(stop)))) => return Err(stop),

@@ -9,6 +9,7 @@ use crate::error::ContinueError;
 use ir::interp::{EarlyEnd, Nested, Outcome, Resumed, Run, TransferError};
 use ir::mapping::Entry;
 use ir::{Func, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// How a nested run of the interpreter went on.
@@ -55,16 +56,17 @@ pub(super) unsafe fn go_on(vm: *mut State, nested: Nested) -> Result<Ended, Stop
         state.depth += 1;
         state.machine.view().map_or(0, |view| view.depth())
     };
+    // A panic of the host passes, and a handler may be in its way that goes on (`a_panic_below_a_handler_leaves_nothing_behind`).
     // SAFETY: nobody has a reference.
-    let ended = unsafe { until_end(vm, outermost) };
+    let ended = catch_unwind(AssertUnwindSafe(|| unsafe { until_end(vm, outermost) }));
     // SAFETY: the run has ended.
     let state = unsafe { &mut *vm };
     state.depth -= 1;
-    if ended.is_err() {
+    if !matches!(ended, Ok(Ok(_))) {
         state.machine.abandon();
     }
     state.machine.end_nested(nested);
-    ended
+    ended.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
 /// Runs until the activation at a depth has ended.

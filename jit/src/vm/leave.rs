@@ -99,6 +99,9 @@ impl State {
         if continuation.source() != (version.key, point.at) || continuation.target.func != version.func {
             return refused(super::LinkError::OtherVersion { number });
         }
+        if continuation.misfit(&version.function).is_some() {
+            return refused(super::LinkError::OtherVersion { number });
+        }
         if let Some(value) = continuation.requires.iter().find(|value| !point.values.contains(value)) {
             return refused(super::LinkError::Missing { number, value: *value });
         }

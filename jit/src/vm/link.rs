@@ -169,8 +169,8 @@ impl State {
         self.adopt(version, actions)?;
         let func = version.func();
         let code = self.kept(&version.code);
-        self.point_at(func, code);
         self.machine.set_external(func, true);
+        self.point_at(func, code);
         self.installed.insert(func, Arc::clone(version));
         self.sweep();
         Ok(())
@@ -187,7 +187,7 @@ impl State {
         for (number, action) in actions.iter().enumerate() {
             self.check(version, number, action)?;
         }
-        if !version.claim() {
+        if points > 0 && !version.claim() {
             return Err(LinkError::Claimed);
         }
         for (number, action) in actions.into_iter().enumerate() {
@@ -306,6 +306,9 @@ impl State {
                 missing(&continuation.requires)?;
                 if point.values != continuation.requires {
                     return Err(LinkError::Order { number });
+                }
+                if continuation.misfit(&version.function).is_some() {
+                    return Err(LinkError::OtherVersion { number });
                 }
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }

@@ -149,6 +149,9 @@ pub(super) unsafe fn run(vm: *mut State, func: Func, args: &[u64]) -> Result<Vec
 pub(super) unsafe fn run_called(vm: *mut State, func: Func, args: &[u64]) -> Result<Vec<u64>, Stop> {
     // SAFETY: nobody else has a reference, and this one ends before anything else runs.
     let state = unsafe { &mut *vm };
+    // The trampoline reads as many (`too_few_arguments_are_a_panic`).
+    let params = state.module.signature(func).params.len();
+    assert_eq!(args.len(), params, "jit: arguments of {func}, and its parameters");
     if state.module.funcs[func].import.is_none() {
         // SAFETY: `state` is not used any more.
         return unsafe { run(vm, func, args) };

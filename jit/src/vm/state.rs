@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::context::{Context, MemoryView, TableView};
 use crate::engine::{BUFFER_WORDS, Engine};
 use crate::error::CompileError;
-use crate::lower::call::canonical_signature;
+use crate::lower::call::canonical_signatures;
 use crate::stubs::Stub;
 use crate::version::Version;
 use cranelift_entity::EntityRef;
@@ -53,6 +53,8 @@ pub(super) struct State {
     pub(super) tiering: Option<Box<dyn Tiering + Send>>,
     pub(super) profile: Profile,
     pub(super) handler: Option<Box<dyn Handler + Send>>,
+    /// Whether it runs, and so is not there.
+    pub(super) is_handling: bool,
     /// Transitions of links that are no more, and those the interpreter made.
     pub(super) transitions: BTreeMap<Transition, u64>,
     /// The host of the run that is under way.
@@ -92,7 +94,7 @@ impl State {
             guarded,
             memories: vec![none; module.memories.len()].into(),
             tables: vec![TableView { entries: std::ptr::null(), count: 0 }; module.tables.len()].into(),
-            signatures: module.funcs.values().map(|decl| canonical_signature(module, decl.sig)).collect(),
+            signatures: canonical_signatures(module),
             bases,
             installed: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -102,6 +104,7 @@ impl State {
             tiering: None,
             profile: Profile::new(&Quiet, None),
             handler: None,
+            is_handling: false,
             transitions: BTreeMap::new(),
             host: None,
             stop: None,

@@ -61,7 +61,14 @@ pub enum RunError {
         /// What is wrong.
         what: String,
     },
-    /// A handler panicked.
+    /// An OSR point is to hand over to the handler, which is at work already: in a function that it has called.
+    HandlerBusy {
+        /// The function.
+        func: Func,
+        /// The number of the point.
+        point: usize,
+    },
+    /// A handler panicked, or what it called.
     HandlerPanicked {
         /// The function.
         func: Func,
@@ -93,6 +100,9 @@ impl fmt::Display for RunError {
                 write!(f, "a store of the transition to {target} of {func} does not lie within its memory")
             }
             RunError::WrongResults { func, what } => write!(f, "the handler that ran {func} gave {what}"),
+            RunError::HandlerBusy { func, point } => {
+                write!(f, "OSR point {point} of {func} hands over to the handler, which is at work already")
+            }
             RunError::HandlerPanicked { func, what } => write!(f, "the handler that ran {func} panicked: {what}"),
             RunError::WildAccess { address } => write!(f, "native code accessed {address:#x}, outside all memories"),
             RunError::Lost => f.write_str("native code ended the run without saying why"),

@@ -14,6 +14,7 @@ use ir::interp::{Control, Machine, Observer, Scope, View};
 use ir::loops::LoopForest;
 use ir::mapping::VersionKey;
 use ir::{Func, Function, Inst, Module, Point, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// A loop header that the interpreter has passed so often that the loop is hot.
@@ -216,15 +217,15 @@ impl State {
         question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
     ) -> Result<R, Stop> {
         let mut tiering = self.tiering.take();
-        let answer = match &mut tiering {
+        let answer = catch_unwind(AssertUnwindSafe(|| match &mut tiering {
             Some(tiering) => question(&mut **tiering, &mut Tier { state: self }),
             None => question(&mut Quiet, &mut Tier { state: self }),
-        };
+        }));
         // Whoever was asked may have set another one.
         if self.tiering.is_none() {
             self.tiering = tiering;
         }
-        answer.map_err(Stop::Failed)
+        answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(Stop::Failed)
     }
 
     /// Marks where visits are counted: entries and loop headers. Cost: linear in the module.
@@ -255,7 +256,9 @@ impl State {
         let Some(continuation) = self.ask(|tiering, tier| tiering.hot(tier, HotLoop { func, at }))? else {
             return Ok(None);
         };
-        if continuation.source() != (VersionKey::of(body), at) {
+        // Bases of different functions may have one key.
+        let fits = continuation.target.func == func && continuation.misfit(body).is_none();
+        if !fits || continuation.source() != (VersionKey::of(body), at) {
             return Err(Stop::Failed(RunError::Continue(ContinueError::OtherSource {
                 function: body.name().to_owned(),
             })));

@@ -1,0 +1,206 @@
+//! What an embedder may get wrong, told or refused before native code runs.
+
+use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
+use osier::ir::interp::{HostError, NoHost, Outcome};
+use osier::ir::{Func, Function};
+use osier::jit::{
+    Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame, Handler, HandlerEnd,
+    HotLoop, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering, Version, Vm, live_code,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+#[test]
+fn a_continuation_is_made_by_the_engine_of_its_target() {
+    let pair = Pair::new(SUM);
+    let [guarded, checked] =
+        [Bounds::Guarded, Bounds::Checked].map(|bounds| engine(Config { bounds, ..Config::default() }));
+    let target = checked.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let made = guarded.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
+    assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "it would rely on guards that are not there");
+    let made = guarded.probe((pair.func, &pair.base), &pair.forward, head(&pair.base), &target);
+    assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "likewise");
+}
+
+#[test]
+fn too_few_arguments_are_a_panic() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let version = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    vm.install(&version, vec![]).expect("it fits");
+    for args in [&[][..], &[1], &[1, 2, 3]] {
+        let ended = catch_unwind(AssertUnwindSafe(|| vm.invoke(pair.func, args, &mut NoHost)));
+        assert!(ended.is_err(), "{} arguments: {ended:?}", args.len());
+    }
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Ok(Outcome::Returned(vec![sum(10, 7)])), "used again");
+}
+
+#[test]
+fn an_imported_function_has_no_versions() {
+    let module = module(
+        "import func @ask \"env\" \"ask\" () -> i64\n\
+         func @seven() -> i64 {\nentry:\n  %x = const.i64 7\n  return %x\n}\n",
+    );
+    let [ask, seven] = ["ask", "seven"].map(|name| module.lookup(name).expect("it is there"));
+    let made = engine(Config::default()).version(&module, ask, module.body(seven).expect("a body"), &[]);
+    assert!(matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("imported")), "{made:?}");
+}
+
+/// The function without the parameter that it uses least: what removing dead arguments would give.
+fn without_first_param(function: &Function) -> Function {
+    let signature = osier::ir::Signature::new(&function.signature().params[1..], &function.signature().results);
+    let mut builder = osier::ir::FunctionBuilder::new("other", signature);
+    let entry = builder.create_block();
+    for ty in &function.signature().params[1..] {
+        builder.append_param(entry, *ty);
+    }
+    builder.switch_to(entry);
+    let zero = builder.constant(osier::ir::Type::I64, 0);
+    builder.ret(&[zero]);
+    builder.finish().expect("well-formed")
+}
+
+#[test]
+fn improving_a_continuation_keeps_its_parameters() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let at = head(&pair.base);
+    let made = engine.continuation(&pair.base, &pair.forward, at, &target, |code| without_first_param(&code));
+    assert!(matches!(&made, Err(ContinueError::NotBuilt { what, .. }) if what.contains("parameters")), "{made:?}");
+}
+
+#[test]
+fn improving_a_version_keeps_what_its_points_hand_over() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let at = head(&pair.base);
+    let point = |values| PointSpec { at, condition: Condition::Flag, values };
+    let required = pair.forward.entry(at).expect("an entry").requires.clone();
+    let less = osier::osr::instrument(&pair.base, &[point(required[1..].to_vec())]).expect("it is there").function;
+    let made = engine.version_with(&pair.module, pair.func, &pair.base, &[point(required)], |_| less);
+    assert!(matches!(&made, Err(CompileError::Point { what, .. }) if what.contains("point 0")), "{made:?}");
+}
+
+/// Answers every hot loop with the same continuation.
+struct Always(Arc<Continuation>);
+
+impl Tiering for Always {
+    fn threshold(&self) -> Option<u32> {
+        Some(2)
+    }
+
+    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+        Ok(Some(Arc::clone(&self.0)))
+    }
+}
+
+#[test]
+fn a_loop_goes_on_in_its_own_function() {
+    let twice = format!("{SUM}{}", SUM.split_once("func").expect("a function").1.replacen(" @sum", "func @other", 1));
+    let pair = Pair::new(&twice);
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let other = pair.module.lookup("other").expect("it is there");
+    let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
+    let into = engine.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
+    vm.set_tiering(Box::new(Always(into.expect("it fits"))));
+    let ended = invoke(&mut vm, other, &[10, 7]);
+    assert!(matches!(ended, Err(RunError::Continue(ContinueError::OtherSource { .. }))), "{ended:?}");
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Ok(Outcome::Returned(vec![sum(10, 7)])), "its own");
+}
+
+/// Panics when it is asked for the first time.
+struct PanicsOnce(bool);
+
+impl Tiering for PanicsOnce {
+    fn called(&mut self, _tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
+        if !std::mem::replace(&mut self.0, true) {
+            panic!("once");
+        }
+        Err(RunError::Stuck { func, point: 0 })
+    }
+}
+
+#[test]
+fn a_tiering_that_panicked_is_asked_again() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    vm.set_tiering(Box::new(PanicsOnce(false)));
+    assert!(catch_unwind(AssertUnwindSafe(|| vm.demand(pair.func))).is_err());
+    assert_eq!(vm.demand(pair.func), Err(RunError::Stuck { func: pair.func, point: 0 }));
+}
+
+const ASKS: &str = "
+import func @ask \"env\" \"ask\" () -> i64
+func @sum(%n: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  jump head(%zero)
+head(%i: i64):
+  %one = const.i64 1
+  %j = add.i64 %i, %one
+  %more = ult.i64 %j, %n
+  br_if %more, head(%j), done
+done:
+  return %j
+}
+func @asks() -> i64 {
+entry:
+  %x = call @ask()
+  return %x
+}
+";
+
+/// Calls a function of the program, and gives its result.
+struct CallsOn(Func, Vec<u64>);
+
+impl Handler for CallsOn {
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
+        let results = frame.call(self.0, &self.1)?;
+        Ok(vec![Slot { ty: osier::ir::Type::I64, bits: results[0] }])
+    }
+}
+
+/// A machine that hands the loop of [`ASKS`] over at its third round.
+fn handing(pair: &Pair, handler: CallsOn) -> (Vm, Arc<Version>) {
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let version = pair.at_head(&engine, true, Condition::Countdown(3));
+    let provides: Vec<_> = pair.backward.entry(head(&pair.opt)).expect("an entry").provides().collect();
+    let layout = SlotLayout::new(provides.into_iter().enumerate().map(|(at, value)| (value, at)));
+    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))]).expect("it fits");
+    vm.set_handler(Box::new(handler));
+    (vm, version)
+}
+
+#[test]
+fn a_panic_below_a_handler_leaves_nothing_behind() {
+    let pair = Pair::new(ASKS);
+    let asks = pair.module.lookup("asks").expect("it is there");
+    let (mut vm, _) = handing(&pair, CallsOn(asks, vec![]));
+    for _ in 0..3 {
+        let ended = vm.invoke(pair.func, &[100], &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }));
+        assert!(matches!(&ended, Err(RunError::HandlerPanicked { what, .. }) if what == "of the host"), "{ended:?}");
+    }
+    assert_eq!(vm.invoke(pair.func, &[100], &mut Calls(|| Ok(5))), Ok(Outcome::Returned(vec![5])), "used again");
+}
+
+/// Whether code that is let go behind a panic is freed: no run is taken for one that is under way.
+pub(crate) fn a_panic_below_a_handler_keeps_no_code() {
+    let pair = Pair::new(ASKS);
+    let asks = pair.module.lookup("asks").expect("it is there");
+    let (mut vm, version) = handing(&pair, CallsOn(asks, vec![]));
+    let ended = vm.invoke(pair.func, &[100], &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }));
+    assert!(matches!(ended, Err(RunError::HandlerPanicked { .. })), "{ended:?}");
+    let many = live_code();
+    vm.release(&version);
+    drop(version);
+    assert_eq!(live_code() + 1, many, "the version's code is gone");
+}
+
+#[test]
+fn a_handler_is_not_handed_what_it_has_called() {
+    let pair = Pair::new(ASKS);
+    let (mut vm, _) = handing(&pair, CallsOn(pair.func, vec![100]));
+    let ended = invoke(&mut vm, pair.func, &[100]);
+    assert_eq!(ended, Err(RunError::HandlerBusy { func: pair.func, point: 0 }));
+}
