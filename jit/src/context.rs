@@ -67,6 +67,8 @@ pub(crate) struct Context {
     pub(crate) memories: *const MemoryView,
     /// For each function, the lowest signature equal to its own.
     pub(crate) signatures: *const u32,
+    /// How many functions there are. Code may have been compiled when there were fewer.
+    pub(crate) functions: u64,
     /// The number of a `userN` trap, or of the OSR point of a run that ends there.
     pub(crate) trap_number: u64,
     /// The function being called, for the stub of functions without code; or the cell of the OSR point being left through;

@@ -1,30 +1,20 @@
 //! How long code lives. The tests count all code of the process, so they are one test.
 
-use super::support::{Calls, Pair, SUM, engine, invoke, module, sum, vm};
+use super::support::{Calls, Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::ir::interp::Outcome;
 use osier::jit::{Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, Version, live_code};
 use osier::native::{Eager, NoObserver};
-use std::process::Command;
 use std::sync::Arc;
-
-/// Set in the process that runs the body of the test alone, where nobody else compiles.
-const ALONE: &str = "OSIER_TEST_ALONE";
 
 #[test]
 fn code_lives_as_long_as_it_is_needed_and_no_longer() {
-    if std::env::var_os(ALONE).is_some() {
+    // Nobody else compiles meanwhile.
+    in_a_process_of_its_own("lifetime::code_lives_as_long_as_it_is_needed_and_no_longer", || {
         nothing_is_left();
         code_outlives_the_run_that_is_in_it();
         no_memory_is_writable_and_executable();
         super::misuse::a_panic_below_a_handler_keeps_no_code();
-        return;
-    }
-    let this = std::env::current_exe().expect("the test has a file");
-    let name = "lifetime::code_lives_as_long_as_it_is_needed_and_no_longer";
-    let ended =
-        Command::new(this).args([name, "--exact", "--test-threads=1"]).env(ALONE, "1").output().expect("it runs");
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    });
 }
 
 fn nothing_is_left() {

@@ -10,6 +10,7 @@ use osier::ir::{Func, Function, Module, Point};
 use osier::jit::{Action, Condition, Config, Continuation, Engine, PointSpec, RunError, Version, Vm};
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use std::process::Command;
 use std::sync::Arc;
 
 /// Sums `k * (i + 3)` for all i below n; `k * 3` leaves the loop when it is optimized.
@@ -106,6 +107,21 @@ impl Pair {
         mapping.insert(at, entry);
         engine.continuation(&self.base, &mapping, at, slow, |code| code).expect("it fits")
     }
+}
+
+/// Set in the process that runs the body of one test alone.
+const ALONE: &str = "OSIER_TEST_ALONE";
+
+/// Runs the body of the test with this name in a process where no other test runs.
+pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let this = std::env::current_exe().expect("the test has a file");
+    let ended =
+        Command::new(this).args([test, "--exact", "--test-threads=1"]).env(ALONE, "1").output().expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 /// The first instruction of the head of the first loop.

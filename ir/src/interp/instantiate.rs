@@ -44,6 +44,14 @@ pub enum InstantiateError {
     },
 }
 
+impl InstantiateError {
+    /// Whether what is new is there all the same: a segment does not lie within its memory or table, and those before it are written
+    /// ([`super::Machine::extend`]). After another error nothing has changed.
+    pub fn is_of_segment(&self) -> bool {
+        matches!(self, InstantiateError::DataOutOfBounds { .. } | InstantiateError::ElementsOutOfBounds { .. })
+    }
+}
+
 impl fmt::Display for InstantiateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,7 +95,7 @@ impl Counts {
     }
 }
 
-/// Adds the memories, tables, globals and segments that a machine does not have yet. A memory is in the region that
+/// Adds the memories, tables, globals and segments that a machine does not have yet, or nothing. A memory is in the region that
 /// `regions` gives for it, if it gives one.
 pub(super) fn add_storage(
     module: &Module,
@@ -96,19 +104,36 @@ pub(super) fn add_storage(
     globals: &mut Globals,
     regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
 ) -> Result<(), InstantiateError> {
-    for decl in module.memories.values().skip(has.memories) {
-        let too_large = |_| InstantiateError::MemoryTooLarge { memory: decl.name.clone(), pages: decl.min_pages };
-        memories.add(decl, regions(decl)).map_err(too_large)?;
-    }
-    for decl in module.tables.values().skip(has.tables) {
-        let too_large = |_| InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };
-        globals.tables.add(decl).map_err(too_large)?;
+    let before = (memories.extent(), globals.tables.extent());
+    if let Err(error) = add_limited(module, has, memories, &mut globals.tables, regions) {
+        memories.cut(before.0);
+        globals.tables.cut(before.1);
+        return Err(error);
     }
     for decl in module.globals.values().skip(globals.values().len()) {
         globals.add(decl);
     }
     globals.tables.add_segments(SegmentKind::Data, module.data.len());
     globals.tables.add_segments(SegmentKind::Elem, module.elements.len());
+    Ok(())
+}
+
+/// Adds what there may be no room for, as far as there is.
+fn add_limited(
+    module: &Module,
+    has: Counts,
+    memories: &mut Memories,
+    tables: &mut Tables,
+    regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
+) -> Result<(), InstantiateError> {
+    for decl in module.memories.values().skip(has.memories) {
+        let too_large = |_| InstantiateError::MemoryTooLarge { memory: decl.name.clone(), pages: decl.min_pages };
+        memories.add(decl, regions(decl)).map_err(too_large)?;
+    }
+    for decl in module.tables.values().skip(has.tables) {
+        let too_large = |_| InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };
+        tables.add(decl).map_err(too_large)?;
+    }
     Ok(())
 }
 

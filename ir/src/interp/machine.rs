@@ -132,8 +132,8 @@ impl Machine {
     /// function. A run that is paused is given up. Cost: the declarations, and what is new.
     ///
     /// # Errors
-    /// As [`Machine::new`]. When a segment does not lie within its memory or table, what is new is there, and
-    /// the segments before it are written; otherwise the machine is of no further use.
+    /// As [`Machine::new`]. When a segment does not lie within its memory or table ([`InstantiateError::is_of_segment`]), what is new
+    /// is there, and the segments before it are written; otherwise nothing has changed.
     ///
     /// # Panics
     /// When the module declares less than the machine has.
@@ -155,8 +155,10 @@ impl Machine {
     ) -> Result<(), InstantiateError> {
         let declared = program.declarations();
         assert!(self.current.len() <= declared.funcs.len(), "interp: the module declares less than the machine has");
-        self.give_up();
-        self.program = program.clone();
+        let mut new = declared.funcs.iter().skip(self.current.len());
+        if let Some((_, decl)) = new.find(|(func, decl)| decl.import.is_none() && program.code(*func).is_none()) {
+            return Err(InstantiateError::NoBody { function: decl.name.clone() });
+        }
         let has = Counts::of(&self.memories, &self.globals);
         let mut provide = |decl: &MemoryDecl| {
             let region = regions(decl);
@@ -165,19 +167,22 @@ impl Machine {
             region
         };
         add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;
-        for (func, decl) in declared.funcs.iter().skip(self.current.len()) {
+        self.give_up();
+        self.program = program.clone();
+        for func in declared.funcs.keys().skip(self.current.len()) {
             self.current.push(NO_VERSION);
             self.entered.push(NO_VERSION);
-            match program.code(func) {
-                Some(code) => {
-                    let version = self.add_code(func, Arc::clone(code));
-                    self.set_current(func, version);
-                }
-                None if decl.import.is_some() => {}
-                None => return Err(InstantiateError::NoBody { function: decl.name.clone() }),
+            if let Some(code) = program.code(func) {
+                let version = self.add_code(func, Arc::clone(code));
+                self.set_current(func, version);
             }
         }
         write_segments(declared, has, &mut self.memories, &mut self.globals.tables)
+    }
+
+    /// The module, pre-decoded.
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The module, without bodies.

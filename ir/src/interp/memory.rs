@@ -65,6 +65,15 @@ struct LinearMemory {
     max_pages: u32,
 }
 
+/// How far memories or tables go, to take away again what is added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) count: usize,
+    /// What they may still grow by.
+    pub(super) left: u32,
+    pub(super) digest: u64,
+}
+
 /// The linear memories of one machine. A copy has its contents in memory of the library's own ([`Region`]).
 #[derive(Clone, Debug)]
 pub struct Memories {
@@ -91,6 +100,17 @@ impl Memories {
         let id = Memory::new(self.list.len());
         self.list.push(LinearMemory { storage: Storage::new(region), max_pages });
         self.grow(id, decl.min_pages).map(|_| ()).ok_or(OutOfBounds)
+    }
+
+    /// How far the memories go.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { count: self.list.len(), left: self.pages_left, digest: self.digest }
+    }
+
+    /// Takes away the memories that were added since, of which nothing may have been written.
+    pub(super) fn cut(&mut self, extent: Extent) {
+        self.list.truncate(extent.count);
+        (self.pages_left, self.digest) = (extent.left, extent.digest);
     }
 
     /// The number of memories.

@@ -3,7 +3,7 @@
 //! An entry is the bits of a reference ([`crate::reference`]). Like memories, tables have a digest: a sum over entries, sizes
 //! and dropped segments of a mix of place and contents, kept up to date where memories are tracked too.
 
-use super::memory::{OutOfBounds, mix};
+use super::memory::{Extent, OutOfBounds, mix};
 use crate::entity::Table;
 use crate::module::TableDecl;
 use cranelift_entity::EntityRef;
@@ -65,6 +65,17 @@ impl Tables {
         let table = Table::new(self.list.len());
         self.list.push(OneTable { entries: Vec::new(), max: decl.max_size.unwrap_or(u32::MAX) });
         self.grow(table, crate::reference::NULL, decl.size).map(|_| ()).ok_or(OutOfBounds)
+    }
+
+    /// How far the tables go.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { count: self.list.len(), left: self.entries_left, digest: self.digest }
+    }
+
+    /// Takes away the tables that were added since, of which nothing may have been written.
+    pub(super) fn cut(&mut self, extent: Extent) {
+        self.list.truncate(extent.count);
+        (self.entries_left, self.digest) = (extent.left, extent.digest);
     }
 
     /// Entries all tables together may still grow by.

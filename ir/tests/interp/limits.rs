@@ -1,8 +1,8 @@
 //! Everything a program may use up has a limit, and running into it is an outcome of its own.
 
-use super::support::{add_memory, block, define, fib, i32_const, ir, returned, sum, sum_cost};
-use ir::interp::{InstantiateError, Limits, Machine, NoHost, NoObserver, Outcome};
-use ir::module::TableDecl;
+use super::support::{self, add_memory, block, define, fib, i32_const, ir, returned, sum, sum_cost};
+use ir::interp::{InstantiateError, Limits, Machine, NoHost, NoObserver, Outcome, Program, Run};
+use ir::module::{GlobalDecl, TableDecl};
 use ir::{Func, InstSpec, Memory, Module, Target, Type};
 
 fn invoke(module: &Module, func: Func, args: &[u64], limits: Limits) -> (Outcome, u64) {
@@ -175,4 +175,40 @@ fn tables_larger_than_the_limit_are_refused() {
     assert_eq!(error.to_string(), "table b has 11 entries, more than the limit allows");
     module.tables[ir::Table::from_u32(1)].size = u32::MAX;
     assert!(Machine::new(&module, Limits::default()).is_err());
+}
+
+/// A module that is refused leaves a machine as it was, the run that is under way in it included; one with room for it is taken up after that.
+#[test]
+fn an_extension_without_room_changes_nothing() {
+    let limits = Limits { memory_pages: 4, table_entries: 10, ..Limits::default() };
+    let sum = sum();
+    let mut machine = support::machine(&sum.module, limits);
+    let unchanged = machine.clone();
+    machine.start(sum.func, &[10]);
+    let with = |pages: &[u32], entries: u32, function: bool| {
+        let mut module = sum.module.clone();
+        pages.iter().for_each(|pages| _ = add_memory(&mut module, "mem", *pages, None));
+        module.tables.push(TableDecl::of_funcs("table", entries));
+        module.globals.push(GlobalDecl { name: "g".to_owned(), ty: Type::I64, mutable: true, init: 7, import: None });
+        let body = define(&mut module, "f", &[], &[], |b, _| _ = b.ret(&[]));
+        if !function {
+            module.bodies[body] = None;
+        }
+        Program::new(&module)
+    };
+    let memory = |pages| Err(InstantiateError::MemoryTooLarge { memory: "mem".to_owned(), pages });
+    let table = Err(InstantiateError::TableTooLarge { table: "table".to_owned(), entries: 11 });
+    let no_body = Err(InstantiateError::NoBody { function: "f".to_owned() });
+    for (program, refusal) in
+        [(with(&[3, 2], 1, true), memory(2)), (with(&[4], 11, true), table), (with(&[4], 10, false), no_body)]
+    {
+        assert_eq!(machine.extend(&program), refusal);
+        assert!(machine.same_memory(&unchanged), "after {refusal:?}");
+        assert_eq!(machine.memory_digest(), unchanged.memory_digest(), "after {refusal:?}");
+        assert_eq!(machine.declarations().funcs.len(), 1);
+    }
+    assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[45])));
+    assert_eq!(machine.extend(&with(&[3, 1], 10, true)), Ok(()));
+    assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
+    assert_eq!(machine.invoke(Func::from_u32(1), &[], &mut NoHost, &mut NoObserver), returned(&[]));
 }

@@ -92,9 +92,10 @@ impl Lowering<'_, '_> {
         let place = self.builder.ins().iadd(entries, place);
         let entry = self.builder.ins().load(types::I64, flags, place, 0);
         let func = self.builder.ins().iadd_imm_s(entry, -1);
-        // Null wraps around; bits that are no function's, which the embedder may put there, are as good as null.
-        let functions = self.unit.module.funcs.len() as i64;
-        let none = self.builder.ins().icmp_imm_u(IntCC::UnsignedGreaterThanOrEqual, func, functions);
+        // Null wraps around; bits that are no function's, which the embedder may put there, are as good as null. A table has functions of
+        // modules that were taken up after this was compiled, too (`functions_of_later_modules_are_called_through_tables`).
+        let functions = self.fixed(offset!(functions));
+        let none = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, func, functions);
         if !seeded(Bug::NativeNullUnchecked) {
             self.builder.ins().trapnz(none, traps::NULL);
         }

@@ -3,8 +3,8 @@
 use crate::context::{Context, SIGNALS};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, addr_of_mut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A context and the code addresses of the functions behind it.
 #[derive(Debug)]
@@ -71,5 +71,28 @@ impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and nobody has a reference left.
         unsafe { dealloc(self.context().cast(), self.layout) }
+    }
+}
+
+/// The block that a machine has now, for those who signal from outside: an extended machine has another one.
+#[derive(Clone, Debug)]
+pub(super) struct Current(Arc<Mutex<Arc<Block>>>);
+
+impl Current {
+    pub(super) fn new(block: Arc<Block>) -> Current {
+        Current(Arc::new(Mutex::new(block)))
+    }
+
+    /// Sets bits of all signals.
+    pub(super) fn signal(&self, bits: u32) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).signal(bits);
+    }
+
+    /// Puts another block in the place of the one there was, whose signals it takes over: none is lost that is set meanwhile.
+    pub(super) fn move_to(&self, block: Arc<Block>) -> Arc<Block> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        block.signal(current.signals()[0].load(Ordering::SeqCst));
+        *current = Arc::clone(&block);
+        block
     }
 }

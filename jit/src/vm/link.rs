@@ -7,8 +7,8 @@ use crate::version::{Continuation, Version};
 use ir::mapping::{Mapping, VersionKey};
 use ir::{Func, Inst, Point, Value};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 /// What happens when an OSR point fires.
 #[derive(Clone, Debug)]
@@ -273,9 +273,12 @@ impl State {
         *self.transitions.entry(key).or_default() += made.count;
     }
 
-    /// Whether a version was compiled for machines like this one: with its memories, and with what its instructions name.
+    /// Whether a version was compiled for machines like this one: with its memories, and with what its instructions name. What a module
+    /// has that the machine's began as means the same ([`super::Vm::extend`]).
     fn fits(&self, version: &Version) -> bool {
-        version.engine.is(&self.engine) && Arc::ptr_eq(&version.module, &self.module)
+        let module = Arc::as_ptr(&version.module);
+        let mut modules = self.earlier.iter().map(Weak::as_ptr).chain([Arc::as_ptr(&self.module)]);
+        version.engine.is(&self.engine) && modules.any(|one| one == module)
     }
 
     /// Whether a run of this machine may go on in a continuation: the points of its target lead where this machine says.

@@ -14,6 +14,9 @@
 //!   kind, function and effects agree.
 //! - What [`Options`] has for the interpreter's frames, poison, does nothing.
 //!
+//! # Several modules
+//! A machine may take up further modules between runs ([`Vm::extend`]), which share what they import. Code for the modules before stays.
+//!
 //! # Threads
 //! One thread at a time runs a `Vm`; between runs it may be moved to another. Code may be compiled on any thread ([`Engine`] is
 //! `Send + Sync`), and installed between runs or by the [`Tiering`] that a run asks. An [`Interrupt`] may be used from any thread.
@@ -24,6 +27,7 @@
 
 mod block;
 mod deopt;
+mod extend;
 mod helpers;
 mod interpret;
 mod leave;
@@ -39,12 +43,12 @@ pub use link::{Action, LinkError, Transition, TransitionKind};
 pub use stop::RunError;
 pub use tiering::{HotLoop, OpenPoint, Quiet, Tier, Tiering};
 
-use crate::config::Bounds;
 use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;
 use crate::error::CompileError;
 use crate::version::Version;
-use block::Block;
+use block::Current;
+use extend::Provided;
 use ir::interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Module};
 use state::State;
@@ -68,13 +72,20 @@ unsafe impl Send for Vm {}
 pub enum VmError {
     /// It cannot be instantiated.
     Instantiate(InstantiateError),
-    /// There is no address space for a guarded memory: use [`Bounds::Checked`].
+    /// There is no address space for a guarded memory: use [`crate::Bounds::Checked`].
     NoAddressSpace {
         /// The name of the memory.
         memory: String,
     },
     /// A stub cannot be made.
     Compile(CompileError),
+    /// A module does not begin like the one the machine has.
+    OtherBeginning {
+        /// The first thing that is another one, or missing.
+        what: String,
+    },
+    /// The machine was exchanged for another, or extended past the [`Vm`].
+    Exchanged,
 }
 
 impl fmt::Display for VmError {
@@ -85,6 +96,10 @@ impl fmt::Display for VmError {
                 write!(f, "there is no address space to guard memory {memory}: compile with checked bounds")
             }
             VmError::Compile(error) => write!(f, "{error}"),
+            VmError::OtherBeginning { what } => {
+                write!(f, "the module does not begin like the machine's: {what} is another one or missing")
+            }
+            VmError::Exchanged => f.write_str("the machine or its memories were exchanged for others"),
         }
     }
 }
@@ -94,13 +109,13 @@ impl std::error::Error for VmError {}
 /// Ends a run from outside, from any thread. Works where code is compiled with [`crate::Interruption::Signal`].
 #[derive(Clone, Debug)]
 pub struct Interrupt {
-    block: Arc<Block>,
+    current: Current,
 }
 
 impl Interrupt {
-    /// Asks the run that is under way, or else the next one, to end. Cost: constant.
+    /// Asks the run that is under way, or else the next one, to end. Cost: constant; takes a lock, so not from the handler of a signal.
     pub fn ask(&self) {
-        self.block.signal(SIGNAL_INTERRUPT);
+        self.current.signal(SIGNAL_INTERRUPT);
     }
 }
 
@@ -114,23 +129,43 @@ impl Vm {
     /// As [`Program::new`].
     pub fn new(engine: &Engine, module: &Arc<Module>, limits: Limits, options: Options) -> Result<Vm, VmError> {
         let program = Program::new(module);
-        let mut refused = None;
-        let mut guarded_addresses = Vec::new();
-        let guarded = engine.config().bounds == Bounds::Guarded;
-        let mut regions = |decl: &ir::module::MemoryDecl| {
-            let made = guarded.then(|| region::reserved(decl, &mut guarded_addresses))?;
-            if made.is_none() {
-                refused = Some(decl.name.clone());
-            }
-            made
-        };
-        let machine = Machine::with_regions(&program, limits, options, &mut regions);
-        if let Some(memory) = refused {
-            return Err(VmError::NoAddressSpace { memory });
-        }
+        let mut provided = Provided::new(engine, module, 0)?;
+        let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
-        let state = State::new(engine, module, machine, guarded_addresses).map_err(VmError::Compile)?;
+        let state = State::new(engine, module, machine, provided.addresses).map_err(VmError::Compile)?;
         Ok(Vm { state })
+    }
+
+    /// Takes up a verified module that begins like the one the machine has and declares more, so that several modules share functions,
+    /// memories, tables and globals: `osier_wasm::import_linked` links such modules. Makes what is new, and writes its segments; does not run the
+    /// start function. The limits are still those given to [`Vm::new`], for all modules together.
+    ///
+    /// What was there stays: memories, tables and globals as runs have left them; installed versions, which call what is new through tables; where OSR points lead
+    /// and whether they are armed; [`Interrupt`]s, who tiers, and what was counted. Versions that were compiled for the module before, or are being
+    /// compiled, can still be installed; new ones may be compiled for the module given here ([`Tier::module`] from now on). New functions run in
+    /// the interpreter until they have code. A run that is paused in [`Vm::machine_mut`] is given up.
+    ///
+    /// Cost: linear in the declarations and segments of the module, and in the functions that are new.
+    ///
+    /// # Errors
+    /// - [`VmError::OtherBeginning`]: the module does not begin like the machine's. The same functions must have the same bodies, as they are after a clone of
+    ///   the module; names, exports, and the sizes and bits that memories, tables and globals have at the start do not matter.
+    /// - [`VmError::Instantiate`], with a segment that does not lie within its memory or table ([`InstantiateError::is_of_segment`]): the
+    ///   module was taken up, and the segments before are written.
+    /// - [`VmError::Instantiate`] with another error, [`VmError::NoAddressSpace`], [`VmError::Compile`], and [`VmError::Exchanged`] when the machine is another
+    ///   than the one that was made here, or was extended for itself.
+    ///
+    /// But for segments, nothing has changed after an error.
+    ///
+    /// # Panics
+    /// As [`Program::new`].
+    pub fn extend(&mut self, module: &Arc<Module>) -> Result<(), VmError> {
+        self.state.extend(module)
+    }
+
+    /// The program: the module that was taken up last, which begins like those before. Cost: constant.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.state.module
     }
 
     /// The machine: memories, globals, trace.
@@ -217,7 +252,7 @@ impl Vm {
 
     /// A handle that ends runs from outside.
     pub fn interrupt(&self) -> Interrupt {
-        Interrupt { block: Arc::clone(&self.state.block) }
+        Interrupt { current: self.state.interrupts.clone() }
     }
 
     /// Has a function given code if it has none, as if native code called it. Nothing happens to an imported function.

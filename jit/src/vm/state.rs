@@ -1,6 +1,6 @@
 //! What a machine that runs natively consists of.
 
-use super::block::Block;
+use super::block::{Block, Current};
 use super::deopt::Handler;
 use super::link::{Link, Transition};
 use super::region::Addresses;
@@ -20,7 +20,7 @@ use ir::{Func, Memory, Module, Table};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The state behind a [`super::Vm`].
 ///
@@ -29,8 +29,12 @@ use std::sync::Arc;
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) module: Arc<Module>,
+    /// The modules before it: what was compiled for them is as good ([`super::Vm::extend`]).
+    pub(super) earlier: Vec<Weak<Module>>,
     pub(super) machine: Machine,
     pub(super) block: Arc<Block>,
+    /// The same, for those who end runs from outside.
+    pub(super) interrupts: Current,
     /// Where values cross; native code has its address.
     pub(super) buffer: Box<[u64]>,
     /// Where guarded memories lie: a fault elsewhere is none of the program's.
@@ -49,7 +53,7 @@ pub(super) struct State {
     /// Whether `codes` may have code that is not needed any more.
     pub(super) is_stale: bool,
     /// The stubs that stand for functions without code, by function.
-    lazy: Vec<Arc<Code>>,
+    pub(super) lazy: Vec<Arc<Code>>,
     pub(super) tiering: Option<Box<dyn Tiering + Send>>,
     pub(super) profile: Profile,
     pub(super) handler: Option<Box<dyn Handler + Send>>,
@@ -81,26 +85,26 @@ impl State {
         machine: Machine,
         guarded: Addresses,
     ) -> Result<Box<State>, CompileError> {
-        let functions = module.funcs.len();
-        let lazy = lazy_stubs(engine, module)?;
-        let bases = module.defined().filter_map(|(func, _)| Some((func, machine.current(func)?))).collect();
-        let none = MemoryView { base: std::ptr::null_mut(), bytes: 0 };
+        let stubs = lazy_stubs(engine, module, 0)?;
+        let block = Block::new(module.funcs.len());
         let mut state = Box::new(State {
             engine: engine.clone(),
             module: Arc::clone(module),
+            earlier: Vec::new(),
             machine,
-            block: Block::new(functions),
+            interrupts: Current::new(Arc::clone(&block)),
+            block,
             buffer: vec![0; BUFFER_WORDS].into(),
             guarded,
-            memories: vec![none; module.memories.len()].into(),
-            tables: vec![TableView { entries: std::ptr::null(), count: 0 }; module.tables.len()].into(),
-            signatures: canonical_signatures(module),
-            bases,
+            memories: [].into(),
+            tables: [].into(),
+            signatures: [].into(),
+            bases: BTreeMap::new(),
             installed: BTreeMap::new(),
             links: BTreeMap::new(),
             codes: BTreeMap::new(),
             is_stale: false,
-            lazy,
+            lazy: Vec::new(),
             tiering: None,
             profile: Profile::new(&Quiet, None),
             handler: None,
@@ -111,18 +115,36 @@ impl State {
             early: None,
             depth: 0,
         });
-        let stubs: Vec<Arc<Code>> = state.lazy.clone();
-        for (index, stub) in stubs.into_iter().enumerate() {
-            state.point_at(Func::new(index), stub.entry());
-            state.codes.insert(stub.range().start, stub);
-        }
-        state.fill_context();
+        state.lay_out(stubs);
         state.profile = Profile::new(&Quiet, state.heeded());
-        state.mark_loops();
+        state.mark_loops(0);
         Ok(state)
     }
 
-    /// Writes what stays the same. The addresses stay right: boxes do not move what they hold.
+    /// Makes room for all that the module declares, and makes calls of each function go where they have to. The stubs are those of the
+    /// functions that are new. Cost: linear in the declarations.
+    pub(super) fn lay_out(&mut self, stubs: Vec<Arc<Code>>) {
+        let module = Arc::clone(&self.module);
+        let none = MemoryView { base: std::ptr::null_mut(), bytes: 0 };
+        self.memories = vec![none; module.memories.len()].into();
+        self.tables = vec![TableView { entries: std::ptr::null(), count: 0 }; module.tables.len()].into();
+        self.signatures = canonical_signatures(&module);
+        for stub in stubs {
+            let func = Func::new(self.lazy.len());
+            self.bases.extend(self.machine.current(func).map(|base| (func, base)));
+            self.codes.insert(stub.range().start, Arc::clone(&stub));
+            self.lazy.push(stub);
+        }
+        for func in module.funcs.keys() {
+            match self.installed.get(&func).map(|version| version.code.entry()) {
+                Some(code) => self.point_at(func, code),
+                None => self.point_at_stub(func),
+            }
+        }
+        self.fill_context();
+    }
+
+    /// Writes what stays the same while native code runs. The addresses stay right: boxes do not move what they hold.
     fn fill_context(&mut self) {
         let context = self.block.context();
         let vm = std::ptr::from_mut(self).cast();
@@ -132,6 +154,7 @@ impl State {
             (*context).tables = self.tables.as_ptr();
             (*context).memories = self.memories.as_ptr();
             (*context).signatures = self.signatures.as_ptr();
+            (*context).functions = self.signatures.len() as u64;
             (*context).vm = vm;
             (*context).helpers = helpers::TABLE;
         }
@@ -220,7 +243,7 @@ impl State {
     }
 
     /// What the interpreter looks at to see that it is to end, if it may be asked to.
-    fn heeded(&self) -> Option<Arc<Block>> {
+    pub(super) fn heeded(&self) -> Option<Arc<Block>> {
         let asks = self.engine.config().interruption == crate::Interruption::Signal;
         asks.then(|| Arc::clone(&self.block))
     }
@@ -228,7 +251,7 @@ impl State {
     pub(super) fn set_tiering(&mut self, tiering: Box<dyn Tiering + Send>) {
         self.profile = Profile::new(&*tiering, self.heeded());
         self.tiering = Some(tiering);
-        self.mark_loops();
+        self.mark_loops(0);
     }
 
     /// The stop that is under way.
@@ -237,7 +260,7 @@ impl State {
     }
 }
 
-/// The stub of each function, which functions with the same signature share.
-fn lazy_stubs(engine: &Engine, module: &Module) -> Result<Vec<Arc<Code>>, CompileError> {
-    module.funcs.keys().map(|func| engine.stub(Stub::Lazy(module.signature(func).clone()))).collect()
+/// The stub of each function but the first `has`; functions with the same signature share one.
+pub(super) fn lazy_stubs(engine: &Engine, module: &Module, has: usize) -> Result<Vec<Arc<Code>>, CompileError> {
+    module.funcs.keys().skip(has).map(|func| engine.stub(Stub::Lazy(module.signature(func).clone()))).collect()
 }

@@ -9,6 +9,7 @@ use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
+use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::interp::{Control, Machine, Observer, Scope, View};
 use ir::loops::LoopForest;
@@ -172,6 +173,11 @@ impl Profile {
         Profile { threshold: tiering.threshold(), heeds, visits: Vec::new() }
     }
 
+    /// Ends runs when this block says so.
+    pub(super) fn heed(&mut self, heeds: Option<Arc<Block>>) {
+        self.heeds = heeds;
+    }
+
     pub(super) fn watches(&self) -> bool {
         self.threshold.is_some() || self.heeds.is_some()
     }
@@ -228,13 +234,13 @@ impl State {
         answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(Stop::Failed)
     }
 
-    /// Marks where visits are counted: entries and loop headers. Cost: linear in the module.
-    pub(super) fn mark_loops(&mut self) {
+    /// Marks where visits are counted, in all functions but the first `known`: entries and loop headers. Cost: linear in these.
+    pub(super) fn mark_loops(&mut self, known: usize) {
         let module = Arc::clone(&self.module);
         if !self.profile.watches() {
             return;
         }
-        for (func, body) in module.defined() {
+        for (func, body) in module.defined().skip_while(|(func, _)| func.index() < known) {
             self.machine.mark(self.bases[&func], counted(body));
         }
     }

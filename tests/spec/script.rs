@@ -1,13 +1,15 @@
-//! One script: its directives in order, in one machine.
+//! One script: its directives in order, in one machine of each engine.
 
+use crate::engines::{ENGINES, Engine, Instance, same_end};
 use crate::judge;
-use ir::interp::{Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome, Program};
-use ir::module::{External, ImportName};
-use ir::{Func, Memory, Module, Table, TrapKind, Type};
-use osier_wasm::{ErrorKind, ImportError, ImportLimits, Linker, Location, import, import_linked};
+use ir::interp::{InstantiateError, Outcome};
+use ir::module::External;
+use ir::{Memory, Module, Table, TrapKind, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::AddAssign;
+use std::sync::Arc;
+use wasm::{ErrorKind, ImportError, ImportLimits, Linker, Location, import, import_linked};
 use wast::lexer::Lexer;
 use wast::parser::{self, ParseBuffer};
 use wast::token::Id;
@@ -25,22 +27,6 @@ const SPECTEST: &str = r#"(module
     (global (export "global_i32") i32 (i32.const 666)) (global (export "global_i64") i64 (i64.const 666))
     (global (export "global_f32") f32 (f32.const 666.6)) (global (export "global_f64") f64 (f64.const 666.6))
     (table (export "table") 10 20 funcref) (memory (export "memory") 1 2))"#;
-
-/// What `spectest` provides as functions: they do nothing.
-struct Silent;
-
-impl Host for Silent {
-    fn call(
-        &mut self,
-        _import: &ImportName,
-        _func: Func,
-        _args: &[u64],
-        _memories: &mut Memories,
-        _results: &mut [u64],
-    ) -> Result<(), HostError> {
-        Ok(())
-    }
-}
 
 /// How many directives of a script did what they say.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -89,13 +75,15 @@ enum Absent {
     NotParsed(String),
     NotInstantiated(InstantiateError),
     NotStarted(Outcome),
+    /// The start function did not end as programs do.
+    NotRun(String),
 }
 
 impl fmt::Display for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Absent::Refused(error) => error.fmt(f),
-            Absent::NotParsed(message) => f.write_str(message),
+            Absent::NotParsed(message) | Absent::NotRun(message) => f.write_str(message),
             Absent::NotInstantiated(error) => error.fmt(f),
             Absent::NotStarted(outcome) => outcome.fmt(f),
         }
@@ -107,9 +95,10 @@ type Exports = BTreeMap<String, External>;
 /// The state of a script.
 pub(crate) struct Script {
     /// All modules so far, as one.
-    modules: Module,
-    program: Program,
-    machine: Machine,
+    modules: Arc<Module>,
+    instance: Instance,
+    /// How every action has ended.
+    ends: Vec<Outcome>,
     /// By the name that other modules import it under.
     registered: BTreeMap<String, Exports>,
     /// By the name that directives give it.
@@ -118,26 +107,39 @@ pub(crate) struct Script {
     definitions: BTreeMap<Option<String>, Vec<u8>>,
 }
 
+/// What became of a script.
+struct Ran {
+    tally: Tally,
+    wrong: Vec<String>,
+    /// With the line of its directive, how every action has ended.
+    ends: Vec<(usize, Outcome)>,
+    /// Of memories, tables and globals at the end.
+    digest: u64,
+}
+
 impl Script {
-    /// Runs a script in both tiers of the interpreter; what passed, and what was wrong.
+    /// Runs a script by every engine; what passed, and what was wrong.
     pub(crate) fn run(text: &str, skipped: &[usize]) -> Result<(Tally, Vec<String>), String> {
-        let exactly = Options { poison: true, track_memory: true, ..Options::default() };
-        let (tally, mut wrong) = Script::run_with(text, skipped, exactly)?;
-        let (fast_tally, fast_wrong) = Script::run_with(text, skipped, Options::default())?;
-        wrong.extend(fast_wrong.into_iter().map(|message| format!("fast: {message}")));
-        if fast_tally != tally {
-            wrong.push(format!("fast: {fast_tally}, and exactly: {tally}"));
+        let [first, others @ ..] = &*ENGINES;
+        let wanted = Script::run_by(first, text, skipped)?;
+        let mut wrong = wanted.wrong.clone();
+        for engine in others {
+            let found = Script::run_by(engine, text, skipped)?;
+            wrong.extend(
+                found.wrong.iter().chain(&found.differences(&wanted)).map(|what| format!("{}: {what}", engine.name)),
+            );
         }
-        Ok((tally, wrong))
+        Ok((wanted.tally, wrong))
     }
 
-    fn run_with(text: &str, skipped: &[usize], options: Options) -> Result<(Tally, Vec<String>), String> {
+    fn run_by(engine: &Engine, text: &str, skipped: &[usize]) -> Result<Ran, String> {
         let mut lexer = Lexer::new(text);
         lexer.allow_confusing_unicode(true);
         let buffer = ParseBuffer::new_with_lexer(lexer).map_err(|e| e.to_string())?;
         let wast: Wast<'_> = parser::parse(&buffer).map_err(|e| e.to_string())?;
-        let mut script = Script::new(options)?;
+        let mut script = Script::new(engine)?;
         let (mut tally, mut wrong, mut met) = (Tally::default(), Vec::new(), BTreeSet::new());
+        let mut ends = Vec::new();
         for directive in wast.directives {
             let line = directive.span().linecol_in(text).0 + 1;
             let skips = skipped.contains(&line);
@@ -154,23 +156,24 @@ impl Script {
                 (Ok(Held::Trap), false) => tally.traps += 1,
                 (Ok(Held::Refusal), false) => tally.refusals += 1,
             }
+            ends.extend(script.ends.drain(..).map(|end| (line, end)));
         }
         let unmet = skipped.iter().filter(|line| !met.contains(line));
         wrong.extend(unmet.map(|line| format!("no directive that fails begins on line {line}, which is skipped")));
-        if options.track_memory && script.machine.memory_digest() != script.machine.computed_memory_digest() {
+        let machine = script.instance.machine();
+        let digest = machine.computed_memory_digest();
+        if machine.memory_digest() != digest {
             wrong.push("the digest that was kept is not that of the memories".to_owned());
         }
-        Ok((tally, wrong))
+        wrong.extend(script.instance.interpreted().map(|func| format!("{func} has no native code")));
+        Ok(Ran { tally, wrong, ends, digest })
     }
 
-    fn new(options: Options) -> Result<Script, String> {
-        let modules = Module::new();
-        let program = Program::new(&modules);
-        let machine = Machine::with_options(&program, Limits::default(), options).map_err(|e| e.to_string())?;
+    fn new(engine: &Engine) -> Result<Script, String> {
         let mut script = Script {
-            modules,
-            program,
-            machine,
+            modules: Arc::new(Module::new()),
+            instance: Instance::new(engine)?,
+            ends: Vec::new(),
             registered: BTreeMap::new(),
             named: BTreeMap::new(),
             last: Exports::new(),
@@ -288,7 +291,7 @@ impl Script {
             },
             WastExecute::Get { module, global, .. } => match self.exports(module)?.get(global) {
                 Some(External::Global(global)) => {
-                    let bits = self.machine.globals()[global.as_u32() as usize];
+                    let bits = self.instance.machine().globals()[global.as_u32() as usize];
                     Ok((vec![bits], vec![self.modules.globals[*global].ty]))
                 }
                 _ => Err(format!("no global {global} is exported")),
@@ -310,23 +313,26 @@ impl Script {
         };
         let args = invoke.args.iter().map(judge::argument).collect::<Result<Vec<u64>, String>>()?;
         let types = self.modules.signature(func).results.to_vec();
-        Ok((self.machine.invoke(func, &args, &mut Silent, &mut NoObserver), types))
+        let outcome = self.instance.invoke(func, &args)?;
+        self.ends.push(outcome.clone());
+        Ok((outcome, types))
     }
 
     /// Links a module to those before and takes it up.
     fn instantiate(&mut self, bytes: &[u8]) -> Result<(), Absent> {
         // What is imported is as large as it is by now.
-        for index in 0..self.modules.memories.len() {
+        let (machine, mut modules) = (self.instance.machine(), Module::clone(&self.modules));
+        for index in 0..modules.memories.len() {
             let memory = Memory::from_u32(index as u32);
-            self.modules.memories[memory].min_pages = self.machine.memories().pages(memory);
+            modules.memories[memory].min_pages = machine.memories().pages(memory);
         }
-        for index in 0..self.modules.tables.len() {
+        for index in 0..modules.tables.len() {
             let table = Table::from_u32(index as u32);
-            self.modules.tables[table].size = self.machine.table(table).len() as u32;
+            modules.tables[table].size = machine.table(table).len() as u32;
         }
         let registered = &self.registered;
         let provided = |module: &str, field: &str| registered.get(module)?.get(field).copied();
-        let linker = Linker { modules: &self.modules, provided: &provided };
+        let linker = Linker { modules: &modules, provided: &provided };
         let module = import_linked(bytes, &ImportLimits::default(), linker).map_err(Absent::Refused)?;
         self.take_up(module)
     }
@@ -337,15 +343,40 @@ impl Script {
             let findings = ir::verifier::verify_function(&module, body);
             assert!(findings.is_empty(), "the importer made {func} ill-formed: {}", findings[0]);
         }
+        let module = Arc::new(module);
+        let extended = self.instance.extend(&module);
+        if extended.as_ref().is_err_and(|error| !error.is_of_segment()) {
+            return extended.map_err(Absent::NotInstantiated);
+        }
         self.last = module.exports.iter().map(|export| (export.name.clone(), export.item)).collect();
-        self.program = self.program.extended(&module);
         let start = module.start;
         self.modules = module;
-        self.machine.extend(&self.program).map_err(Absent::NotInstantiated)?;
-        match start.map(|start| self.machine.invoke(start, &[], &mut Silent, &mut NoObserver)) {
-            None | Some(Outcome::Returned(_)) => Ok(()),
-            Some(outcome) => Err(Absent::NotStarted(outcome)),
+        extended.map_err(Absent::NotInstantiated)?;
+        let Some(start) = start else { return Ok(()) };
+        let outcome = self.instance.invoke(start, &[]).map_err(Absent::NotRun)?;
+        self.ends.push(outcome.clone());
+        if outcome.returned().is_some() { Ok(()) } else { Err(Absent::NotStarted(outcome)) }
+    }
+}
+
+impl Ran {
+    /// In which the same script by another engine differs.
+    fn differences(&self, wanted: &Ran) -> Vec<String> {
+        let pairs = self.ends.iter().zip(&wanted.ends);
+        let other = pairs.filter(|((_, found), (_, wanted))| !same_end(found, wanted));
+        let mut all: Vec<String> = other
+            .map(|((line, found), (_, wanted))| format!("line {line}: {found}, and wanted is: {wanted}"))
+            .collect();
+        if self.ends.len() != wanted.ends.len() {
+            all.push(format!("{} actions ended, and wanted are {}", self.ends.len(), wanted.ends.len()));
         }
+        if self.tally != wanted.tally {
+            all.push(format!("{}, and wanted is: {}", self.tally, wanted.tally));
+        }
+        if self.digest != wanted.digest {
+            all.push("memories, tables or globals differ at the end".to_owned());
+        }
+        all
     }
 }
 

@@ -1,10 +1,11 @@
-//! The specification test suite of WebAssembly, on the interpreter: one test for each file.
+//! The specification test suite of WebAssembly, in the interpreter and natively: one test for each file.
 //!
-//! `cargo test -p osier-wasm --test spec memory_copy` runs the files with `memory_copy` in their name. A script runs in each
-//! tier of the interpreter, in one machine, which takes up one module after the other, linked to those before. Everything a file asserts must hold, but for what
-//! `skipped.rs` lists with a reason; what is listed must fail, so that the list cannot grow stale. `OSIER_SPEC=1` prints
+//! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script runs in each
+//! tier of the interpreter and twice natively, in one machine each, which takes up one module after the other, linked to those before. Every
+//! action ends alike in all of them, bit for bit (`engines.rs`), and everything a file asserts must hold, but for what `skipped.rs` lists with a reason; what is listed must fail, so that the list cannot grow stale. `OSIER_SPEC=1` prints
 //! what passed, file by file.
 
+mod engines;
 mod judge;
 mod script;
 mod skipped;

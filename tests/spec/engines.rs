@@ -1,0 +1,136 @@
+//! What runs the modules of a script: both tiers of the interpreter, and native code.
+
+use ir::interp::{Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome, Program};
+use ir::module::ImportName;
+use ir::{Func, Module, TrapKind};
+use jit::{Bounds, Config, Effort, Vm, VmError};
+use std::sync::{Arc, LazyLock};
+
+/// What `spectest` provides as functions: they do nothing.
+struct Silent;
+
+impl Host for Silent {
+    fn call(
+        &mut self,
+        _import: &ImportName,
+        _func: Func,
+        _args: &[u64],
+        _memories: &mut Memories,
+        _results: &mut [u64],
+    ) -> Result<(), HostError> {
+        Ok(())
+    }
+}
+
+/// A way to run a script.
+pub(crate) struct Engine {
+    /// What a failure is told with.
+    pub(crate) name: &'static str,
+    options: Options,
+    /// What compiles; without one, the interpreter runs everything.
+    native: Option<jit::Engine>,
+}
+
+/// All of them. The first one says what the others have to do.
+pub(crate) static ENGINES: LazyLock<[Engine; 4]> = LazyLock::new(|| {
+    let exactly = Options { poison: true, track_memory: true, ..Options::default() };
+    let native = |bounds, effort| {
+        let config = Config { bounds, effort, ..Config::default() };
+        Some(jit::Engine::new(config).expect("native code is supported where it is tested"))
+    };
+    [
+        Engine { name: "exactly", options: exactly, native: None },
+        Engine { name: "fast", options: Options::default(), native: None },
+        Engine { name: "natively, guarded", options: exactly, native: native(Bounds::Guarded, Effort::Least) },
+        Engine {
+            name: "natively, checked",
+            options: Options::default(),
+            native: native(Bounds::Checked, Effort::Most),
+        },
+    ]
+});
+
+/// The modules of a script, as one, in a machine.
+pub(crate) enum Instance {
+    Interpreted(Box<Machine>),
+    Native(Box<Vm>),
+}
+
+impl Instance {
+    /// A machine without a module.
+    pub(crate) fn new(engine: &Engine) -> Result<Instance, String> {
+        let (nothing, limits) = (Arc::new(Module::new()), Limits::default());
+        Ok(match &engine.native {
+            None => {
+                let machine = Machine::with_options(&Program::new(&nothing), limits, engine.options);
+                Instance::Interpreted(Box::new(machine.map_err(|e| e.to_string())?))
+            }
+            Some(native) => {
+                let vm = Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
+                Instance::Native(Box::new(vm))
+            }
+        })
+    }
+
+    pub(crate) fn machine(&self) -> &Machine {
+        match self {
+            Instance::Interpreted(machine) => machine,
+            Instance::Native(vm) => vm.machine(),
+        }
+    }
+
+    /// A function that is interpreted where all are to have native code.
+    pub(crate) fn interpreted(&self) -> Option<Func> {
+        let Instance::Native(vm) = self else { return None };
+        vm.module().defined().map(|(func, _)| func).find(|func| !vm.machine().is_external(*func))
+    }
+
+    /// Makes the machine one of all modules, the last one included; natively, every function of it is compiled, whether it is called or not.
+    ///
+    /// # Panics
+    /// When native code cannot be made.
+    pub(crate) fn extend(&mut self, module: &Arc<Module>) -> Result<(), InstantiateError> {
+        let known = self.machine().declarations().funcs.len();
+        let vm = match self {
+            Instance::Interpreted(machine) => {
+                let program = machine.program().extended(module);
+                return machine.extend(&program);
+            }
+            Instance::Native(vm) => vm,
+        };
+        let extended = vm.extend(module).map_err(|error| match error {
+            VmError::Instantiate(error) => error,
+            error => panic!("the machine is not extended: {error}"),
+        });
+        if Arc::ptr_eq(vm.module(), module) {
+            for (func, body) in module.defined().filter(|(func, _)| func.as_u32() as usize >= known) {
+                let version = vm.engine().version(module, func, body, &[]);
+                let version = version.unwrap_or_else(|error| panic!("{func} is not compiled: {error}"));
+                vm.install(&version, Vec::new()).unwrap_or_else(|error| panic!("{func} is not installed: {error}"));
+            }
+        }
+        extended
+    }
+
+    /// Runs a function to its end.
+    ///
+    /// # Errors
+    /// When a native run ends as no program does.
+    pub(crate) fn invoke(&mut self, func: Func, args: &[u64]) -> Result<Outcome, String> {
+        match self {
+            Instance::Interpreted(machine) => Ok(machine.invoke(func, args, &mut Silent, &mut NoObserver)),
+            Instance::Native(vm) => vm.invoke(func, args, &mut Silent).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// Whether two ways to run a script may end one action so: as the documentation of [`jit::Vm`] says, the stack ends elsewhere natively, and an access
+/// out of bounds may be told of by another of the function.
+pub(crate) fn same_end(one: &Outcome, other: &Outcome) -> bool {
+    let limit = |outcome: &Outcome| matches!(outcome, Outcome::StackOverflow(_));
+    let outside = |outcome: &Outcome| {
+        let is = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
+        outcome.site().filter(|_| is).map(|site| site.func)
+    };
+    one == other || (limit(one) && limit(other)) || (outside(one).is_some() && outside(one) == outside(other))
+}
