@@ -38,7 +38,11 @@ impl ImportError {
     }
 
     pub(crate) fn unsupported(what: impl Into<String>, offset: u64) -> ImportError {
-        ImportError { kind: ErrorKind::Unsupported, message: what.into(), location: Location::Offset(offset) }
+        ImportError::unsupported_at(what, Location::Offset(offset))
+    }
+
+    pub(crate) fn unsupported_at(what: impl Into<String>, location: Location) -> ImportError {
+        ImportError { kind: ErrorKind::Unsupported, message: what.into(), location }
     }
 
     pub(crate) fn too_large(what: impl Into<String>, offset: u64) -> ImportError {

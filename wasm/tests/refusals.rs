@@ -55,9 +55,13 @@ fn what_is_not_supported_is_refused_by_name_and_offset() {
 
 #[test]
 fn a_component_is_refused_by_name() {
-    let error = refusal("(component)");
-    assert!(error.message().contains("this module uses the component model, which is not supported"), "{error}");
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let binary = import(b"\0asm\x0d\0\x01\0", &ImportLimits::default()).expect_err("it is refused");
+    let commented = refusal(";; one (; of ;)\n  (; these ;) ( component $c)");
+    assert_eq!(commented.location(), Location::LineColumn(2, 15));
+    for error in [binary, commented, refusal("(component)")] {
+        assert!(error.message().contains("this module uses the component model, which is not supported"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+    }
 }
 
 #[test]
