@@ -83,7 +83,11 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     if native.stays > 0 {
         line("  stays", native.stays.to_string());
     }
-    line("  compiled", format!("{} pieces of code", native.compiled_functions));
+    let unguarded = match native.unguarded {
+        0 => String::new(),
+        pairs => format!("; {pairs} pairs of versions without guards, for want of address space"),
+    };
+    line("  compiled", format!("{} pieces of code{unguarded}", native.compiled_functions));
 }
 
 /// The share of programs that each pass acted on, two a line.

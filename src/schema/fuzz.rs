@@ -24,7 +24,7 @@ pub struct FuzzReport {
     pub all: FuzzFigures,
     /// By oracle, in order: programs in which it found something; `null` when it was not asked.
     pub oracles: BTreeMap<&'static str, Option<u64>>,
-    /// Floors that the figures of generated programs fall below, as sentences.
+    /// Floors that the figures of generated programs fall below, as sentences. What native code does has no floors.
     pub below_floors: Vec<String>,
     /// What was found.
     pub failures: Vec<FuzzFailure>,

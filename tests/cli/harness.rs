@@ -22,7 +22,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    fn of(output: Output) -> Ended {
+    pub(crate) fn of(output: Output) -> Ended {
         Ended {
             status: output.status.code().expect("the command ends by itself"),
             stdout: String::from_utf8(output.stdout).expect("output is UTF-8"),

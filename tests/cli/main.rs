@@ -1,6 +1,7 @@
 //! The `osier` command, run as a user runs it.
 
 mod explain;
+mod fuzz;
 mod golden;
 mod harness;
 mod io;

@@ -18,7 +18,7 @@ use passes::Pipeline;
 use smith::Smith;
 use sources::{Generated, Programs};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Generated programs when no limit is given.
@@ -62,13 +62,13 @@ pub(super) struct Args {
     /// Versions of each program, 2 to 6 [default: mostly 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(fuzz::MAX_VERSIONS)))]
     versions: Option<u32>,
-    /// Transitions of a run and direction after which it goes on to its end
+    /// Transitions of a run and direction after which it goes on to its end (--engine interp)
     #[arg(long, value_name = "N", default_value_t = Options::default().going_on)]
     going_on: u32,
-    /// Make and check no certificates
+    /// Make and check no certificates (--engine interp)
     #[arg(long)]
     no_certificates: bool,
-    /// Chains of random transitions among all versions, for each argument list
+    /// Chains of random transitions among all versions, for each argument list (--engine interp)
     #[arg(long, value_name = "N", default_value_t = Options::default().chains)]
     chains: u32,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub(super) struct Args {
     /// Print the figures as JSON; the keys are those of osier::schema::FuzzReport
     #[arg(long)]
     json: bool,
-    /// Fail when the figures of generated programs fall below the floors
+    /// Fail when the figures of generated programs fall below the floors (--engine interp)
     #[arg(long)]
     floors: bool,
     /// Print the first program in which something is found as it is, not made smaller
@@ -193,11 +193,16 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     if args.native_case.is_some() {
         return quietly(|| native::child_of_one(args.options().generated(args.seed)));
     }
+    if args.floors && args.engine == Engine::Jit {
+        return Err(Failure::input(
+            "--floors are floors of what --engine interp does; there are none for --engine jit",
+        ));
+    }
     let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
     if let Some(share) = &args.native_cases {
         return quietly(|| as_child(&args, programs, share));
     }
-    let clock = Clock { started: Instant::now(), interrupt: Interrupt::listen() };
+    let clock = Clock { started: Instant::now(), interrupt: Interrupt::listen(), broken: Mutex::default() };
     let (parts, report) = quietly(|| {
         let parts = Parts::judged(&args, programs, &clock);
         let report = parts.report(&args, &clock);
@@ -212,6 +217,12 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     Output::Stdout.write(&text)?;
     tell_speed(&report);
     let verdict = parts.verdict(&args, &report);
+    if let Some(why) = clock.broken() {
+        if let Err(failure) = verdict {
+            failure.tell();
+        }
+        return Err(Failure::Input(why));
+    }
     match (interrupted, verdict) {
         (false, verdict) => verdict,
         (true, Ok(())) => Err(Failure::Interrupted),
@@ -237,6 +248,24 @@ fn as_child(args: &Args, programs: Vec<Program>, share: &native::Share) -> Resul
 struct Clock {
     started: Instant,
     interrupt: Interrupt,
+    /// Why no more can be judged.
+    broken: Mutex<Option<String>>,
+}
+
+impl Clock {
+    fn broken(&self) -> Option<String> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// No more can be judged. The first reason is told.
+    fn end_broken(&self, why: String) {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    }
+
+    /// Whether to end before the limits are reached.
+    fn is_over(&self) -> bool {
+        self.interrupt.is_raised() || self.broken().is_some()
+    }
 }
 
 /// Does work in which a panic is a finding like others, and told as one: none is printed by itself. One that nobody
@@ -305,16 +334,22 @@ impl Parts {
             generated: self.generated.as_ref().map(|results| (&results.figures).into()),
             all: (&all).into(),
             oracles: schema::by_oracle(&all),
-            below_floors: self.generated.as_ref().map(|r| r.figures.below_floors()).unwrap_or_default(),
-            failures: self.failures(args, &options, &clock.interrupt),
+            below_floors: self.below_floors(args.engine),
+            failures: self.failures(args, &options, clock),
             transitions: all.transitions(),
             interrupted: clock.interrupt.is_raised(),
             seconds: clock.started.elapsed().as_secs_f64(),
         }
     }
 
+    /// The floors are those of what the interpreter does.
+    fn below_floors(&self, engine: Engine) -> Vec<String> {
+        let generated = self.generated.as_ref().filter(|_| engine == Engine::Interp);
+        generated.map(|results| results.figures.below_floors()).unwrap_or_default()
+    }
+
     /// What was found, each with the command that finds it again.
-    fn failures(&self, args: &Args, options: &Options, interrupt: &Interrupt) -> Vec<FuzzFailure> {
+    fn failures(&self, args: &Args, options: &Options, clock: &Clock) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
         let engine = if args.engine == Engine::Jit { " --engine jit" } else { "" };
         if let Some((results, commands)) = &self.corpus {
@@ -332,13 +367,13 @@ impl Parts {
             let seed = options.seed.wrapping_add(failure.number);
             let reproduce = format!("osier fuzz{engine} --seed {seed} --programs 1 {options}");
             // One is enough to begin with, and each takes a while.
-            let as_it_is = args.no_reduce || interrupt.is_raised();
+            let as_it_is = args.no_reduce || clock.is_over() || native::is_out_of_time(&failure.findings[0]);
             let test = failures.is_empty().then(|| {
                 let case = options.generated(seed);
                 if as_it_is {
                     fuzz::as_test(&case, &failure.findings[0], &reproduce)
                 } else {
-                    small_test(args.engine, case, failure, &reproduce, interrupt)
+                    small_test(args.engine, case, failure, &reproduce, clock)
                 }
             });
             failures.push(told(failure, reproduce, test));
@@ -376,16 +411,19 @@ impl Parts {
     }
 }
 
-/// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed.
-fn small_test(engine: Engine, case: Case, failure: &fuzz::Failure, origin: &str, interrupt: &Interrupt) -> String {
+/// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed or nothing can be judged any more.
+fn small_test(engine: Engine, case: Case, failure: &fuzz::Failure, origin: &str, clock: &Clock) -> String {
     let finding = &failure.findings[0];
     tell("making it smaller");
-    // Whatever is tried after Ctrl-C shows nothing, and so changes nothing.
     let judge = |case: &Case| match engine {
         Engine::Interp => fuzz::judge(case).findings,
-        Engine::Jit => native::judge_apart(case),
+        Engine::Jit => native::judge_apart(case).unwrap_or_else(|error| {
+            clock.end_broken(native::no_process(&error));
+            Vec::new()
+        }),
     };
-    let found = |case: &Case| if interrupt.is_raised() { None } else { judge(case).first().map(|f| f.oracle) };
+    // Whatever is tried after the end shows nothing, and so changes nothing.
+    let found = |case: &Case| if clock.is_over() { None } else { judge(case).first().map(|f| f.oracle) };
     let small = fuzz::reduce(&case, finding.oracle, &found);
     let judged = judge(&small);
     fuzz::as_test(&small, judged.first().unwrap_or(finding), origin)
@@ -400,8 +438,7 @@ fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> Fuz
 /// One campaign, until the limits of the command.
 fn run(args: &Args, kind: Kind, source: &dyn Source, cases: u64, transitions: u64, clock: &Clock) -> Results {
     let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
-    let is_over = || time.is_some_and(|time| clock.started.elapsed() >= time);
-    let stop = || clock.interrupt.is_raised() || is_over();
+    let stop = || clock.is_over() || time.is_some_and(|time| clock.started.elapsed() >= time);
     let budget = Budget { cases, transitions, failures: FAILURES, stop: &stop };
     let told = Mutex::new(Instant::now());
     let say = |figures: &Figures| {
@@ -416,7 +453,10 @@ fn run(args: &Args, kind: Kind, source: &dyn Source, cases: u64, transitions: u6
         Engine::Jit => {
             let judge = |numbers: std::ops::Range<u64>| {
                 let end = numbers.end.min(cases);
-                let (results, last) = native::batch(kind, numbers.start..end.max(numbers.start), &stop);
+                let (results, last, error) = native::batch(kind, numbers.start..end.max(numbers.start), &stop);
+                if let Some(error) = error {
+                    clock.end_broken(native::no_process(&error));
+                }
                 (results, last || end < numbers.end)
             };
             campaign_by(&judge, args.jobs.count(), &budget, &say)

@@ -3,9 +3,12 @@
 //! Wrong native code may do anything. So the command starts itself again for a few cases at a time, with limits; the child writes a line
 //! before each case and one with what was found behind it ([`Line`]). A child that ends otherwise than it should has
 //! found something in the case it was at, and another goes on with the next case.
+//!
+//! Processor time is limited for each child. One that runs out of it may have had a machine too slow for all its cases, so another
+//! begins again with the case it was at; a case that uses up all of the time alone is told as such ([`is_out_of_time`]).
 
 use super::Kind;
-use crate::cmd::failure::{Failure, tell};
+use crate::cmd::failure::Failure;
 use crate::cmd::output::Output;
 use ir::text::{parse_module, print_module};
 use jit::process::{Resources, limit};
@@ -13,9 +16,11 @@ use osier::fuzz::{
     self, Case, Clock, Drawn, Figures, Finding, NativeFigures, Oracle, PassFigures, Results, Source, World,
 };
 use serde::{Deserialize, Serialize};
+use signal_hook::consts::SIGXCPU;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -23,7 +28,7 @@ use std::time::{Duration, Instant};
 
 /// Address space of a child: guarded memories take 6 GiB each.
 const ADDRESS_SPACE: u64 = 256 << 30;
-/// Seconds of processor time of a child, for all its cases.
+/// Seconds of processor time of a child. A case takes some hundredths of one.
 const CPU_SECONDS: u64 = 120;
 /// Seconds of processor time for one case that is being made smaller.
 const REDUCE_CPU_SECONDS: u64 = 10;
@@ -89,7 +94,7 @@ struct Done {
 }
 
 /// The counts of native figures, in an order of their own.
-fn counts(native: &mut NativeFigures) -> [&mut u64; 11] {
+fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
     let NativeFigures {
         transitions,
         backward,
@@ -101,10 +106,24 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 11] {
         runs,
         trapped,
         exhausted,
+        unguarded,
         compiled_functions,
         compile_time: _,
     } = native;
-    [transitions, backward, probed, stays, compared, points, fired, runs, trapped, exhausted, compiled_functions]
+    [
+        transitions,
+        backward,
+        probed,
+        stays,
+        compared,
+        points,
+        fired,
+        runs,
+        trapped,
+        exhausted,
+        unguarded,
+        compiled_functions,
+    ]
 }
 
 impl Done {
@@ -213,40 +232,61 @@ fn write(line: &Line) -> Result<(), Failure> {
 }
 
 /// Starts the command again, with its own options and one more.
-fn again(option: &str, value: &str, input: Stdio) -> std::io::Result<Child> {
-    Command::new(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
-        .args([option, value])
-        .stdin(input)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
+    let own = std::env::current_exe()?;
+    let mut command = Command::new(&own);
+    command.args(std::env::args_os().skip(1)).args([option, value]);
+    let spawned = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    spawned.map_err(|error| io::Error::new(error.kind(), format!("cannot start {} again: {error}", own.display())))
 }
 
-/// Judges cases in children; whether the source ended among them.
-pub(super) fn batch(kind: Kind, cases: Range<u64>, stop: &dyn Fn() -> bool) -> (Results, bool) {
+/// Why native code cannot be judged at all: no program is to blame.
+pub(super) fn no_process(error: &io::Error) -> String {
+    format!("no process for native code: {error}")
+}
+
+/// Judges cases in children; whether the source ended among them. With it the error that kept the others from being judged, if there
+/// was one.
+pub(super) fn batch(kind: Kind, cases: Range<u64>, stop: &dyn Fn() -> bool) -> (Results, bool, Option<io::Error>) {
+    batch_by(kind, cases, stop, &mut one_child)
+}
+
+fn batch_by(
+    kind: Kind,
+    cases: Range<u64>,
+    stop: &dyn Fn() -> bool,
+    one_child: &mut dyn FnMut(&Share, &mut Results) -> io::Result<Ended>,
+) -> (Results, bool, Option<io::Error>) {
     let mut results = Results::default();
     let mut next = cases.start;
     while next < cases.end && !stop() {
         let share = Share { kind, cases: next..cases.end };
-        match one_child(&share, &mut results) {
-            Ok(Ended::Done) => return (results, false),
-            Ok(Ended::Source) => return (results, true),
-            Ok(Ended::Died(at, how)) if !stop() => {
-                let finding = Finding { oracle: Oracle::Native, versions: (0, 1), message: how };
-                results.figures.programs += 1;
-                *results.figures.findings.entry(Oracle::Native).or_default() += 1;
-                results.failures.push(fuzz::Failure { number: at, findings: vec![finding] });
-                next = at + 1;
+        let (at, how) = match one_child(&share, &mut results) {
+            Ok(Ended::Done) => return (results, false, None),
+            Ok(Ended::Source) => return (results, true, None),
+            // The cases before it have used up most of the time, perhaps.
+            Ok(Ended::OutOfTime(at)) if at > next => {
+                next = at;
+                continue;
             }
-            Ok(Ended::Died(..)) => {}
-            Err(error) => panic!("no process for native code: {error}"),
+            Ok(Ended::OutOfTime(at)) => (at, out_of_time()),
+            Ok(Ended::Died(at, how)) => (at, how),
+            Err(error) => return (results, false, Some(error)),
+        };
+        // Ctrl-C reaches children too, and they die of it.
+        if !stop() {
+            let finding = Finding { oracle: Oracle::Native, versions: (0, 1), message: how };
+            results.figures.programs += 1;
+            *results.figures.findings.entry(Oracle::Native).or_default() += 1;
+            results.failures.push(fuzz::Failure { number: at, findings: vec![finding] });
+            next = at + 1;
         }
     }
-    (results, false)
+    (results, false, None)
 }
 
 /// How a child has ended.
+#[derive(Debug)]
 enum Ended {
     /// All its cases are done.
     Done,
@@ -254,17 +294,32 @@ enum Ended {
     Source,
     /// In this case, so.
     Died(u64, String),
+    /// In this case, when its processor time was used up.
+    OutOfTime(u64),
 }
 
-fn one_child(share: &Share, results: &mut Results) -> std::io::Result<Ended> {
+fn out_of_time() -> String {
+    format!(
+        "  the process that ran native code used up {CPU_SECONDS} seconds of processor time in this program alone: code without end, or a \
+         machine that is very slow"
+    )
+}
+
+/// Whether a finding is a case that used up its processor time. Nothing is known of what is wrong with it, if anything is; and making it
+/// smaller would take as much time for each attempt.
+pub(super) fn is_out_of_time(finding: &Finding) -> bool {
+    finding.message == out_of_time()
+}
+
+fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     let mut child = again("--native-cases", &share.to_string(), Stdio::null())?;
     let errors = drain(&mut child);
     let output = child.stdout.take().expect("it is piped");
     let mut at = share.cases.start;
     let mut ended = false;
-    for line in BufReader::new(output).lines() {
-        // A line that was not finished is one that the child died in.
-        let Ok(line) = serde_json::from_str::<Line>(&line?) else { break };
+    for line in BufReader::new(output).split(b'\n') {
+        // A line that was not finished is one that the child died in; wild code may have written anything.
+        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { break };
         match line {
             Line::Begin(number) => at = number,
             Line::Refused(number) => {
@@ -286,13 +341,14 @@ fn one_child(share: &Share, results: &mut Results) -> std::io::Result<Ended> {
     Ok(match (status.success(), ended || at >= share.cases.end) {
         (true, _) if ended => Ended::Source,
         (true, true) => Ended::Done,
+        _ if ran_out_of_time(status) => Ended::OutOfTime(at),
         _ => Ended::Died(at, death(status, &said)),
     })
 }
 
 /// Reads what a child says on standard error, beside whoever reads its results: a child that says more than a pipe holds (the backtraces of several
 /// panics) would wait for a reader, and its reader for its next line.
-fn drain(child: &mut Child) -> JoinHandle<std::io::Result<Vec<u8>>> {
+fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     let mut errors = child.stderr.take().expect("it is piped");
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -300,9 +356,14 @@ fn drain(child: &mut Child) -> JoinHandle<std::io::Result<Vec<u8>>> {
     })
 }
 
-fn finish(mut child: Child, errors: JoinHandle<std::io::Result<Vec<u8>>>) -> std::io::Result<(ExitStatus, String)> {
+fn finish(mut child: Child, errors: JoinHandle<io::Result<Vec<u8>>>) -> io::Result<(ExitStatus, String)> {
     let said = errors.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))?;
     Ok((child.wait()?, String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Whether the limit of processor time has ended a process.
+fn ran_out_of_time(status: ExitStatus) -> bool {
+    status.signal() == Some(SIGXCPU)
 }
 
 fn death(status: ExitStatus, said: &str) -> String {
@@ -357,25 +418,70 @@ pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
     write(&Line::Done(Box::new(Done::of(&judged))))
 }
 
-/// Judges one case in a child.
-pub(super) fn judge_apart(case: &Case) -> Vec<Finding> {
-    let judged = (|| -> std::io::Result<Vec<Finding>> {
-        let mut child = again("--native-case", "-", Stdio::piped())?;
-        let errors = drain(&mut child);
-        let mut input = child.stdin.take().expect("it is piped");
-        // A child that has died by now says so by its status.
-        let _ = input.write_all(serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes());
-        drop(input);
-        let mut text = String::new();
-        child.stdout.take().expect("it is piped").read_to_string(&mut text)?;
-        let (status, said) = finish(child, errors)?;
-        Ok(match serde_json::from_str(&text) {
-            Ok(Line::Done(done)) if status.success() => done.findings(),
-            _ => vec![Finding { oracle: Oracle::Native, versions: (0, 1), message: death(status, &said) }],
-        })
-    })();
-    judged.unwrap_or_else(|error| {
-        tell(&format!("no process for native code: {error}"));
-        Vec::new()
+/// Judges one case in a child. One that runs out of time shows nothing.
+///
+/// # Errors
+/// When there is no child.
+pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
+    let mut child = again("--native-case", "-", Stdio::piped())?;
+    let errors = drain(&mut child);
+    let mut input = child.stdin.take().expect("it is piped");
+    // A child that has died by now says so by its status.
+    let _ = input.write_all(serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes());
+    drop(input);
+    let mut text = Vec::new();
+    child.stdout.take().expect("it is piped").read_to_end(&mut text)?;
+    let (status, said) = finish(child, errors)?;
+    Ok(match serde_json::from_slice(&text) {
+        Ok(Line::Done(done)) if status.success() => done.findings(),
+        _ if ran_out_of_time(status) => Vec::new(),
+        _ => vec![Finding { oracle: Oracle::Native, versions: (0, 1), message: death(status, &said) }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Judges eight cases in children that end so, one after the other; the shares that they were given.
+    fn judged(ends: Vec<io::Result<Ended>>) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
+        let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
+        let mut child = |share: &Share, _: &mut Results| {
+            shares.push(share.cases.clone());
+            ends.next().expect("no child more than that")
+        };
+        let (results, last, error) = batch_by(Kind::Generated, 8..16, &|| false, &mut child);
+        assert!(ends.next().is_none(), "a child for every end");
+        (shares, results, last, error)
+    }
+
+    #[test]
+    fn a_child_that_dies_is_a_finding_in_its_case_and_another_goes_on_behind() {
+        let (shares, results, last, error) = judged(vec![Ok(Ended::Died(10, "so".to_owned())), Ok(Ended::Source)]);
+        assert_eq!(shares, [8..16, 11..16]);
+        assert!(last && error.is_none());
+        assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
+        assert!(!is_out_of_time(&results.failures[0].findings[0]));
+    }
+
+    #[test]
+    fn time_that_a_batch_uses_up_is_no_finding_and_that_of_one_case_is_told_as_such() {
+        let ends = vec![Ok(Ended::OutOfTime(10)), Ok(Ended::OutOfTime(10)), Ok(Ended::OutOfTime(15)), Ok(Ended::Done)];
+        let (shares, results, _, error) = judged(ends);
+        assert_eq!(shares, [8..16, 10..16, 11..16, 15..16]);
+        assert!(error.is_none());
+        assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
+        assert!(is_out_of_time(&results.failures[0].findings[0]));
+        // Raw statuses are those of `wait`: the signal that ended the process.
+        assert!(ran_out_of_time(ExitStatus::from_raw(SIGXCPU)) && !ran_out_of_time(ExitStatus::from_raw(11)));
+    }
+
+    #[test]
+    fn where_no_process_can_be_started_nothing_is_found() {
+        let refused = io::Error::from(io::ErrorKind::NotFound);
+        let (shares, results, last, error) = judged(vec![Ok(Ended::Died(8, "so".to_owned())), Err(refused)]);
+        assert_eq!(shares, [8..16, 9..16]);
+        assert!(!last && error.is_some_and(|e| e.kind() == io::ErrorKind::NotFound));
+        assert_eq!(results.failures.len(), 1);
+    }
 }

@@ -25,6 +25,8 @@ pub struct NativeFigures {
     pub trapped: u64,
     /// Runs that a limit ended, so that nothing was compared at the end.
     pub exhausted: u64,
+    /// Pairs of versions compiled with checked bounds, since there was no address space to guard their memories.
+    pub unguarded: u64,
     /// Pieces of code compiled: versions, probes and continuations.
     pub compiled_functions: u64,
     /// The time that took.
@@ -44,6 +46,7 @@ impl NativeFigures {
         self.runs += other.runs;
         self.trapped += other.trapped;
         self.exhausted += other.exhausted;
+        self.unguarded += other.unguarded;
         self.compiled_functions += other.compiled_functions;
         self.compile_time += other.compile_time;
     }

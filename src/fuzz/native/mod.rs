@@ -30,7 +30,7 @@ use super::versions::{derive, map};
 use follow::{Follower, Following, Stop};
 use ir::interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
-use jit::{Action, Engine, Interruption, RunError, Vm};
+use jit::{Action, Bounds, Config, Engine, Interruption, RunError, Vm, VmError};
 use plan::Plan;
 use shadow::Shadow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,12 +80,12 @@ impl Trial<'_> {
     fn judge(&mut self, module: &Arc<Module>, pairs: &[FunctionPair<'_>]) -> Result<(), String> {
         let tag = 0x6e61_7469 + ((self.versions.0 as u64) << 32) + ((self.versions.1 as u64) << 40);
         let mut prng = Prng::new(self.case.seed).fork(tag);
-        let engine = Engine::new(plan::config(&mut prng)).map_err(|e| e.to_string())?;
+        let config = plan::config(&mut prng);
         let (mut machine, ids) = self.machine(module, pairs)?;
         let mut plan = Plan::new(pairs, &ids, self.case.stress.is_on(), &mut prng);
         plan.mark(&mut machine);
-        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
-        let mut vm = Vm::new(&engine, module, hop_limits(self.case), options).map_err(|e| e.to_string())?;
+        let mut vm = self.instance(module, config)?;
+        let engine = vm.engine().clone();
         self.compile(&mut vm, &engine, module, &mut plan, &mut prng)?;
         let shadow = Shadow::new(machine, self.case.world.clone());
         let following = Following::new(plan, shadow, Arc::clone(self.clock), prng.fork(7), self.case.stress);
@@ -109,6 +109,25 @@ impl Trial<'_> {
         let ids = pairs.iter().map(|pair| [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v)));
         let ids = ids.collect();
         Ok((machine, ids))
+    }
+
+    /// The machine that runs natively. Where the process has no address space for guards, because of its own limit or of the many memories of
+    /// the program, accesses are checked instead: that says nothing about the program. Such pairs of versions are counted.
+    fn instance(&mut self, module: &Arc<Module>, config: Config) -> Result<Vm, String> {
+        let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
+        let limits = hop_limits(self.case);
+        let made = |config| {
+            let engine = Engine::new(config).map_err(|e| e.to_string())?;
+            Ok::<_, String>(Vm::new(&engine, module, limits, options))
+        };
+        let vm = match made(config)? {
+            Err(VmError::NoAddressSpace { .. }) if config.bounds == Bounds::Guarded => {
+                self.figures.unguarded += 1;
+                made(Config { bounds: Bounds::Checked, ..config })?
+            }
+            vm => vm,
+        };
+        vm.map_err(|e| e.to_string())
     }
 
     /// Compiles both versions of every pair, and most of the other functions: the rest stays in the interpreter.
@@ -169,7 +188,8 @@ impl Trial<'_> {
     /// Runs once more with half the fuel that the interpreter needs, where native code pays for what it does. Versions may
     /// need less than that, but not by so much, unless there is hardly anything to do.
     fn starve(&mut self, vm: &mut Vm, following: &Mutex<Following>) -> Result<(), String> {
-        let mut following = following.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut following = lock();
         let args = self.case.arguments.first().filter(|_| vm.engine().config().interruption == Interruption::Fuel);
         let Some(args) = args else { return Ok(()) };
         following.disarm_all(vm);
@@ -180,11 +200,15 @@ impl Trial<'_> {
         following.shadow.start(self.case.entry, args);
         drop(following);
         vm.machine_mut().set_fuel(needed / STARVE);
-        match vm.invoke(self.case.entry, args, &mut world) {
-            Ok(Outcome::Returned(_) | Outcome::Trapped { .. }) if needed >= 100 * STARVE => {
-                Err(self.told(vm, args, &format!("the run ends with a {STARVE}th of the fuel it needs")))
+        let ended = vm.invoke(self.case.entry, args, &mut world);
+        let stopped = lock().stopped.take();
+        match starved(stopped, ended, needed) {
+            Ok(()) => Ok(()),
+            Err(Stop::Limit) => {
+                self.figures.exhausted += 1;
+                Ok(())
             }
-            _ => Ok(()),
+            Err(Stop::Finding(text)) => Err(self.told(vm, args, &text)),
         }
     }
 
@@ -210,27 +234,17 @@ impl Trial<'_> {
         let mut world = lock().shadow.world.clone();
         let ended = vm.invoke(func, args, &mut world);
         let mut following = lock();
-        let outcome = match (following.stopped.take(), ended) {
-            (Some(Stop::Finding(text)), _) => return Err(self.told(vm, args, &text)),
-            (Some(Stop::Limit), _) => {
-                self.figures.exhausted += 1;
-                return Ok(false);
-            }
-            (None, Err(error)) => return Err(self.told(vm, args, &format!("the native run failed: {error}"))),
-            (None, Ok(Outcome::StackOverflow(_))) => {
-                self.figures.exhausted += 1;
-                return Ok(false);
-            }
-            (None, Ok(outcome)) => outcome,
-        };
-        self.figures.trapped += u64::from(outcome.trap().is_some());
-        let Some(difference) = following.ended(vm.machine(), &outcome, &stayed) else { return Ok(true) };
-        match difference {
-            Stop::Limit => {
+        let compared = came_to(following.stopped.take(), ended).and_then(|outcome| {
+            self.figures.trapped += u64::from(outcome.trap().is_some());
+            following.ended(vm.machine(), &outcome, &stayed).map_or(Ok(()), Err)
+        });
+        match compared {
+            Ok(()) => Ok(true),
+            Err(Stop::Limit) => {
                 self.figures.exhausted += 1;
                 Ok(false)
             }
-            Stop::Finding(text) => Err(self.told(vm, args, &text)),
+            Err(Stop::Finding(text)) => Err(self.told(vm, args, &text)),
         }
     }
 
@@ -243,6 +257,26 @@ impl Trial<'_> {
 /// Why a run of the oracle is ended: [`follow`] says why.
 const ENDED: RunError = RunError::Interrupted;
 
+/// The end of a native run that came to one of the program's own.
+fn came_to(stopped: Option<Stop>, ended: Result<Outcome, RunError>) -> Result<Outcome, Stop> {
+    match (stopped, ended) {
+        (Some(stop), _) => Err(stop),
+        (None, Err(error)) => Err(Stop::Finding(format!("the native run failed: {error}"))),
+        (None, Ok(Outcome::StackOverflow(_))) => Err(Stop::Limit),
+        (None, Ok(outcome)) => Ok(outcome),
+    }
+}
+
+/// Whether a run may end so that had a part of the fuel `needed`: for want of fuel, and otherwise where so little is needed that
+/// the versions may have done with less.
+fn starved(stopped: Option<Stop>, ended: Result<Outcome, RunError>, needed: u64) -> Result<(), Stop> {
+    match came_to(stopped, ended)? {
+        Outcome::OutOfFuel(_) => Ok(()),
+        _ if needed < 100 * STARVE => Ok(()),
+        outcome => Err(Stop::Finding(format!("the run ends with a {STARVE}th of the fuel it needs ({outcome})"))),
+    }
+}
+
 /// What ended a run of the interpreter without transitions.
 struct Stayed {
     outcome: Outcome,
@@ -253,5 +287,54 @@ impl Stayed {
     fn of(mut machine: Machine, mut world: super::case::World, func: Func, args: &[u64]) -> Stayed {
         let outcome = machine.invoke(func, args, &mut world, &mut NoObserver);
         Stayed { outcome, machine }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ir::interp::Site;
+
+    /// Enough for a run to be expected to end for want of fuel.
+    const MUCH: u64 = 100 * STARVE;
+
+    fn site() -> Site {
+        Site { func: Func::from_u32(0), function: "f".to_owned(), inst: None }
+    }
+
+    fn is_finding(ended: Result<(), Stop>) -> bool {
+        matches!(ended, Err(Stop::Finding(_)))
+    }
+
+    #[test]
+    fn a_starved_run_that_fails_is_a_finding_however_little_it_needs() {
+        for error in [RunError::Lost, RunError::WildAccess { address: 16 }, RunError::Interrupted, RunError::Released] {
+            for needed in [1, MUCH] {
+                assert!(is_finding(starved(None, Err(error.clone()), needed)), "{error}, {needed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_point_shows_in_a_starved_run_is_a_finding() {
+        let shown = || Some(Stop::Finding("values differ".to_owned()));
+        assert!(is_finding(starved(shown(), Err(ENDED), 1)));
+        assert!(is_finding(starved(shown(), Ok(Outcome::OutOfFuel(site())), MUCH)));
+        assert!(matches!(starved(Some(Stop::Limit), Err(ENDED), MUCH), Err(Stop::Limit)));
+    }
+
+    #[test]
+    fn a_starved_run_ends_for_want_of_fuel_or_needs_hardly_any() {
+        let ends = [
+            Outcome::Returned(Vec::new()),
+            Outcome::Exited(0),
+            Outcome::Trapped { kind: ir::TrapKind::Unreachable, site: site() },
+        ];
+        for end in ends {
+            assert!(is_finding(starved(None, Ok(end.clone()), MUCH)), "{end}");
+            assert!(starved(None, Ok(end), MUCH - 1).is_ok());
+        }
+        assert!(starved(None, Ok(Outcome::OutOfFuel(site())), MUCH).is_ok());
+        assert!(matches!(starved(None, Ok(Outcome::StackOverflow(site())), MUCH), Err(Stop::Limit)));
     }
 }
