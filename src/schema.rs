@@ -496,9 +496,10 @@ pub struct MadeTransition {
 pub struct RunSeconds {
     /// Reading the file and building the module.
     pub import: f64,
-    /// Running the passes; `null` without a pipeline.
+    /// Running the passes; and in the tiered engine, as part of `execute`, running them over what is hot and making and checking
+    /// the mappings that lead there. `null` in other engines without a pipeline.
     pub optimize: Option<f64>,
-    /// Verifying each version and replaying each log; `null` without a pipeline.
+    /// Verifying each version and replaying each log before the run; `null` without a pipeline.
     pub replay: Option<f64>,
     /// Compiling to native code, part of `execute`; `null` where the interpreter ran the program.
     pub compile: Option<f64>,

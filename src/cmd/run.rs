@@ -47,9 +47,9 @@ pub(super) struct Args {
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
-    /// Calls of a function, or visits of a loop header, that make it hot (--engine tiered)
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    hot: u32,
+    /// Calls of a function, or visits of a loop header, that make it hot, with --engine tiered alone [default: 1000]
+    #[arg(long, value_name = "N")]
+    hot: Option<u32>,
     /// The arguments of the program
     #[arg(last = true, value_name = "PROGRAM ARGS")]
     program_args: Vec<String>,
@@ -58,6 +58,9 @@ pub(super) struct Args {
     #[command(flatten)]
     run_limits: RunLimits,
 }
+
+/// What makes something hot unless the command says so.
+const HOT: u32 = 1000;
 
 /// A call of a function, ready to be made.
 struct Call {
@@ -68,15 +71,22 @@ struct Call {
 
 /// Runs a program.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    if args.hot.is_some() && args.engine != Engine::Tiered {
+        return Err(Failure::input("--hot is for --engine tiered: with the others nothing turns hot"));
+    }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
     let call = called(&module, args.invoke.as_deref())?;
-    let outcome = match args.engine {
+    let ended = match args.engine {
         Engine::Interp => execute(&args, &module, &call, &mut stats)?,
         engine => native::execute(&args, engine, &module, &call, &mut stats)?,
     };
-    let told = told(&module, &call, &outcome);
-    // Figures are of interest above all when the program failed: they come before the failure ends us.
+    let told = match &ended {
+        Ok(outcome) => told(&module, &call, outcome),
+        Err(why) => Err(Failure::Program(why.clone())),
+    };
+    // Figures are of interest above all when the program failed: they come before the failure ends us
+    // (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
     if let Some(out) = &args.stats {
         write_stats(out.clone(), &stats)?;
     }
@@ -142,8 +152,11 @@ fn host(args: &Args) -> Wasi<'static> {
     Wasi::new(args, std::io::stdin().lock(), std::io::stdout().lock(), std::io::stderr())
 }
 
+/// How a run ended; or why an engine could not go on with it.
+type Ended = Result<Outcome, String>;
+
 /// Instantiates the module and makes the call.
-fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> Result<Outcome, Failure> {
+fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> Result<Ended, Failure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
@@ -158,7 +171,7 @@ fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> R
     }
     stats.instructions = Some(args.run_limits.limits().fuel - machine.fuel());
     stats.seconds.execute = started.elapsed().as_secs_f64();
-    Ok(outcome)
+    Ok(Ok(outcome))
 }
 
 /// Prints results, or says how the program failed.

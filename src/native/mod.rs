@@ -7,6 +7,7 @@ mod tiered;
 
 pub use tiered::Tiered;
 
+use crate::driver::Step;
 use ir::interp::{Host, Outcome};
 use ir::mapping::VersionKey;
 use ir::{Func, Function};
@@ -37,9 +38,12 @@ pub enum CompiledKind {
     Continuation,
 }
 
-/// Told what is compiled, so that an embedder may take times: the library reads no clock.
+/// Told what is done to make code, so that an embedder may take times: the library reads no clock.
 pub trait Observer {
-    /// Work on a piece of code begins.
+    /// A step of optimizing begins, and whatever was under way has ended; `None` when nothing begins. Compiling is no such step.
+    fn step(&mut self, step: Option<Step>);
+
+    /// Compiling a piece of code begins.
     fn begin(&mut self);
 
     /// It is done.
@@ -51,6 +55,8 @@ pub trait Observer {
 pub struct NoObserver;
 
 impl Observer for NoObserver {
+    fn step(&mut self, _step: Option<Step>) {}
+
     fn begin(&mut self) {}
 
     fn compiled(&mut self, _made: Compiled) {}

@@ -1,7 +1,7 @@
 //! The interpreter first, native code for what is hot.
 
 use super::{Compiled, CompiledKind, Observer, install};
-use crate::driver::{self, Derived, Vigilance, certify, derive};
+use crate::driver::{self, Derived, Step, Vigilance, certify, derive};
 use ir::mapping::Mapping;
 use ir::{Func, Function};
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
@@ -9,6 +9,15 @@ use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Tells an observer what the driver does.
+struct Steps<'o, O>(&'o mut O);
+
+impl<O: Observer> driver::Observer for Steps<'_, O> {
+    fn begin(&mut self, step: Option<Step>) {
+        self.0.step(step);
+    }
+}
 
 /// The optimized version of a function, and how to get there.
 #[derive(Debug)]
@@ -36,14 +45,14 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Optimizes and compiles a function, unless that was done.
-    fn optimize(&mut self, tier: &mut Tier<'_>, func: Func, base: &Function) -> Result<&mut Optimized, RunError> {
+    fn optimize(&mut self, tier: &mut Tier<'_>, func: Func, base: &Function) -> Result<(), RunError> {
         if !self.optimized.contains_key(&func) {
             let module = Arc::clone(tier.module());
-            let derived = derive(&module, base, &self.pipeline, Vigilance::Off, &mut driver::NoObserver);
+            let derived = derive(&module, base, &self.pipeline, Vigilance::Off, &mut Steps(&mut self.observer));
             let version = install(tier, func, &derived.function, &mut self.observer)?;
             self.optimized.insert(func, Optimized { derived, version, forward: None });
         }
-        Ok(self.optimized.get_mut(&func).expect("it was put there"))
+        Ok(())
     }
 }
 
@@ -55,7 +64,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let module = Arc::clone(tier.module());
         match module.body(func) {
-            Some(base) => self.optimize(tier, func, base).map(|_| ()),
+            Some(base) => self.optimize(tier, func, base),
             None => Ok(()),
         }
     }
@@ -63,11 +72,12 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn hot(&mut self, tier: &mut Tier<'_>, at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
         let module = Arc::clone(tier.module());
         let Some(base) = module.body(at.func) else { return Ok(None) };
-        let optimized = self.optimize(tier, at.func, base)?;
+        self.optimize(tier, at.func, base)?;
+        let optimized = self.optimized.get_mut(&at.func).expect("it was put there");
         let forward = match &optimized.forward {
             Some(known) => Arc::clone(known),
             None => {
-                let made = certify(&module, base, &optimized.derived, &[Level::Avail], &mut driver::NoObserver);
+                let made = certify(&module, base, &optimized.derived, &[Level::Avail], &mut Steps(&mut self.observer));
                 let level = made.levels.into_iter().next().expect("one level was asked for");
                 Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
             }

@@ -177,3 +177,29 @@ fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
         assert!(stats["instructions"].as_u64().is_some_and(|n| n > 0));
     }
 }
+
+#[test]
+fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
+    let folder = scratch();
+    // More values than there is room for where native code hands them over.
+    let values = vec!["%a"; 70_000].join(", ");
+    let path = file(&folder, "wide.oir", format!("func @wide(%a: i32) {{\nentry:\n  osr_exit 0({values})\n}}\n"));
+    let ended = osier(&["run", &path, "--engine", "jit", "--stats", "--invoke", "wide", "1"]).with_status(1);
+    let (json, message) = ended.stderr.split_once("osier:").expect("the figures come first");
+    assert!(message.contains("@wide passes 70000 values at once"), "{message}");
+    let stats: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(stats["compiled"], serde_json::json!([]));
+    assert!(stats["seconds"]["execute"].is_number(), "{stats}");
+}
+
+#[test]
+fn stats_tell_the_time_of_optimizing_what_is_hot() {
+    let seconds = |engine: &str| {
+        let sum = "tests/cli/golden/sum.oir";
+        let ended = osier(&["run", sum, "--engine", engine, "--stats", "--invoke", "sum", "3", "2"]).with_status(0);
+        let stats: serde_json::Value = serde_json::from_str(&ended.stderr).expect("JSON");
+        stats["seconds"].clone()
+    };
+    assert!(seconds("tiered")["optimize"].is_number(), "a part of the run, however small");
+    assert!(seconds("jit")["optimize"].is_null(), "nothing is optimized");
+}

@@ -4,8 +4,9 @@
 
 use ir::interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
 use ir::{Func, Module, TrapKind};
-use jit::{Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, Vm};
-use osier::native;
+use jit::{Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm};
+use osier::native::{self, Tiered};
+use passes::Pipeline;
 use std::sync::{Arc, LazyLock};
 
 /// A way to compile, all checks of Cranelift on and with the trace.
@@ -81,6 +82,8 @@ pub(crate) struct Twins<'a> {
     name: String,
     /// Whether native code pays as the interpreter does.
     fueled: bool,
+    /// Whether optimized versions take part, which pay less and trap at other places of the function.
+    optimized: bool,
     /// Whether a run has come to a limit, so that the two may differ.
     apart: bool,
 }
@@ -94,11 +97,40 @@ impl<'a> Twins<'a> {
         share: Share,
     ) -> Result<Twins<'a>, String> {
         let name = format!("natively ({}, {share:?})", setting.name);
+        Twins::made(module, (limits, options), setting, name, Box::new(Shared(share)))
+    }
+
+    /// Two instances, one of which begins in the interpreter and optimizes and compiles what is called or repeated `threshold` times.
+    pub(crate) fn tiered(
+        module: &'a Arc<Module>,
+        (limits, options): (Limits, Options),
+        setting: &Setting,
+        (threshold, pipeline): (u32, &Pipeline),
+        observer: impl native::Observer + Send + 'static,
+    ) -> Result<Twins<'a>, String> {
+        let name = format!("tiered ({}, from {threshold} on)", setting.name);
+        let tiering = Tiered::new(threshold, pipeline.clone(), observer);
+        let twins = Twins::made(module, (limits, options), setting, name, Box::new(tiering))?;
+        Ok(Twins { optimized: true, ..twins })
+    }
+
+    fn made(
+        module: &'a Arc<Module>,
+        (limits, options): (Limits, Options),
+        setting: &Setting,
+        name: String,
+        tiering: Box<dyn Tiering + Send>,
+    ) -> Result<Twins<'a>, String> {
         let machine = Machine::with_options(&Program::new(module), limits, options).map_err(|e| e.to_string())?;
         let mut vm = Vm::new(&setting.engine, module, limits, options).map_err(|error| format!("{name}: {error}"))?;
-        vm.set_tiering(Box::new(Shared(share)));
+        vm.set_tiering(tiering);
         let fueled = setting.engine.config().interruption == Interruption::Fuel;
-        Ok(Twins { module, machine, vm, name, fueled, apart: false })
+        Ok(Twins { module, machine, vm, name, fueled, optimized: false, apart: false })
+    }
+
+    /// The transitions that native code and interpreter have made, by kind.
+    pub(crate) fn transitions(&mut self, kind: TransitionKind) -> u64 {
+        self.vm.transitions().iter().filter(|made| made.kind == kind).map(|made| made.count).sum()
     }
 
     /// The machine of the interpreter.
@@ -119,7 +151,12 @@ impl<'a> Twins<'a> {
     pub(crate) fn call(&mut self, func: Func, args: &[u64], hosts: [&mut dyn Host; 2]) -> Result<Outcome, String> {
         let before = self.fuel();
         let wanted = self.machine.invoke(func, args, hosts[0], &mut NoObserver);
-        let found = native::invoke(&mut self.vm, func, args, hosts[1]).map_err(|e| self.told(&e.to_string()))?;
+        let found = match self.optimized {
+            // What is optimized is for the policy to say.
+            true => self.vm.invoke(func, args, hosts[1]),
+            false => native::invoke(&mut self.vm, func, args, hosts[1]),
+        };
+        let found = found.map_err(|e| self.told(&e.to_string()))?;
         self.apart |= is_limit(&wanted) || is_limit(&found);
         let differs = if self.apart {
             self.limit_difference(&wanted, &found)
@@ -136,12 +173,15 @@ impl<'a> Twins<'a> {
 
     /// In which a native run differs that has come to no limit.
     fn end_difference(&self, wanted: &Outcome, found: &Outcome, before: [u64; 2]) -> Option<String> {
-        if found != wanted && !is_trap_of_another_access(wanted, found) {
+        let is_alike = found == wanted
+            || is_trap_of_another_access(wanted, found)
+            || self.optimized && is_trap_of_the_same_function(wanted, found);
+        if !is_alike {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
         // Whole blocks were executed if the run returned, and then all is paid for that the interpreter pays.
         let used = [0, 1].map(|i| before[i] - self.fuel()[i]);
-        let differs = self.fueled && found.returned().is_some() && used[0] != used[1];
+        let differs = self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
         differs.then(|| format!("{} of fuel used, and interpreted {}", used[0], used[1]))
     }
 
@@ -201,6 +241,12 @@ fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {
         let traps = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
         outcome.site().filter(|_| traps).map(|site| site.func)
     };
+    place(wanted).is_some() && place(wanted) == place(found)
+}
+
+/// An optimized version may come to the same trap at another of its instructions.
+fn is_trap_of_the_same_function(wanted: &Outcome, found: &Outcome) -> bool {
+    let place = |outcome: &Outcome| Some((outcome.trap()?, outcome.site()?.func));
     place(wanted).is_some() && place(wanted) == place(found)
 }
 

@@ -1,5 +1,5 @@
-//! Native code against the interpreter: every operation on values at every type, every way of a float through a function, generated programs, and
-//! what is extreme.
+//! Native code against the interpreter: every operation on values at every type, every way of a float through a function, generated programs, at once
+//! or where they turn hot, and what is extreme.
 //!
 //! `OSIER_NATIVE_PROGRAMS=10000 cargo test --release --test native generated` compares so many generated programs.
 
@@ -9,3 +9,4 @@ mod extremes;
 mod floats;
 mod operations;
 mod programs;
+mod tiered;

@@ -1,15 +1,17 @@
 //! `osier run --engine jit` and `--engine tiered`.
 
-use super::{Args, Call, Engine, host};
+use super::{Args, Call, Ended, Engine, HOT, host};
 use crate::cmd::failure::Failure;
+use crate::cmd::stopwatch::Stopwatch;
 use ir::Module;
 use ir::interp::{Options, Outcome, TraceLevel};
 use jit::{Bounds, Config, Interruption, RunError, TransitionKind, Vm, VmError};
+use osier::driver::{Observer as _, Step};
 use osier::listing;
 use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
 use passes::Pipeline;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Stack of the thread that runs the program. Committed as it is used.
@@ -21,10 +23,26 @@ struct Log {
     started: Instant,
     module: Arc<Module>,
     begun: Option<Instant>,
-    made: Arc<Mutex<Vec<CompiledCode>>>,
+    made: Arc<Mutex<Made>>,
+}
+
+/// What was made, and the time of what came before.
+struct Made {
+    code: Vec<CompiledCode>,
+    optimizing: Stopwatch,
+}
+
+impl Log {
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Observer for Log {
+    fn step(&mut self, step: Option<Step>) {
+        self.made().optimizing.begin(step);
+    }
+
     fn begin(&mut self) {
         self.begun = Some(Instant::now());
     }
@@ -43,7 +61,7 @@ impl Observer for Log {
             at: begun.duration_since(self.started).as_secs_f64(),
             seconds: begun.elapsed().as_secs_f64(),
         };
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+        self.made().code.push(made);
     }
 }
 
@@ -54,7 +72,7 @@ pub(super) fn execute(
     module: &Module,
     call: &Call,
     stats: &mut RunStats,
-) -> Result<Outcome, Failure> {
+) -> Result<Ended, Failure> {
     let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
         let run = || run(args, engine, &module, call, stats);
@@ -64,21 +82,15 @@ pub(super) fn execute(
     })
 }
 
-fn run(
-    args: &Args,
-    engine: Engine,
-    module: &Arc<Module>,
-    call: &Call,
-    stats: &mut RunStats,
-) -> Result<Outcome, Failure> {
+fn run(args: &Args, engine: Engine, module: &Arc<Module>, call: &Call, stats: &mut RunStats) -> Result<Ended, Failure> {
     let started = Instant::now();
     let mut vm = instance(args, module)?;
-    let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::default() };
-    let made = Arc::clone(&log.made);
+    let made = Arc::new(Mutex::new(Made { code: Vec::new(), optimizing: Stopwatch::new() }));
+    let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::clone(&made) };
     match engine {
         Engine::Tiered => {
             let pipeline = args.pipeline.as_ref().map_or_else(Pipeline::default, Clone::clone);
-            vm.set_tiering(Box::new(Tiered::new(args.hot, pipeline, log)));
+            vm.set_tiering(Box::new(Tiered::new(args.hot.unwrap_or(HOT), pipeline, log)));
         }
         Engine::Jit | Engine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
     }
@@ -95,11 +107,15 @@ fn run(
         };
     }
     stats.seconds.execute = started.elapsed().as_secs_f64();
-    let made = std::mem::take(&mut *made.lock().unwrap_or_else(PoisonError::into_inner));
-    stats.seconds.compile = Some(made.iter().map(|code| code.seconds).sum());
-    stats.compiled = Some(made);
+    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    if engine == Engine::Tiered {
+        let hot: f64 = Step::ALL.into_iter().map(|step| made.optimizing.seconds(step)).sum();
+        stats.seconds.optimize = Some(stats.seconds.optimize.unwrap_or(0.0) + hot);
+    }
+    stats.seconds.compile = Some(made.code.iter().map(|code| code.seconds).sum());
+    stats.compiled = Some(std::mem::take(&mut made.code));
     stats.transitions = Some(transitions(module, &mut vm));
-    outcome.map_err(|error: RunError| Failure::Program(error.to_string()))
+    Ok(outcome.map_err(|error: RunError| error.to_string()))
 }
 
 /// A machine with guarded memories, or with checked ones where there is no address space for guards.
