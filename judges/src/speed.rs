@@ -60,7 +60,25 @@ struct Row {
     instructions: u64,
 }
 
-/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ.
+/// What came of running a program several times in each engine.
+pub(crate) enum Measured<R> {
+    /// All printed the same, and found no mistake.
+    Alike(R),
+    /// They did not; what two of them printed, for people.
+    Unlike(String),
+}
+
+/// Compares what two engines printed, and with how every program ends that found no mistake; what to tell if something is wrong.
+pub(crate) fn unlike(mine: &[u8], other: &[u8]) -> Option<String> {
+    if mine == other && mine.ends_with(b"OK\n") {
+        return None;
+    }
+    let [mine, other] = [mine, other].map(String::from_utf8_lossy);
+    Some(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"))
+}
+
+/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ, or a program says that it found a
+/// mistake.
 ///
 /// # Errors
 /// When a module cannot be read or run, or there is none.
@@ -70,7 +88,7 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
         "{:<12}{:>10}{:>10}{:>8}{:>16}{:>12}",
         "program", "ours, s", "wasmi, s", "ratio", "instructions", "million/s"
     ))?;
-    let mut rows = Vec::new();
+    let (mut rows, mut alike) = (Vec::new(), true);
     for (name, size) in PROGRAMS {
         for route in ["m2r", "o2"] {
             let Some(subject) = subject(&arguments.corpus, name, route, size)? else {
@@ -79,14 +97,21 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
                 }
                 continue;
             };
-            let row = measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))?;
+            let row = match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
+                Measured::Alike(row) => row,
+                Measured::Unlike(what) => {
+                    say(format!("{}: {what}", subject.name))?;
+                    alike = false;
+                    continue;
+                }
+            };
             let (ratio, rate) = (row.ours / row.theirs, row.instructions as f64 / row.ours / 1e6);
             let (ours, theirs, count) = (row.ours, row.theirs, row.instructions);
             say(format!("{:<12}{ours:>10.4}{theirs:>10.4}{ratio:>8.2}{count:>16}{rate:>12.0}", subject.name))?;
             rows.push((route, row));
         }
     }
-    if rows.is_empty() {
+    if rows.is_empty() && alike {
         return Err("there is no program to run".to_owned());
     }
     for route in ["m2r", "o2", ""] {
@@ -99,7 +124,7 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
             say(format!("{label}: {} programs, geometric mean of ratios {mean:.2}, highest {worst:.2}", chosen.len()))?;
         }
     }
-    Ok(true)
+    Ok(alike)
 }
 
 /// The module of a program by a route; nothing when it is not asked for or not there.
@@ -132,7 +157,7 @@ fn read(file: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Row, String> {
+fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Measured<Row>, String> {
     let mut module = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     if let Some(name) = &arguments.pipeline {
         let pipeline = passes::parse(name).map_err(|e| e.to_string())?;
@@ -148,15 +173,14 @@ fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Row, String>
     for _ in 0..arguments.corpus.runs {
         let (mine, instructions) = run_ours(&program, entry, subject)?;
         let other = run_theirs(&engine, &theirs, subject)?;
-        if mine.printed != other.printed || !mine.printed.ends_with(b"OK\n") {
-            let [mine, other] = [&mine, &other].map(|t| String::from_utf8_lossy(&t.printed).into_owned());
-            return Err(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"));
+        if let Some(what) = unlike(&mine.printed, &other.printed) {
+            return Ok(Measured::Unlike(what));
         }
         row.ours = row.ours.min(mine.seconds);
         row.theirs = row.theirs.min(other.seconds);
         row.instructions = instructions;
     }
-    Ok(row)
+    Ok(Measured::Alike(row))
 }
 
 pub(crate) fn start(module: &Module) -> Result<Func, String> {

@@ -8,7 +8,7 @@ mod peer;
 
 use crate::arguments::NativeArguments;
 use crate::engine::{Printed, process};
-use crate::speed::{Subject, Timed, seconds_of_thread, start, subject};
+use crate::speed::{Measured, Subject, Timed, seconds_of_thread, start, subject, unlike};
 use ir::Module;
 use ir::interp::{Limits, Options, Outcome, TraceLevel};
 use jit::{Bounds, Config, Engine, Vm};
@@ -67,7 +67,8 @@ struct Row {
     optimized: Best,
 }
 
-/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ.
+/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ, or a program says that it found a
+/// mistake.
 ///
 /// # Errors
 /// When a module cannot be read or run, or there is none.
@@ -94,7 +95,7 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
         "base",
         &arguments.pipeline
     ))?;
-    let mut rows = Vec::new();
+    let (mut rows, mut alike) = (Vec::new(), true);
     for (name, size) in PROGRAMS {
         for route in ["m2r", "o2"] {
             let Some(subject) = subject(&arguments.corpus, name, route, size)? else {
@@ -103,7 +104,14 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
                 }
                 continue;
             };
-            let row = measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))?;
+            let row = match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
+                Measured::Alike(row) => row,
+                Measured::Unlike(what) => {
+                    say(format!("{}: {what}", subject.name))?;
+                    alike = false;
+                    continue;
+                }
+            };
             let Row { theirs, again, base, optimized } = &row;
             say(format!(
                 "{:<12}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>14.3}{:>10.3}{:>10.3}",
@@ -121,7 +129,7 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
             rows.push((route, row));
         }
     }
-    if rows.is_empty() {
+    if rows.is_empty() && alike {
         return Err("there is no program to run".to_owned());
     }
     for route in ["m2r", "o2", ""] {
@@ -130,7 +138,7 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
             say(summary(if route.is_empty() { "both routes" } else { route }, &chosen, &arguments.pipeline))?;
         }
     }
-    Ok(true)
+    Ok(alike)
 }
 
 fn summary(route: &str, rows: &[&Row], pipeline: &str) -> String {
@@ -148,7 +156,7 @@ fn summary(route: &str, rows: &[&Row], pipeline: &str) -> String {
     )
 }
 
-fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Row, String> {
+fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Row>, String> {
     let base = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     let pipeline = passes::parse(&arguments.pipeline).map_err(|e| e.to_string())?;
     let optimized = Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
@@ -164,14 +172,13 @@ fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Row, String
         for (best, (compile, timed)) in
             [&mut row.theirs, &mut row.base, &mut row.again, &mut row.optimized].into_iter().zip(&runs)
         {
-            if timed.printed != runs[0].1.printed || !timed.printed.ends_with(b"OK\n") {
-                let [mine, other] = [timed, &runs[0].1].map(|t| String::from_utf8_lossy(&t.printed).into_owned());
-                return Err(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"));
+            if let Some(what) = unlike(&timed.printed, &runs[0].1.printed) {
+                return Ok(Measured::Unlike(what));
             }
             best.take(Best { compile: *compile, run: timed.seconds });
         }
     }
-    Ok(row)
+    Ok(Measured::Alike(row))
 }
 
 /// Compiles every function and runs the program; seconds of compilation, and the run.
