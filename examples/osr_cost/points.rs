@@ -16,10 +16,10 @@ pub(crate) fn headers(function: &Function) -> Vec<Point> {
     forest.loops().map(|l| Point::before(function.first_inst(forest.header(l)))).collect()
 }
 
-/// Every point of code that is come to.
+/// Every point of code that a run can come to: nothing lives where none does, so nothing could go on there.
 pub(crate) fn everywhere(function: &Function) -> Vec<Point> {
-    let cfg = Cfg::new(function);
-    let blocks = function.blocks().filter(|block| cfg.is_reachable(*block));
+    let decided = Decided::new(function);
+    let blocks = function.blocks().filter(|block| decided.cfg().is_reachable(*block));
     blocks.flat_map(|block| function.block_insts(block)).map(Point::before).collect()
 }
 
