@@ -38,8 +38,9 @@ pub enum Exits {
     /// Code of its own, which stores what is handed over: for transitions that are made often.
     #[default]
     Stored,
-    /// A call. What is handed over stays in registers and frame, and beside the code it is noted where: code is a fraction as large, and a
-    /// transition takes about ten times as long. For points that hardly ever fire.
+    /// A call. What is handed over stays in registers and frame, and it is noted beside the code where, which `code_bytes` does not count. Where much
+    /// is live, code is a fraction as large; a transition takes longer, and so do hot loops with a point (docs/native.md has figures). For
+    /// many points that hardly ever fire.
     Described,
 }
 

@@ -75,7 +75,8 @@ impl Exits {
             let range = sources.get(sources.partition_point(|range| range.end < site.ret_addr));
             match range.and_then(|range| lowered.exits.get(&inst_of(range.loc)?)) {
                 Some(shape) => found.push((site.ret_addr, shape, site.exception_handlers)),
-                None if site.exception_handlers.is_empty() => {}
+                // Those of exits alone have it.
+                None if site.frame_offset.is_none() => {}
                 None => return Err(format!("a call before {:#x} that hands over what no exit does", site.ret_addr)),
             }
         }

@@ -299,6 +299,9 @@ impl Engine {
             let what = "improving it changed its parameters or results".to_owned();
             return Err(ContinueError::NotBuilt { function: source.name().to_owned(), what });
         }
+        if target.instrumented.is_some() {
+            exits_fit(&function, &target.function, &target.points).map_err(ContinueError::Compile)?;
+        }
         let instructions = function.inst_count();
         let code = self
             .compile(Request {
@@ -322,7 +325,7 @@ impl Engine {
     }
 }
 
-/// Whether the exits hand over what their points say, still.
+/// Whether the exits hand over as many values as their points say, still, and of their types. Which they are cannot be seen.
 fn exits_fit(improved: &Function, version: &Function, points: &[PointSpec]) -> Result<(), CompileError> {
     for data in improved.all_insts().map(|inst| improved.inst(inst)) {
         let (Opcode::OsrExit, Imm::Exit(point)) = (data.opcode, data.imm) else { continue };

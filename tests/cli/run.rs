@@ -194,12 +194,15 @@ fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
 
 #[test]
 fn stats_tell_the_time_of_optimizing_what_is_hot() {
-    let seconds = |engine: &str| {
-        let sum = "tests/cli/golden/sum.oir";
-        let ended = osier(&["run", sum, "--engine", engine, "--stats", "--invoke", "sum", "3", "2"]).with_status(0);
+    let seconds = |engine: &[&str]| {
+        let run =
+            [&["run", "tests/cli/golden/sum.oir", "--stats", "--engine"], engine, &["--invoke", "sum", "30", "2"]];
+        let ended = osier(&run.concat()).with_status(0);
         let stats: serde_json::Value = serde_json::from_str(&ended.stderr).expect("JSON");
         stats["seconds"].clone()
     };
-    assert!(seconds("tiered")["optimize"].is_number(), "a part of the run, however small");
-    assert!(seconds("jit")["optimize"].is_null(), "nothing is optimized");
+    let optimizing = seconds(&["tiered", "--hot", "2"])["optimize"].as_f64();
+    assert!(optimizing.is_some_and(|seconds| seconds > 0.0), "a part of the run, however small: {optimizing:?}");
+    assert_eq!(seconds(&["tiered", "--hot", "1000"])["optimize"].as_f64(), Some(0.0), "nothing turns hot");
+    assert!(seconds(&["jit"])["optimize"].is_null(), "nothing is optimized");
 }

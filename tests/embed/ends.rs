@@ -3,7 +3,7 @@
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
 use osier::ir::interp::{HostError, NoHost, Outcome};
 use osier::ir::mapping::{Mapping, Operand, Step, VersionKey};
-use osier::ir::{Opcode, TrapKind, Type};
+use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
     Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError, Slot, SlotLayout,
     Tier, Tiering, Vm,
@@ -257,4 +257,29 @@ fn a_panic_of_the_host_passes_through_native_code() {
         assert_eq!(fails, Ok(Outcome::Exited(3)));
     }
     assert!(matches!(vm.invoke(main, &[], &mut NoHost), Ok(Outcome::HostFailed { .. })));
+}
+
+#[test]
+fn a_trap_before_the_first_instruction_has_its_place() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut builder = FunctionBuilder::new("late", pair.base.signature().clone());
+    let [entry, bad] = [builder.create_block(), builder.create_block()];
+    let x = builder.append_param(entry, Type::I64);
+    builder.append_param(entry, Type::I64);
+    let good = builder.create_block();
+    // The first instruction that there is, one before the entry's.
+    builder.switch_to(bad);
+    let mut trap = InstSpec::terminator(Opcode::Trap, &[], vec![]);
+    trap.imm = Imm::Trap(TrapKind::User(7));
+    builder.insert(trap);
+    builder.switch_to(entry);
+    builder.br_if(x, Target::new(bad, &[]), Target::new(good, &[]));
+    builder.switch_to(good);
+    builder.ret(&[x]);
+    let late = builder.finish().expect("well-formed");
+    let mut vm = vm(&engine, &pair.module);
+    vm.install(&engine.version(&pair.module, pair.func, &late, &[]).expect("compiled"), vec![]).expect("it fits");
+    let ended = invoke(&mut vm, pair.func, &[1, 0]).expect("an outcome");
+    assert_eq!(ended.trap(), Some(TrapKind::User(7)));
+    assert_eq!(ended.site().and_then(|site| site.inst), Some(late.first_inst(bad)));
 }

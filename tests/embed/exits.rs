@@ -1,9 +1,11 @@
 //! What an exit hands over, however it does so: values of every type, constants, more of them than there are registers.
 
-use super::support::{Pair, engine, head, invoke, vm};
+use super::support::{Calls, Pair, engine, head, vm};
 use osier::ir::interp::Outcome;
+use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
 use osier::jit::{
     Action, Condition, Config, Continuation, Effort, Exits, OpenPoint, PointSpec, RunError, Tier, Tiering,
+    TransitionKind, Vm,
 };
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -14,9 +16,11 @@ const MORE: u64 = 20;
 /// A loop that changes a variable of each type, and more of 64 bits, in every iteration; a constant lives around it.
 fn text() -> String {
     let list = |item: &dyn Fn(u64) -> String| (0..MORE).fold(String::new(), |text, k| text + ", " + &item(k));
-    let mut text = String::from(
-        "func @f(%n: i64) -> i64 {\nentry:\n  %zero = const.i64 0\n  %z8 = const.i8 0\n  %z16 = const.i16 0\n",
-    );
+    // A call of the host with as many words of ones as the loop has values: they are beside narrow values then.
+    let mut text = format!("import func @mark \"env\" \"mark\" ({}) -> i64\n", vec!["i64"; 40].join(", "));
+    text += "func @f(%n: i64) -> i64 {\nentry:\n  %zero = const.i64 0\n  %z8 = const.i8 0\n  %z16 = const.i16 0\n";
+    writeln!(text, "  %ones = const.i64 -1\n  %marked = call @mark({})", vec!["%ones"; 40].join(", "))
+        .expect("text grows");
     text +=
         "  %z32 = const.i32 0\n  %z5 = const.f32 0.5\n  %z25 = const.f64 0.25\n  %big = const.i64 0x1234567890abcdef\n";
     writeln!(text, "  jump head(%zero, %z8, %z16, %z32, %z5, %z25{})", list(&|_| "%n".into())).expect("text grows");
@@ -55,18 +59,44 @@ impl Tiering for Notes {
     }
 }
 
-/// What the point at the loop's head hands over at each visit, and how the run ends.
-fn run(pair: &Pair, config: Config) -> (Vec<Vec<u64>>, Outcome) {
+/// The mapping from the base to itself at the loop's head, of all that lives there.
+fn identity(pair: &Pair) -> Mapping {
+    let at = head(&pair.base);
+    let requires = PointSpec::of_live(&pair.base, at, Condition::Flag).values;
+    let assigns = requires.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
+    let entry = Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
+    let mut mapping = Mapping::new(&pair.base, &pair.base);
+    mapping.insert(at, entry);
+    mapping
+}
+
+/// A machine with a point at the loop's head that is armed, and leads somewhere.
+fn armed(pair: &Pair, config: Config, lead: impl FnOnce(&Arc<Continuation>, &mut Vm) -> Action) -> Vm {
     let engine = engine(config);
     let mut vm = vm(&engine, &pair.module);
-    let at = head(&pair.base);
-    let point = PointSpec::of_live(&pair.base, at, Condition::Flag);
+    let (at, mapping) = (head(&pair.base), identity(pair));
+    let point = PointSpec::of_entry(&mapping, at, Condition::Flag).expect("an entry");
     let version = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("it can be compiled");
     vm.install(&version, vec![Action::Ask]).expect("it fits");
-    let seen = Arc::default();
-    vm.set_tiering(Box::new(Notes { stay: pair.stay(&engine, &version), seen: Arc::clone(&seen) }));
+    let stay = engine.continuation(&pair.base, &mapping, at, &version, |code| code).expect("it fits");
+    let action = lead(&stay, &mut vm);
+    vm.relink(&version, 0, action).expect("it fits");
     vm.arm(&version, 0);
-    let outcome = invoke(&mut vm, pair.func, &[5]).expect("the run ends as programs do");
+    vm
+}
+
+fn five_rounds(vm: &mut Vm, pair: &Pair) -> Outcome {
+    vm.invoke(pair.func, &[5], &mut Calls(|| Ok(0))).expect("the run ends as programs do")
+}
+
+/// What the point at the loop's head hands over at each visit, and how the run ends.
+fn run(pair: &Pair, config: Config) -> (Vec<Vec<u64>>, Outcome) {
+    let seen: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
+    let mut vm = armed(pair, config, |stay, vm| {
+        vm.set_tiering(Box::new(Notes { stay: Arc::clone(stay), seen: Arc::clone(&seen) }));
+        Action::Ask
+    });
+    let outcome = five_rounds(&mut vm, pair);
     let seen = seen.lock().expect("nobody panics").clone();
     (seen, outcome)
 }
@@ -101,10 +131,32 @@ fn every_exit_hands_over_every_value_as_it_is() {
                     assert_eq!(*bits, wanted, "{exits:?}, {effort:?}: {value} at visit {visit}");
                 }
             }
-            let last = expected(5);
-            let ends = last[4].wrapping_add(last[5]) ^ last[1] ^ last[2] ^ last[3];
-            let result = last[6..].iter().fold(ends, |sum, value| sum.wrapping_add(*value));
-            assert_eq!(outcome, Outcome::Returned(vec![result]), "{exits:?}, {effort:?}");
+            assert_eq!(outcome, Outcome::Returned(vec![result()]), "{exits:?}, {effort:?}");
+        }
+    }
+}
+
+/// What five rounds return.
+fn result() -> u64 {
+    let last = expected(5);
+    let ends = last[4].wrapping_add(last[5]) ^ last[1] ^ last[2] ^ last[3];
+    last[6..].iter().fold(ends, |sum, value| sum.wrapping_add(*value))
+}
+
+#[test]
+fn whoever_goes_on_has_what_an_exit_hands_over() {
+    let pair = Pair::new(&text());
+    for exits in [Exits::Stored, Exits::Described] {
+        for effort in [Effort::Least, Effort::Most] {
+            let config = Config { exits, effort, checked: true, ..Config::default() };
+            let mut across = armed(&pair, config, |stay, _| Action::Continue(Arc::clone(stay)));
+            assert_eq!(five_rounds(&mut across, &pair), Outcome::Returned(vec![result()]), "{exits:?}, {effort:?}");
+            let made = across.transitions();
+            assert_eq!((made[0].kind, made[0].count), (TransitionKind::Across, 6), "{exits:?}, {effort:?}");
+            let mut down = armed(&pair, config, |_, _| Action::Interpret(Arc::new(identity(&pair))));
+            assert_eq!(five_rounds(&mut down, &pair), Outcome::Returned(vec![result()]), "{exits:?}, {effort:?}");
+            let made = down.transitions();
+            assert_eq!((made[0].kind, made[0].count), (TransitionKind::Down, 1), "{exits:?}, {effort:?}");
         }
     }
 }

@@ -125,9 +125,11 @@ fn points_lead_and_flags_are_as_before() {
     let made = vm.transitions();
     assert_eq!(made.iter().map(|made| (made.kind, made.count)).collect::<Vec<_>>(), [(TransitionKind::Across, 2)]);
     // What was made for the module before still fits, and what is made for this one.
-    vm.disarm(&slow, 0);
     vm.arm(&fast, 0);
     vm.relink(&fast, 0, Action::Interpret(Arc::clone(&pair.backward))).expect("it fits");
+    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
+    assert!(vm.transitions().iter().any(|made| made.kind == TransitionKind::Down), "{:?}", vm.transitions());
+    vm.disarm(&slow, 0);
     let newer = engine.version(&later, pair.func, &pair.opt, &[]).expect("compiled");
     let older = engine.version(&pair.module, pair.func, &pair.base, &[]).expect("compiled");
     for version in [newer, older] {
@@ -332,4 +334,27 @@ fn until_no_address_space_is_left() {
     assert_eq!(vm.machine().memories().count(), 1);
     vm.extend(&behind(&first, CALLEE)).expect("there is room for this");
     assert_eq!(invoke(&mut vm, exported(&first, "call"), &[1, 5]), returned(12));
+}
+
+#[test]
+fn a_machine_that_was_exchanged_or_extended_alone_is_told_of() {
+    let pair = Pair::new(SUM);
+    for bounds in [Bounds::Guarded, Bounds::Checked] {
+        let engine = engine(Config { bounds, ..Config::default() });
+        let (mut one, mut other) = (vm(&engine, &pair.module), vm(&engine, &pair.module));
+        let later = changed(&pair.module, |module| _ = module.memories.push(a_memory(1)));
+        std::mem::swap(one.machine_mut(), other.machine_mut());
+        assert_eq!(one.extend(&later), Err(VmError::Exchanged), "{bounds:?}");
+        assert_eq!(invoke(&mut one, pair.func, &[10, 7]), Err(RunError::Exchanged), "{bounds:?}");
+        std::mem::swap(one.machine_mut(), other.machine_mut());
+        one.extend(&later).expect("it begins alike");
+        // By a global alone, which no count of memories tells.
+        let further = changed(&later, |module| {
+            let global = module.globals.values().next().expect("there is one").clone();
+            module.globals.push(global);
+        });
+        let program = one.machine().program().extended(&further);
+        one.machine_mut().extend(&program).expect("it begins alike");
+        assert_eq!(one.extend(&further), Err(VmError::Exchanged), "{bounds:?}");
+    }
 }

@@ -2,10 +2,11 @@
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
 use osier::ir::interp::{HostError, NoHost, Outcome};
-use osier::ir::{Func, Function};
+use osier::ir::mapping::{Assign, Entry, Mapping, Operand, Step};
+use osier::ir::{Func, Function, FunctionBuilder, Opcode, Point, Signature, Type};
 use osier::jit::{
     Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame, Handler, HandlerEnd,
-    HotLoop, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering, Version, Vm, live_code,
+    HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering, Version, Vm, live_code,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,17 +47,14 @@ fn an_imported_function_has_no_versions() {
     assert!(matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("imported")), "{made:?}");
 }
 
-/// The function without the parameter that it uses least: what removing dead arguments would give.
-fn without_first_param(function: &Function) -> Function {
-    let signature = osier::ir::Signature::new(&function.signature().params[1..], &function.signature().results);
-    let mut builder = osier::ir::FunctionBuilder::new("other", signature);
+/// A function that returns zeros.
+fn zeros(params: &[Type], results: &[Type]) -> Function {
+    let mut builder = FunctionBuilder::new("zeros", Signature::new(params, results));
     let entry = builder.create_block();
-    for ty in &function.signature().params[1..] {
-        builder.append_param(entry, *ty);
-    }
+    params.iter().for_each(|ty| _ = builder.append_param(entry, *ty));
     builder.switch_to(entry);
-    let zero = builder.constant(osier::ir::Type::I64, 0);
-    builder.ret(&[zero]);
+    let values: Vec<_> = results.iter().map(|ty| builder.constant(*ty, 0)).collect();
+    builder.ret(&values);
     builder.finish().expect("well-formed")
 }
 
@@ -65,7 +63,8 @@ fn improving_a_continuation_keeps_its_parameters() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
     let at = head(&pair.base);
-    let made = engine.continuation(&pair.base, &pair.forward, at, &target, |code| without_first_param(&code));
+    let fewer = |code: Function| zeros(&code.signature().params[1..], &code.signature().results);
+    let made = engine.continuation(&pair.base, &pair.forward, at, &target, fewer);
     assert!(matches!(&made, Err(ContinueError::NotBuilt { what, .. }) if what.contains("parameters")), "{made:?}");
 }
 
@@ -80,6 +79,21 @@ fn improving_a_version_keeps_what_its_points_hand_over() {
     assert!(matches!(&made, Err(CompileError::Point { what, .. }) if what.contains("point 0")), "{made:?}");
 }
 
+#[test]
+fn improving_a_continuation_keeps_what_its_points_hand_over() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let target = pair.at_head(&engine, true, Condition::Flag);
+    let at = head(&pair.base);
+    let spoil = |code: Function| {
+        let other = zeros(&code.signature().params, &code.signature().results);
+        let first = Point::before(other.first_inst(other.entry()));
+        let nothing = PointSpec { at: first, condition: Condition::Always, values: vec![] };
+        osier::osr::instrument(&other, &[nothing]).expect("it is there").function
+    };
+    let made = engine.continuation(&pair.base, &pair.forward, at, &target, spoil);
+    assert!(matches!(&made, Err(ContinueError::Compile(CompileError::Point { .. }))), "{made:?}");
+}
+
 /// Answers every hot loop with the same continuation.
 struct Always(Arc<Continuation>);
 
@@ -91,6 +105,27 @@ impl Tiering for Always {
     fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(Some(Arc::clone(&self.0)))
     }
+}
+
+#[test]
+fn a_mapping_of_another_function_leads_nowhere() {
+    let (pair, other) =
+        (Pair::new(SUM), Pair::new("func @f(%a: f64) -> f64 {\nentry:\n  %b = fadd.f64 %a, %a\n  return %b\n}\n"));
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let at = Point::before(pair.base.first_inst(pair.base.entry()));
+    let point = PointSpec { at, condition: Condition::Flag, values: pair.base.arguments().to_vec() };
+    let version = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
+    // The keys of the two bases are one, and so are the ids of their first instructions and values.
+    let landing = Point::before(other.base.first_inst(other.base.entry()));
+    let value = other.base.arguments()[0];
+    let assigns = vec![Assign { value, from: Operand::Step(0) }];
+    let step = Step { opcode: Opcode::Const, ty: Type::F64, operand_ty: Type::F64, bits: 0, args: Default::default() };
+    let entry = Entry { target: landing, steps: vec![step], replays: vec![], assigns, requires: vec![], kept: vec![] };
+    let mut mapping = Mapping::new(&other.base, &other.base);
+    mapping.insert(at, entry);
+    let refused = vm.install(&version, vec![Action::Interpret(Arc::new(mapping))]);
+    assert_eq!(refused, Err(LinkError::OtherVersion { number: 0 }), "it gives a float to an integer");
 }
 
 #[test]
@@ -156,7 +191,7 @@ struct CallsOn(Func, Vec<u64>);
 impl Handler for CallsOn {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
         let results = frame.call(self.0, &self.1)?;
-        Ok(vec![Slot { ty: osier::ir::Type::I64, bits: results[0] }])
+        Ok(vec![Slot { ty: Type::I64, bits: results[0] }])
     }
 }
 

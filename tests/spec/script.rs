@@ -1,6 +1,6 @@
 //! One script: its directives in order, in one machine of each engine.
 
-use crate::engines::{ENGINES, Engine, Instance, same_end};
+use crate::engines::{ENGINES, Engine, Instance};
 use crate::judge;
 use ir::interp::{InstantiateError, Outcome};
 use ir::module::External;
@@ -126,7 +126,11 @@ impl Script {
         for engine in others {
             let found = Script::run_by(engine, text, skipped)?;
             wrong.extend(
-                found.wrong.iter().chain(&found.differences(&wanted)).map(|what| format!("{}: {what}", engine.name)),
+                found
+                    .wrong
+                    .iter()
+                    .chain(&found.differences(&wanted, engine))
+                    .map(|what| format!("{}: {what}", engine.name)),
             );
         }
         Ok((wanted.tally, wrong))
@@ -360,10 +364,10 @@ impl Script {
 }
 
 impl Ran {
-    /// In which the same script by another engine differs.
-    fn differences(&self, wanted: &Ran) -> Vec<String> {
+    /// In which a script by another engine differs.
+    fn differences(&self, wanted: &Ran, engine: &Engine) -> Vec<String> {
         let pairs = self.ends.iter().zip(&wanted.ends);
-        let other = pairs.filter(|((_, found), (_, wanted))| !same_end(found, wanted));
+        let other = pairs.filter(|((_, found), (_, wanted))| !engine.may_end(found, wanted));
         let mut all: Vec<String> = other
             .map(|((line, found), (_, wanted))| format!("line {line}: {found}, and wanted is: {wanted}"))
             .collect();

@@ -28,6 +28,11 @@ impl Program {
         Program::decode(module, &[])
     }
 
+    /// Whether the two are one: a clone of the other. Cost: constant.
+    pub fn is(&self, other: &Program) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Pre-decodes a module that begins like this one and declares more: what both have is shared. Cost: linear in
     /// the declarations and in what is new.
     ///

@@ -107,6 +107,9 @@ pub(crate) fn lower(
         Kind::Resumed => abi::resumed(&unit.function.signature().results),
     };
     limit_stack(to);
+    // Cranelift keeps places relative to the first it hears of, and the one before that would be none
+    // (`a_trap_before_the_first_instruction_has_its_place`).
+    to.params.ensure_base_srcloc(SourceLoc::new(0));
     let mut region = |user_id, description: &'static str| {
         to.dfg.alias_regions.insert(AliasRegionData { user_id, description: description.into() })
     };

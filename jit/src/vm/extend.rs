@@ -44,9 +44,7 @@ impl State {
             return Err(VmError::OtherBeginning { what });
         }
         // Whoever has the machine may have exchanged it, or extended it alone.
-        let declared = self.machine.declarations();
-        let counts = |module: &Module| [module.funcs.len(), module.memories.len(), module.tables.len()];
-        if counts(declared) != counts(&self.module) || self.share().is_err() {
+        if self.share().is_err() {
             return Err(VmError::Exchanged);
         }
         // Everything that may fail comes before everything that changes.
@@ -62,6 +60,7 @@ impl State {
         let known = self.module.funcs.len();
         self.earlier.push(Arc::downgrade(&self.module));
         self.module = Arc::clone(module);
+        self.program = program;
         self.guarded.append(&mut provided.addresses);
         self.block = self.interrupts.move_to(Block::new(module.funcs.len()));
         self.profile.heed(self.heeded());

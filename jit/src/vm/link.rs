@@ -4,8 +4,8 @@ use super::deopt::SlotLayout;
 use super::state::State;
 use crate::code::Code;
 use crate::version::{Continuation, Version};
-use ir::mapping::{Mapping, VersionKey};
-use ir::{Func, Inst, Point, Value};
+use ir::mapping::{Assign, Entry, Mapping, Operand, VersionKey};
+use ir::{Func, Function, Inst, Point, Value};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -277,7 +277,7 @@ impl State {
     /// has that the machine's began as means the same ([`super::Vm::extend`]).
     fn fits(&self, version: &Version) -> bool {
         let module = Arc::as_ptr(&version.module);
-        let mut modules = self.earlier.iter().map(Weak::as_ptr).chain([Arc::as_ptr(&self.module)]);
+        let mut modules = std::iter::once(Arc::as_ptr(&self.module)).chain(self.earlier.iter().map(Weak::as_ptr));
         version.engine.is(&self.engine) && modules.any(|one| one == module)
     }
 
@@ -324,6 +324,11 @@ impl State {
                 }
                 let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;
                 missing(&entry.requires)?;
+                // Bases of different functions have one key.
+                let base = self.module.body(version.func).expect("jit: it was compared above");
+                if !is_between(entry, &version.function, base) {
+                    return Err(LinkError::OtherVersion { number });
+                }
                 if let Action::Hand(_, layout) = action
                     && let Some(value) = entry.provides().find(|value| layout.slot(*value).is_none())
                 {
@@ -333,4 +338,19 @@ impl State {
             }
         }
     }
+}
+
+/// Whether an entry can be one from a version to another: what it names is there, and copies keep their types.
+fn is_between(entry: &Entry, source: &Function, target: &Function) -> bool {
+    let typed = |assign: &Assign| {
+        let ty = target.value_type(assign.value);
+        match assign.from {
+            Operand::Source(value) => source.has_value(value) && source.value_type(value) == ty,
+            Operand::Step(step) => entry.steps.get(step as usize).is_some_and(|step| step.ty == ty),
+        }
+    };
+    target.has_inst(entry.target.inst())
+        && entry.provides().all(|value| target.has_value(value))
+        && entry.requires.iter().all(|value| source.has_value(*value))
+        && entry.assigns.iter().all(typed)
 }

@@ -30,6 +30,9 @@ impl State {
     /// Runs a function to its end.
     pub(super) fn invoke(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Result<Outcome, RunError> {
         let limit = stack::limit(HELPER_STACK).map_err(|error| RunError::NoStack { what: error.to_string() })?;
+        if !self.machine.program().is(&self.program) {
+            return Err(RunError::Exchanged);
+        }
         // SAFETY: the block is ours, and no native code runs.
         unsafe { (*self.context()).stack_limit = limit as u64 };
         self.host = Some(host_pointer(host));

@@ -15,7 +15,7 @@ use crate::lower::call::canonical_signatures;
 use crate::stubs::Stub;
 use crate::version::Version;
 use cranelift_entity::EntityRef;
-use ir::interp::{EarlyEnd, Host, Machine, VersionId};
+use ir::interp::{EarlyEnd, Host, Machine, Program, VersionId};
 use ir::{Func, Memory, Module, Table};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -32,6 +32,8 @@ pub(super) struct State {
     /// The modules before it: what was compiled for them is as good ([`super::Vm::extend`]).
     pub(super) earlier: Vec<Weak<Module>>,
     pub(super) machine: Machine,
+    /// What the machine runs, as long as it is the one made here.
+    pub(super) program: Program,
     pub(super) block: Arc<Block>,
     /// The same, for those who end runs from outside.
     pub(super) interrupts: Current,
@@ -91,6 +93,7 @@ impl State {
             engine: engine.clone(),
             module: Arc::clone(module),
             earlier: Vec::new(),
+            program: machine.program().clone(),
             machine,
             interrupts: Current::new(Arc::clone(&block)),
             block,
@@ -178,6 +181,9 @@ impl State {
     /// When they are not those the machine was made with: embedders and hosts get mutable references to machine and memories, and might
     /// exchange them (`memories_that_were_exchanged_are_refused`). Native code relies on guards behind memories and on the number of globals.
     pub(super) fn share(&mut self) -> Result<(), RunError> {
+        if !self.machine.program().is(&self.program) {
+            return Err(RunError::Exchanged);
+        }
         for (index, view) in self.memories.iter_mut().enumerate() {
             let bytes = self.machine.memory_bytes_mut(Memory::new(index));
             if self.guarded.get(index).is_some_and(|range| range.start != bytes.as_ptr().addr()) {
