@@ -2,7 +2,7 @@
 //!
 //! Such an exit is a call of [`crate::sys::exit`]. Its operands may be anywhere, and Cranelift tells where they are, in the form it has for
 //! the contexts of exceptions: a register that calls keep, or a word of the frame. (Deoptimization by description instead of code:
-//! Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic Deoptimization", PLDI 1992, section 3.)
+//! Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic Deoptimization", PLDI 1992.)
 
 use crate::lower::{Lowered, inst_of, swap_two};
 use crate::sys::{ExitFrame, saved_register};
