@@ -1,9 +1,10 @@
-//! What a JIT does with the library, in the small: a loop turns hot and goes on in optimized code, an assumption
-//! fails and it goes back, all within one call.
+//! What a JIT does with the library, in the small: a loop turns hot and goes on in optimized code,
+//! an assumption fails and it goes back, all within one call.
 //!
 //!     cargo run --release --example embed
 //!
-//! Nothing but the facade is needed: load, optimize, make the mappings, run, and fire an entry in each direction.
+//! Nothing but the facade is needed: load, optimize, make the mappings, run, and fire an entry in
+//! each direction.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
 use osier::ir::cfg::Cfg;
@@ -46,10 +47,11 @@ const ARGS: [u64; 2] = [1000, 7];
 fn main() -> Result<(), Box<dyn Error>> {
     let module = load(Format::Oir, PROGRAM).map_err(|error| error.in_file("sum.oir"))?;
     let (func, base) = module.defined().next().ok_or("the module defines no function")?;
-    let optimized = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+    let optimized =
+        derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
 
-    // Every point from which a run may move, both ways, and the code that gives the state expected there. What is
-    // handed out is proved; the rest is dropped and counted.
+    // Every point from which a run may move, both ways, and the code that gives the state expected
+    // there. What is handed out is proved; the rest is dropped and counted.
     let certified = certify(&module, base, &optimized, &[Level::Avail], &mut driver::NoObserver);
     let maps = certified.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
@@ -74,9 +76,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     pause(&mut machine, 500)?;
     fire(&mut machine, &maps.backward.mapping, slow)?;
 
-    // The rest runs in the first version again, and the result is what it would have been without moving.
+    // The rest runs in the first version again, and the result is what it would have been without
+    // moving.
     machine.unmark(slow, [base.first_inst(header)]);
-    let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) else { return Err("paused again".into()) };
+    let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) else {
+        return Err("paused again".into());
+    };
     let expected = instance(&module)?.invoke(func, &ARGS, &mut NoHost, &mut PauseAtMarks);
     writeln!(io::stdout(), "{outcome}; without moving: {expected}")?;
     if outcome == expected { Ok(()) } else { Err("the results differ".into()) }
@@ -103,13 +108,18 @@ fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Moves a paused run into another version: what the entry's compensation code assigns is all that the version
-/// is given. Returns the point landed at.
+/// Moves a paused run into another version: what the entry's compensation code assigns is all that
+/// the version is given. Returns the point landed at.
 fn fire(machine: &mut Machine, mapping: &Mapping, to: VersionId) -> Result<Point, Box<dyn Error>> {
     let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
     let target = machine.fire_mapped(to, mapping)?;
     let entry = mapping.entry(source).ok_or("there was one")?;
     let (steps, values) = (entry.steps.len(), entry.assigns.len());
-    writeln!(io::stdout(), "{} -> {}: {steps} steps, {values} values", source.inst(), target.inst())?;
+    writeln!(
+        io::stdout(),
+        "{} -> {}: {steps} steps, {values} values",
+        source.inst(),
+        target.inst()
+    )?;
     Ok(target)
 }

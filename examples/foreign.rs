@@ -2,15 +2,20 @@
 //!
 //!     cargo run --release --example foreign
 //!
-//! A toy language has a register machine of a few lines, whose numbers grow without bound (here: 128 bits), and a translation of its code to the IR, whose
-//! numbers have 64. Natively, a guard at the loop's head watches the sum; when it comes near the limit, the run leaves native code for the toy's
-//! interpreter, in the middle of the loop, with each value in the register that the toy keeps it in.
+//! A toy language has a register machine of a few lines, whose numbers grow without bound (here:
+//! 128 bits), and a translation of its code to the IR, whose numbers have 64. Natively, a guard at
+//! the loop's head watches the sum; when it comes near the limit, the run leaves native code for
+//! the toy's interpreter, in the middle of the loop, with each value in the register that the toy
+//! keeps it in.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
 use osier::ir::interp::{HostError, Limits, NoHost, Options};
 use osier::ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
-use osier::jit::{Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot, SlotLayout, Vm};
+use osier::jit::{
+    Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,
+    SlotLayout, Vm,
+};
 use osier::osr::{Level, Truth};
 use osier::passes::Pipeline;
 use std::collections::BTreeMap;
@@ -34,7 +39,13 @@ enum Op {
 const SUM: usize = 0;
 const N: usize = 1;
 const I: usize = 2;
-const CODE: [Op; 5] = [Op::UnlessLess(4, I, N), Op::AddProduct(SUM, I, I), Op::AddOne(I), Op::Goto(0), Op::Return(SUM)];
+const CODE: [Op; 5] = [
+    Op::UnlessLess(4, I, N),
+    Op::AddProduct(SUM, I, I),
+    Op::AddOne(I),
+    Op::Goto(0),
+    Op::Return(SUM),
+];
 const MODULUS: u128 = 1_000_000_007;
 
 /// The toy's interpreter: from an instruction, with registers, to the result.
@@ -52,7 +63,8 @@ fn interpret(mut pc: usize, mut registers: [u128; 3]) -> u64 {
     }
 }
 
-/// What the toy's compiler makes of the code. Blocks are named after the instructions they begin with, values after their registers.
+/// What the toy's compiler makes of the code. Blocks are named after the instructions they begin
+/// with, values after their registers.
 const TRANSLATED: &[u8] = br#"
 func @squares(%n: i64) -> i64 {
 entry:
@@ -81,10 +93,12 @@ struct Toy {
 
 impl Handler for Toy {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> {
-        let unknown = || HostError::Failed(format!("no instruction of the toy is at {}", frame.point.inst()));
+        let unknown =
+            || HostError::Failed(format!("no instruction of the toy is at {}", frame.point.inst()));
         let pc = *self.pcs.get(&frame.point).ok_or_else(unknown)?;
         let register = |slot: &Option<Slot>| slot.map_or(0, |slot| u128::from(slot.bits));
-        let registers = [register(&frame.slots[SUM]), register(&frame.slots[N]), register(&frame.slots[I])];
+        let registers =
+            [register(&frame.slots[SUM]), register(&frame.slots[N]), register(&frame.slots[I])];
         let _ = writeln!(io::stderr(), "the toy goes on at {pc} with {registers:?}");
         Ok(vec![Slot { ty: Type::I64, bits: interpret(pc, registers) }])
     }
@@ -106,39 +120,53 @@ impl Pass for Watch {
     }
 }
 
-/// The value of the sum at the head of the loop, and the instruction that decides whether the loop goes on.
+/// The value of the sum at the head of the loop, and the instruction that decides whether the loop
+/// goes on.
 fn sum_at_head(function: &Function) -> (Value, Inst) {
-    let head = function.blocks().find(|block| function.block_params(*block).len() == 2 && *block != function.entry());
+    let head = function
+        .blocks()
+        .find(|block| function.block_params(*block).len() == 2 && *block != function.entry());
     let head = head.expect("the loop's head has the sum and the counter");
     (function.block_params(head)[0], function.terminator(head))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let module = Arc::new(load(Format::Oir, TRANSLATED).map_err(|error| error.in_file("squares.oir"))?);
+    let module =
+        Arc::new(load(Format::Oir, TRANSLATED).map_err(|error| error.in_file("squares.oir"))?);
     let (func, base) = module.defined().next().ok_or("the program has a function")?;
-    let mut derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
-    let (watched, log) = apply(&derived.function, &Watch, &mut Fuel::UNLIMITED.clone()).into_parts();
+    let mut derived =
+        derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+    let (watched, log) =
+        apply(&derived.function, &Watch, &mut Fuel::UNLIMITED.clone()).into_parts();
     derived.log.extend(log);
     derived.function = watched;
     let maps = certify(&module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
     let back = Arc::new(maps.levels[0].backward.mapping.clone());
 
     let (_, branch) = sum_at_head(&derived.function);
-    let large = derived.function.prev_inst(branch).and_then(|inst| derived.function.inst(inst).result());
-    let guard = Condition::Guard { value: large.ok_or("the guard's condition")?, when: Truth::NonZero };
+    let large =
+        derived.function.prev_inst(branch).and_then(|inst| derived.function.inst(inst).result());
+    let guard =
+        Condition::Guard { value: large.ok_or("the guard's condition")?, when: Truth::NonZero };
     let point = PointSpec::of_entry(&back, Point::before(branch), guard).ok_or("a way back")?;
 
     // Where the toy has what: the base's values by register, and its points by instruction.
     let (sum, landing) = sum_at_head(base);
     let (n, i) = (base.arguments()[0], base.block_params(base.inst_block(landing))[1]);
     let entry = back.entry(point.at).ok_or("a way back")?;
-    // What the IR computes besides (the comparison, say) is of no use to the toy: a register of its own.
-    let register = |value| [(sum, SUM), (n, N), (i, I)].iter().find(|(v, _)| *v == value).map_or(3, |(_, slot)| *slot);
+    // What the IR computes besides (the comparison, say) is of no use to the toy: a register of its
+    // own.
+    let register = |value| {
+        [(sum, SUM), (n, N), (i, I)].iter().find(|(v, _)| *v == value).map_or(3, |(_, slot)| *slot)
+    };
     let layout = Arc::new(SlotLayout::new(entry.provides().map(|value| (value, register(value)))));
     let engine = Engine::new(Config::default())?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
     vm.set_handler(Box::new(Toy { pcs: BTreeMap::from([(entry.target, 0)]) }));
-    vm.install(&engine.version(&module, func, &derived.function, &[point])?, vec![Action::Hand(back, layout)])?;
+    vm.install(
+        &engine.version(&module, func, &derived.function, &[point])?,
+        vec![Action::Hand(back, layout)],
+    )?;
     for n in [1000, 5_000_000] {
         let outcome = vm.invoke(func, &[n], &mut NoHost)?;
         writeln!(io::stdout(), "the squares below {n}: {outcome}")?;

@@ -1,16 +1,21 @@
-//! A version specialized while the loop runs: is an array sorted by a comparator that is known at run time only?
+//! A version specialized while the loop runs: is an array sorted by a comparator that is known at
+//! run time only?
 //!
 //!     cargo run --release --example isord
 //!
-//! The loop calls its comparator through a table. It runs natively, and after 1000 rounds leaves through an *open* OSR point: the embedder looks at the
-//! comparator in use, guards it and calls it directly behind the guard. The run goes on there, in mid-loop. A later call with another
+//! The loop calls its comparator through a table. It runs natively, and after 1000 rounds leaves
+//! through an *open* OSR point: the embedder looks at the comparator in use, guards it and calls it
+//! directly behind the guard. The run goes on there, in mid-loop. A later call with another
 //! comparator fails the guard and goes on in the interpreter, at the same round.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
 use osier::ir::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Function, Imm, Inst, InstSpec, Opcode, Point, Type};
-use osier::jit::{Action, Condition, Config, Continuation, Engine, OpenPoint, PointSpec, RunError, Tier, Tiering, Vm};
+use osier::jit::{
+    Action, Condition, Config, Continuation, Engine, OpenPoint, PointSpec, RunError, Tier, Tiering,
+    Vm,
+};
 use osier::osr::{Level, Truth};
 use osier::passes::Pipeline;
 use std::error::Error;
@@ -93,35 +98,61 @@ impl Pass for CallDirectly {
 }
 
 fn indirect_call(function: &Function) -> Inst {
-    function.all_insts().find(|inst| function.inst(*inst).opcode == Opcode::CallIndirect).expect("isord has one")
+    function
+        .all_insts()
+        .find(|inst| function.inst(*inst).opcode == Opcode::CallIndirect)
+        .expect("isord has one")
 }
 
 /// Specializes when it is asked.
 struct Specialize;
 
 impl Tiering for Specialize {
-    fn open(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         let (module, func) = (Arc::clone(tier.module()), at.version.func());
         let base = at.version.function().clone();
         let seen = at.value(base.arguments()[1]).expect("arguments are kept");
-        let mut derived = derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
-        let (function, log) = apply(&derived.function, &Compare(seen), &mut Fuel::UNLIMITED.clone()).into_parts();
+        let mut derived =
+            derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+        let (function, log) =
+            apply(&derived.function, &Compare(seen), &mut Fuel::UNLIMITED.clone()).into_parts();
         derived.log.extend(log);
         derived.function = function;
-        // Both ways, proved: into the loop by what is live, out of it at the call by whatever is needed.
-        let maps = certify(&module, &base, &derived, &[Level::LiveE, Level::Avail], &mut driver::NoObserver);
-        let (into, back) = (&maps.levels[0].forward.mapping, Arc::new(maps.levels[1].backward.mapping.clone()));
+        // Both ways, proved: into the loop by what is live, out of it at the call by whatever is
+        // needed.
+        let maps = certify(
+            &module,
+            &base,
+            &derived,
+            &[Level::LiveE, Level::Avail],
+            &mut driver::NoObserver,
+        );
+        let (into, back) =
+            (&maps.levels[0].forward.mapping, Arc::new(maps.levels[1].backward.mapping.clone()));
         let call = indirect_call(&derived.function);
-        let comparison = derived.function.prev_inst(call).and_then(|inst| derived.function.inst(inst).result());
-        let guard = Condition::Guard { value: comparison.expect("it stands before the call"), when: Truth::Zero };
-        let point = PointSpec::of_entry(&back, Point::before(call), guard).expect("there is a way back at the call");
+        let comparison =
+            derived.function.prev_inst(call).and_then(|inst| derived.function.inst(inst).result());
+        let guard = Condition::Guard {
+            value: comparison.expect("it stands before the call"),
+            when: Truth::Zero,
+        };
+        let point = PointSpec::of_entry(&back, Point::before(call), guard)
+            .expect("there is a way back at the call");
         let callee = module.func_named(["up", "down"][seen as usize]).expect("a comparator");
-        let direct = |code| apply(&code, &CallDirectly(callee), &mut Fuel::UNLIMITED.clone()).into_parts().0;
-        let version = tier.engine().version_with(&module, func, &derived.function, &[point], direct);
+        let direct =
+            |code| apply(&code, &CallDirectly(callee), &mut Fuel::UNLIMITED.clone()).into_parts().0;
+        let version =
+            tier.engine().version_with(&module, func, &derived.function, &[point], direct);
         let version = version.map_err(RunError::Compile)?;
         let source = at.version.points()[at.number].at;
         tier.install(&version, vec![Action::Interpret(back)]).map_err(RunError::Link)?;
-        tier.engine().continuation(&base, into, source, &version, |code| code).map_err(RunError::Continue)
+        tier.engine()
+            .continuation(&base, into, source, &version, |code| code)
+            .map_err(RunError::Continue)
     }
 }
 
@@ -142,7 +173,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (comparator, expected) in [(0, 1), (0, 1), (1, 0)] {
         let outcome = vm.invoke(func, &[LENGTH, comparator], &mut NoHost)?;
         writeln!(io::stdout(), "isord by comparator {comparator}: {outcome}")?;
-        assert_eq!(outcome.returned(), Some([expected].as_slice()), "numbers that grow are sorted upwards alone");
+        assert_eq!(
+            outcome.returned(),
+            Some([expected].as_slice()),
+            "numbers that grow are sorted upwards alone"
+        );
     }
     let made = vm.transitions().into_iter();
     let made = made.map(|made| format!("{} {:?} from before {}", made.count, made.kind, made.at));

@@ -1,11 +1,12 @@
-//! What optimizing a program costs: beside LLVM's `opt` on the same program, with and without the log, and beside
-//! mapping and checking. All in one run, interleaved, the fastest of several rounds.
+//! What optimizing a program costs: beside LLVM's `opt` on the same program, with and without the
+//! log, and beside mapping and checking. All in one run, interleaved, the fastest of several
+//! rounds.
 //!
 //!     cargo run --release --example speed -- CORPUS/sqlite.m2r.wasm --bitcode CORPUS/objects/sqlite.m2r
 //!
-//! `--bitcode` names a folder with the LLVM bitcode the module was made from (`*.m2r.bc`; `tests/corpus/build` leaves it).
-//! From the time of `opt` that of reading alone is subtracted. The passes given to it are the nearest to those of the
-//! pipeline; it runs without writing anything.
+//! `--bitcode` names a folder with the LLVM bitcode the module was made from (`*.m2r.bc`;
+//! `tests/corpus/build` leaves it). From the time of `opt` that of reading alone is subtracted. The
+//! passes given to it are the nearest to those of the pipeline; it runs without writing anything.
 
 use clap::Parser;
 use ir::edit::{Fuel, apply, apply_without_log};
@@ -75,8 +76,10 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let bytes = std::fs::read(&args.file).map_err(|error| format!("{}: {error}", args.file.display()))?;
-    let module = load(Format::Wasm, &bytes).map_err(|error| format!("{}: {error}", args.file.display()))?;
+    let bytes =
+        std::fs::read(&args.file).map_err(|error| format!("{}: {error}", args.file.display()))?;
+    let module =
+        load(Format::Wasm, &bytes).map_err(|error| format!("{}: {error}", args.file.display()))?;
     let pipeline = passes::parse(&args.pipeline)?;
     let bitcode = args.bitcode.as_deref().map(bitcode_in).transpose()?.unwrap_or_default();
     let mut times = Times { kinds: Vec::new() };
@@ -111,7 +114,11 @@ fn all() -> Fuel {
     Fuel::UNLIMITED
 }
 
-fn optimize(module: &Module, pipeline: &Pipeline, run: impl Fn(&Function, &dyn ir::edit::Pass) -> Function) {
+fn optimize(
+    module: &Module,
+    pipeline: &Pipeline,
+    run: impl Fn(&Function, &dyn ir::edit::Pass) -> Function,
+) {
     for (_, base) in module.defined() {
         let mut function = base.clone();
         for pass in pipeline.passes() {
@@ -134,7 +141,11 @@ fn bitcode_in(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     files.retain(|path| path.to_string_lossy().ends_with(".m2r.bc"));
     files.sort();
-    if files.is_empty() { Err(format!("{}: no bitcode there", folder.display()).into()) } else { Ok(files) }
+    if files.is_empty() {
+        Err(format!("{}: no bitcode there", folder.display()).into())
+    } else {
+        Ok(files)
+    }
 }
 
 fn opt(files: &[PathBuf], passes: &str) -> Result<(), Box<dyn Error>> {

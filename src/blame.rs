@@ -1,7 +1,8 @@
 //! Which action of a log is the first that has to do with something.
 //!
-//! `osr` names the action to blame for the points it finds no entry for. This is for what it does not see: entries
-//! that the checker drops, points that one version alone has, values that an entry sets.
+//! `osr` names the action to blame for the points it finds no entry for. This is for what it does
+//! not see: entries that the checker drops, points that one version alone has, values that an entry
+//! sets.
 
 use ir::edit::{ActionKind, ActionLog};
 use ir::{Block, Function, Inst, Point, Value};
@@ -16,16 +17,25 @@ pub(crate) struct History<'a> {
 }
 
 impl History<'_> {
-    /// The first action that mentions a value, or the instruction that defines it. Cost: linear in the log.
+    /// The first action that mentions a value, or the instruction that defines it. Cost: linear in
+    /// the log.
     pub(crate) fn of_value(&self, value: Value) -> Option<usize> {
-        let defining = [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
-        self.first(|kind| mentions_value(kind, value) || defining.is_some_and(|inst| mentions_inst(kind, inst)))
+        let defining =
+            [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
+        self.first(|kind| {
+            mentions_value(kind, value) || defining.is_some_and(|inst| mentions_inst(kind, inst))
+        })
     }
 
     /// The first action that mentions an instruction, or removes the block it stands in.
     pub(crate) fn of_inst(&self, inst: Inst) -> Option<usize> {
-        let block = [self.base, self.opt].into_iter().find(|f| f.has_inst(inst)).map(|f| f.inst_block(inst));
-        self.first(|kind| mentions_inst(kind, inst) || block.is_some_and(|b| removes_block(kind, b)))
+        let block = [self.base, self.opt]
+            .into_iter()
+            .find(|f| f.has_inst(inst))
+            .map(|f| f.inst_block(inst));
+        self.first(|kind| {
+            mentions_inst(kind, inst) || block.is_some_and(|b| removes_block(kind, b))
+        })
     }
 
     /// The first action that removes a block, merges it into another, or makes it.
@@ -37,8 +47,8 @@ impl History<'_> {
         })
     }
 
-    /// The action to blame for a block that control never comes to: the branch that was folded away from it or from
-    /// what was removed together with it, or else what removed it.
+    /// The action to blame for a block that control never comes to: the branch that was folded away
+    /// from it or from what was removed together with it, or else what removed it.
     pub(crate) fn of_unreachable(&self, block: Block) -> Option<usize> {
         let removal = self.first(|kind| removes_block(kind, block));
         let removed: &[Block] = match removal.map(|at| self.log.actions()[at].kind()) {
@@ -47,15 +57,19 @@ impl History<'_> {
         };
         let leads_there = |kind: &ActionKind| {
             let ActionKind::FoldBranch { inst, keep } = kind else { return false };
-            let targets = if self.base.has_inst(*inst) { self.base.inst(*inst).targets.as_slice() } else { &[] };
+            let targets = if self.base.has_inst(*inst) {
+                self.base.inst(*inst).targets.as_slice()
+            } else {
+                &[]
+            };
             let mut left = targets.iter().enumerate().filter(|(index, _)| *index as u32 != *keep);
             left.any(|(_, target)| target.block == block || removed.contains(&target.block))
         };
         self.first(leads_there).or(removal).or_else(|| self.of_block(block))
     }
 
-    /// The action to blame for an entry that was not accepted: the first about what the failed check is about,
-    /// or else about the point's own instruction.
+    /// The action to blame for an entry that was not accepted: the first about what the failed
+    /// check is about, or else about the point's own instruction.
     pub(crate) fn of_rejected(&self, point: Point, verdict: &Verdict) -> Option<usize> {
         let of_finding = match verdict.finding()?.at {
             Place::Value(value) => self.of_value(value),
@@ -85,7 +99,9 @@ fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
         | ActionKind::FoldBranch { inst: i, .. }
         | ActionKind::MergeBlocks { jump: i, .. } => *i == inst,
         ActionKind::SplitEdge { edge, jump, .. } => edge.inst == inst || *jump == inst,
-        ActionKind::JoinEdges { edges, jump, .. } => *jump == inst || edges.iter().any(|e| e.inst == inst),
+        ActionKind::JoinEdges { edges, jump, .. } => {
+            *jump == inst || edges.iter().any(|e| e.inst == inst)
+        }
         ActionKind::Redirect { edge, .. } => edge.inst == inst,
         ActionKind::RemoveDead { insts, .. } => insts.contains(&inst),
         ActionKind::ReplaceAll { .. }
@@ -98,11 +114,12 @@ fn mentions_inst(kind: &ActionKind, inst: Inst) -> bool {
 fn mentions_value(kind: &ActionKind, value: Value) -> bool {
     match kind {
         ActionKind::Add { data, .. } => data.results.contains(&value),
-        ActionKind::ReplaceOperand { before, after, .. } | ActionKind::ReplaceAll { before, after } => {
-            *before == value || *after == value
-        }
+        ActionKind::ReplaceOperand { before, after, .. }
+        | ActionKind::ReplaceAll { before, after } => *before == value || *after == value,
         ActionKind::JoinEdges { params, .. } => params.contains(&value),
-        ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => *param == value,
+        ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => {
+            *param == value
+        }
         ActionKind::RemoveDead { params, .. } => params.iter().any(|(_, param)| *param == value),
         ActionKind::Delete { .. }
         | ActionKind::Hoist { .. }

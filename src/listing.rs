@@ -1,4 +1,5 @@
-//! Action logs and mappings as text for people, values and blocks by the names the text form gives them.
+//! Action logs and mappings as text for people, values and blocks by the names the text form gives
+//! them.
 
 use crate::driver::{Certified, CertifiedMapping, Derived};
 use cranelift_entity::SecondaryMap;
@@ -22,22 +23,36 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
     out
 }
 
-/// A point of a function as listings show it, and the instruction about to execute there. Cost: linear in the
-/// function.
+/// A point of a function as listings show it, and the instruction about to execute there. Cost:
+/// linear in the function.
 pub fn place(module: &Module, function: &Function, point: Point) -> String {
     let version = Version::new(module, function);
     format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
 }
 
-/// Mappings both ways between a version and the one derived from it: every point with its entry, or why it has none.
-pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Certified) -> String {
+/// Mappings both ways between a version and the one derived from it: every point with its entry, or
+/// why it has none.
+pub fn mappings(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    certified: &Certified,
+) -> String {
     let (base, opt) = (Version::new(module, base), Version::new(module, &derived.function));
     let log = &derived.log;
     let mut out = String::new();
     for made in &certified.levels {
         let (level, out) = (made.level, &mut out);
-        Listing { source: &base, target: &opt, log, out }.direction("base to opt", level, &made.forward);
-        Listing { source: &opt, target: &base, log, out }.direction("opt to base", level, &made.backward);
+        Listing { source: &base, target: &opt, log, out }.direction(
+            "base to opt",
+            level,
+            &made.forward,
+        );
+        Listing { source: &opt, target: &base, log, out }.direction(
+            "opt to base",
+            level,
+            &made.backward,
+        );
     }
     out
 }
@@ -121,7 +136,8 @@ impl Listing<'_> {
 
     fn direction(&mut self, heading: &str, level: Level, made: &CertifiedMapping) {
         let (name, entries) = (self.source.version.name(), made.mapping.len());
-        let points = format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
+        let points =
+            format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
         self.line(0, &format!("func @{name}, {heading}, {level}: {points}"));
         let mut unmapped: Vec<&Unmapped> = made.unmapped.iter().collect();
         unmapped.sort_by_key(|u| u.point);
@@ -131,9 +147,14 @@ impl Listing<'_> {
                 self.entry(point, entry);
             } else if let Ok(index) = unmapped.binary_search_by_key(&point, |u| u.point) {
                 self.unmapped(unmapped[index]);
-            } else if let Ok(index) = made.rejected.binary_search_by_key(&point, |(point, _)| *point) {
+            } else if let Ok(index) =
+                made.rejected.binary_search_by_key(&point, |(point, _)| *point)
+            {
                 let (place, comment) = (self.source.point(point), self.source.comment(point));
-                self.line(2, &format!("{place}: none, not proved: {}{comment}", made.rejected[index].1));
+                self.line(
+                    2,
+                    &format!("{place}: none, not proved: {}{comment}", made.rejected[index].1),
+                );
             } else {
                 let (place, comment) = (self.source.point(point), self.source.comment(point));
                 self.line(2, &format!("{place}: unreachable{comment}"));
@@ -155,9 +176,13 @@ impl Listing<'_> {
             let (place, comment) = (self.target.point(stands), self.target.comment(stands));
             self.line(4, &format!("replay {}, as at {place}{comment}", self.source.replay(replay)));
         }
-        let same: Vec<Value> = entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();
+        let same: Vec<Value> =
+            entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value).collect();
         for Assign { value, from } in entry.assigns.iter().filter(|a| !a.is_identity()) {
-            self.line(4, &format!("{} = {}", self.target.text.value(*value), self.source.operand(*from)));
+            self.line(
+                4,
+                &format!("{} = {}", self.target.text.value(*value), self.source.operand(*from)),
+            );
         }
         if !same.is_empty() {
             self.line(4, &format!("same{}", self.target.values(same)));
@@ -165,9 +190,12 @@ impl Listing<'_> {
     }
 
     fn unmapped(&mut self, unmapped: &Unmapped) {
-        let value = unmapped.value.map_or(String::new(), |v| format!(" {}", self.target.text.value(v)));
-        let blame = unmapped.blame.map_or(String::new(), |i| format!(" (since {})", self.log.actions()[i]));
-        let (place, comment) = (self.source.point(unmapped.point), self.source.comment(unmapped.point));
+        let value =
+            unmapped.value.map_or(String::new(), |v| format!(" {}", self.target.text.value(v)));
+        let blame =
+            unmapped.blame.map_or(String::new(), |i| format!(" (since {})", self.log.actions()[i]));
+        let (place, comment) =
+            (self.source.point(unmapped.point), self.source.comment(unmapped.point));
         self.line(2, &format!("{place}: none, {}{value}{blame}{comment}", unmapped.reason.name()));
     }
 }

@@ -1,5 +1,5 @@
-//! The `osier` command. Everything it can do is in the library; what is here reads files, writes results
-//! and speaks to people.
+//! The `osier` command. Everything it can do is in the library; what is here reads files, writes
+//! results and speaks to people.
 
 mod cmd;
 

@@ -1,13 +1,15 @@
 //! The documents the command prints as JSON, and what their keys mean.
 //!
-//! Keys are added freely and never renamed; [`SCHEMA`] grows when the meaning of one changes. A key whose
-//! feature does not exist yet is `null`, never 0: a consumer can tell "not measured" from "none".
-//! `tests/cli/report.rs` holds the keys to the contract.
+//! Keys are added freely and never renamed; [`SCHEMA`] grows when the meaning of one changes. A key
+//! whose feature does not exist yet is `null`, never 0: a consumer can tell "not measured" from
+//! "none". `tests/cli/report.rs` holds the keys to the contract.
 
 mod explain;
 mod fuzz;
 
-pub use explain::{Answer, Computed, Done, Explanation, Kept, Move, Place, Replayed, SetValue, Status, Why};
+pub use explain::{
+    Answer, Computed, Done, Explanation, Kept, Move, Place, Replayed, SetValue, Status, Why,
+};
 pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 
 use crate::driver::Checked;
@@ -200,15 +202,17 @@ impl Size {
     }
 }
 
-/// How many actions of each kind a log holds, by [`ir::edit::ActionKind::name`]. The six instruction
-/// actions of the thesis are always there, the primitives of control flow when there are any.
+/// How many actions of each kind a log holds, by [`ir::edit::ActionKind::name`]. The six
+/// instruction actions of the thesis are always there, the primitives of control flow when there
+/// are any.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(transparent)]
 pub struct Actions(BTreeMap<&'static str, u64>);
 
 impl Actions {
     /// The kinds that are always there.
-    pub const INSTRUCTION: [&'static str; 6] = ["add", "delete", "hoist", "sink", "replace_operand", "replace_all"];
+    pub const INSTRUCTION: [&'static str; 6] =
+        ["add", "delete", "hoist", "sink", "replace_operand", "replace_all"];
 
     /// Counts a log.
     pub fn of(log: &[Action]) -> Actions {
@@ -219,8 +223,8 @@ impl Actions {
         actions
     }
 
-    /// Every kind with its count: the instruction actions as [`Actions::INSTRUCTION`] has them, then the
-    /// others by name.
+    /// Every kind with its count: the instruction actions as [`Actions::INSTRUCTION`] has them,
+    /// then the others by name.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let others = self.0.keys().copied().filter(|name| !Actions::INSTRUCTION.contains(name));
         Actions::INSTRUCTION.into_iter().chain(others).map(|name| (name, self.0[name]))
@@ -273,8 +277,8 @@ impl FunctionReport {
 
 /// The mapping from one version to another, in figures.
 ///
-/// At a level, a point's entry is the one this level's synthesis made, or else the one of the nearest
-/// earlier level in the chain. Shares are of `points` - `unreachable`.
+/// At a level, a point's entry is the one this level's synthesis made, or else the one of the
+/// nearest earlier level in the chain. Shares are of `points` - `unreachable`.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Direction {
     /// Every point of the version left, the unreachable ones included.
@@ -289,14 +293,15 @@ pub struct Direction {
     pub kept: PerLevel<Spread>,
     /// Function arguments to be kept alive past their last use.
     pub kept_args: PerLevel<Spread>,
-    /// Reachable points without an entry, by reason: those of `osr::Reason`, and `unproved` where there was an entry
-    /// that the checker did not accept. They add up to `points` - `unreachable` - `feasible`.
+    /// Reachable points without an entry, by reason: those of `osr::Reason`, and `unproved` where
+    /// there was an entry that the checker did not accept. They add up to `points` - `unreachable`
+    /// - `feasible`.
     pub infeasible: BTreeMap<String, u64>,
-    /// The same points, by the pass whose action is the first that made it so; `none` where no action is
-    /// to blame.
+    /// The same points, by the pass whose action is the first that made it so; `none` where no
+    /// action is to blame.
     pub blame: BTreeMap<String, u64>,
-    /// The same points, by reason and then by pass: the sums over passes are `infeasible`, those over reasons
-    /// `blame`.
+    /// The same points, by reason and then by pass: the sums over passes are `infeasible`, those
+    /// over reasons `blame`.
     pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
@@ -306,8 +311,8 @@ impl Direction {
         self.points - self.unreachable
     }
 
-    /// The points with an entry at a level, in percent; `None` at a level that does not exist yet or
-    /// where there are no reachable points.
+    /// The points with an entry at a level, in percent; `None` at a level that does not exist yet
+    /// or where there are no reachable points.
     pub fn share(&self, level: usize) -> Option<f64> {
         let feasible = *self.feasible.get(level)?;
         (self.reachable() > 0).then(|| 100.0 * feasible as f64 / self.reachable() as f64)
@@ -336,7 +341,8 @@ fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) 
     }
 }
 
-/// Sums over the functions the pipeline changed. The others map onto themselves and would only flatter.
+/// Sums over the functions the pipeline changed. The others map onto themselves and would only
+/// flatter.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Totals {
     /// How many functions there were.
@@ -347,14 +353,15 @@ pub struct Totals {
     pub opt: Size,
     /// What the pipeline did.
     pub actions: Actions,
-    /// The largest changed functions by instructions of the base, at most [`Totals::LARGEST`], largest
-    /// first; of equals the one that comes first in the module.
+    /// The largest changed functions by instructions of the base, at most [`Totals::LARGEST`],
+    /// largest first; of equals the one that comes first in the module.
     pub largest: Vec<String>,
     /// From the base to the optimized version.
     pub forward: DirectionTotals,
     /// From the optimized version to the base.
     pub backward: DirectionTotals,
-    /// What the checker said of the entries of both directions, at all levels, in the changed functions.
+    /// What the checker said of the entries of both directions, at all levels, in the changed
+    /// functions.
     pub checked: Checked,
 }
 
@@ -399,7 +406,8 @@ pub struct Share {
     pub weighted: f64,
 }
 
-/// Where the time went, in seconds. Several threads at work count each for itself: the times of steps are their sums.
+/// Where the time went, in seconds. Several threads at work count each for itself: the times of
+/// steps are their sums.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
 pub struct Time {
     /// The threads that worked.
@@ -453,7 +461,8 @@ pub struct RunStats {
     pub compiled: Option<Vec<CompiledCode>>,
     /// The transitions made; `null` where the interpreter ran the program.
     pub transitions: Option<Vec<MadeTransition>>,
-    /// Instructions executed, terminators included; `null` where native code ran, which counts them with `--fuel` alone.
+    /// Instructions executed, terminators included; `null` where native code ran, which counts them
+    /// with `--fuel` alone.
     pub instructions: Option<u64>,
     /// Where the time went.
     pub seconds: RunSeconds,
@@ -496,8 +505,9 @@ pub struct MadeTransition {
 pub struct RunSeconds {
     /// Reading the file and building the module.
     pub import: f64,
-    /// Running the passes; and in the tiered engine, as part of `execute`, running them over what is hot and making and checking
-    /// the mappings that lead there. `null` in other engines without a pipeline.
+    /// Running the passes; and in the tiered engine, as part of `execute`, running them over what
+    /// is hot and making and checking the mappings that lead there. `null` in other engines without
+    /// a pipeline.
     pub optimize: Option<f64>,
     /// Verifying each version and replaying each log before the run; `null` without a pipeline.
     pub replay: Option<f64>,

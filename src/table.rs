@@ -35,7 +35,9 @@ impl Table {
 
     /// Adds a row of headings, each over so many columns.
     pub(crate) fn spans(&mut self, headings: &[(usize, &str)]) {
-        self.rows.push(Row::Spans(headings.iter().map(|(columns, text)| (*columns, (*text).to_owned())).collect()));
+        self.rows.push(Row::Spans(
+            headings.iter().map(|(columns, text)| (*columns, (*text).to_owned())).collect(),
+        ));
     }
 
     /// Adds a line that keeps to no columns.
@@ -96,8 +98,8 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A name at most this wide, its middle left out when it is longer. Control characters become `?`: names
-/// come from the input, and a terminal obeys what it is sent.
+/// A name at most this wide, its middle left out when it is longer. Control characters become `?`:
+/// names come from the input, and a terminal obeys what it is sent.
 pub(crate) fn shortened(name: &str, width: usize) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if name.width() <= width {
@@ -121,9 +123,13 @@ fn taken(chars: impl Iterator<Item = char>, width: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// A text broken at blanks into lines at most this wide. The first starts with `label`, the others are
-/// indented as far; a word wider than a line is shortened.
-pub(crate) fn wrapped<'a>(label: &str, words: impl IntoIterator<Item = &'a str>, width: usize) -> Vec<String> {
+/// A text broken at blanks into lines at most this wide. The first starts with `label`, the others
+/// are indented as far; a word wider than a line is shortened.
+pub(crate) fn wrapped<'a>(
+    label: &str,
+    words: impl IntoIterator<Item = &'a str>,
+    width: usize,
+) -> Vec<String> {
     let indent = label.width();
     let mut lines = vec![label.to_owned()];
     for word in words {

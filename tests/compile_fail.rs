@@ -1,7 +1,8 @@
-//! Attempts to change a function behind the editor's back, or to forge what its log says: none compiles.
+//! Attempts to change a function behind the editor's back, or to forge what its log says: none
+//! compiles.
 //!
-//! Each file of `tests/compile-fail` is one attempt, with the message it must fail with beside it. The
-//! toolchain is pinned, so messages do not drift; after a change of toolchain run with
+//! Each file of `tests/compile-fail` is one attempt, with the message it must fail with beside it.
+//! The toolchain is pinned, so messages do not drift; after a change of toolchain run with
 //! `TRYBUILD=overwrite` and review the difference.
 
 use std::path::Path;

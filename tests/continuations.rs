@@ -1,9 +1,10 @@
-//! Continuations compute what a run computes that makes the transition: from every entry of random programs, and of kernels.
-//! Versions with OSR points compute what the versions compute, and their exits are kept.
+//! Continuations compute what a run computes that makes the transition: from every entry of random
+//! programs, and of kernels. Versions with OSR points compute what the versions compute, and their
+//! exits are kept.
 
 use ir::interp::{
-    Control, Host, Limits, Machine, NoObserver, Observer, Options, Outcome, PauseAtMarks, Program as Code, Run, Scope,
-    TraceLevel, View,
+    Control, Host, Limits, Machine, NoObserver, Observer, Options, Outcome, PauseAtMarks,
+    Program as Code, Run, Scope, TraceLevel, View,
 };
 use ir::mapping::{Entry, Mapping};
 use ir::module::FuncDecl;
@@ -32,7 +33,8 @@ struct Counts {
     in_calls: u64,
 }
 
-/// Entries from one version of a function to another, with the continuation of each as a function of the module.
+/// Entries from one version of a function to another, with the continuation of each as a function
+/// of the module.
 struct Way {
     func: Func,
     source: Function,
@@ -41,7 +43,8 @@ struct Way {
     entries: BTreeMap<Point, (Entry, Func)>,
 }
 
-/// Adds the continuations of all entries of a mapping to a module; with points, where the version landed in has some.
+/// Adds the continuations of all entries of a mapping to a module; with points, where the version
+/// landed in has some.
 fn way(
     module: &mut Module,
     of: Func,
@@ -60,7 +63,11 @@ fn way(
         };
         let entry = armed.map_or(Some(plain.clone()), |a| a.entry(plain));
         let Some(entry) = entry else {
-            assert_eq!(made.err(), Some(ContinuationError::NoSuchPoint(plain.target)), "it was left out");
+            assert_eq!(
+                made.err(),
+                Some(ContinuationError::NoSuchPoint(plain.target)),
+                "it was left out"
+            );
             continue;
         };
         let made = made.unwrap_or_else(|e| panic!("{name} at {point:?}: {e}"));
@@ -83,9 +90,13 @@ fn check_origins(made: &osr::Continuation, target: &Function) {
         let Some(of) = origins.inst(inst) else { continue };
         let (a, b) = (function.inst(inst), target.inst(of));
         let folded = a.targets.len() < b.targets.len();
-        assert!(folded || (a.opcode, a.ty, a.imm, a.args.len()) == (b.opcode, b.ty, b.imm, b.args.len()));
+        assert!(
+            folded
+                || (a.opcode, a.ty, a.imm, a.args.len()) == (b.opcode, b.ty, b.imm, b.args.len())
+        );
         for (x, y) in a.args.iter().zip(&b.args) {
-            let is_given = origins.value(*x).is_none() && made.provided.iter().any(|(v, given)| (v, given) == (y, x));
+            let is_given = origins.value(*x).is_none()
+                && made.provided.iter().any(|(v, given)| (v, given) == (y, x));
             assert!(is_given || origins.value(*x) == Some(*y), "{x} for {y} in {inst}");
         }
     }
@@ -109,8 +120,13 @@ impl Observer for AtReturn {
     }
 }
 
-/// Runs a machine until its innermost activation returns, or the run ends; `body` gives the version of a caller.
-fn finish<'f>(machine: &mut Machine, host: &mut dyn Host, body: impl Fn(Func) -> &'f Function) -> End {
+/// Runs a machine until its innermost activation returns, or the run ends; `body` gives the version
+/// of a caller.
+fn finish<'f>(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    body: impl Fn(Func) -> &'f Function,
+) -> End {
     let depth = machine.view().expect("a run is under way").depth();
     let run = match depth {
         1 => machine.run(host, &mut NoObserver),
@@ -129,16 +145,18 @@ fn alike(continued: &Outcome, fired: &End) -> bool {
     match (continued, fired) {
         (Outcome::Returned(a), End::Returned(b) | End::Whole(Outcome::Returned(b))) => a == b,
         (Outcome::Trapped { kind: a, .. }, End::Whole(Outcome::Trapped { kind: b, .. })) => a == b,
-        (Outcome::Left { point: a, values: x, .. }, End::Whole(Outcome::Left { point: b, values: y, .. })) => {
-            (a, x) == (b, y)
-        }
+        (
+            Outcome::Left { point: a, values: x, .. },
+            End::Whole(Outcome::Left { point: b, values: y, .. }),
+        ) => (a, x) == (b, y),
         (Outcome::Exited(a), End::Whole(Outcome::Exited(b))) => a == b,
         (Outcome::OutOfFuel(_), End::Whole(Outcome::OutOfFuel(_))) => true,
         _ => false,
     }
 }
 
-/// How much is compared: how often from one point, how often at all, and within how many instructions.
+/// How much is compared: how often from one point, how often at all, and within how many
+/// instructions.
 #[derive(Clone, Copy)]
 struct Effort {
     visits: u32,
@@ -150,19 +168,25 @@ fn host() -> Wasi<'static> {
     Wasi::new(vec!["program".to_owned(), "3".to_owned()], &[][..], std::io::sink(), std::io::sink())
 }
 
-/// Runs a program with the source version to the points it has entries at, and from there both ways: with a transition, and by
-/// the continuation.
+/// Runs a program with the source version to the points it has entries at, and from there both
+/// ways: with a transition, and by the continuation.
 fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, counts: &mut Counts) {
     let limits = Limits { fuel: effort.fuel, ..Limits::default() };
-    let mut machine = Machine::with_options(&Code::new(module), limits, Default::default()).expect("it instantiates");
-    let [source, target] = [&way.source, &way.target].map(|f| machine.add_version(module, way.func, f));
+    let mut machine = Machine::with_options(&Code::new(module), limits, Default::default())
+        .expect("it instantiates");
+    let [source, target] =
+        [&way.source, &way.target].map(|f| machine.add_version(module, way.func, f));
     machine.set_current(way.func, source);
     machine.mark(source, way.entries.keys().map(|p| p.inst()));
-    let body = |func: Func| if func == way.func { &way.source } else { module.body(func).expect("it calls") };
+    let body = |func: Func| {
+        if func == way.func { &way.source } else { module.body(func).expect("it calls") }
+    };
     let mut seen: BTreeMap<Point, u32> = BTreeMap::new();
     let (mut running, before) = (host(), counts.transitions);
     machine.start(start.0, start.1);
-    while machine.run(&mut running, &mut PauseAtMarks) == Run::Paused && counts.transitions - before < effort.most {
+    while machine.run(&mut running, &mut PauseAtMarks) == Run::Paused
+        && counts.transitions - before < effort.most
+    {
         let view = machine.view().expect("it is paused");
         let (point, depth) = (Point::before(view.inst()), view.depth());
         let (entry, rest) = &way.entries[&point];
@@ -179,7 +203,10 @@ fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, co
         let outcome = continued.run(&mut host(), &mut NoObserver);
         let Run::Done(outcome) = outcome else { panic!("nobody pauses it") };
         assert!(alike(&outcome, &expected), "at {point:?} {outcome}, not {expected:?}");
-        assert!(matches!(outcome, Outcome::OutOfFuel(_)) || continued.same_memory(&fired), "memory at {point:?}");
+        assert!(
+            matches!(outcome, Outcome::OutOfFuel(_)) || continued.same_memory(&fired),
+            "memory at {point:?}"
+        );
         counts.transitions += 1;
         counts.in_loops += u64::from(*times > 1);
         counts.replaying += u64::from(!entry.replays.is_empty());
@@ -189,7 +216,8 @@ fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, co
     }
 }
 
-/// A function and what a pipeline makes of it, with the mapping to the other version of each; nothing if that is the same.
+/// A function and what a pipeline makes of it, with the mapping to the other version of each;
+/// nothing if that is the same.
 fn versions(module: &Module, func: Func) -> Option<[(Function, Mapping); 2]> {
     let base = module.body(func).expect("it has a body");
     let pipeline = passes::registry::parse("O1").expect("a known pipeline");
@@ -215,20 +243,29 @@ fn continuations_of_random_programs_end_as_transitions_do() {
             }
         }
     }
-    assert!(counts.entries > 10_000 && counts.transitions > 40_000 && counts.in_loops > 10_000, "{counts:?}");
+    assert!(
+        counts.entries > 10_000 && counts.transitions > 40_000 && counts.in_loops > 10_000,
+        "{counts:?}"
+    );
     assert!(counts.replaying > 50 && counts.trapped > 1_000, "{counts:?}");
 }
 
-/// A version with a point wherever it has an entry out of it, which hands over what the entry requires. With a generator a few of
-/// them are guards, or always leave; the others are asked and stay.
+/// A version with a point wherever it has an entry out of it, which hands over what the entry
+/// requires. With a generator a few of them are guards, or always leave; the others are asked and
+/// stay.
 fn armed(version: &Function, out: &Mapping, mut prng: Option<&mut Prng>) -> Instrumented {
     let mut specs = Vec::new();
     for (at, entry) in out.entries() {
-        let mut condition = if specs.len() % 2 == 0 { Condition::Flag } else { Condition::Countdown(100) };
+        let mut condition =
+            if specs.len() % 2 == 0 { Condition::Flag } else { Condition::Countdown(100) };
         if let Some(prng) = prng.as_deref_mut() {
             // What entries into the version provide is what those out of it require.
-            let integers: Vec<Value> =
-                entry.requires.iter().copied().filter(|v| version.value_type(*v).is_int()).collect();
+            let integers: Vec<Value> = entry
+                .requires
+                .iter()
+                .copied()
+                .filter(|v| version.value_type(*v).is_int())
+                .collect();
             match (prng.below(40), integers.get(prng.index(integers.len().max(1))).copied()) {
                 (0, _) => condition = Condition::Always,
                 (1..4, Some(value)) => {
@@ -243,7 +280,8 @@ fn armed(version: &Function, out: &Mapping, mut prng: Option<&mut Prng>) -> Inst
     instrument(version, &specs).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The points that are armed in the version landed in leave from the continuation as from the version.
+/// The points that are armed in the version landed in leave from the continuation as from the
+/// version.
 #[test]
 fn continuations_of_armed_versions_leave_as_these_do() {
     let mut counts = Counts::default();
@@ -255,7 +293,14 @@ fn continuations_of_armed_versions_leave_as_these_do() {
             let mut module = program.module.clone();
             let findings = verify_function(&module, &armed.function);
             assert!(findings.is_empty(), "seed {seed}: {}", findings[0]);
-            let way = way(&mut module, program.main, (source, target), mapping, Some(&armed), &mut counts);
+            let way = way(
+                &mut module,
+                program.main,
+                (source, target),
+                mapping,
+                Some(&armed),
+                &mut counts,
+            );
             let effort = Effort { visits: 2, most: 150, fuel: 8 * program.steps + 1000 };
             for args in program.arguments.iter().take(3) {
                 compare(&module, (program.main, args), &way, effort, &mut counts);
@@ -271,7 +316,8 @@ const KERNELS: [&str; 6] = ["sort", "queens", "hash.o2", "vm", "nbody", "mixed.o
 
 fn kernel(name: &str) -> (Module, Func) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/{name}.wasm"));
-    let module = load(Format::Wasm, &std::fs::read(file).expect("it is in the repository")).expect("it is imported");
+    let module = load(Format::Wasm, &std::fs::read(file).expect("it is in the repository"))
+        .expect("it is imported");
     let start = module.lookup("_start").expect("it is exported");
     (module, start)
 }
@@ -283,7 +329,8 @@ fn continuations_of_kernels_end_as_transitions_do() {
     for name in KERNELS {
         let (program, start) = kernel(name);
         let mut largest: Vec<Func> = program.defined().map(|(func, _)| func).collect();
-        largest.sort_by_key(|func| std::cmp::Reverse(program.body(*func).map(Function::inst_count)));
+        largest
+            .sort_by_key(|func| std::cmp::Reverse(program.body(*func).map(Function::inst_count)));
         for func in largest.into_iter().take(3) {
             let Some([before, after]) = versions(&program, func) else { continue };
             for ((source, mapping), (target, _)) in [(&before, &after), (&after, &before)] {
@@ -294,18 +341,27 @@ fn continuations_of_kernels_end_as_transitions_do() {
             }
         }
     }
-    assert!(counts.entries > 5_000 && counts.transitions > 500 && counts.in_calls > 200, "{counts:?}");
+    assert!(
+        counts.entries > 5_000 && counts.transitions > 500 && counts.in_calls > 200,
+        "{counts:?}"
+    );
 }
 
 /// A machine that is asked to leave nowhere does what it does without points, effects and all.
 #[test]
 fn armed_versions_run_as_the_plain_ones() {
     let mut runs = 0;
-    let mut same = |plain: &Module, armed: &Module, start: Func, args: &[u64], fuel: u64, trace: TraceLevel| {
+    let mut same = |plain: &Module,
+                    armed: &Module,
+                    start: Func,
+                    args: &[u64],
+                    fuel: u64,
+                    trace: TraceLevel| {
         let ends = [plain, armed].map(|module| {
             let limits = Limits { fuel, ..Limits::default() };
             let options = Options { trace, ..Options::default() };
-            let mut machine = Machine::with_options(&Code::new(module), limits, options).expect("it instantiates");
+            let mut machine = Machine::with_options(&Code::new(module), limits, options)
+                .expect("it instantiates");
             let outcome = machine.invoke(start, args, &mut host(), &mut NoObserver);
             let shown = match &outcome {
                 Outcome::Trapped { kind, .. } => format!("trap {kind}"),

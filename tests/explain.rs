@@ -1,4 +1,5 @@
-//! Every point of kernels and of generated programs explained, and counted: explanations say what the report says.
+//! Every point of kernels and of generated programs explained, and counted: explanations say what
+//! the report says.
 
 use ir::{Function, Module};
 use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
@@ -12,7 +13,9 @@ use verify::generate::{Weights, generate};
 
 /// The levels, with the place of each among the schema's.
 fn levels() -> impl Iterator<Item = (usize, Level)> {
-    Level::ALL.into_iter().map(|level| (LEVELS.iter().position(|n| *n == level.name()).expect("in the schema"), level))
+    Level::ALL.into_iter().map(|level| {
+        (LEVELS.iter().position(|n| *n == level.name()).expect("in the schema"), level)
+    })
 }
 
 /// Kernels, and generated programs of these seeds with pipelines in turn.
@@ -20,14 +23,20 @@ fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
     let pipeline = |text: &str| passes::parse(text).expect("known passes");
     let mut programs = Vec::new();
     for name in ["vm", "sort", "words"] {
-        let bytes = std::fs::read(format!("tests/corpus/{name}.wasm")).expect("tests run in the root of the package");
+        let bytes = std::fs::read(format!("tests/corpus/{name}.wasm"))
+            .expect("tests run in the root of the package");
         let module = osier::driver::load(osier::driver::Format::Wasm, &bytes).expect("well-formed");
         programs.push((name.to_owned(), module, Pipeline::default()));
     }
-    let pipelines = ["O1", "preheaders,licm,sccp,cse", "loop_canon,licm,adce", "simplify,sccp,cfg_clean"];
+    let pipelines =
+        ["O1", "preheaders,licm,sccp,cse", "loop_canon,licm,adce", "simplify,sccp,cfg_clean"];
     for seed in seeds {
         let module = generate(seed, 80, &Weights::default()).module;
-        programs.push((format!("seed {seed}"), module, pipeline(pipelines[seed as usize % pipelines.len()])));
+        programs.push((
+            format!("seed {seed}"),
+            module,
+            pipeline(pipelines[seed as usize % pipelines.len()]),
+        ));
     }
     programs
 }
@@ -60,8 +69,10 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
                 let report = function_report(&module, base, &derived, level, &mut NoObserver);
                 for (side, way) in [(&report.forward, "forward"), (&report.backward, "backward")] {
                     adds_up(side, place, &format!("{name} @{} {way} {level}", base.name()));
-                    // Dropped entries are mostly those of code that never runs, with or without the passes.
-                    let found = side.infeasible_by_pass.iter().filter(|(reason, _)| *reason != UNPROVED);
+                    // Dropped entries are mostly those of code that never runs, with or without the
+                    // passes.
+                    let found =
+                        side.infeasible_by_pass.iter().filter(|(reason, _)| *reason != UNPROVED);
                     let unnamed: u64 = found.filter_map(|(_, passes)| passes.get(UNBLAMED)).sum();
                     not_named[place] += unnamed;
                     named[place] += sum(&side.blame) - unnamed;
@@ -120,13 +131,20 @@ fn explanation(base: &Function, answers: Vec<Answer>) -> Explanation {
 }
 
 /// Explains every point of one version and counts; each explanation fits a terminal.
-fn explain_all(module: &Module, base: &Function, derived: &Derived, heading: Heading, level: Level) -> Counted {
+fn explain_all(
+    module: &Module,
+    base: &Function,
+    derived: &Derived,
+    heading: Heading,
+    level: Level,
+) -> Counted {
     let certified = certify(module, base, derived, &Level::ALL, &mut NoObserver);
     let version = if heading == Heading::Forward { base } else { &derived.function };
     let mut counted = Counted::default();
     for inst in version.all_insts() {
         let question = Question { point: &inst.to_string(), headings: &[heading], level };
-        let answers = explain(module, base, derived, &certified, question).expect("the version has the point");
+        let answers = explain(module, base, derived, &certified, question)
+            .expect("the version has the point");
         counted.take(&answers[0]);
         let shown = text(&explanation(base, answers));
         let widest = shown.lines().map(|line| line.chars().count()).max();
@@ -140,11 +158,20 @@ fn explanations_of_all_points_are_what_the_report_counts() {
     for (name, module, pipeline) in programs(40..46) {
         for (_, base) in module.defined() {
             let derived = derive(&module, base, &pipeline, Vigilance::Off, &mut NoObserver);
-            for (place, level) in levels().filter(|(_, level)| matches!(level, Level::Live | Level::Avail)) {
+            for (place, level) in
+                levels().filter(|(_, level)| matches!(level, Level::Live | Level::Avail))
+            {
                 let report = function_report(&module, base, &derived, level, &mut NoObserver);
-                for (heading, side) in [(Heading::Forward, &report.forward), (Heading::Backward, &report.backward)] {
+                for (heading, side) in
+                    [(Heading::Forward, &report.forward), (Heading::Backward, &report.backward)]
+                {
                     let counted = explain_all(&module, base, &derived, heading, level);
-                    assert_eq!(counted, Counted::of(side, place), "{name} @{} {heading:?} {level}", base.name());
+                    assert_eq!(
+                        counted,
+                        Counted::of(side, place),
+                        "{name} @{} {heading:?} {level}",
+                        base.name()
+                    );
                 }
             }
         }
@@ -153,18 +180,43 @@ fn explanations_of_all_points_are_what_the_report_counts() {
 
 #[test]
 fn no_text_is_too_odd_to_be_asked_for() {
-    let source = std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
+    let source =
+        std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
     let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
     let long = "x".repeat(1_000_000);
     let numbers = format!("body:{}", "9".repeat(1_000_000));
-    let odd = ["", " ", ":", "::", "%", "% ", "inst", "inst4294967295", "inst-1", "inst07", ":0", "body:", "body:x"];
-    let more = ["\u{1f980}:1", "%\u{e9}", "body 0", "body:0 inst", "%\u{1b}[2J", &long, &numbers, "body:0\0"];
+    let odd = [
+        "",
+        " ",
+        ":",
+        "::",
+        "%",
+        "% ",
+        "inst",
+        "inst4294967295",
+        "inst-1",
+        "inst07",
+        ":0",
+        "body:",
+        "body:x",
+    ];
+    let more = [
+        "\u{1f980}:1",
+        "%\u{e9}",
+        "body 0",
+        "body:0 inst",
+        "%\u{1b}[2J",
+        &long,
+        &numbers,
+        "body:0\0",
+    ];
     for point in odd.into_iter().chain(more) {
         let question = Question { point, headings: &[Heading::Forward], level: Level::Avail };
-        let error = explain(&module, base, &derived, &certified, question).expect_err(&point[..point.len().min(99)]);
+        let error = explain(&module, base, &derived, &certified, question)
+            .expect_err(&point[..point.len().min(99)]);
         let message = error.to_string();
         assert!(message.len() < 400 && !message.contains(char::is_control), "{message}");
     }
@@ -172,7 +224,8 @@ fn no_text_is_too_odd_to_be_asked_for() {
 
 #[test]
 fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
-    let source = std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
+    let source =
+        std::fs::read("tests/cli/golden/window.oir").expect("tests run in the root of the package");
     let module = osier::driver::load(osier::driver::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse("sccp,cse,preheaders,licm").expect("known passes");
@@ -192,7 +245,14 @@ fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     assert_eq!(answers[0].status, Status::Unproved);
     let why = answers[0].why.as_ref().expect("a reason");
     assert_eq!(why.verdict.as_deref(), Some("undecided: assign-value at %v8"));
-    assert_eq!(why.blame.as_ref().map(|done| done.pass), Some("licm"), "it moved the division the value is of");
+    assert_eq!(
+        why.blame.as_ref().map(|done| done.pass),
+        Some("licm"),
+        "it moved the division the value is of"
+    );
     let shown = text(&explanation(base, answers));
-    assert!(shown.contains("nowhere: an entry was found and dropped, because it is not proved;"), "{shown}");
+    assert!(
+        shown.contains("nowhere: an entry was found and dropped, because it is not proved;"),
+        "{shown}"
+    );
 }

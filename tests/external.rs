@@ -1,9 +1,10 @@
-//! Functions that run outside the interpreter: with an embedder that answers their calls by nested runs of the interpreter, programs do what
-//! they do without, effect by effect, in both tiers and with any amount of fuel.
+//! Functions that run outside the interpreter: with an embedder that answers their calls by nested
+//! runs of the interpreter, programs do what they do without, effect by effect, in both tiers and
+//! with any amount of fuel.
 
 use ir::interp::{
-    EarlyEnd, Host, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program, Resumed, Run,
-    TraceLevel,
+    EarlyEnd, Host, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program,
+    Resumed, Run, TraceLevel,
 };
 use ir::{Func, Module};
 use osier::driver::{Format, load};
@@ -24,7 +25,11 @@ struct End {
 /// The exact tier, with the digest of memory at every effect and without, and the fast one.
 fn options() -> [Options; 3] {
     let digest = Options { trace: TraceLevel::Digest, ..Options::default() };
-    [Options { poison: true, track_memory: true, ..digest }, digest, Options { trace: TraceLevel::Off, ..digest }]
+    [
+        Options { poison: true, track_memory: true, ..digest },
+        digest,
+        Options { trace: TraceLevel::Off, ..digest },
+    ]
 }
 
 fn machine(program: &Program, fuel: u64, options: Options) -> Machine {
@@ -38,12 +43,21 @@ fn end(machine: &Machine, outcome: Outcome) -> End {
     End { outcome, fuel: machine.fuel(), memory: machine.memory_digest(), effects }
 }
 
-/// Goes on with a run to its end; every call of an external function is answered by a nested run of the same one. What is watched, and
-/// from where on, `watched` says for every time that the run goes on. Also the number of calls.
-fn drive(machine: &mut Machine, host: &mut dyn Host, watched: &mut dyn FnMut() -> bool) -> (Outcome, u64) {
+/// Goes on with a run to its end; every call of an external function is answered by a nested run of
+/// the same one. What is watched, and from where on, `watched` says for every time that the run
+/// goes on. Also the number of calls.
+fn drive(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    watched: &mut dyn FnMut() -> bool,
+) -> (Outcome, u64) {
     let (mut below, mut calls) = (Vec::new(), 0);
     let outcome = 'run: loop {
-        let run = if watched() { machine.run(host, &mut PauseAlways) } else { machine.run(host, &mut NoObserver) };
+        let run = if watched() {
+            machine.run(host, &mut PauseAlways)
+        } else {
+            machine.run(host, &mut NoObserver)
+        };
         match run {
             Run::Paused => {}
             Run::Called { func, args } => {
@@ -74,10 +88,20 @@ fn drive(machine: &mut Machine, host: &mut dyn Host, watched: &mut dyn FnMut() -
     (outcome, calls)
 }
 
-/// A run of a program by itself and with these functions external; what both ended with, and the number of calls that were answered.
-fn both(program: &Program, func: Func, args: &[u64], external: &[Func], fuel: u64, what: &str) -> (End, u64) {
+/// A run of a program by itself and with these functions external; what both ended with, and the
+/// number of calls that were answered.
+fn both(
+    program: &Program,
+    func: Func,
+    args: &[u64],
+    external: &[Func],
+    fuel: u64,
+    what: &str,
+) -> (End, u64) {
     let [first, .., last] = options().map(|options| {
-        let host = |out| Wasi::new(vec!["program".to_owned(), "3".to_owned()], &[][..], out, std::io::sink());
+        let host = |out| {
+            Wasi::new(vec!["program".to_owned(), "3".to_owned()], &[][..], out, std::io::sink())
+        };
         let (mut plain, mut out) = (machine(program, fuel, options), Vec::new());
         let outcome = plain.invoke(func, args, &mut host(&mut out), &mut NoObserver);
         let plain = end(&plain, outcome);
@@ -85,18 +109,36 @@ fn both(program: &Program, func: Func, args: &[u64], external: &[Func], fuel: u6
         external.iter().for_each(|func| engine.set_external(*func, true));
         engine.start(func, args);
         let (outcome, calls) = drive(&mut engine, &mut host(&mut engine_out), &mut || false);
-        assert_eq!(end(&engine, outcome), plain, "{what} with fuel {fuel}, {external:?} external, {options:?}");
-        assert!(out == engine_out, "{what} with fuel {fuel}, {external:?} external, {options:?}: other output");
+        assert_eq!(
+            end(&engine, outcome),
+            plain,
+            "{what} with fuel {fuel}, {external:?} external, {options:?}"
+        );
+        assert!(
+            out == engine_out,
+            "{what} with fuel {fuel}, {external:?} external, {options:?}: other output"
+        );
         (plain, calls)
     });
-    assert_eq!((&first.0.outcome, first.0.fuel, first.1), (&last.0.outcome, last.0.fuel, last.1), "{what}");
+    assert_eq!(
+        (&first.0.outcome, first.0.fuel, first.1),
+        (&last.0.outcome, last.0.fuel, last.1),
+        "{what}"
+    );
     first
 }
 
 /// All functions that have bodies, and every second of them.
 fn choices(module: &Module) -> [Vec<Func>; 3] {
     let all: Vec<Func> = module.defined().map(|(func, _)| func).collect();
-    let some = |rest| all.iter().copied().enumerate().filter(|(i, _)| i % 2 == rest).map(|(_, func)| func).collect();
+    let some = |rest| {
+        all.iter()
+            .copied()
+            .enumerate()
+            .filter(|(i, _)| i % 2 == rest)
+            .map(|(_, func)| func)
+            .collect()
+    };
     [some(0), some(1), all.clone()]
 }
 
@@ -143,7 +185,8 @@ fn kernels_end_alike() {
     assert!(answered > 1_000, "{answered} calls answered");
 }
 
-/// Runs that are watched behind some calls and not behind others: values are where either tier looks for them.
+/// Runs that are watched behind some calls and not behind others: values are where either tier
+/// looks for them.
 #[test]
 fn runs_change_tiers_at_calls() {
     let mut answered = 0;
@@ -159,7 +202,8 @@ fn runs_change_tiers_at_calls() {
             let mut engine = machine(&program, 1 << 20, off);
             external.iter().for_each(|func| engine.set_external(*func, true));
             engine.start(made.main, args);
-            let (ended, calls) = drive(&mut engine, &mut NoHost, &mut || prng.next_u64().is_multiple_of(3));
+            let (ended, calls) =
+                drive(&mut engine, &mut NoHost, &mut || prng.next_u64().is_multiple_of(3));
             assert_eq!(end(&engine, ended), end(&plain, outcome), "program {seed} with {args:x?}");
             answered += calls;
         }

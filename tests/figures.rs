@@ -1,5 +1,5 @@
-//! The figures of a report over generated programs: they add up at every level, and a chain of levels
-//! loses nothing on its way.
+//! The figures of a report over generated programs: they add up at every level, and a chain of
+//! levels loses nothing on its way.
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osier::report::function_report;
@@ -12,7 +12,8 @@ const SIZE: u32 = 120;
 
 /// What is wrong with the figures of a direction at the level the gaps were counted at.
 fn adds_up(direction: &Direction, level: Level, what: &str) {
-    let place = LEVELS.iter().position(|name| *name == level.name()).expect("a level of the schema");
+    let place =
+        LEVELS.iter().position(|name| *name == level.name()).expect("a level of the schema");
     let feasible: Vec<u64> = direction.feasible.iter().map(|(_, count)| *count).collect();
     assert_eq!(feasible.len(), Level::ALL.len(), "{what}: a count for each level");
     assert!(feasible.is_sorted(), "{what}: {feasible:?}");
@@ -44,12 +45,23 @@ fn figures_add_up_at_every_level() {
     for seed in 0..PROGRAMS {
         let level = Level::ALL[seed as usize % Level::ALL.len()];
         for report in reports(seed, level) {
-            adds_up(&report.forward, level, &format!("seed {seed} {} forward at {level}", report.name));
-            adds_up(&report.backward, level, &format!("seed {seed} {} backward at {level}", report.name));
+            adds_up(
+                &report.forward,
+                level,
+                &format!("seed {seed} {} forward at {level}", report.name),
+            );
+            adds_up(
+                &report.backward,
+                level,
+                &format!("seed {seed} {} backward at {level}", report.name),
+            );
             changed += u64::from(report.is_changed());
             missing += report.forward.infeasible.values().sum::<u64>();
         }
     }
     // Else the test would have seen nothing.
-    assert!(changed > PROGRAMS && missing > 0, "{changed} changed functions, {missing} points without entry");
+    assert!(
+        changed > PROGRAMS && missing > 0,
+        "{changed} changed functions, {missing} points without entry"
+    );
 }

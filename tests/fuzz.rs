@@ -1,13 +1,13 @@
-//! The fuzzer under a small budget: nothing diverges, what is judged is worth judging, and what is wrong is found,
-//! reduced, and written down.
+//! The fuzzer under a small budget: nothing diverges, what is judged is worth judging, and what is
+//! wrong is found, reduced, and written down.
 
 use ir::edit::{Editor, Pass};
 use ir::interp::{Limits, Machine, NoHost, NoObserver};
 use ir::text::parse_module;
 use ir::{Function, Opcode};
 use osier::fuzz::{
-    Budget, Case, Damage, Drawn, Figures, Judged, Options, Oracle, Results, Source, Stress, as_test, campaign, judge,
-    judge_with, reduce,
+    Budget, Case, Damage, Drawn, Figures, Judged, Options, Oracle, Results, Source, Stress,
+    as_test, campaign, judge, judge_with, reduce,
 };
 use osr::Edge;
 use passes::registry::StaticPass;
@@ -44,14 +44,22 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
     assert_eq!(figures.passes.len(), passes::registry::PASSES.len(), "every pass is run");
     assert!(figures.transitions() >= 500_000, "{} transitions", figures.transitions());
     assert!(figures.versions.len() >= 4, "programs by number of versions: {:?}", figures.versions);
-    assert!(figures.fired * 2 > figures.armed, "{} of {} entries fired", figures.fired, figures.armed);
+    assert!(
+        figures.fired * 2 > figures.armed,
+        "{} of {} entries fired",
+        figures.fired,
+        figures.armed
+    );
     assert!(
         figures.hops.chains >= 1000 && figures.hops.full_chains * 10 >= figures.hops.chains * 8,
         "{:?}",
         figures.hops
     );
     assert_eq!(figures.hops.exhausted, 0);
-    assert!(figures.certified >= 10_000 && figures.dropped() * 100 <= figures.certified, "{figures:#?}");
+    assert!(
+        figures.certified >= 10_000 && figures.dropped() * 100 <= figures.certified,
+        "{figures:#?}"
+    );
     assert!(figures.composed >= 1000 && figures.same_point >= 100_000, "{figures:#?}");
 }
 
@@ -59,8 +67,13 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
 #[test]
 fn every_pass_acts_on_half_of_the_programs() {
     for pass in passes::registry::PASSES {
-        let options =
-            Options { pipelines: vec![vec![*pass]], versions: Some(2), inputs: 1, going_on: 0, ..Options::default() };
+        let options = Options {
+            pipelines: vec![vec![*pass]],
+            versions: Some(2),
+            inputs: 1,
+            going_on: 0,
+            ..Options::default()
+        };
         let results = run(options, 2, 60, u64::MAX);
         let acted = clean(&results).passes[pass.name()].acted;
         assert!(acted >= 30, "{} acts on {acted} of 60 programs", pass.name());
@@ -73,7 +86,11 @@ fn figures_do_not_depend_on_the_number_of_threads() {
     for (cases, transitions) in [(50, u64::MAX), (u64::MAX, 20_000)] {
         let alone = run(options(), 1, cases, transitions);
         assert!(alone.figures.transitions() > 10_000);
-        assert_eq!(alone, run(options(), 3, cases, transitions), "{cases} cases, {transitions} transitions");
+        assert_eq!(
+            alone,
+            run(options(), 3, cases, transitions),
+            "{cases} cases, {transitions} transitions"
+        );
     }
 }
 
@@ -119,9 +136,13 @@ fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
 #[test]
 fn a_seed_stands_for_one_case() {
     let first = Options { seed: 7, ..Options::default() };
-    let (case, again) = (first.generated(9), Options { seed: 9, ..Options::default() }.generated(9));
+    let (case, again) =
+        (first.generated(9), Options { seed: 9, ..Options::default() }.generated(9));
     assert_eq!(ir::text::print_module(&case.module), ir::text::print_module(&again.module));
-    assert_eq!((case.steps_text(), case.level, case.arguments), (again.steps_text(), again.level, again.arguments));
+    assert_eq!(
+        (case.steps_text(), case.level, case.arguments),
+        (again.steps_text(), again.level, again.arguments)
+    );
 }
 
 /// Every switch makes transitions, and the runs end as those without.
@@ -142,7 +163,11 @@ fn every_stress_switch_moves_runs() {
         let figures = clean(&results);
         assert!(figures.stressed >= 120, "{stress:?}: {} runs", figures.stressed);
         assert!(figures.stress_hops > 60, "{stress:?}: {} transitions", figures.stress_hops);
-        assert!(figures.stressed_exhausted * 100 <= figures.stressed, "{stress:?}: {}", figures.stressed_exhausted);
+        assert!(
+            figures.stressed_exhausted * 100 <= figures.stressed,
+            "{stress:?}: {}",
+            figures.stressed_exhausted
+        );
         hops.push(figures.stress_hops);
     }
     assert!(hops[0] > 2 * hops[1], "more often at every point than at every seventh: {hops:?}");
@@ -153,7 +178,9 @@ fn every_stress_switch_moves_runs() {
 fn shuffling_changes_the_order_of_passes() {
     let pipelines = || vec![passes::Pipeline::default().passes().to_vec()];
     let order = |shuffle: bool, seed: u64| {
-        Options { shuffle, pipelines: pipelines(), versions: Some(2), ..Options::default() }.generated(seed).pipeline()
+        Options { shuffle, pipelines: pipelines(), versions: Some(2), ..Options::default() }
+            .generated(seed)
+            .pipeline()
     };
     assert_eq!(order(false, 1), order(false, 2));
     assert_ne!(order(true, 1), order(true, 2));
@@ -165,7 +192,8 @@ fn shuffling_changes_the_order_of_passes() {
     assert_eq!(sorted(order(true, 1)), sorted(order(false, 1)));
 }
 
-/// A pass that is wrong: it takes the first subtraction of each function for one the other way around.
+/// A pass that is wrong: it takes the first subtraction of each function for one the other way
+/// around.
 struct TurnsSubtractions;
 
 impl Pass for TurnsSubtractions {
@@ -200,13 +228,17 @@ impl Pass for Panics {
 
     fn run(&self, editor: &mut Editor<'_>) {
         let function = editor.func();
-        assert!(!function.all_insts().any(|i| function.inst(i).opcode == Opcode::Mul), "a multiplication");
+        assert!(
+            !function.all_insts().any(|i| function.inst(i).opcode == Opcode::Mul),
+            "a multiplication"
+        );
     }
 }
 
 static PANICS: Panics = Panics;
 
-/// Adds one to the first constant in the compensation code of every entry that leads to an earlier version.
+/// Adds one to the first constant in the compensation code of every entry that leads to an earlier
+/// version.
 fn off_by_one(edge: &mut Edge) {
     if edge.from < edge.to {
         return;
@@ -216,7 +248,8 @@ fn off_by_one(edge: &mut Edge) {
         .entries()
         .filter_map(|(point, entry)| {
             let mut entry = entry.clone();
-            let step = entry.steps.iter_mut().find(|s| s.opcode == Opcode::Const && s.ty.is_int())?;
+            let step =
+                entry.steps.iter_mut().find(|s| s.opcode == Opcode::Const && s.ty.is_int())?;
             step.bits = step.bits.wrapping_add(1) & step.ty.mask();
             Some((point, entry))
         })
@@ -224,8 +257,13 @@ fn off_by_one(edge: &mut Edge) {
     damaged.into_iter().for_each(|(point, entry)| edge.mapping.insert(point, entry));
 }
 
-/// The first of many cases in which this oracle finds something, the passes given put before what was drawn.
-fn first_failure(oracle: Oracle, wrong: Option<StaticPass>, damage: Option<Damage>) -> (Case, Judged) {
+/// The first of many cases in which this oracle finds something, the passes given put before what
+/// was drawn.
+fn first_failure(
+    oracle: Oracle,
+    wrong: Option<StaticPass>,
+    damage: Option<Damage>,
+) -> (Case, Judged) {
     for seed in 0..200 {
         let certificates = oracle == Oracle::Certificates;
         let mut case = Options { inputs: 6, certificates, ..Options::default() }.generated(seed);
@@ -245,16 +283,33 @@ fn instructions(case: &Case) -> usize {
 }
 
 /// Reduces a failing case, and demands that it is small and fails before the same oracle still.
-fn reduced(oracle: Oracle, wrong: Option<StaticPass>, damage: Option<Damage>, most: usize) -> (Case, Judged) {
+fn reduced(
+    oracle: Oracle,
+    wrong: Option<StaticPass>,
+    damage: Option<Damage>,
+    most: usize,
+) -> (Case, Judged) {
     let (case, _) = first_failure(oracle, wrong, damage);
-    assert!(instructions(&case) > 5 * most, "only {} instructions to begin with", instructions(&case));
+    assert!(
+        instructions(&case) > 5 * most,
+        "only {} instructions to begin with",
+        instructions(&case)
+    );
     let small = reduce(&case, oracle, &|case| judge_with(case, damage).oracle());
     let judged = judge_with(&small, damage);
     assert_eq!(judged.oracle(), Some(oracle));
     let text = ir::text::print_module(&small.module);
-    assert!(instructions(&small) <= most, "{} instructions are left:\n{text}", instructions(&small));
+    assert!(
+        instructions(&small) <= most,
+        "{} instructions are left:\n{text}",
+        instructions(&small)
+    );
     assert!(small.arguments.len() <= 1, "{:?}", small.arguments);
-    assert_eq!(judge(&small).oracle().is_some(), wrong.is_some(), "the mistake is what is left:\n{text}");
+    assert_eq!(
+        judge(&small).oracle().is_some(),
+        wrong.is_some(),
+        "the mistake is what is left:\n{text}"
+    );
     (small, judged)
 }
 
@@ -279,7 +334,11 @@ fn a_panic_is_found_and_reduced() {
 fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
     let (case, judged) = reduced(Oracle::State, None, Some(off_by_one), 12);
     assert!(case.steps.iter().flatten().count() <= 2, "{}", case.steps_text());
-    assert!(judged.findings[0].message.contains("in the target version, and"), "{}", judged.findings[0]);
+    assert!(
+        judged.findings[0].message.contains("in the target version, and"),
+        "{}",
+        judged.findings[0]
+    );
 }
 
 /// The same mistake, seen without a run.
@@ -298,7 +357,8 @@ fn a_failure_is_printed_as_a_test_that_runs() {
     let module = parse_module(&test).unwrap_or_else(|e| panic!("{e:?}\n{test}"));
     assert!(test.contains(";@ osr: every-point both\n"), "{test}");
     let run = test.lines().find_map(|l| l.strip_prefix(";@ run: ")).expect("a call");
-    let entry = module.func_named(&case.module.funcs[case.entry].name).expect("the function that is run");
+    let entry =
+        module.func_named(&case.module.funcs[case.entry].name).expect("the function that is run");
     let limits = Limits { fuel: case.fuel, ..Limits::default() };
     let mut machine = Machine::new(&module, limits).expect("a generated module");
     let outcome = machine.invoke(entry, &case.arguments[0], &mut NoHost, &mut NoObserver);
@@ -328,7 +388,10 @@ fn transitions_of_native_code_are_the_interpreters() {
     let native = figures.native;
     assert!(native.transitions >= 2000, "{native:?}");
     assert!(native.backward * 4 > native.transitions, "{native:?}");
-    assert!(native.probed * 3 > native.transitions && native.probed < native.transitions, "{native:?}");
+    assert!(
+        native.probed * 3 > native.transitions && native.probed < native.transitions,
+        "{native:?}"
+    );
     assert_eq!(figures.transitions(), native.transitions);
 }
 

@@ -1,4 +1,5 @@
-//! Levels made together are what each is alone: what a level takes over from the one below, it would have found.
+//! Levels made together are what each is alone: what a level takes over from the one below, it
+//! would have found.
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osr::{Level, VersionPair, synthesize, synthesize_levels};
@@ -13,7 +14,8 @@ fn levels_made_together_are_those_made_apart() {
         let base = program.module.body(program.main).expect("the main function has a body");
         let pipeline = parse(if seed % 2 == 0 { "O1" } else { "O2" }).expect("a named pipeline");
         let derived = derive(&program.module, base, &pipeline, Vigilance::On, &mut NoObserver);
-        let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log leads there");
+        let pair =
+            VersionPair::new(base, &derived.function, &derived.log).expect("the log leads there");
         let together = synthesize_levels(&pair, &Level::ALL);
         let some = [Level::Avail, Level::Live, Level::Avail];
         let (few, mut listed) = (synthesize_levels(&pair, &some), Vec::new());

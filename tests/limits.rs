@@ -26,7 +26,8 @@ fn rows() -> Vec<(&'static str, &'static str, u64)> {
 
 #[test]
 fn every_limit_is_in_the_manual() {
-    let manual = std::fs::read_to_string("docs/oir.md").expect("tests run in the root of the package");
+    let manual =
+        std::fs::read_to_string("docs/oir.md").expect("tests run in the root of the package");
     for (field, option, default) in rows() {
         let row = format!("| `{field}` | `{option}` | {default}");
         assert!(manual.contains(&row), "{row}");
@@ -36,8 +37,11 @@ fn every_limit_is_in_the_manual() {
 #[test]
 fn what_exceeds_a_limit_is_refused() {
     let text = b"func @f() {\nentry:\n  return\n}\nfunc @\"g\\u{1b}\"(%a: i32) {\nentry:\n  %b = add.i32 %a, %a\n  return\n}\n";
-    let load = |limits: Limits| load_within(Format::Oir, text, &limits).map(|_| ()).map_err(|e| e.to_string());
-    let exactly = Limits { input_bytes: text.len() as u64, function_instructions: 2, ..Limits::default() };
+    let load = |limits: Limits| {
+        load_within(Format::Oir, text, &limits).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let exactly =
+        Limits { input_bytes: text.len() as u64, function_instructions: 2, ..Limits::default() };
     assert_eq!(load(exactly), Ok(()));
     let most = text.len() - 1;
     assert_eq!(
@@ -48,6 +52,8 @@ fn what_exceeds_a_limit_is_refused() {
     assert_eq!(refused, Err("@g\\u{1b} has 2 instructions, 1 are allowed".to_owned()));
     let mut small = Limits::default();
     (small.import.base_bytes, small.import.bytes_per_input_byte) = (100, 0);
-    let refused = load_within(Format::Wat, b"(module (func))", &small).expect_err("it needs more").to_string();
+    let refused = load_within(Format::Wat, b"(module (func))", &small)
+        .expect_err("it needs more")
+        .to_string();
     assert!(refused.contains("the module needs more memory"), "{refused}");
 }

@@ -1,8 +1,9 @@
 //! The `.oir` tests: every file below `tests/oir` is one test, named by its path.
 //!
-//! `cargo test --test oir licm` runs the files with `licm` in their path. With `OIR_BLESS=1` the blocks of
-//! expected output are written anew, and nothing else. The strictness of the format has tests of its
-//! own, `strict::...`. Every call is made in the interpreter and natively. The format is documented by `tests/oir/readme.oir`.
+//! `cargo test --test oir licm` runs the files with `licm` in their path. With `OIR_BLESS=1` the
+//! blocks of expected output are written anew, and nothing else. The strictness of the format has
+//! tests of its own, `strict::...`. Every call is made in the interpreter and natively. The format
+//! is documented by `tests/oir/readme.oir`.
 
 #[allow(dead_code, reason = "shared with `tests/native`, which uses the rest")]
 #[path = "native/both.rs"]
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Native runs that all files together make at least: a `run` line that is not run natively is missed.
+/// Native runs that all files together make at least: a `run` line that is not run natively is
+/// missed.
 const NATIVE_RUNS_AT_LEAST: usize = 5_000;
 
 fn main() -> ExitCode {
@@ -33,7 +35,9 @@ fn main() -> ExitCode {
     let native = oir_runner::calls::NATIVE_RUNS.load(Ordering::Relaxed);
     let whole = conclusion.num_filtered_out == 0 && !arguments.list;
     if whole && native < NATIVE_RUNS_AT_LEAST {
-        return refuse(&format!("{native} native runs were compared, {NATIVE_RUNS_AT_LEAST} at least are expected"));
+        return refuse(&format!(
+            "{native} native runs were compared, {NATIVE_RUNS_AT_LEAST} at least are expected"
+        ));
     }
     conclusion.exit_code()
 }
@@ -44,7 +48,8 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A trial for each file. None, or one with another extension, is an error: it would be run by nobody.
+/// A trial for each file. None, or one with another extension, is an error: it would be run by
+/// nobody.
 fn trials(folder: &Path, bless: bool) -> Result<Vec<Trial>, String> {
     let mut paths = Vec::new();
     collect(folder, &mut paths)?;

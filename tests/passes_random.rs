@@ -1,7 +1,7 @@
 //! Every pass, alone and in random sequences, keeps the meaning of random programs.
 //!
-//! After each pass: well-formedness, replay, and that an empty log means an unchanged function. After
-//! each sequence: results, traps, effects and memory as before, on every argument vector.
+//! After each pass: well-formedness, replay, and that an empty log means an unchanged function.
+//! After each sequence: results, traps, effects and memory as before, on every argument vector.
 
 use ir::edit::{Fuel, Pass, apply, check_replay};
 use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
@@ -32,7 +32,11 @@ fn observe(module: &Module, arguments: &[Vec<u64>]) -> Vec<Observed> {
             Outcome::Trapped { kind, .. } => format!("trapped: {kind}"),
             outcome => outcome.to_string(),
         };
-        Observed { outcome, effects: machine.trace().effects().to_vec(), memory: machine.memory_digest() }
+        Observed {
+            outcome,
+            effects: machine.trace().effects().to_vec(),
+            memory: machine.memory_digest(),
+        }
     };
     arguments.iter().map(run).collect()
 }
@@ -73,7 +77,12 @@ fn each_pass_keeps_the_meaning() {
             let mut module = program.module.clone();
             let done = run_pass(&mut module, *pass, &mut Fuel::UNLIMITED.clone());
             if done > 0 {
-                assert_eq!(observe(&module, &program.arguments), expected, "seed {seed}, pass {}", pass.name());
+                assert_eq!(
+                    observe(&module, &program.arguments),
+                    expected,
+                    "seed {seed}, pass {}",
+                    pass.name()
+                );
             }
             *actions.entry(pass.name()).or_default() += done;
         }
@@ -141,7 +150,8 @@ fn these_passes_finish_in_one_run() {
             run_pass(&mut module, pass, &mut Fuel::UNLIMITED.clone());
             let once: Vec<Function> = module.defined().map(|(_, f)| f.clone()).collect();
             let again = run_pass(&mut module, pass, &mut Fuel::UNLIMITED.clone());
-            let text = || once.iter().map(|f| ir::text::print_function(&module, f)).collect::<String>();
+            let text =
+                || once.iter().map(|f| ir::text::print_function(&module, f)).collect::<String>();
             assert_eq!(again, 0, "{name} on seed {seed} found more to do:\n{}", text());
         }
     }

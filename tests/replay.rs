@@ -1,5 +1,5 @@
-//! Replay of real logs: what the default pipeline logs on generated programs and kernels is the truth, and any
-//! of it left out, put elsewhere or changed is noticed.
+//! Replay of real logs: what the default pipeline logs on generated programs and kernels is the
+//! truth, and any of it left out, put elsewhere or changed is noticed.
 
 use ir::edit::{ActionKind, ActionLog, ClaimedLog};
 use ir::{Function, Module};
@@ -14,7 +14,8 @@ fn optimized(module: &Module, base: &Function) -> (ActionLog, Function) {
 }
 
 fn modules() -> Vec<Module> {
-    let mut modules: Vec<Module> = (0..20).map(|seed| generate(seed, 60, &Weights::default()).module).collect();
+    let mut modules: Vec<Module> =
+        (0..20).map(|seed| generate(seed, 60, &Weights::default()).module).collect();
     for kernel in ["sort", "vm"] {
         let path = format!("{}/tests/corpus/{kernel}.wasm", env!("CARGO_MANIFEST_DIR"));
         let bytes = std::fs::read(&path).expect("the kernels are in the repository");
@@ -35,7 +36,12 @@ fn damage(mut change: impl FnMut(&mut ClaimedLog, usize, &Function) -> bool) -> 
             for index in (0..log.len()).step_by(1 + log.len() / 40) {
                 let mut claim = truth.clone();
                 if change(&mut claim, index, base) && claim != truth {
-                    assert!(claim.check(base, &after).is_err(), "{}: {:?}", base.name(), truth.actions[index]);
+                    assert!(
+                        claim.check(base, &after).is_err(),
+                        "{}: {:?}",
+                        base.name(),
+                        truth.actions[index]
+                    );
                     tried += 1;
                 }
             }
@@ -57,7 +63,9 @@ fn a_dropped_action_is_noticed() {
 fn two_swapped_actions_are_noticed() {
     // Their stamps swapped as well, so that only what they do tells.
     let tried = damage(|claim, index, _| {
-        let Some((second, first)) = index.checked_sub(1).map(|before| (index, before)) else { return false };
+        let Some((second, first)) = index.checked_sub(1).map(|before| (index, before)) else {
+            return false;
+        };
         let kinds = (claim.actions[first].1.clone(), claim.actions[second].1.clone());
         (claim.actions[first].1, claim.actions[second].1) = (kinds.1, kinds.0);
         true
@@ -73,14 +81,20 @@ fn an_edited_action_is_noticed() {
             ActionKind::Add { data, .. } => data.imm = ir::Imm::Bits(0x5eed),
             ActionKind::Delete { next, .. } => *next = first,
             ActionKind::Hoist { to, .. } | ActionKind::Sink { to, .. } => *to = first,
-            ActionKind::ReplaceAll { after, .. } | ActionKind::ReplaceOperand { after, .. } => match argument {
-                Some(argument) if argument != *after => *after = argument,
-                _ => return false,
-            },
+            ActionKind::ReplaceAll { after, .. } | ActionKind::ReplaceOperand { after, .. } => {
+                match argument {
+                    Some(argument) if argument != *after => *after = argument,
+                    _ => return false,
+                }
+            }
             ActionKind::FoldBranch { keep, .. } => *keep += 1,
-            ActionKind::RemoveBlockParam { index, .. } | ActionKind::Redirect { index, .. } => *index += 1,
+            ActionKind::RemoveBlockParam { index, .. } | ActionKind::Redirect { index, .. } => {
+                *index += 1
+            }
             ActionKind::RemoveUnreachable { blocks } => blocks.push(base.entry()),
-            ActionKind::MergeBlocks { jump, .. } | ActionKind::SplitEdge { jump, .. } => *jump = first,
+            ActionKind::MergeBlocks { jump, .. } | ActionKind::SplitEdge { jump, .. } => {
+                *jump = first
+            }
             ActionKind::JoinEdges { jump, .. } => *jump = first,
             ActionKind::RemoveDead { insts, .. } => insts.push(first),
             ActionKind::AddBlockParam { .. } => return false,

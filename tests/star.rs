@@ -1,15 +1,15 @@
 //! Dependencies form a star: `ir` below everything, and no crate of the ring depends on another.
 //!
-//! The code that makes mappings and the code that judges them share data types, which live in `ir`, and
-//! nothing else. Development dependencies count too: a test of a judge that used a maker would be
-//! written against the maker's view of things.
+//! The code that makes mappings and the code that judges them share data types, which live in `ir`,
+//! and nothing else. Development dependencies count too: a test of a judge that used a maker would
+//! be written against the maker's view of things.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Every crate of the workspace with the workspace crates it may depend on. An edge that is not here is
-/// absent; a crate that is not here does not exist.
+/// Every crate of the workspace with the workspace crates it may depend on. An edge that is not
+/// here is absent; a crate that is not here does not exist.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("osier-ir", &[]),
     ("osier-passes", &["osier-ir"]),
@@ -18,8 +18,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("osier-wasm", &["osier-ir"]),
     ("osier-jit", &["osier-ir", "osier-osr"]),
     ("osier-provers", &["osier-ir"]),
-    ("osier-judges", &["osier", "osier-ir", "osier-jit", "osier-passes", "osier-verify", "osier-wasm"]),
-    ("osier", &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm", "osier-jit"]),
+    (
+        "osier-judges",
+        &["osier", "osier-ir", "osier-jit", "osier-passes", "osier-verify", "osier-wasm"],
+    ),
+    (
+        "osier",
+        &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm", "osier-jit"],
+    ),
 ];
 
 /// What `cargo metadata` says about the workspace, without what its crates depend on outside.
@@ -59,7 +65,8 @@ fn no_edge_but_those_of_the_star() {
     let mut checked = 0;
     for (package, dependencies) in &edges {
         let row = ALLOWED.iter().find(|(name, _)| name == package);
-        let (_, allowed) = row.unwrap_or_else(|| panic!("{package} has no row in this test: say where it stands"));
+        let (_, allowed) =
+            row.unwrap_or_else(|| panic!("{package} has no row in this test: say where it stands"));
         for other in edges.keys().filter(|other| !allowed.contains(&other.as_str())) {
             assert!(!dependencies.contains(other), "{package} must not depend on {other}");
             checked += 1;

@@ -1,8 +1,8 @@
-//! The state oracle over random programs, random pipelines and every level: mappings as they are made hold,
-//! and what is taken from them is missed.
+//! The state oracle over random programs, random pipelines and every level: mappings as they are
+//! made hold, and what is taken from them is missed.
 //!
-//! The floors keep the test from becoming easy: a generator or a pass that stops planting loops, or a level
-//! that stops writing compensation code, fails here.
+//! The floors keep the test from becoming easy: a generator or a pass that stops planting loops, or
+//! a level that stops writing compensation code, fails here.
 
 use ir::cfg::Cfg;
 use ir::interp::{Limits, NoHost};
@@ -37,14 +37,20 @@ fn pipeline(seed: u64) -> Pipeline {
 fn derived(program: &Program, seed: u64) -> Option<Derived> {
     let base = program.module.body(program.main).expect("the main function has a body");
     let derived = derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
-    let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the driver has replayed the log");
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the driver has replayed the log");
     let anchors = pair.common_anchors().collect();
     let syntheses = synthesize_levels(&pair, &Level::ALL);
     (!derived.log.is_empty()).then(|| Derived { function: derived.function, anchors, syntheses })
 }
 
 /// Judges mappings on the arguments of a program.
-fn judge(program: &Program, derived: &Derived, [forward, backward]: [&Mapping; 2], runs: usize) -> Report {
+fn judge(
+    program: &Program,
+    derived: &Derived,
+    [forward, backward]: [&Mapping; 2],
+    runs: usize,
+) -> Report {
     let before = program.module.body(program.main).expect("the main function has a body");
     let pair = FunctionPair {
         func: program.main,
@@ -58,7 +64,8 @@ fn judge(program: &Program, derived: &Derived, [forward, backward]: [&Mapping; 2
         limits: Limits { fuel: 2 * program.steps + 1000, ..Limits::default() },
         ..OracleOptions::default()
     };
-    let mut oracle = Oracle::new(&program.module, &[pair], options).expect("the mappings are of these versions");
+    let mut oracle =
+        Oracle::new(&program.module, &[pair], options).expect("the mappings are of these versions");
     program.arguments.iter().take(runs).for_each(|args| oracle.run(program.main, args, &NoHost));
     oracle.report().clone()
 }
@@ -98,9 +105,14 @@ fn random_mappings_hold_at_every_level() {
     assert!(share(avail.compared, avail.transitions) >= 6.0, "{avail:?}");
 }
 
-/// A value provided that is live where the entry lands, or, if `kept`, that only entries of the other direction
-/// use there, is taken away at random.
-fn with_less(mapping: &Mapping, target: &Function, kept: bool, prng: &mut Prng) -> Option<(Mapping, Value)> {
+/// A value provided that is live where the entry lands, or, if `kept`, that only entries of the
+/// other direction use there, is taken away at random.
+fn with_less(
+    mapping: &Mapping,
+    target: &Function,
+    kept: bool,
+    prng: &mut Prng,
+) -> Option<(Mapping, Value)> {
     let live = Liveness::of_needed(target, &Cfg::new(target), &BTreeMap::new());
     let mut candidates = Vec::new();
     for (point, entry) in mapping.entries() {
@@ -115,8 +127,8 @@ fn with_less(mapping: &Mapping, target: &Function, kept: bool, prng: &mut Prng) 
     Some((damaged, value))
 }
 
-/// What an entry provides is demanded, by the target version or by the entries of the other direction: without
-/// it the entry is refused, and no run is needed to see it.
+/// What an entry provides is demanded, by the target version or by the entries of the other
+/// direction: without it the entry is refused, and no run is needed to see it.
 #[test]
 fn what_is_taken_from_a_random_mapping_is_missed() {
     let (mut missed, mut missed_kept) = (0, 0);
@@ -136,9 +148,16 @@ fn what_is_taken_from_a_random_mapping_is_missed() {
             judged[direction] = &damaged;
             let found = judge(&program, &derived, judged, 0).divergences;
             let found: Vec<&Difference> = found.iter().map(|d| &d.difference).collect();
-            assert_eq!(found, [&Difference::NotProvided { value }], "seed {seed}, direction {direction}");
+            assert_eq!(
+                found,
+                [&Difference::NotProvided { value }],
+                "seed {seed}, direction {direction}"
+            );
             *(if kept { &mut missed_kept } else { &mut missed }) += 1;
         }
     }
-    assert!(missed >= 100 && missed_kept >= 40, "missed {missed} values, and {missed_kept} kept ones");
+    assert!(
+        missed >= 100 && missed_kept >= 40,
+        "missed {missed} values, and {missed_kept} kept ones"
+    );
 }

@@ -1,7 +1,8 @@
-//! Promises about the sources themselves: sizes, headers, words that must not occur, paths that must exist.
+//! Promises about the sources themselves: sizes, headers, words that must not occur, paths that
+//! must exist.
 //!
-//! Sources are read as tokens where it matters, so that a word in a comment or a string is no finding.
-//! Every check also demands that it had something to check.
+//! Sources are read as tokens where it matters, so that a word in a comment or a string is no
+//! finding. Every check also demands that it had something to check.
 
 #[path = "tidy/functions.rs"]
 mod functions;
@@ -32,14 +33,19 @@ const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
         "run_loop",
         "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
     ),
-    ("ir/src/interp/fast/exec.rs", "run_loop", "the dispatch of the fast tier, for the same reason"),
+    (
+        "ir/src/interp/fast/exec.rs",
+        "run_loop",
+        "the dispatch of the fast tier, for the same reason",
+    ),
 ];
 
 /// Library crates: no input or output, no clock, no global state.
 const LIBRARIES: &[&str] = &["ir/", "passes/", "osr/", "verify/", "wasm/"];
 
 /// The one module of a library with state, and the feature without which that does not exist.
-const SWITCHED_STATE: (&str, &str) = ("ir/src/seeded.rs", "#[cfg(feature = \"seeded-bugs\")]\nmod switch {");
+const SWITCHED_STATE: (&str, &str) =
+    ("ir/src/seeded.rs", "#[cfg(feature = \"seeded-bugs\")]\nmod switch {");
 
 /// Fails with every finding at once, and when nothing was looked at.
 fn report(checked: usize, findings: Vec<String>) {
@@ -68,7 +74,9 @@ fn modules_are_short() {
             findings.push(format!("{} has {lines} lines and needs no excuse", source.path));
         }
     }
-    for (path, _) in LONG_MODULES.iter().filter(|(path, _)| !sources.iter().any(|s| s.path == *path)) {
+    for (path, _) in
+        LONG_MODULES.iter().filter(|(path, _)| !sources.iter().any(|s| s.path == *path))
+    {
         findings.push(format!("{path} is excused and does not exist"));
     }
     report(sources.len(), findings);
@@ -76,12 +84,13 @@ fn modules_are_short() {
 
 #[test]
 fn passes_and_pipelines_are_listed() {
-    let text =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/passes.md")).expect("the list of passes");
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/passes.md"))
+        .expect("the list of passes");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
     let mut findings = Vec::new();
     for pass in osier::passes::registry::PASSES {
-        let count = rows.iter().filter(|row| row.starts_with(&format!("| `{}` |", pass.name()))).count();
+        let count =
+            rows.iter().filter(|row| row.starts_with(&format!("| `{}` |", pass.name()))).count();
         if count != 1 {
             findings.push(format!("docs/passes.md has {count} rows for {}", pass.name()));
         }
@@ -89,7 +98,9 @@ fn passes_and_pipelines_are_listed() {
     for name in ["O0", "O1", "O2", "canonical"] {
         let passes = osier::passes::parse(name).expect("a pipeline").names().join(", ");
         let passes = if passes.is_empty() { "none".to_owned() } else { passes };
-        let is_right = |row: &&str| row.starts_with(&format!("| `{name}`")) && row.ends_with(&format!("| {passes} |"));
+        let is_right = |row: &&str| {
+            row.starts_with(&format!("| `{name}`")) && row.ends_with(&format!("| {passes} |"))
+        };
         if !rows.iter().any(is_right) {
             findings.push(format!("docs/passes.md does not say that {name} is {passes}"));
         }
@@ -97,22 +108,26 @@ fn passes_and_pipelines_are_listed() {
     report(rows.len(), findings);
 }
 
-/// Lines of code of the checker, without comments, blank lines and tests, that can make an entry hold: all files but the one
-/// that only tells what is refuted from what is undecided. A reader has to go through these to believe it. 1,500 is wanted;
-/// memory that differs between versions, replays, liveness without what never runs, and lines that go on past branches which
-/// they decide (95) took the rest.
+/// Lines of code of the checker, without comments, blank lines and tests, that can make an entry
+/// hold: all files but the one that only tells what is refuted from what is undecided. A reader has
+/// to go through these to believe it. 1,500 is wanted; memory that differs between versions,
+/// replays, liveness without what never runs, and lines that go on past branches which they decide
+/// (95) took the rest.
 const CHECKER_LINES: usize = 1913;
 
 #[test]
 fn the_checker_is_small() {
-    let is_trusted = |path: &str| path.starts_with("verify/src/checker/") && !path.ends_with("/refute.rs");
-    let sources: Vec<Source> = sources().into_iter().filter(|s| is_trusted(&s.path) && !s.is_test()).collect();
+    let is_trusted =
+        |path: &str| path.starts_with("verify/src/checker/") && !path.ends_with("/refute.rs");
+    let sources: Vec<Source> =
+        sources().into_iter().filter(|s| is_trusted(&s.path) && !s.is_test()).collect();
     let code = |source: &Source| {
         let lines = source.text.lines().map(str::trim);
         lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
     };
     let count: usize = sources.iter().map(code).sum();
-    let findings = (count > CHECKER_LINES).then(|| format!("the checker has {count} lines, {CHECKER_LINES} at most"));
+    let findings = (count > CHECKER_LINES)
+        .then(|| format!("the checker has {count} lines, {CHECKER_LINES} at most"));
     report(sources.len(), findings.into_iter().collect());
 }
 
@@ -127,9 +142,15 @@ fn functions_are_short() {
             if function.lines <= FUNCTION_LINES {
                 continue;
             }
-            match LONG_FUNCTIONS.iter().position(|(path, name, _)| *path == source.path && *name == function.name) {
+            match LONG_FUNCTIONS
+                .iter()
+                .position(|(path, name, _)| *path == source.path && *name == function.name)
+            {
                 Some(row) => excused.push(row),
-                None => findings.push(format!("{}: {} has {} lines", source.path, function.name, function.lines)),
+                None => findings.push(format!(
+                    "{}: {} has {} lines",
+                    source.path, function.name, function.lines
+                )),
             }
         }
     }
@@ -148,7 +169,9 @@ fn identifiers(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
         for token in tokens {
             match token {
                 TokenTree::Group(group) => pending.push(group.stream()),
-                TokenTree::Ident(ident) => found.push((ident.to_string(), ident.span().start().line)),
+                TokenTree::Ident(ident) => {
+                    found.push((ident.to_string(), ident.span().start().line))
+                }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
         }
@@ -182,7 +205,18 @@ fn no_stub_no_skipped_test_no_unsafe() {
 
 #[test]
 fn libraries_do_no_io_and_keep_no_state() {
-    let names = ["fs", "net", "process", "env", "time", "SystemTime", "Instant", "stdin", "stdout", "stderr"];
+    let names = [
+        "fs",
+        "net",
+        "process",
+        "env",
+        "time",
+        "SystemTime",
+        "Instant",
+        "stdin",
+        "stdout",
+        "stderr",
+    ];
     let state = ["thread_local", "OnceLock", "LazyLock", "lazy_static", "once_cell"];
     let mut findings = Vec::new();
     let mut checked = 0;
@@ -192,7 +226,8 @@ fn libraries_do_no_io_and_keep_no_state() {
         let tokens: Vec<(String, usize)> = identifiers_of(source);
         for pair in tokens.windows(2) {
             let (first, second) = (pair[0].0.as_str(), pair[1].0.as_str());
-            if (first == "std" && names.contains(&second)) || (first == "static" && second == "mut") {
+            if (first == "std" && names.contains(&second)) || (first == "static" && second == "mut")
+            {
                 findings.push(format!("{}:{}: `{first}` `{second}`", source.path, pair[1].1));
             }
         }
@@ -200,7 +235,10 @@ fn libraries_do_no_io_and_keep_no_state() {
         let is_switched = source.path == path;
         if is_switched {
             let (before, _) = source.text.split_once(switch).expect("state is behind its feature");
-            assert!(!state.iter().any(|word| before.contains(word)), "{path} keeps state without its feature");
+            assert!(
+                !state.iter().any(|word| before.contains(word)),
+                "{path} keeps state without its feature"
+            );
         }
         let kept = tokens.iter().filter(|(word, _)| state.contains(&word.as_str()) && !is_switched);
         findings.extend(kept.map(|(word, line)| format!("{}:{line}: `{word}`", source.path)));
@@ -210,9 +248,14 @@ fn libraries_do_no_io_and_keep_no_state() {
 
 #[test]
 fn every_crate_takes_the_lints_of_the_workspace() {
-    let manifests: Vec<(String, String)> = files().into_iter().filter(|(p, _)| p.ends_with("Cargo.toml")).collect();
-    let loose = manifests.iter().filter(|(path, text)| !path.starts_with("jit/") && !text.contains(LINTS));
-    report(manifests.len(), loose.map(|(path, _)| format!("{path} has lints of its own")).collect());
+    let manifests: Vec<(String, String)> =
+        files().into_iter().filter(|(p, _)| p.ends_with("Cargo.toml")).collect();
+    let loose =
+        manifests.iter().filter(|(path, text)| !path.starts_with("jit/") && !text.contains(LINTS));
+    report(
+        manifests.len(),
+        loose.map(|(path, _)| format!("{path} has lints of its own")).collect(),
+    );
 }
 
 const LINTS: &str = "[lints]\nworkspace = true\n";
@@ -221,7 +264,12 @@ const LINTS: &str = "[lints]\nworkspace = true\n";
 fn no_leftover_mark_and_no_path_of_a_machine() {
     // In halves, so that this file does not hold what it looks for.
     let marks = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X")];
-    let places = [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/"), concat!("/wo", "rk/")];
+    let places = [
+        concat!("/ho", "me/"),
+        concat!("/ro", "ot/"),
+        concat!("/Us", "ers/"),
+        concat!("/wo", "rk/"),
+    ];
     let files = files();
     let mut findings = Vec::new();
     for (path, text) in &files {
@@ -237,8 +285,11 @@ fn no_leftover_mark_and_no_path_of_a_machine() {
 /// Whether a line contains a word that no letter, digit or part of a longer path comes before.
 fn contains_word(line: &str, word: &str) -> bool {
     let starts = line.match_indices(word).map(|(at, _)| at);
-    let free = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-$".contains(c));
-    let ends = |at: usize| word.ends_with('/') || !line[at + word.len()..].starts_with(|c: char| c.is_alphanumeric());
+    let free =
+        |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-$".contains(c));
+    let ends = |at: usize| {
+        word.ends_with('/') || !line[at + word.len()..].starts_with(|c: char| c.is_alphanumeric())
+    };
     starts.into_iter().any(|at| free(at) && ends(at))
 }
 
@@ -260,16 +311,36 @@ fn architecture_names_what_exists() {
     let quoted = names::backticked(&text);
     assert!(quoted.len() > 40, "only {} names in ARCHITECTURE.md", quoted.len());
     let gone = quoted.iter().filter(|(name, _)| !tree.has(name));
-    report(quoted.len(), gone.map(|(name, line)| format!("ARCHITECTURE.md:{line}: `{name}` does not exist")).collect());
+    report(
+        quoted.len(),
+        gone.map(|(name, line)| format!("ARCHITECTURE.md:{line}: `{name}` does not exist"))
+            .collect(),
+    );
 }
 
 #[test]
 fn names_that_are_gone_are_found() {
     let tree = names::Tree::read();
-    for name in ["ir", "ir::edit", "ir::edit::apply", "ir::Function", "ir/src/lib.rs", "tests/oir/", "Editor", "add"] {
+    for name in [
+        "ir",
+        "ir::edit",
+        "ir::edit::apply",
+        "ir::Function",
+        "ir/src/lib.rs",
+        "tests/oir/",
+        "Editor",
+        "add",
+    ] {
         assert!(tree.has(name), "{name}");
     }
-    let sides = ["ir::nothing", "ir::edit::applied_twice", "ir/src/no.rs", "tests/no/", "Editor9", "osier-nothing"];
+    let sides = [
+        "ir::nothing",
+        "ir::edit::applied_twice",
+        "ir/src/no.rs",
+        "tests/no/",
+        "Editor9",
+        "osier-nothing",
+    ];
     for name in sides {
         assert!(!tree.has(name), "{name}");
     }
@@ -302,14 +373,23 @@ fn missing_heading(header: &str) -> Option<&'static str> {
 #[test]
 fn every_pass_says_what_it_does_and_why_it_may() {
     let sources = sources();
-    let registry = sources.iter().find(|s| s.path == "passes/src/registry.rs").expect("the registry of passes");
-    let passes = sources.iter().filter(|s| s.path.starts_with("passes/src/") && s.text.contains("impl Pass for "));
+    let registry = sources
+        .iter()
+        .find(|s| s.path == "passes/src/registry.rs")
+        .expect("the registry of passes");
+    let passes = sources
+        .iter()
+        .filter(|s| s.path.starts_with("passes/src/") && s.text.contains("impl Pass for "));
     let mut findings = Vec::new();
     let mut checked = 0;
     for source in passes.filter(|s| !s.is_test()) {
         checked += 1;
-        let header: String =
-            source.text.lines().take_while(|l| l.starts_with("//!")).map(|l| format!("{l}\n")).collect();
+        let header: String = source
+            .text
+            .lines()
+            .take_while(|l| l.starts_with("//!"))
+            .map(|l| format!("{l}\n"))
+            .collect();
         if let Some(heading) = missing_heading(&header) {
             findings.push(format!("{}: no *{heading}*, or not where it belongs", source.path));
         }
@@ -324,21 +404,28 @@ fn every_pass_says_what_it_does_and_why_it_may() {
 
 #[test]
 fn oir_files_lie_where_they_are_run() {
-    let files: Vec<(String, String)> = files().into_iter().filter(|(path, _)| path.ends_with(".oir")).collect();
+    let files: Vec<(String, String)> =
+        files().into_iter().filter(|(path, _)| path.ends_with(".oir")).collect();
     // Those of the command's tests are inputs, and named by the sessions beside them.
     let run = ["tests/oir/", "tests/cli/"];
-    let astray = files.iter().filter(|(path, _)| !run.iter().any(|folder| path.starts_with(folder)));
+    let astray =
+        files.iter().filter(|(path, _)| !run.iter().any(|folder| path.starts_with(folder)));
     report(files.len(), astray.map(|(path, _)| format!("{path} is run by nobody")).collect());
 }
 
 #[test]
 fn the_readme_has_its_two_commands() {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md");
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"))
+        .expect("README.md");
     let start = text.find("```sh\n").expect("the block of commands") + "```sh\n".len();
     let block = &text[start..start + text[start..].find("```").expect("its end")];
     let commands: Vec<&str> = block.lines().filter(|l| l.starts_with("cargo ")).collect();
     assert_eq!(commands.len(), 2, "commands from clone to report and green tests: {commands:?}");
-    assert!(commands[0].starts_with("cargo run --release -- report tests/corpus/"), "{}", commands[0]);
+    assert!(
+        commands[0].starts_with("cargo run --release -- report tests/corpus/"),
+        "{}",
+        commands[0]
+    );
     assert_eq!(commands[1], "cargo test --workspace");
     let module = commands[0].split_whitespace().last().expect("a file");
     assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(module).exists(), "{module}");

@@ -1,7 +1,9 @@
-//! The two tiers of the interpreter: runs that nobody watches are run by another loop than the others, and must end alike,
-//! with any amount of fuel.
+//! The two tiers of the interpreter: runs that nobody watches are run by another loop than the
+//! others, and must end alike, with any amount of fuel.
 
-use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel};
+use ir::interp::{
+    Limits, Machine, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel,
+};
 use ir::text::parse_module;
 use ir::{Func, Module};
 use osier::driver::{Format, load};
@@ -24,11 +26,17 @@ const TIERS: [TraceLevel; 2] = [TraceLevel::Digest, TraceLevel::Off];
 
 fn machine(program: &Program, fuel: u64, trace: TraceLevel) -> Machine {
     let limits = Limits { fuel, ..Limits::default() };
-    Machine::with_options(program, limits, Options { trace, ..Options::default() }).expect("it is instantiated")
+    Machine::with_options(program, limits, Options { trace, ..Options::default() })
+        .expect("it is instantiated")
 }
 
 fn end(machine: &Machine, outcome: Outcome) -> End {
-    End { outcome, fuel: machine.fuel(), memory: machine.memory_digest(), computed: machine.computed_memory_digest() }
+    End {
+        outcome,
+        fuel: machine.fuel(),
+        memory: machine.memory_digest(),
+        computed: machine.computed_memory_digest(),
+    }
 }
 
 /// Runs a function in both tiers and returns what both ended with.
@@ -36,7 +44,12 @@ fn both(program: &Program, func: Func, args: &[u64], fuel: u64, what: &str) -> E
     let ends = TIERS.map(|trace| {
         let mut machine = machine(program, fuel, trace);
         let mut out = Vec::new();
-        let mut wasi = Wasi::new(vec!["program".to_owned(), "3".to_owned()], &[][..], &mut out, std::io::sink());
+        let mut wasi = Wasi::new(
+            vec!["program".to_owned(), "3".to_owned()],
+            &[][..],
+            &mut out,
+            std::io::sink(),
+        );
         let outcome = machine.invoke(func, args, &mut wasi, &mut NoObserver);
         drop(wasi);
         (end(&machine, outcome), out)
@@ -83,7 +96,8 @@ fn kernels_end_alike_with_any_fuel() {
         let entry = module.lookup("_start").expect("it is exported");
         let program = Program::new(&module);
         let used = u64::MAX - both(&program, entry, &[], u64::MAX, name).fuel;
-        // Each amount once near the start and near the end, where a group of instructions is cut everywhere.
+        // Each amount once near the start and near the end, where a group of instructions is cut
+        // everywhere.
         for fuel in (0..300).chain(used.saturating_sub(60)..=used + 1) {
             both(&program, entry, &[], fuel, name);
         }
@@ -122,7 +136,8 @@ fn a_run_may_change_tiers() {
     assert!(resumed > 100, "{resumed} runs went on in the other tier");
 }
 
-/// Runs `@f` of a text in both tiers with every amount of fuel up to what it needs, and returns what it computes.
+/// Runs `@f` of a text in both tiers with every amount of fuel up to what it needs, and returns
+/// what it computes.
 fn results(text: &str, args: &[u64]) -> Vec<u64> {
     let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
     let func = module.lookup("f").expect("the text has it");
@@ -217,7 +232,8 @@ done:
   return %j
 }}"
             );
-            let program = Program::new(&parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}")));
+            let program =
+                Program::new(&parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}")));
             let func = program.declarations().lookup("f").expect("the text has it");
             for (first, limit, step) in
                 [(0, 9, 3), (9, 0, -3), (5, 5, 0), (-7, 2, 3), (i32::MAX, 1, 1), (i32::MIN, 4, -1)]
@@ -279,8 +295,8 @@ done:
     assert_eq!(results(text, &[4]), [u32::MAX.into(), 6, 4]);
 }
 
-/// A loop calls, through a loop of another function, one that has no fast code, being too large for it: from then on all activations are
-/// run exactly, with what was in slots that values shared.
+/// A loop calls, through a loop of another function, one that has no fast code, being too large for
+/// it: from then on all activations are run exactly, with what was in slots that values shared.
 #[test]
 fn a_callee_without_fast_code() {
     let mut text = r"
@@ -339,7 +355,8 @@ entry:
     }
 }
 
-/// Tests of OSR points are 0 and exits end the run in both tiers, in the middle of calls and with values in shared slots.
+/// Tests of OSR points are 0 and exits end the run in both tiers, in the middle of calls and with
+/// values in shared slots.
 #[test]
 fn osr_points() {
     let text = r"
@@ -374,7 +391,11 @@ leaves(%a: i32, %b: i32):
     let func = module.lookup("f").expect("the text has it");
     let program = Program::new(&module);
     let whole = both(&program, func, &[6, 1], 1 << 20, text);
-    assert!(matches!(&whole.outcome, Outcome::Left { values, .. } if *values == [6, 36, 7, 6]), "{}", whole.outcome);
+    assert!(
+        matches!(&whole.outcome, Outcome::Left { values, .. } if *values == [6, 36, 7, 6]),
+        "{}",
+        whole.outcome
+    );
     for fuel in 0..=(1 << 20) - whole.fuel {
         both(&program, func, &[6, 1], fuel, text);
     }

@@ -1,5 +1,5 @@
-//! The trial of the checker and the oracles under a small budget, and that the bugs it seeds are there.
-//! `docs/testing.md` holds the tables of the whole trial.
+//! The trial of the checker and the oracles under a small budget, and that the bugs it seeds are
+//! there. `docs/testing.md` holds the tables of the whole trial.
 
 use ir::seeded::{Area, Bug, seeded};
 use std::collections::BTreeMap;
@@ -15,8 +15,9 @@ mod p2;
 /// The sources that hold bugs, as one text without the list of them.
 fn sources() -> String {
     let mut text = String::new();
-    let mut work: Vec<PathBuf> =
-        ["ir/src", "passes/src", "osr/src", "jit/src"].map(|f| Path::new(env!("CARGO_MANIFEST_DIR")).join(f)).into();
+    let mut work: Vec<PathBuf> = ["ir/src", "passes/src", "osr/src", "jit/src"]
+        .map(|f| Path::new(env!("CARGO_MANIFEST_DIR")).join(f))
+        .into();
     while let Some(path) = work.pop() {
         if path.is_dir() {
             let entries = std::fs::read_dir(&path).expect("a folder of sources");
@@ -37,7 +38,10 @@ fn every_bug_has_its_place() {
         *areas.entry(bug.area()).or_default() += 1;
         let condition = format!("Bug::{}", bug.name());
         let ends = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric());
-        assert!(sources.split(&condition).skip(1).any(|rest| ends(&rest)), "{condition} is nowhere");
+        assert!(
+            sources.split(&condition).skip(1).any(|rest| ends(&rest)),
+            "{condition} is nowhere"
+        );
     }
     assert!(areas.len() >= 13, "areas: {areas:?}");
     assert!(areas.values().all(|count| *count >= 6), "at least six in each area: {areas:?}");
@@ -56,8 +60,14 @@ fn no_damaged_entry_escapes_the_checker() {
     assert_eq!(all.escaped, 0, "accepted by the checker, and wrong in a run");
     assert_eq!(all.damages, all.refuted + all.undecided + all.accepted);
     assert!(all.killed >= 2000, "only {} of {} were wrong in a run", all.killed, all.damages);
-    assert!(all.killed_refuted * 10 >= all.killed * 9, "{} of {} refuted", all.killed_refuted, all.killed);
-    let missing: Vec<_> = verify::damage::Damage::ALL.iter().filter(|kind| !table.contains_key(kind)).collect();
+    assert!(
+        all.killed_refuted * 10 >= all.killed * 9,
+        "{} of {} refuted",
+        all.killed_refuted,
+        all.killed
+    );
+    let missing: Vec<_> =
+        verify::damage::Damage::ALL.iter().filter(|kind| !table.contains_key(kind)).collect();
     assert!(missing.is_empty(), "kinds of damage that were never done: {missing:?}");
     assert!(
         all.sampled_state * 2 > all.sampled_output * 3,

@@ -1,13 +1,14 @@
-//! How time grows with the size of one function: a generated function is doubled again and again, and import,
-//! optimizing, mapping, certifying and checking are timed in one run.
+//! How time grows with the size of one function: a generated function is doubled again and again,
+//! and import, optimizing, mapping, certifying and checking are timed in one run.
 //!
 //!     cargo run --release --example growth -- --doublings 8
 //!     cargo run --release --example growth -- --shape chain
 //!     cargo run --release --example growth -- --programs sqlite.m2r.wasm
 //!
-//! Prints a line per size, with `--programs` per range of sizes of the functions of real programs (their sum): instructions, seconds of each step, and by what factor each grew from the
-//! size before. A factor near 2 is linear growth, one near 4 quadratic. Each step is run several times and
-//! the fastest counts; the shortest times are still mostly noise.
+//! Prints a line per size, with `--programs` per range of sizes of the functions of real programs
+//! (their sum): instructions, seconds of each step, and by what factor each grew from the size
+//! before. A factor near 2 is linear growth, one near 4 quadratic. Each step is run several times
+//! and the fastest counts; the shortest times are still mostly noise.
 
 mod shapes;
 
@@ -75,7 +76,8 @@ impl Sample {
 /// Everything once, of a module with one function.
 fn once(bytes: &[u8]) -> Result<Sample, String> {
     let begun = Instant::now();
-    let module: Module = load(Format::Wasm, bytes).map_err(|e| e.in_file("the generated module"))?;
+    let module: Module =
+        load(Format::Wasm, bytes).map_err(|e| e.in_file("the generated module"))?;
     let import = begun.elapsed().as_secs_f64();
     let (_, function) = module.defined().next().ok_or("the generated module has no function")?;
     let mut sample = steps(&module, function)?;
@@ -85,7 +87,8 @@ fn once(bytes: &[u8]) -> Result<Sample, String> {
 
 /// All steps but import, of one function.
 fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
-    let mut sample = Sample { functions: 1, instructions: function.inst_count(), ..Sample::default() };
+    let mut sample =
+        Sample { functions: 1, instructions: function.inst_count(), ..Sample::default() };
     let mut begun = Instant::now();
     let mut take = |step: usize| {
         sample.seconds[step] = begun.elapsed().as_secs_f64();
@@ -93,7 +96,8 @@ fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
     };
     let derived = derive(module, function, &Pipeline::default(), Vigilance::Off, &mut NoObserver);
     take(1);
-    let pair = VersionPair::new(function, &derived.function, &derived.log).map_err(|e| e.to_string())?;
+    let pair =
+        VersionPair::new(function, &derived.function, &derived.log).map_err(|e| e.to_string())?;
     let synthesis = synthesize(&pair, Level::Avail);
     take(2);
     let mut certifier = Certifier::new(&pair);
@@ -141,13 +145,14 @@ fn doubled(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> R
     Ok(())
 }
 
-/// The times of the functions of a program, summed by size: each line those of up to twice the size. The last column is
-/// microseconds an instruction, of all steps.
+/// The times of the functions of a program, summed by size: each line those of up to twice the
+/// size. The last column is microseconds an instruction, of all steps.
 fn by_size(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> Result<(), String> {
     let mut sizes: BTreeMap<u32, Sample> = BTreeMap::new();
     for path in &args.programs {
         let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let module = load(Format::Wasm, &bytes).map_err(|e| e.in_file(&path.display().to_string()))?;
+        let module =
+            load(Format::Wasm, &bytes).map_err(|e| e.in_file(&path.display().to_string()))?;
         for (_, function) in module.defined() {
             let mut sample = steps(&module, function)?;
             for _ in 1..args.runs {

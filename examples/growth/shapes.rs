@@ -21,7 +21,8 @@ pub(crate) enum Shape {
     Memory,
     /// Divisions that may trap
     Traps,
-    /// Stores with a branch behind each, all to one place, where all of it is read again and written to a global
+    /// Stores with a branch behind each, all to one place, where all of it is read again and
+    /// written to a global
     Stairs,
 }
 
@@ -51,7 +52,9 @@ impl Shape {
     fn unit(self, unit: u32) -> String {
         let fixed = match self {
             Shape::Loops | Shape::Nests | Shape::Stairs => LOOP,
-            Shape::Chain => "(local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0)))",
+            Shape::Chain => {
+                "(local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0)))"
+            }
             Shape::Sums => "(local.set 0 (i32.add (local.get 0) (i32.const 3)))",
             Shape::Merges => {
                 "(block (local.set 0 (i32.add (i32.mul (local.get 0) (local.get 1)) (local.get 0))) (br 0))"
@@ -61,7 +64,9 @@ impl Shape {
                 (then (local.set 0 (i32.mul (local.get 0) (local.get 1))))
                 (else (local.set 1 (i32.xor (local.get 0) (local.get 1)))))"
             }
-            Shape::Traps => "(local.set 0 (i32.add (local.get 0) (i32.div_u (local.get 1) (local.get 0))))",
+            Shape::Traps => {
+                "(local.set 0 (i32.add (local.get 0) (i32.div_u (local.get 1) (local.get 0))))"
+            }
             Shape::Memory => {
                 let offset = 8 * (unit % 64);
                 return format!(
@@ -81,7 +86,9 @@ fn nests(text: &mut String, units: u32) {
     while left > 0 {
         let depth = left.min(MAX_DEPTH);
         for _ in 0..depth {
-            text.push_str("(loop (local.set 0 (i32.add (local.get 0) (i32.mul (local.get 1) (local.get 1))))");
+            text.push_str(
+                "(loop (local.set 0 (i32.add (local.get 0) (i32.mul (local.get 1) (local.get 1))))",
+            );
         }
         for _ in 0..depth {
             text.push_str("(br_if 0 (i32.lt_u (local.get 0) (local.get 1))))");
@@ -90,8 +97,9 @@ fn nests(text: &mut String, units: u32) {
     }
 }
 
-/// The way `goto out` leaves a function: the reads behind it are of memory that as many edges bring as there are. The load
-/// at the start is what shows, of the first reads, that they do not trap, so that a write between them goes.
+/// The way `goto out` leaves a function: the reads behind it are of memory that as many edges bring
+/// as there are. The load at the start is what shows, of the first reads, that they do not trap, so
+/// that a write between them goes.
 fn stairs(text: &mut String, units: u32) {
     text.push_str("(drop (i64.load (local.get 0))) (block");
     for unit in 0..units {

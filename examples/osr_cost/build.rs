@@ -17,14 +17,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let rounds = arguments.rounds.unwrap_or(5);
     let mut table = format!(
         "{:<12}{:>14}{:>14}{:>14}{:>14}{:>14}{:>16}\n",
-        "program", "continuations", "instructions", "IR, us each", "ns/inst", "points ns/inst", "native us/inst"
+        "program",
+        "continuations",
+        "instructions",
+        "IR, us each",
+        "ns/inst",
+        "points ns/inst",
+        "native us/inst"
     );
     let mut rows = Vec::new();
     for name in NAMES.into_iter().filter(|name| name.contains(&arguments.only)) {
         let Some(module) = module(arguments, name)? else { continue };
         let engine = arguments.engine()?;
-        let (mut made, mut instructions, mut ir, mut native, mut put, mut copied) = (0u64, 0u64, 0.0, 0.0, 0.0, 0u64);
-        for (func, function) in module.defined().filter(|(_, function)| function.inst_count() >= LEAST) {
+        let (mut made, mut instructions, mut ir, mut native, mut put, mut copied) =
+            (0u64, 0u64, 0.0, 0.0, 0.0, 0u64);
+        for (func, function) in
+            module.defined().filter(|(_, function)| function.inst_count() >= LEAST)
+        {
             let live = Live::new(function);
             let all = everywhere(function);
             let chosen: Vec<_> = all.iter().step_by(all.len().div_ceil(POINTS)).copied().collect();
@@ -33,12 +42,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                 let entry = live.entry(at);
                 let mut best = f64::INFINITY;
                 for _ in 0..rounds {
-                    let (seconds, rest) = timed(|| osr::continuation("rest", function, function, &entry));
+                    let (seconds, rest) =
+                        timed(|| osr::continuation("rest", function, function, &entry));
                     best = best.min(seconds);
                     rest?;
                 }
                 let mapping = live.mapping([at]);
-                let (seconds, rest) = timed(|| engine.continuation(function, &mapping, at, &target, |rest| rest));
+                let (seconds, rest) =
+                    timed(|| engine.continuation(function, &mapping, at, &target, |rest| rest));
                 made += 1;
                 instructions += rest?.instructions() as u64;
                 ir += best;
@@ -54,10 +65,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             put += best;
             copied += function.inst_count() as u64;
         }
-        let (each, per, points) = (ir * 1e6 / made as f64, ir * 1e9 / instructions as f64, put * 1e9 / copied as f64);
+        let (each, per, points) =
+            (ir * 1e6 / made as f64, ir * 1e9 / instructions as f64, put * 1e9 / copied as f64);
         let cranelift = native * 1e6 / instructions as f64;
-        table +=
-            &format!("{name:<12}{made:>14}{instructions:>14}{each:>14.1}{per:>14.1}{points:>14.1}{cranelift:>16.2}\n");
+        table += &format!(
+            "{name:<12}{made:>14}{instructions:>14}{each:>14.1}{per:>14.1}{points:>14.1}{cranelift:>16.2}\n"
+        );
         rows.push(json!({ "program": name, "continuations": made, "instructions": instructions, "ir_us_each": each,
             "ir_ns_per_instruction": per, "points_ns_per_instruction": points, "cranelift_us_per_instruction": cranelift }));
     }

@@ -1,8 +1,8 @@
-//! Hot loops. Each is a function `@f(%n: i64, %stop: i64) -> i64` that goes around its loop `%n` times, with a value `%guard` in the
-//! header that is 1 in iteration `%stop`.
+//! Hot loops. Each is a function `@f(%n: i64, %stop: i64) -> i64` that goes around its loop `%n`
+//! times, with a value `%guard` in the header that is 1 in iteration `%stop`.
 
-/// A loop: its name, what its variables begin with, what an iteration does, and what they become. `%i` counts, and `%at` is the
-/// address of element `%i & 1023` of the array of words at 0.
+/// A loop: its name, what its variables begin with, what an iteration does, and what they become.
+/// `%i` counts, and `%at` is the address of element `%i & 1023` of the array of words at 0.
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     /// Type and first bits of each variable.
@@ -14,7 +14,12 @@ pub(crate) struct Kernel {
     pub(crate) more: &'static str,
 }
 
-fn kernel(name: &'static str, variables: &[(&'static str, &str)], body: &str, next: &[&str]) -> Kernel {
+fn kernel(
+    name: &'static str,
+    variables: &[(&'static str, &str)],
+    body: &str,
+    next: &[&str],
+) -> Kernel {
     Kernel {
         name,
         variables: variables.iter().map(|(ty, bits)| (*ty, (*bits).to_owned())).collect(),
@@ -38,7 +43,8 @@ fn wide(name: &'static str, width: usize, operation: &str) -> Kernel {
 impl Kernel {
     /// The module, with so many stores before the loop, which move it.
     pub(crate) fn text(&self, padding: usize) -> String {
-        let mut text = String::from("memory @m 1\nglobal @pad: mut i64 = 0\nglobal @result: mut i64 = 0\n");
+        let mut text =
+            String::from("memory @m 1\nglobal @pad: mut i64 = 0\nglobal @result: mut i64 = 0\n");
         text += self.more;
         text += "func @f(%n: i64, %stop: i64) -> i64 {\nentry:\n  %zero = const.i64 0\n";
         for k in 0..padding {
@@ -51,7 +57,8 @@ impl Kernel {
             (0..self.variables.len()).map(|k| format!(", {}", item(k))).collect()
         };
         text += &format!("  jump head(%zero{})\n", list(&|k| format!("%first{k}")));
-        text += &format!("head(%i: i64{}):\n", list(&|k| format!("%v{k}: {}", self.variables[k].0)));
+        text +=
+            &format!("head(%i: i64{}):\n", list(&|k| format!("%v{k}: {}", self.variables[k].0)));
         text += "  %guard = eq.i64 %i, %stop\n";
         text += "  %mask = const.i64 1023\n  %low = and.i64 %i, %mask\n  %three = const.i64 3\n";
         text += "  %scaled = shl.i64 %low, %three\n  %at = wrap.i32 %scaled\n";
@@ -90,7 +97,12 @@ pub(crate) fn kernels() -> Vec<Kernel> {
 /// Loops of which an iteration takes a nanosecond or less, or hardly more.
 fn short() -> Vec<Kernel> {
     vec![
-        kernel("sum", &[("i64", "0")], "  %x = load.i64 @m[%at]\n  %s = add.i64 %v0, %x\n", &["%s"]),
+        kernel(
+            "sum",
+            &[("i64", "0")],
+            "  %x = load.i64 @m[%at]\n  %s = add.i64 %v0, %x\n",
+            &["%s"],
+        ),
         kernel(
             "daxpy",
             &[("f64", "1.5")],
@@ -112,7 +124,12 @@ fn short() -> Vec<Kernel> {
 
 /// Loops of which an iteration takes longer.
 fn long() -> Vec<Kernel> {
-    let mut call = kernel("call", &[("i64", "1")], "  %x = load.i64 @m[%at]\n  %y = call @g(%v0, %x)\n", &["%y"]);
+    let mut call = kernel(
+        "call",
+        &[("i64", "1")],
+        "  %x = load.i64 @m[%at]\n  %y = call @g(%v0, %x)\n",
+        &["%y"],
+    );
     call.more = "func @g(%a: i64, %b: i64) -> i64 {\nentry:\n  %c = xor.i64 %a, %b\n  %k = const.i64 0x9e3779b97f4a7c15\n  %d = mul.i64 %c, %k\n  return %d\n}\n";
     let mut all = vec![
         kernel(

@@ -1,4 +1,5 @@
-//! What OSR costs in native code: points that never fire, transitions, building continuations, code size.
+//! What OSR costs in native code: points that never fire, transitions, building continuations, code
+//! size.
 //!
 //! ```text
 //! cargo run --release --example osr_cost -- never            # hot loops with a point that never fires
@@ -8,9 +9,10 @@
 //! cargo run --release --example osr_cost -- size             # bytes of code with points
 //! ```
 //!
-//! A ratio compares the fastest of many runs, taken by turns in one process. Since the place of a short loop in its 64 bytes of code can
-//! make a factor of two, every variant is compiled at several places. Each table has the ratio of a thing to itself, compiled a second
-//! time: differences up to that mean nothing.
+//! A ratio compares the fastest of many runs, taken by turns in one process. Since the place of a
+//! short loop in its 64 bytes of code can make a factor of two, every variant is compiled at
+//! several places. Each table has the ratio of a thing to itself, compiled a second time:
+//! differences up to that mean nothing.
 
 mod build;
 mod kernels;
@@ -93,7 +95,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         What::Build => build::run(&arguments)?,
         What::Size => size::run(&arguments)?,
     };
-    let text = if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };
+    let text =
+        if arguments.json { serde_json::to_string_pretty(&report.json)? } else { report.table };
     writeln!(io::stdout(), "{}", text.trim_end())?;
     Ok(())
 }

@@ -21,7 +21,8 @@ const ITERATIONS: u64 = 300_000;
 const LONG: f64 = 2.0;
 
 /// What is compared with the version without a point.
-const VARIANTS: [Variant; 5] = [Variant::Plain, Variant::Again, Variant::Flag, Variant::Countdown, Variant::Guard];
+const VARIANTS: [Variant; 5] =
+    [Variant::Plain, Variant::Again, Variant::Flag, Variant::Countdown, Variant::Guard];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Variant {
@@ -40,9 +41,15 @@ struct Compiled {
 }
 
 impl Compiled {
-    fn new(engine: &Engine, kernel: &Kernel, variant: Variant, padding: usize) -> Result<Compiled, Box<dyn Error>> {
+    fn new(
+        engine: &Engine,
+        kernel: &Kernel,
+        variant: Variant,
+        padding: usize,
+    ) -> Result<Compiled, Box<dyn Error>> {
         let text = kernel.text(padding);
-        let module = load(Format::Oir, text.as_bytes()).map_err(|error| error.in_file(kernel.name))?;
+        let module =
+            load(Format::Oir, text.as_bytes()).map_err(|error| error.in_file(kernel.name))?;
         let module = Arc::new(module);
         let func = module.lookup("f").ok_or("the kernel has it")?;
         let function = module.body(func).ok_or("it is defined")?;
@@ -54,7 +61,8 @@ impl Compiled {
             vm.install(&engine.version(&module, other, body, &[])?, Vec::new())?;
         }
         let header = headers(function)[0];
-        let guard = function.inst(header.inst()).result().ok_or("the header begins with the guard")?;
+        let guard =
+            function.inst(header.inst()).result().ok_or("the header begins with the guard")?;
         let behind = Point::before(function.next_inst(header.inst()).ok_or("a header has more")?);
         let (at, condition) = match variant {
             Variant::Plain | Variant::Again => {
@@ -81,8 +89,8 @@ impl Compiled {
         }
     }
 
-    /// Makes the code that was measured fire, and gives how often it did; its result has to be `expected`, that of one more than twice as many
-    /// iterations than are measured.
+    /// Makes the code that was measured fire, and gives how often it did; its result has to be
+    /// `expected`, that of one more than twice as many iterations than are measured.
     fn fires(&mut self, variant: Variant, expected: u64) -> Result<u64, Box<dyn Error>> {
         let Some(version) = self.version.clone() else { return Ok(0) };
         if variant == Variant::Flag {
@@ -92,7 +100,10 @@ impl Compiled {
         fill(&mut self.vm)?;
         let result = self.call(2 * ITERATIONS + 1, stop)?;
         if result != expected {
-            return Err(format!("with a transition the result is {result}, and {expected} without").into());
+            return Err(format!(
+                "with a transition the result is {result}, and {expected} without"
+            )
+            .into());
         }
         Ok(self.vm.transitions().iter().map(|made| made.count).sum())
     }
@@ -105,7 +116,9 @@ fn fill(vm: &mut Vm) -> Result<(), Box<dyn Error>> {
     for k in 0..8192u64 {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         let bits = if k < 2048 { state >> 7 } else { 0x3ff0_0000_0000_0000 | state >> 12 };
-        memories.write(Memory::from_u32(0), 8 * k, &bits.to_le_bytes()).map_err(|_| "the memory is too small")?;
+        memories
+            .write(Memory::from_u32(0), 8 * k, &bits.to_le_bytes())
+            .map_err(|_| "the memory is too small")?;
     }
     Ok(())
 }
@@ -165,7 +178,9 @@ fn measure(engine: &Engine, kernel: &Kernel, rounds: usize) -> Result<Row, Box<d
         for it in &mut compiled[index] {
             let count = it.fires(variant, expected)?;
             if it.version.is_some() && count == 0 {
-                return Err(format!("{}: the point for {variant:?} does not fire", kernel.name).into());
+                return Err(
+                    format!("{}: the point for {variant:?} does not fire", kernel.name).into()
+                );
             }
             fired[index] += count;
         }
@@ -190,14 +205,18 @@ fn report(rows: &[Row]) -> Report {
         }
         table += &format!("{:>10}\n", row.fired.iter().sum::<u64>());
     }
-    let (long, short): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.nanoseconds(0) >= LONG);
+    let (long, short): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.nanoseconds(0) >= LONG);
     let mut summary = Vec::new();
-    for (name, rows) in [("at least 2 ns", &long), ("shorter", &short)].into_iter().filter(|(_, rows)| !rows.is_empty())
+    for (name, rows) in [("at least 2 ns", &long), ("shorter", &short)]
+        .into_iter()
+        .filter(|(_, rows)| !rows.is_empty())
     {
         for (index, variant) in VARIANTS.iter().enumerate().skip(1) {
             let ratios: Vec<f64> = rows.iter().map(|row| row.ratio(index)).collect();
             let means: Vec<f64> = rows.iter().map(|row| row.mean_ratio(index)).collect();
-            let added: Vec<f64> = rows.iter().map(|row| row.nanoseconds(index) - row.nanoseconds(0)).collect();
+            let added: Vec<f64> =
+                rows.iter().map(|row| row.nanoseconds(index) - row.nanoseconds(0)).collect();
             let (mean, worst, most) = (geometric_mean(&ratios), highest(&ratios), highest(&added));
             table += &format!(
                 "{name}, {} loops, {variant:?}: geometric mean {mean:.4}, highest {worst:.4}, most added {most:.3} ns; mean over places {:.4}, highest {:.4}\n",

@@ -16,7 +16,8 @@ pub(crate) fn headers(function: &Function) -> Vec<Point> {
     forest.loops().map(|l| Point::before(function.first_inst(forest.header(l)))).collect()
 }
 
-/// Every point of code that a run can come to: nothing lives where none does, so nothing could go on there.
+/// Every point of code that a run can come to: nothing lives where none does, so nothing could go
+/// on there.
 pub(crate) fn everywhere(function: &Function) -> Vec<Point> {
     let decided = Decided::new(function);
     let blocks = function.blocks().filter(|block| decided.cfg().is_reachable(*block));
@@ -48,8 +49,18 @@ impl<'f> Live<'f> {
     /// The entry into the same version at the same point.
     pub(crate) fn entry(&self, at: Point) -> Entry {
         let requires = self.at(at);
-        let assigns = requires.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
-        Entry { target: at, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+        let assigns = requires
+            .iter()
+            .map(|value| Assign { value: *value, from: Operand::Source(*value) })
+            .collect();
+        Entry {
+            target: at,
+            steps: Vec::new(),
+            replays: Vec::new(),
+            assigns,
+            requires,
+            kept: Vec::new(),
+        }
     }
 
     /// The mapping from the version to itself at some points.

@@ -4,7 +4,9 @@ use super::measure::{Times, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
 use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::interp::{Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View};
+use ir::interp::{
+    Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View,
+};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
 use jit::{Action, Quiet, Vm};
 use osier::driver::{Format, load};
@@ -16,19 +18,32 @@ use std::sync::Arc;
 use wasm::wasi::Wasi;
 
 /// The real programs, by both routes.
-pub(crate) const NAMES: [&str; 8] =
-    ["bzip2.m2r", "bzip2.o2", "zlib.m2r", "zlib.o2", "lua.m2r", "lua.o2", "sqlite.m2r", "sqlite.o2"];
+pub(crate) const NAMES: [&str; 8] = [
+    "bzip2.m2r",
+    "bzip2.o2",
+    "zlib.m2r",
+    "zlib.o2",
+    "lua.m2r",
+    "lua.o2",
+    "sqlite.m2r",
+    "sqlite.o2",
+];
 /// Sizes at which a run takes some tenths of a second natively.
-const SIZES: [(&str, &str); 4] = [("bzip2", "2000000"), ("zlib", "4000000"), ("lua", "600"), ("sqlite", "40000")];
+const SIZES: [(&str, &str); 4] =
+    [("bzip2", "2000000"), ("zlib", "4000000"), ("lua", "600"), ("sqlite", "40000")];
 /// Sizes for counting visits in the interpreter.
-const SMALL: [(&str, &str); 4] = [("bzip2", "20000"), ("zlib", "20000"), ("lua", "4"), ("sqlite", "500")];
+const SMALL: [(&str, &str); 4] =
+    [("bzip2", "20000"), ("zlib", "20000"), ("lua", "4"), ("sqlite", "500")];
 /// Functions with the most visited loops, which countdowns and guards are put into.
 const HOT: usize = 5;
 /// Places that each function of each variant is compiled at.
 const PLACES: usize = 8;
 
 /// A program, if it is built.
-pub(crate) fn module(arguments: &Arguments, name: &str) -> Result<Option<Arc<Module>>, Box<dyn Error>> {
+pub(crate) fn module(
+    arguments: &Arguments,
+    name: &str,
+) -> Result<Option<Arc<Module>>, Box<dyn Error>> {
     let file = arguments.programs.join(format!("{name}.wasm"));
     if !file.exists() {
         return Ok(None);
@@ -49,11 +64,13 @@ enum Variant {
     Flags,
     /// A countdown at every loop header of the hottest functions.
     Countdowns,
-    /// At every loop header of the hottest functions, a guard that the first argument, a pointer, is not null.
+    /// At every loop header of the hottest functions, a guard that the first argument, a pointer,
+    /// is not null.
     Guards,
 }
 
-const VARIANTS: [Variant; 5] = [Variant::Plain, Variant::Again, Variant::Flags, Variant::Countdowns, Variant::Guards];
+const VARIANTS: [Variant; 5] =
+    [Variant::Plain, Variant::Again, Variant::Flags, Variant::Countdowns, Variant::Guards];
 
 /// Visits of loop headers.
 struct Visits(BTreeMap<Func, u64>);
@@ -103,7 +120,8 @@ impl Pass for Pad {
         if self.0 == 0 || !editor.plan("pad") {
             return;
         }
-        let pointer = editor.add_value(InstSpec::new(Opcode::GlobalGet, Type::I32, global, &[]), first);
+        let pointer =
+            editor.add_value(InstSpec::new(Opcode::GlobalGet, Type::I32, global, &[]), first);
         for _ in 0..self.0 {
             editor.add(InstSpec::new(Opcode::GlobalSet, Type::I32, global, &[pointer]), first);
         }
@@ -111,13 +129,19 @@ impl Pass for Pad {
 }
 
 /// The points of a function in a variant.
-fn points(function: &Function, variant: Variant, hot: bool, dropped: &BTreeSet<String>) -> Vec<PointSpec> {
+fn points(
+    function: &Function,
+    variant: Variant,
+    hot: bool,
+    dropped: &BTreeSet<String>,
+) -> Vec<PointSpec> {
     let condition = match variant {
         Variant::Plain | Variant::Again => return Vec::new(),
         Variant::Flags => Condition::Flag,
         Variant::Countdowns if hot => Condition::Countdown(u64::MAX),
         Variant::Guards if hot && !dropped.contains(function.name()) => {
-            match function.arguments().first().filter(|value| function.value_type(**value).is_int()) {
+            match function.arguments().first().filter(|value| function.value_type(**value).is_int())
+            {
                 Some(value) => Condition::Guard { value: *value, when: Truth::Zero },
                 None => return Vec::new(),
             }
@@ -151,15 +175,18 @@ struct Setup<'a> {
 fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError> {
     let engine = setup.arguments.engine().expect("the host was supported before");
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
-    let mut vm = Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
+    let mut vm =
+        Vm::new(&engine, module, Limits::default(), options).expect("it was instantiated before");
     vm.set_tiering(Box::new(Quiet));
     let (mut count, mut bytes) = (0, 0);
     for (func, function) in module.defined() {
         let points = points(function, setup.variant, setup.hot.contains(&func), setup.dropped);
-        let version = engine.version(module, func, function, &points).map_err(jit::RunError::Compile)?;
+        let version =
+            engine.version(module, func, function, &points).map_err(jit::RunError::Compile)?;
         let mut actions = Vec::new();
         if setup.armed && !points.is_empty() {
-            let target = engine.version(module, func, function, &[]).map_err(jit::RunError::Compile)?;
+            let target =
+                engine.version(module, func, function, &[]).map_err(jit::RunError::Compile)?;
             vm.adopt(&target, Vec::new()).map_err(jit::RunError::Link)?;
             let mapping = Live::new(function).mapping(points.iter().map(|point| point.at));
             for point in &points {
@@ -192,15 +219,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let rounds = arguments.rounds.unwrap_or(2);
     let mut table = format!(
         "{:<12}{:>10}{:>14}{:>8}{:>20}{:>20}{:>20}{:>14}\n",
-        "program", "plain, s", "visits*", "again", "flags: n, ratio", "countdowns", "guards", "fired armed"
+        "program",
+        "plain, s",
+        "visits*",
+        "again",
+        "flags: n, ratio",
+        "countdowns",
+        "guards",
+        "fired armed"
     );
     let mut rows = Vec::new();
     for name in NAMES.into_iter().filter(|name| name.contains(&arguments.only)) {
         let Some(module) = module(arguments, name)? else { continue };
         let row = measure(arguments, &module, name, rounds)?;
-        table += &format!("{name:<12}{:>10.4}{:>14}{:>8.3}", row.times[0].best(), row.visits, row.ratio(1));
+        table += &format!(
+            "{name:<12}{:>10.4}{:>14}{:>8.3}",
+            row.times[0].best(),
+            row.visits,
+            row.ratio(1)
+        );
         for index in 2..VARIANTS.len() {
-            table += &format!("{:>8}{:>6.3}{:>6.3}", row.points[index], row.ratio(index), row.mean_ratio(index));
+            table += &format!(
+                "{:>8}{:>6.3}{:>6.3}",
+                row.points[index],
+                row.ratio(index),
+                row.mean_ratio(index)
+            );
         }
         table += &format!("{:>14}\n", row.fired);
         let variants: serde_json::Map<_, _> = VARIANTS
@@ -236,19 +280,38 @@ impl Row {
     }
 }
 
-fn measure(arguments: &Arguments, module: &Arc<Module>, name: &str, rounds: usize) -> Result<Row, Box<dyn Error>> {
+fn measure(
+    arguments: &Arguments,
+    module: &Arc<Module>,
+    name: &str,
+    rounds: usize,
+) -> Result<Row, Box<dyn Error>> {
     let visits = visits(module, vec![name.to_owned(), size(&SMALL, name).to_owned()])?;
     let mut ranked: Vec<(u64, Func)> = visits.iter().map(|(func, count)| (*count, *func)).collect();
     ranked.sort_unstable_by(|a, b| b.cmp(a));
     let hot: BTreeSet<Func> = ranked.iter().take(HOT).map(|(_, func)| *func).collect();
     let mut dropped = BTreeSet::new();
-    let plain = Setup { arguments, name, variant: Variant::Plain, hot: &hot, dropped: &dropped, armed: false };
+    let plain = Setup {
+        arguments,
+        name,
+        variant: Variant::Plain,
+        hot: &hot,
+        dropped: &dropped,
+        armed: false,
+    };
     let expected = execute(module, plain)?.printed;
     // A guard that fires is none: the first argument is not always a pointer.
     loop {
         match execute(
             module,
-            Setup { arguments, name, variant: Variant::Guards, hot: &hot, dropped: &dropped, armed: false },
+            Setup {
+                arguments,
+                name,
+                variant: Variant::Guards,
+                hot: &hot,
+                dropped: &dropped,
+                armed: false,
+            },
         ) {
             Err(jit::RunError::Stuck { func, .. }) => {
                 dropped.insert(module.funcs[func].name.clone());
@@ -257,10 +320,21 @@ fn measure(arguments: &Arguments, module: &Arc<Module>, name: &str, rounds: usiz
             Ok(_) => break,
         }
     }
-    let armed =
-        execute(module, Setup { arguments, name, variant: Variant::Flags, hot: &hot, dropped: &dropped, armed: true })?;
+    let armed = execute(
+        module,
+        Setup {
+            arguments,
+            name,
+            variant: Variant::Flags,
+            hot: &hot,
+            dropped: &dropped,
+            armed: true,
+        },
+    )?;
     if armed.printed != expected || armed.fired == 0 {
-        return Err(format!("{name}: with {} transitions it prints something else", armed.fired).into());
+        return Err(
+            format!("{name}: with {} transitions it prints something else", armed.fired).into()
+        );
     }
     let modules: Vec<Arc<Module>> = (0..PLACES).map(|places| padded(module, places)).collect();
     let mut row = Row {
@@ -273,8 +347,10 @@ fn measure(arguments: &Arguments, module: &Arc<Module>, name: &str, rounds: usiz
     for _ in 0..rounds {
         for (place, module) in modules.iter().enumerate() {
             for (index, variant) in VARIANTS.into_iter().enumerate() {
-                let run =
-                    execute(module, Setup { arguments, name, variant, hot: &hot, dropped: &dropped, armed: false })?;
+                let run = execute(
+                    module,
+                    Setup { arguments, name, variant, hot: &hot, dropped: &dropped, armed: false },
+                )?;
                 if run.printed != expected {
                     return Err(format!("{name} prints something else with {variant:?}").into());
                 }
@@ -290,7 +366,8 @@ fn measure(arguments: &Arguments, module: &Arc<Module>, name: &str, rounds: usiz
 fn padded(module: &Arc<Module>, by: usize) -> Arc<Module> {
     let mut made = Module::clone(module);
     for (func, function) in module.defined() {
-        made.bodies[func] = Some(apply(function, &Pad(by), &mut Fuel::UNLIMITED.clone()).into_parts().0);
+        made.bodies[func] =
+            Some(apply(function, &Pad(by), &mut Fuel::UNLIMITED.clone()).into_parts().0);
     }
     Arc::new(made)
 }

@@ -1,4 +1,5 @@
-//! What a transition costs: from version to version and back, answered each time, and to the interpreter and up.
+//! What a transition costs: from version to version and back, answered each time, and to the
+//! interpreter and up.
 
 use super::measure::{quantile, timed};
 use super::points::{Live, headers};
@@ -23,10 +24,15 @@ const ASKED: u64 = 100_000;
 /// A loop with so many live values, each of which changes in every iteration.
 fn text(width: usize) -> String {
     let values = width - 2;
-    let list = |item: &dyn Fn(usize) -> String| -> String { (0..values).map(|k| format!(", {}", item(k))).collect() };
+    let list = |item: &dyn Fn(usize) -> String| -> String {
+        (0..values).map(|k| format!(", {}", item(k))).collect()
+    };
     let mut text = String::from("func @f(%n: i64) -> i64 {\nentry:\n  %zero = const.i64 0\n");
-    text +=
-        &format!("  jump head(%zero{})\nhead(%i: i64{}):\n", list(&|_| "%n".into()), list(&|k| format!("%v{k}: i64")));
+    text += &format!(
+        "  jump head(%zero{})\nhead(%i: i64{}):\n",
+        list(&|_| "%n".into()),
+        list(&|k| format!("%v{k}: i64"))
+    );
     for k in 0..values {
         text += &format!("  %t{k} = add.i64 %v{k}, %i\n");
     }
@@ -49,7 +55,9 @@ struct Subject {
 
 impl Subject {
     fn new(arguments: &Arguments, width: usize) -> Result<Subject, Box<dyn Error>> {
-        let module = Arc::new(load(Format::Oir, text(width).as_bytes()).map_err(|error| error.in_file("loop"))?);
+        let module = Arc::new(
+            load(Format::Oir, text(width).as_bytes()).map_err(|error| error.in_file("loop"))?,
+        );
         let func = module.lookup("f").ok_or("the loop has it")?;
         let at = headers(module.body(func).ok_or("it is defined")?)[0];
         Ok(Subject { engine: arguments.engine()?, module, func, at })
@@ -101,11 +109,19 @@ impl Tiering for Cached {
         Ok(())
     }
 
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+    fn hot(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(None)
     }
 
-    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         Ok(Arc::clone(&self.0))
     }
 }
@@ -122,11 +138,19 @@ impl Tiering for Up {
         Ok(())
     }
 
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+    fn hot(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(Some(Arc::clone(&self.0)))
     }
 
-    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         Err(RunError::Stuck { func: at.version.func(), point: at.number })
     }
 }
@@ -166,7 +190,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     Ok(Report { table, json: json!(rows) })
 }
 
-/// Two versions that lead to each other in every iteration: nanoseconds of an iteration without, and what a transition adds.
+/// Two versions that lead to each other in every iteration: nanoseconds of an iteration without,
+/// and what a transition adds.
 fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dyn Error>> {
     let mut vm = subject.vm()?;
     vm.set_tiering(Box::new(Quiet));
@@ -184,7 +209,9 @@ fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dy
         with = with.min(seconds);
         [&first, &second].into_iter().for_each(|version| vm.disarm(version, 0));
         if result != expected {
-            return Err(format!("with transitions the result is {result}, and {expected} without").into());
+            return Err(
+                format!("with transitions the result is {result}, and {expected} without").into()
+            );
         }
     }
     let made = vm.transitions().iter().map(|made| made.count).sum();
@@ -224,7 +251,8 @@ fn down(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     Ok((quantile(&mut with, 0.1) - quantile(&mut without, 0.1)) * 1e9)
 }
 
-/// What entering native code from the interpreter costs, with the last iteration and the return there, the question who goes on included.
+/// What entering native code from the interpreter costs, with the last iteration and the return
+/// there, the question who goes on included.
 fn up(subject: &Subject) -> Result<f64, Box<dyn Error>> {
     let target = subject.engine.version(&subject.module, subject.func, subject.function(), &[])?;
     let rest = subject.into(&target)?;

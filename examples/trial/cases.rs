@@ -37,7 +37,8 @@ impl Case {
 
     /// The certificate, and the facts behind mappings both ways.
     pub(crate) fn certificate(&self, mappings: [&Mapping; 2]) -> (Certificate, [MappingFacts; 2]) {
-        let pair = VersionPair::new(&self.versions[0], &self.versions[1], &self.log).expect("the log was replayed");
+        let pair = VersionPair::new(&self.versions[0], &self.versions[1], &self.log)
+            .expect("the log was replayed");
         let mut certifier = Certifier::new(&pair);
         let facts = [0, 1].map(|side| certifier.facts(Case::heading(side), mappings[side]));
         (certifier.into_certificate(), facts)
@@ -59,11 +60,18 @@ pub(crate) fn cases(seed: u64, size: u32) -> (Program, Vec<Case>) {
         if derived.log.is_empty() {
             continue;
         }
-        let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log was replayed");
+        let pair =
+            VersionPair::new(base, &derived.function, &derived.log).expect("the log was replayed");
         let made = synthesize(&pair, Level::Avail);
         let anchors = pair.common_anchors().collect();
         let mappings = [made.forward.mapping, made.backward.mapping];
-        cases.push(Case { func, versions: [base.clone(), derived.function], log: derived.log, anchors, mappings });
+        cases.push(Case {
+            func,
+            versions: [base.clone(), derived.function],
+            log: derived.log,
+            anchors,
+            mappings,
+        });
     }
     (program, cases)
 }

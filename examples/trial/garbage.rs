@@ -38,13 +38,19 @@ pub(crate) fn run(args: &Args) -> bool {
                 let mut mappings = case.mappings.clone();
                 garble(&mut prng, &mut certificate, &mut facts, &mut mappings);
                 done += 1;
-                let Ok(relation) = relate(&program.module, case.versions(), &certificate, Options::default()) else {
+                let Ok(relation) =
+                    relate(&program.module, case.versions(), &certificate, Options::default())
+                else {
                     continue;
                 };
                 related += 1;
                 for side in [0, 1] {
-                    let verdicts =
-                        relation.judge(Direction::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]]);
+                    let verdicts = relation.judge(
+                        Direction::BOTH[side],
+                        &mappings[side],
+                        &facts[side],
+                        &[&mappings[1 - side]],
+                    );
                     entries += verdicts.len() as u64;
                     held += verdicts.iter().filter(|v| v.holds()).count() as u64;
                 }

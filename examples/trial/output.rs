@@ -1,7 +1,10 @@
-//! The output oracle: takes an entry at the first visit of its source point and compares only how the run ends.
+//! The output oracle: takes an entry at the first visit of its source point and compares only how
+//! the run ends.
 
 use crate::cases::Case;
-use ir::interp::{Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View};
+use ir::interp::{
+    Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View,
+};
 use ir::mapping::Mapping;
 use ir::{Inst, Point};
 use osier::{ir, verify};
@@ -19,9 +22,14 @@ impl Observer for Stop {
     }
 }
 
-/// The source points of a case's mapping whose entry makes a run end otherwise. All other functions run as they
-/// are in the module.
-pub(crate) fn killed(program: &Generated, case: &Case, side: usize, mapping: &Mapping) -> BTreeSet<Point> {
+/// The source points of a case's mapping whose entry makes a run end otherwise. All other functions
+/// run as they are in the module.
+pub(crate) fn killed(
+    program: &Generated,
+    case: &Case,
+    side: usize,
+    mapping: &Mapping,
+) -> BTreeSet<Point> {
     let mut killed = BTreeSet::new();
     let code = Program::new(&program.module);
     let limits = crate::cases::oracle_options(program, 0).limits;
@@ -40,7 +48,9 @@ pub(crate) fn killed(program: &Generated, case: &Case, side: usize, mapping: &Ma
         while let Run::Paused = machine.run(&mut NoHost, &mut Stop) {
             let view = machine.view().expect("a paused machine has an activation");
             let point = Point::before(view.inst());
-            let Some(entry) = mapping.entry(point).filter(|_| tried.insert(point)) else { continue };
+            let Some(entry) = mapping.entry(point).filter(|_| tried.insert(point)) else {
+                continue;
+            };
             let mut other = machine.clone();
             if other.fire(ids[1 - side], entry).is_err() {
                 killed.insert(point);

@@ -32,11 +32,13 @@ pub(crate) struct Args {
     bug: Option<String>,
 }
 
-/// Programs that every bug is tried on, however soon it is killed: editor and verifier get a chance too.
+/// Programs that every bug is tried on, however soon it is killed: editor and verifier get a chance
+/// too.
 const AT_LEAST: usize = 100;
 
 pub(crate) fn run(args: &Args) -> bool {
-    // Editor and makers panic by the thousand here; that they do is counted, and what they say is not wanted.
+    // Editor and makers panic by the thousand here; that they do is counted, and what they say is
+    // not wanted.
     std::panic::set_hook(Box::new(|_| {}));
     let wanted = |b: &Bug| args.bug.as_ref().is_none_or(|part| b.name().contains(part.as_str()));
     let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(wanted).collect();
@@ -121,7 +123,9 @@ impl<'a> Trial<'a> {
         if !row.killed(Layer::Checker) {
             let rejected = layers::checker(&subject.program, &made);
             if !rejected.is_empty() {
-                let usual = clean.rejected.get_or_insert_with(|| layers::checker(&subject.program, &clean.made));
+                let usual = clean
+                    .rejected
+                    .get_or_insert_with(|| layers::checker(&subject.program, &clean.made));
                 row.note(Layer::Checker, number, !rejected.is_subset(usual));
             }
         }

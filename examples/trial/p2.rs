@@ -27,8 +27,8 @@ pub(crate) struct Settings {
     pub(crate) rounds: u32,
 }
 
-/// Damages entries until there are enough, and asks everybody. Returns what became of them, and the number of
-/// programs.
+/// Damages entries until there are enough, and asks everybody. Returns what became of them, and the
+/// number of programs.
 pub(crate) fn measure(settings: Settings) -> (Table, u64) {
     let mut table = Table::new();
     let (mut done, mut programs) = (0, 0);
@@ -98,7 +98,8 @@ fn one_round(
     prng: &mut Prng,
     table: &mut Table,
 ) -> u64 {
-    let damaged: Vec<(Mapping, BTreeMap<Point, Damage>)> = cases.iter().map(|c| damage(c, side, prng)).collect();
+    let damaged: Vec<(Mapping, BTreeMap<Point, Damage>)> =
+        cases.iter().map(|c| damage(c, side, prng)).collect();
     let mut pairs: Vec<FunctionPair<'_>> = Vec::new();
     for (case, (mapping, _)) in cases.iter().zip(&damaged) {
         let mut mappings = [&case.mappings[0], &case.mappings[1]];
@@ -106,7 +107,8 @@ fn one_round(
         pairs.push(case.pair(mappings));
     }
     let options = oracle_options(program, seed);
-    let mut oracle = Oracle::new(&program.module, &pairs, options).expect("the mappings are of their pairs");
+    let mut oracle =
+        Oracle::new(&program.module, &pairs, options).expect("the mappings are of their pairs");
     program.arguments.iter().for_each(|args| oracle.run(program.main, args, &ir::interp::NoHost));
     let mut killed: BTreeSet<(String, Point)> = BTreeSet::new();
     for divergence in &oracle.report().divergences {
@@ -117,13 +119,19 @@ fn one_round(
     let mut done = 0;
     for (case, (mapping, kinds)) in cases.iter().zip(&damaged) {
         let verdicts = judge(program, case, side, mapping);
-        let by_output = if with_output { output::killed(program, case, side, mapping) } else { BTreeSet::new() };
+        let by_output = if with_output {
+            output::killed(program, case, side, mapping)
+        } else {
+            BTreeSet::new()
+        };
         for ((point, _), verdict) in mapping.entries().zip(verdicts) {
             let Some(kind) = kinds.get(&point) else { continue };
             let is_killed = killed.contains(&(case.versions[0].name().to_owned(), point));
             if verdict.holds() && is_killed {
-                let what =
-                    format!("escaped: seed {seed}, side {side}, {kind} at {point:?}, {}\n", case.versions[0].name());
+                let what = format!(
+                    "escaped: seed {seed}, side {side}, {kind} at {point:?}, {}\n",
+                    case.versions[0].name()
+                );
                 io::stderr().write_all(what.as_bytes()).expect("standard error can be written");
             }
             let sampled = u64::from(with_output);
@@ -169,7 +177,12 @@ fn judge(program: &Program, case: &Case, side: usize, mapping: &Mapping) -> Vec<
     mappings[side] = mapping;
     let (certificate, facts) = case.certificate(mappings);
     match relate(&program.module, case.versions(), &certificate, Options::default()) {
-        Ok(relation) => relation.judge(Direction::BOTH[side], mapping, &facts[side], &[&case.mappings[1 - side]]),
+        Ok(relation) => relation.judge(
+            Direction::BOTH[side],
+            mapping,
+            &facts[side],
+            &[&case.mappings[1 - side]],
+        ),
         Err(verdict) => vec![verdict; mapping.len()],
     }
 }

@@ -1,5 +1,6 @@
-//! Pool P3: each check of the checker left out in turn. A check whose absence lets nothing through is redundant,
-//! or untested. The mutants are random, and those written by hand, one at least for each check.
+//! Pool P3: each check of the checker left out in turn. A check whose absence lets nothing through
+//! is redundant, or untested. The mutants are random, and those written by hand, one at least for
+//! each check.
 
 #[allow(dead_code)] // the tests of the checker beside it draft more
 #[path = "../../verify/tests/checker/wrong/mod.rs"]
@@ -42,7 +43,8 @@ struct Mutant {
     mappings: [Mapping; 2],
 }
 
-/// By check: how many mutants it alone stopped, those written by hand and the random ones, and the first of them.
+/// By check: how many mutants it alone stopped, those written by hand and the random ones, and the
+/// first of them.
 type Through = BTreeMap<Check, (u64, u64, String)>;
 
 pub(crate) fn run(args: &Args) -> bool {
@@ -65,7 +67,10 @@ pub(crate) fn run(args: &Args) -> bool {
         random += one_program(args, seed, &mut through);
     }
     let mut text = format!("{} mutants written by hand, {random} random ones\n", by_hand.len());
-    text.push_str(&format!("{:<16} {:>8} {:>8}  {}\n", "check", "by hand", "random", "the first that only it stops"));
+    text.push_str(&format!(
+        "{:<16} {:>8} {:>8}  {}\n",
+        "check", "by hand", "random", "the first that only it stops"
+    ));
     for check in Check::ALL {
         let none = (0, 0, "none".to_owned());
         let (by_hand, random, first) = through.get(check).unwrap_or(&none);
@@ -91,7 +96,9 @@ fn one_program(args: &Args, seed: u64, through: &mut Through) -> u64 {
             let full = judge(Options::default());
             let Some(check) = stopped_by(&full) else { continue };
             if passes(&full, &judge(Options { without: Some(check), ..Options::default() })) {
-                let first = || (0, 0, format!("seed {seed}, @{}, mutant {number}", case.versions[0].name()));
+                let first = || {
+                    (0, 0, format!("seed {seed}, @{}, mutant {number}", case.versions[0].name()))
+                };
                 through.entry(check).or_insert_with(first).1 += 1;
             }
         }
@@ -109,8 +116,17 @@ fn stopped_by(verdicts: &[Verdict]) -> Option<Check> {
     verdicts.iter().find_map(|v| v.finding()).map(|f| f.check)
 }
 
-fn mutate(prng: &mut Prng, case: &Case, certificate: &Certificate, facts: &[MappingFacts; 2]) -> Mutant {
-    let mut mutant = Mutant { certificate: certificate.clone(), facts: facts.clone(), mappings: case.mappings.clone() };
+fn mutate(
+    prng: &mut Prng,
+    case: &Case,
+    certificate: &Certificate,
+    facts: &[MappingFacts; 2],
+) -> Mutant {
+    let mut mutant = Mutant {
+        certificate: certificate.clone(),
+        facts: facts.clone(),
+        mappings: case.mappings.clone(),
+    };
     if prng.chance(50) {
         garble_once(prng, &mut mutant.certificate, &mut mutant.facts, &mut mutant.mappings);
         return mutant;
@@ -123,7 +139,8 @@ fn mutate(prng: &mut Prng, case: &Case, certificate: &Certificate, facts: &[Mapp
         let kind = prng.pick(&Damage::ALL);
         if let Some(damaged) = damager.damage(prng, kind, *point, entry) {
             mutant.mappings[side].insert(*point, damaged);
-            (mutant.certificate, mutant.facts) = case.certificate([&mutant.mappings[0], &mutant.mappings[1]]);
+            (mutant.certificate, mutant.facts) =
+                case.certificate([&mutant.mappings[0], &mutant.mappings[1]]);
         }
     }
     mutant
@@ -139,7 +156,12 @@ fn verdicts(
 ) -> Vec<Verdict> {
     let relation = relate(module, versions, certificate, options);
     let judge = |side: usize| match &relation {
-        Ok(relation) => relation.judge(Direction::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]]),
+        Ok(relation) => relation.judge(
+            Direction::BOTH[side],
+            &mappings[side],
+            &facts[side],
+            &[&mappings[1 - side]],
+        ),
         Err(verdict) => vec![*verdict; mappings[side].len()],
     };
     judge(0).into_iter().chain(judge(1)).collect()

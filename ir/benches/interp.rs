@@ -1,13 +1,19 @@
-//! What an instruction costs in the interpreter: a hot loop, a loop over memory, and calls. Throughput
-//! is in instructions of the IR; its inverse is the figure to compare.
+//! What an instruction costs in the interpreter: a hot loop, a loop over memory, and calls.
+//! Throughput is in instructions of the IR; its inverse is the figure to compare.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use osier_ir as ir;
 use std::hint::black_box;
 
-use ir::interp::{Control, Limits, Machine, NoHost, NoObserver, Observer, Options, Program, Scope, TraceLevel, View};
-use ir::{Func, FunctionBuilder, Imm, Inst, InstSpec, Memory, Module, Opcode, Signature, Target, Type, Value};
+use ir::interp::{
+    Control, Limits, Machine, NoHost, NoObserver, Observer, Options, Program, Scope, TraceLevel,
+    View,
+};
+use ir::{
+    Func, FunctionBuilder, Imm, Inst, InstSpec, Memory, Module, Opcode, Signature, Target, Type,
+    Value,
+};
 
 fn define(module: &mut Module, name: &str, build: impl FnOnce(&mut FunctionBuilder)) -> Func {
     let signature = Signature::new(&[Type::I32], &[Type::I32]);
@@ -21,7 +27,11 @@ fn define(module: &mut Module, name: &str, build: impl FnOnce(&mut FunctionBuild
 
 /// A loop that counts to its argument and carries an accumulator, which `body` makes of the
 /// accumulator and the counter.
-fn counted_loop(module: &mut Module, name: &str, body: impl FnOnce(&mut FunctionBuilder, Value, Value) -> Value) {
+fn counted_loop(
+    module: &mut Module,
+    name: &str,
+    body: impl FnOnce(&mut FunctionBuilder, Value, Value) -> Value,
+) {
     define(module, name, |b| {
         let (entry, head, exit) = (b.create_block(), b.create_block(), b.create_block());
         let n = b.append_param(entry, Type::I32);
@@ -42,7 +52,12 @@ fn counted_loop(module: &mut Module, name: &str, body: impl FnOnce(&mut Function
 
 fn module() -> Module {
     let mut module = Module::new();
-    let decl = ir::module::MemoryDecl { name: "memory".to_owned(), min_pages: 1, max_pages: None, import: None };
+    let decl = ir::module::MemoryDecl {
+        name: "memory".to_owned(),
+        min_pages: 1,
+        max_pages: None,
+        import: None,
+    };
     let memory: Memory = module.memories.push(decl);
     counted_loop(&mut module, "arithmetic", |b, s, i| {
         let x = b.op(Opcode::Mul, Type::I32, &[s, i]);
@@ -54,7 +69,8 @@ fn module() -> Module {
     counted_loop(&mut module, "memory", |b, s, i| {
         let mask = b.constant(Type::I32, 0xfffc);
         let at = b.op(Opcode::And, Type::I32, &[i, mask]);
-        let x = b.insert_value(InstSpec::new(Opcode::Load, Type::I32, Imm::Address(memory, 0), &[at]));
+        let x =
+            b.insert_value(InstSpec::new(Opcode::Load, Type::I32, Imm::Address(memory, 0), &[at]));
         let y = b.op(Opcode::Add, Type::I32, &[x, s]);
         b.insert(InstSpec::new(Opcode::Store, Type::I32, Imm::Address(memory, 0), &[at, y]));
         y
@@ -97,7 +113,8 @@ impl Observer for Idle {
 fn measure<O: Observer>(bencher: Bencher<'_, '_>, name: &str, options: Options, mut observer: O) {
     let module = module();
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
-    let mut machine = Machine::with_options(&Program::new(&module), limits, options).expect("it instantiates");
+    let mut machine =
+        Machine::with_options(&Program::new(&module), limits, options).expect("it instantiates");
     let func = module.lookup(name).expect("it is defined above");
     let arg = if name == "fib" { 20 } else { 100_000 };
     machine.invoke(func, &[arg], &mut NoHost, &mut NoObserver);

@@ -1,8 +1,9 @@
 //! Accesses: a place in memory together with the address it is counted from.
 //!
-//! [`crate::place`] says what follows from the distance of two addresses. Here is where distances come from: an
-//! address is a value plus a constant, found by stripping additions of constants, and two addresses with one base have
-//! a known distance. Values that a pass has found equal count as one base if it says so.
+//! [`crate::place`] says what follows from the distance of two addresses. Here is where distances
+//! come from: an address is a value plus a constant, found by stripping additions of constants, and
+//! two addresses with one base have a known distance. Values that a pass has found equal count as
+//! one base if it says so.
 
 use crate::entity::{Inst, Value};
 use crate::function::Function;
@@ -10,8 +11,8 @@ use crate::opcode::Opcode;
 use crate::place::Place;
 use crate::types::Type;
 
-/// How many additions are stripped off an address. Passes that run before make one of several; in unreachable code
-/// additions may go around in a circle.
+/// How many additions are stripped off an address. Passes that run before make one of several; in
+/// unreachable code additions may go around in a circle.
 const ADDITIONS: usize = 8;
 
 /// An address operand: a value plus a constant, modulo 2^32.
@@ -22,8 +23,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// An `i32` as a value plus a constant. `leader` gives for a value the one that stands for all that equal it.
-    /// Cost: constant.
+    /// An `i32` as a value plus a constant. `leader` gives for a value the one that stands for all
+    /// that equal it. Cost: constant.
     ///
     /// # Panics
     /// When the function does not have the value.
@@ -31,7 +32,9 @@ impl Address {
         let (mut base, mut offset) = (leader(value), 0u32);
         for _ in 0..ADDITIONS {
             match addend(function, base) {
-                Some((rest, constant)) => (base, offset) = (leader(rest), offset.wrapping_add(constant)),
+                Some((rest, constant)) => {
+                    (base, offset) = (leader(rest), offset.wrapping_add(constant))
+                }
                 None => break,
             }
         }
@@ -59,14 +62,15 @@ fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
     if (data.opcode, data.ty) != (Opcode::Add, Type::I32) {
         return None;
     }
-    let with_constant = |rest: Value, other: Value| function.constant(other).map(|bits| (rest, bits as u32));
+    let with_constant =
+        |rest: Value, other: Value| function.constant(other).map(|bits| (rest, bits as u32));
     with_constant(a, b).or_else(|| with_constant(b, a))
 }
 
 /// What one read or write touches.
 ///
-/// Two accesses are compared where both have executed and not trapped, and the values that their addresses are made of
-/// are the same instances.
+/// Two accesses are compared where both have executed and not trapped, and the values that their
+/// addresses are made of are the same instances.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Access {
     /// The place.
@@ -76,28 +80,46 @@ pub struct Access {
 }
 
 impl Access {
-    /// What an instruction reads; `None` if it reads nothing, or more than one place. `leader` as for [`Address::of`].
+    /// What an instruction reads; `None` if it reads nothing, or more than one place. `leader` as
+    /// for [`Address::of`].
     ///
     /// # Panics
     /// When the function does not have the instruction.
-    pub fn read(function: &Function, inst: Inst, leader: impl Fn(Value) -> Value) -> Option<Access> {
+    pub fn read(
+        function: &Function,
+        inst: Inst,
+        leader: impl Fn(Value) -> Value,
+    ) -> Option<Access> {
         let data = function.inst(inst);
-        Place::read(data.opcode, data.ty, &data.imm).map(|place| Access::at(function, inst, place, leader))
+        Place::read(data.opcode, data.ty, &data.imm)
+            .map(|place| Access::at(function, inst, place, leader))
     }
 
-    /// What an instruction writes; `None` if it writes nothing, or more than one place. `leader` as for
-    /// [`Address::of`].
+    /// What an instruction writes; `None` if it writes nothing, or more than one place. `leader` as
+    /// for [`Address::of`].
     ///
     /// # Panics
     /// When the function does not have the instruction.
-    pub fn written(function: &Function, inst: Inst, leader: impl Fn(Value) -> Value) -> Option<Access> {
+    pub fn written(
+        function: &Function,
+        inst: Inst,
+        leader: impl Fn(Value) -> Value,
+    ) -> Option<Access> {
         let data = function.inst(inst);
-        Place::written(data.opcode, data.ty, &data.imm).map(|place| Access::at(function, inst, place, leader))
+        Place::written(data.opcode, data.ty, &data.imm)
+            .map(|place| Access::at(function, inst, place, leader))
     }
 
-    fn at(function: &Function, inst: Inst, place: Place, leader: impl Fn(Value) -> Value) -> Access {
-        let operand = || *function.inst(inst).args.first().expect("an access of bytes has an address");
-        let address = matches!(place, Place::Bytes { .. }).then(|| Address::of(function, operand(), leader));
+    fn at(
+        function: &Function,
+        inst: Inst,
+        place: Place,
+        leader: impl Fn(Value) -> Value,
+    ) -> Access {
+        let operand =
+            || *function.inst(inst).args.first().expect("an access of bytes has an address");
+        let address =
+            matches!(place, Place::Bytes { .. }).then(|| Address::of(function, operand(), leader));
         Access { place, address }
     }
 
@@ -111,7 +133,8 @@ impl Access {
         self.place.covers(&other.place, self.distance_to(other))
     }
 
-    /// Whether the other access cannot trap once this one has not: [`Place::vouches_for`] at one address.
+    /// Whether the other access cannot trap once this one has not: [`Place::vouches_for`] at one
+    /// address.
     pub fn vouches_for(&self, other: &Access) -> bool {
         self.address == other.address && self.place.vouches_for(&other.place)
     }
@@ -152,14 +175,22 @@ mod tests {
         let (function, values) = addresses();
         let all: Vec<Address> = values.iter().map(|v| Address::of(&function, *v, |v| v)).collect();
         let x = values[0];
-        let expected = [(Some(x), 0), (Some(x), 8), (Some(x), 12), (Some(x), 0xffff_fff8), (None, 8), (None, 12)];
+        let expected = [
+            (Some(x), 0),
+            (Some(x), 8),
+            (Some(x), 12),
+            (Some(x), 0xffff_fff8),
+            (None, 8),
+            (None, 12),
+        ];
         for (address, (base, offset)) in all.iter().zip(expected) {
             assert_eq!((address.base(), address.offset), (base, offset));
         }
         assert_eq!(all[6].base(), Some(values[6]), "nothing but sums is looked through");
         assert_eq!(all[3].distance_to(all[2]), Some(20), "distances wrap around");
         assert_eq!(all[0].distance_to(all[4]), None);
-        let product = Address::of(&function, values[6], |v| if v == values[6] { values[1] } else { v });
+        let product =
+            Address::of(&function, values[6], |v| if v == values[6] { values[1] } else { v });
         assert_eq!(product, all[1], "what stands for a value is looked through");
     }
 
@@ -167,8 +198,12 @@ mod tests {
     fn only_one_address_vouches() {
         let (function, values) = addresses();
         let access = |value: Value, offset| {
-            let place = Place::read(Opcode::Load, Type::I32, &Imm::Address(Memory::from_u32(0), offset));
-            Access { place: place.expect("a load reads"), address: Some(Address::of(&function, value, |v| v)) }
+            let place =
+                Place::read(Opcode::Load, Type::I32, &Imm::Address(Memory::from_u32(0), offset));
+            Access {
+                place: place.expect("a load reads"),
+                address: Some(Address::of(&function, value, |v| v)),
+            }
         };
         let (low, high) = (access(values[0], 0), access(values[1], 0));
         assert!(access(values[0], 4).vouches_for(&low) && !low.vouches_for(&access(values[0], 4)));

@@ -5,16 +5,20 @@ use std::collections::BTreeSet;
 /// Items this near the end are found by looking; most lists are never longer.
 const NEAR: usize = 32;
 
-/// Items that may occur more than once, in an order that follows from the insertions and removals alone.
+/// Items that may occur more than once, in an order that follows from the insertions and removals
+/// alone.
 ///
-/// Insertion and removal cost at most the logarithm of the length, amortized, whatever the order: a pass
-/// that replaces the users of a value front to back takes them from the far end of the list.
+/// Insertion and removal cost at most the logarithm of the length, amortized, whatever the order: a
+/// pass that replaces the users of a value front to back takes them from the far end of the list.
 #[derive(Debug)]
 pub(crate) struct Bag<T> {
     items: Vec<T>,
-    /// Each item with each of its places. Made when an item is first looked for far from the end, so the
-    /// many short lists do without.
-    #[expect(clippy::box_collection, reason = "one word for the many lists without an index, not four")]
+    /// Each item with each of its places. Made when an item is first looked for far from the end,
+    /// so the many short lists do without.
+    #[expect(
+        clippy::box_collection,
+        reason = "one word for the many lists without an index, not four"
+    )]
     places: Option<Box<BTreeSet<(T, u32)>>>,
 }
 
@@ -30,7 +34,8 @@ impl<T: Copy + Ord> Bag<T> {
         self.items.push(item);
     }
 
-    /// Removes the last occurrence of an item, whose place the last item takes. Whether there was one.
+    /// Removes the last occurrence of an item, whose place the last item takes. Whether there was
+    /// one.
     pub(crate) fn remove(&mut self, item: T) -> bool {
         let Some(at) = self.last_place(item) else { return false };
         self.items.swap_remove(at);
@@ -47,8 +52,8 @@ impl<T: Copy + Ord> Bag<T> {
         true
     }
 
-    /// The same with and without the index, so that a replay, which starts without, ends with equal lists.
-    /// The test `the_index_changes_nothing` breaks otherwise.
+    /// The same with and without the index, so that a replay, which starts without, ends with equal
+    /// lists. The test `the_index_changes_nothing` breaks otherwise.
     fn last_place(&mut self, item: T) -> Option<usize> {
         let far = self.items.len().saturating_sub(NEAR);
         let near = self.items[far..].iter().rposition(|i| *i == item);
@@ -56,9 +61,9 @@ impl<T: Copy + Ord> Bag<T> {
             return near.map(|at| far + at);
         }
         let items = &self.items;
-        let places = self
-            .places
-            .get_or_insert_with(|| Box::new(items.iter().enumerate().map(|(n, i)| (*i, n as u32)).collect()));
+        let places = self.places.get_or_insert_with(|| {
+            Box::new(items.iter().enumerate().map(|(n, i)| (*i, n as u32)).collect())
+        });
         places.range((item, 0)..=(item, u32::MAX)).next_back().map(|(_, at)| *at as usize)
     }
 }
@@ -117,7 +122,8 @@ mod tests {
         let (mut bag, mut plain) = (Bag::default(), Vec::new());
         let (mut indexed, mut missed) = (0, 0);
         for step in 0..40_000 {
-            // Grows and shrinks again and again, with items that are there several times or not at all.
+            // Grows and shrinks again and again, with items that are there several times or not at
+            // all.
             let item = draw(150);
             if draw(100) < if step / 500 % 2 == 0 { 60 } else { 40 } {
                 bag.push(item);

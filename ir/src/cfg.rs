@@ -1,8 +1,9 @@
 //! Reachability and block order.
 //!
-//! [`Cfg`] numbers the blocks that control can reach in *reverse postorder*: every block comes before
-//! its successors, back edges aside. The other analyses ([`crate::dom`], [`crate::loops`],
-//! [`crate::liveness`]) work on these dense numbers and turn them back into blocks at their borders.
+//! [`Cfg`] numbers the blocks that control can reach in *reverse postorder*: every block comes
+//! before its successors, back edges aside. The other analyses ([`crate::dom`], [`crate::loops`],
+//! [`crate::liveness`]) work on these dense numbers and turn them back into blocks at their
+//! borders.
 
 use crate::entity::Block;
 use crate::function::Function;
@@ -69,7 +70,8 @@ impl Cfg {
         Cfg::of_edges(function, |_| true)
     }
 
-    /// As [`Cfg::new`], along the edges that `may_take` admits alone: what it denies is taken not to be there.
+    /// As [`Cfg::new`], along the edges that `may_take` admits alone: what it denies is taken not
+    /// to be there.
     ///
     /// # Panics
     /// When the function has no block.
@@ -141,8 +143,8 @@ impl Cfg {
     }
 }
 
-/// A depth-first tree: its nodes by preorder number. The walk is that of [`Cfg::new`], so a tree ancestor
-/// comes first in reverse postorder too.
+/// A depth-first tree: its nodes by preorder number. The walk is that of [`Cfg::new`], so a tree
+/// ancestor comes first in reverse postorder too.
 pub(crate) struct DepthFirst {
     /// By preorder number: the rpo number.
     pub(crate) node: Vec<u32>,
@@ -158,7 +160,12 @@ impl DepthFirst {
     /// Cost: linear in blocks and edges.
     pub(crate) fn new(cfg: &Cfg) -> DepthFirst {
         let count = cfg.len();
-        let mut tree = DepthFirst { node: vec![0], pre: vec![u32::MAX; count], parent: vec![0], last: vec![0; count] };
+        let mut tree = DepthFirst {
+            node: vec![0],
+            pre: vec![u32::MAX; count],
+            parent: vec![0],
+            last: vec![0; count],
+        };
         tree.pre[0] = 0;
         let mut path = vec![(0u32, 0usize)];
         while let Some((n, next)) = path.last_mut() {
@@ -206,15 +213,17 @@ fn edges<'f>(
 ) -> impl Iterator<Item = Block> + 'f {
     let inst = function.terminator(block);
     let targets = function.inst(inst).targets.iter().enumerate();
-    targets.filter(move |(index, _)| may_take(Edge { inst, index: *index as u32 })).map(|(_, target)| target.block)
+    targets
+        .filter(move |(index, _)| may_take(Edge { inst, index: *index as u32 }))
+        .map(|(_, target)| target.block)
 }
 
 /// The blocks reachable from the entry, each after its successors but for back edges.
 fn postorder(function: &Function, may_take: &impl Fn(Edge) -> bool) -> Vec<Block> {
     let mut order = Vec::new();
     let mut seen = vec![false; function.block_bound()];
-    // The blocks on the current path, each with the index of its next target: an explicit stack, since
-    // the input decides the depth.
+    // The blocks on the current path, each with the index of its next target: an explicit stack,
+    // since the input decides the depth.
     let mut path = vec![(function.entry(), 0usize)];
     seen[function.entry().index()] = true;
     while let Some((block, next)) = path.last_mut() {
@@ -241,7 +250,8 @@ mod tests {
     use crate::dom::DomTree;
     use crate::{FunctionBuilder, Signature};
 
-    /// A function and the same one action later. Only this crate can make a stamp without an action.
+    /// A function and the same one action later. Only this crate can make a stamp without an
+    /// action.
     fn two_versions() -> (Function, Function) {
         let mut builder = FunctionBuilder::new("f", Signature::default());
         let block = builder.create_block();

@@ -1,10 +1,11 @@
 //! Which branches constants decide, and so which edges no run takes.
 //!
-//! Constants are followed through operations and block parameters along the edges that may be taken,
-//! assuming at first that none is (Wegman and Zadeck, "Constant Propagation with Conditional Branches", TOPLAS
-//! 1991). It is a fact about one version, whoever asks: what has to be provided where transitions land follows from it
-//! ([`crate::liveness::Liveness::of_run`]), and must be the same for all mappings that lead there. The pass
-//! `sccp` has an analysis of its own, so that a mistake in one of them shows as a difference.
+//! Constants are followed through operations and block parameters along the edges that may be
+//! taken, assuming at first that none is (Wegman and Zadeck, "Constant Propagation with Conditional
+//! Branches", TOPLAS 1991). It is a fact about one version, whoever asks: what has to be provided
+//! where transitions land follows from it ([`crate::liveness::Liveness::of_run`]), and must be the
+//! same for all mappings that lead there. The pass `sccp` has an analysis of its own, so that a
+//! mistake in one of them shows as a difference.
 
 use crate::cfg::{Cfg, check_stamp};
 use crate::entity::{Block, Inst, Value};
@@ -40,7 +41,10 @@ impl Decided {
             listed: FixedBitSet::with_capacity(function.inst_bound()),
         };
         search.run();
-        let ends = function.blocks().filter(|b| search.entered.contains(b.index())).map(|b| function.terminator(b));
+        let ends = function
+            .blocks()
+            .filter(|b| search.entered.contains(b.index()))
+            .map(|b| function.terminator(b));
         let chosen = ends.filter_map(|end| match search.targets(end) {
             Targets::One(index) if function.inst(end).opcode != Opcode::Jump => Some((end, index)),
             Targets::One(_) | Targets::Any | Targets::NoneYet => None,
@@ -50,8 +54,8 @@ impl Decided {
         Decided { choices, cfg }
     }
 
-    /// Whether a run may take an edge of a block that it may come to, as far as constants tell: its branch, if it is
-    /// decided, goes there.
+    /// Whether a run may take an edge of a block that it may come to, as far as constants tell: its
+    /// branch, if it is decided, goes there.
     pub fn may_take(&self, edge: Edge) -> bool {
         admits(&self.choices, edge)
     }
@@ -127,7 +131,8 @@ impl Search<'_> {
         self.contents[value.index()]
     }
 
-    /// The terminator comes last: it is looked at once where many of its arguments are found out one by one.
+    /// The terminator comes last: it is looked at once where many of its arguments are found out
+    /// one by one.
     fn enter(&mut self, block: Block) {
         if self.entered.put(block.index()) {
             return;
@@ -145,7 +150,8 @@ impl Search<'_> {
         }
     }
 
-    /// Notes what a value holds; those that read it are looked at again. A value moves down twice at most.
+    /// Notes what a value holds; those that read it are looked at again. A value moves down twice
+    /// at most.
     fn lower(&mut self, value: Value, content: Content) {
         if self.content(value) == content {
             return;
@@ -163,7 +169,9 @@ impl Search<'_> {
         if let Some(bits) = data.constant() {
             return Content::Always(bits);
         }
-        let Some(&first) = data.args.first().filter(|_| is_evaluated(data.opcode)) else { return Content::Unknown };
+        let Some(&first) = data.args.first().filter(|_| is_evaluated(data.opcode)) else {
+            return Content::Unknown;
+        };
         let mut bits = [0; 3];
         for (slot, arg) in bits.iter_mut().zip(&data.args) {
             match self.content(*arg) {
@@ -171,14 +179,21 @@ impl Search<'_> {
                 other => return other,
             }
         }
-        let result = eval(data.opcode, data.ty, self.function.value_type(first), &bits[..data.args.len().min(3)]);
+        let result = eval(
+            data.opcode,
+            data.ty,
+            self.function.value_type(first),
+            &bits[..data.args.len().min(3)],
+        );
         result.map_or(Content::Unknown, |bits| Content::Always(bits & data.ty.mask()))
     }
 
     fn targets(&self, inst: Inst) -> Targets {
         let data = self.function.inst(inst);
         let condition = match data.opcode {
-            Opcode::BrIf | Opcode::Switch => data.args.first().map_or(Content::Unknown, |v| self.content(*v)),
+            Opcode::BrIf | Opcode::Switch => {
+                data.args.first().map_or(Content::Unknown, |v| self.content(*v))
+            }
             _ => return Targets::Any,
         };
         match condition {
@@ -200,7 +215,8 @@ impl Search<'_> {
         };
         for target in &data.targets[targets] {
             self.enter(target.block);
-            for (&param, &arg) in self.function.block_params(target.block).iter().zip(&target.args) {
+            for (&param, &arg) in self.function.block_params(target.block).iter().zip(&target.args)
+            {
                 let met = match (self.content(param), self.content(arg)) {
                     (Content::Unseen, content) | (content, Content::Unseen) => content,
                     (first, _) if seeded(Bug::DecidedByFirstEdge) => first,

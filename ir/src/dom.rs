@@ -1,11 +1,12 @@
 //! The dominator tree: which blocks, instructions and values every path to a place has passed.
 //!
-//! SemiNCA on the dense numbers of [`Cfg`]. Measured against `petgraph::algo::dominators::simple_fast`
-//! (Cooper, Harvey and Kennedy's iteration over hash maps; its input graph already built) on graphs of
-//! 1,500 to 50,000 blocks: 3 to 10 times faster where edges are as in programs or random, 120 times in
-//! 5,000 nested loops, 2,400 times in an irreducible ladder of 10,000 blocks (0.2 ms against 0.4 s), where
-//! the iteration is quadratic; the same iteration on dense arrays still took 0.12 s there. Input decides
-//! the shape, so the algorithm is written again here.
+//! SemiNCA on the dense numbers of [`Cfg`]. Measured against
+//! `petgraph::algo::dominators::simple_fast` (Cooper, Harvey and Kennedy's iteration over hash
+//! maps; its input graph already built) on graphs of 1,500 to 50,000 blocks: 3 to 10 times faster
+//! where edges are as in programs or random, 120 times in 5,000 nested loops, 2,400 times in an
+//! irreducible ladder of 10,000 blocks (0.2 ms against 0.4 s), where the iteration is quadratic;
+//! the same iteration on dense arrays still took 0.12 s there. Input decides the shape, so the
+//! algorithm is written again here.
 //!
 //! Unreachable blocks are in no relation: they dominate nothing and nothing dominates them.
 
@@ -64,7 +65,8 @@ impl DomTree {
             let (from, to) = (self.child_start[n as usize], self.child_start[n as usize + 1]);
             stack.extend(child_numbers[from as usize..to as usize].iter().rev());
         }
-        // A child's rpo number is larger than its parent's: by descending number children come first.
+        // A child's rpo number is larger than its parent's: by descending number children come
+        // first.
         self.last.clone_from(&self.first);
         for n in (1..self.idom.len()).rev() {
             let parent = self.idom[n] as usize;
@@ -96,8 +98,8 @@ impl DomTree {
         (n != 0).then(|| self.cfg.block(self.idom[n as usize]))
     }
 
-    /// Whether every path from the entry to `b` passes `a`. A reachable block dominates itself; false
-    /// when either is unreachable. Cost: constant.
+    /// Whether every path from the entry to `b` passes `a`. A reachable block dominates itself;
+    /// false when either is unreachable. Cost: constant.
     pub fn dominates(&self, a: Block, b: Block) -> bool {
         match (self.cfg.number(a), self.cfg.number(b)) {
             (Some(a), Some(b)) => self.dominates_number(a, b),
@@ -110,7 +112,8 @@ impl DomTree {
         self.first[a] <= self.first[b] && self.first[b] <= self.last[a]
     }
 
-    /// The blocks a block dominates immediately, in reverse postorder. Empty for unreachable blocks.
+    /// The blocks a block dominates immediately, in reverse postorder. Empty for unreachable
+    /// blocks.
     pub fn children(&self, block: Block) -> &[Block] {
         match self.cfg.number(block) {
             Some(n) => {
@@ -126,17 +129,17 @@ impl DomTree {
         &self.preorder
     }
 
-    /// The nearest block that dominates both; `None` when either is unreachable. Cost: linear in the
-    /// depth of the tree.
+    /// The nearest block that dominates both; `None` when either is unreachable. Cost: linear in
+    /// the depth of the tree.
     pub fn common_dominator(&self, a: Block, b: Block) -> Option<Block> {
         let (a, b) = (self.cfg.number(a)?, self.cfg.number(b)?);
         Some(self.cfg.block(intersect(&self.idom, a, b)))
     }
 
     /// Whether a value is available at a point: the function has both, and the value's definition
-    /// dominates the point. A result of an instruction strictly before the point in its block counts,
-    /// and so do the parameters of that block. False when the point's block is unreachable. Cost:
-    /// constant.
+    /// dominates the point. A result of an instruction strictly before the point in its block
+    /// counts, and so do the parameters of that block. False when the point's block is unreachable.
+    /// Cost: constant.
     ///
     /// # Panics
     /// When the tree is stale.
@@ -151,8 +154,8 @@ impl DomTree {
         }
     }
 
-    /// Whether every path to `b` has executed `a` before, `a` not being `b`. False when either stands in
-    /// an unreachable block. Cost: constant.
+    /// Whether every path to `b` has executed `a` before, `a` not being `b`. False when either
+    /// stands in an unreachable block. Cost: constant.
     ///
     /// # Panics
     /// When the tree is stale, or the function lacks one of the two.
@@ -169,8 +172,9 @@ impl DomTree {
 
 /// By rpo number, the rpo number of the immediate dominator. The entry is its own.
 ///
-/// SemiNCA (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems", 2005): semidominators
-/// as in Lengauer and Tarjan, then each immediate dominator as the nearest ancestor that is no deeper.
+/// SemiNCA (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems", 2005):
+/// semidominators as in Lengauer and Tarjan, then each immediate dominator as the nearest ancestor
+/// that is no deeper.
 fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     let tree = DepthFirst::new(cfg);
     let semi = Semidominators::of(cfg, &tree);
@@ -199,8 +203,12 @@ struct Semidominators {
 impl Semidominators {
     fn of(cfg: &Cfg, tree: &DepthFirst) -> Vec<u32> {
         let nodes: Vec<u32> = (0..cfg.len() as u32).collect();
-        let mut search =
-            Semidominators { semi: nodes.clone(), above: tree.parent.clone(), least: nodes, path: Vec::new() };
+        let mut search = Semidominators {
+            semi: nodes.clone(),
+            above: tree.parent.clone(),
+            least: nodes,
+            path: Vec::new(),
+        };
         for w in (1..cfg.len() as u32).rev() {
             let mut semi = tree.parent[w as usize];
             for &pred in cfg.preds(tree.node[w as usize]) {
@@ -212,8 +220,8 @@ impl Semidominators {
         search.semi
     }
 
-    /// Of `v` and its ancestors larger than `done`, the one with the least semidominator; `v` itself if it
-    /// is not larger.
+    /// Of `v` and its ancestors larger than `done`, the one with the least semidominator; `v`
+    /// itself if it is not larger.
     fn least_above(&mut self, v: u32, done: u32) -> u32 {
         let mut top = v;
         while self.above[top as usize] > done {

@@ -1,10 +1,10 @@
 //! The ids of the IR.
 //!
 //! Every id is a `u32` newtype. `Inst`, `Value` and `Block` ids are drawn from the allocator of a
-//! *family* (all versions of one source function, see [`crate::family`]) and are never used again for
-//! anything else, so the same id names the same thing in every version that has it. The other ids
-//! index the declarations of a [`crate::Module`], but for [`OsrPoint`]. What an entity displays as is what the text form
-//! prints when it has no name of its own.
+//! *family* (all versions of one source function, see [`crate::family`]) and are never used again
+//! for anything else, so the same id names the same thing in every version that has it. The other
+//! ids index the declarations of a [`crate::Module`], but for [`OsrPoint`]. What an entity displays
+//! as is what the text form prints when it has no name of its own.
 
 use cranelift_entity::entity_impl;
 
@@ -58,8 +58,9 @@ entity_impl!(Data, "data");
 pub struct Elem(u32);
 entity_impl!(Elem, "elem");
 
-/// A point of a version at which a run may leave it for another: an index into the table of such points that whoever put
-/// them there keeps ([`crate::Opcode::OsrTest`], [`crate::Opcode::OsrExit`]). To the IR it is a number.
+/// A point of a version at which a run may leave it for another: an index into the table of such
+/// points that whoever put them there keeps ([`crate::Opcode::OsrTest`],
+/// [`crate::Opcode::OsrExit`]). To the IR it is a number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OsrPoint(u32);
 entity_impl!(OsrPoint, "osr");

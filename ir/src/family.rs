@@ -30,7 +30,8 @@ impl Family {
 
     /// A family in which the ids below these bounds are drawn.
     pub(crate) fn drawn(insts: u32, values: u32, blocks: u32) -> Family {
-        let (inst, value, block) = (AtomicU32::new(insts), AtomicU32::new(values), AtomicU32::new(blocks));
+        let (inst, value, block) =
+            (AtomicU32::new(insts), AtomicU32::new(values), AtomicU32::new(blocks));
         Family { next: Arc::new(Counters { inst, value, block }) }
     }
 

@@ -1,8 +1,9 @@
 //! One version of a function: SSA with block parameters.
 //!
-//! A `Function` is born in the builder ([`crate::builder`]; the parser and the WebAssembly importer use
-//! it too) and changed by the editor alone ([`crate::edit`]): every field is private and nothing here
-//! hands out a `&mut`. Reading is by accessors; iteration is in layout order, never in hash order.
+//! A `Function` is born in the builder ([`crate::builder`]; the parser and the WebAssembly importer
+//! use it too) and changed by the editor alone ([`crate::edit`]): every field is private and
+//! nothing here hands out a `&mut`. Reading is by accessors; iteration is in layout order, never in
+//! hash order.
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
@@ -27,7 +28,8 @@ pub enum ValueDef {
 pub(crate) struct ValueData {
     pub(crate) ty: Type,
     pub(crate) def: ValueDef,
-    /// The instructions that use the value, once for every operand that is it, in no meaningful order.
+    /// The instructions that use the value, once for every operand that is it, in no meaningful
+    /// order.
     pub(crate) users: Bag<Inst>,
 }
 
@@ -108,8 +110,8 @@ impl Function {
         self.stamp
     }
 
-    /// A digest of every action between the base of the family and this version, in order: two versions
-    /// of a family with equal digests are the same. Meaningful within one process.
+    /// A digest of every action between the base of the family and this version, in order: two
+    /// versions of a family with equal digests are the same. Meaningful within one process.
     pub fn history(&self) -> u64 {
         self.history
     }
@@ -143,7 +145,8 @@ impl Function {
         self.blocks().flat_map(move |b| self.block_insts(b))
     }
 
-    /// An exclusive upper bound of the indices of instruction ids in this version, for dense tables.
+    /// An exclusive upper bound of the indices of instruction ids in this version, for dense
+    /// tables.
     pub fn inst_bound(&self) -> usize {
         self.insts.bound()
     }
@@ -205,7 +208,8 @@ impl Function {
         self.node(inst).prev
     }
 
-    /// Whether `first` stands strictly before `second`, two instructions of one block. Cost: constant.
+    /// Whether `first` stands strictly before `second`, two instructions of one block. Cost:
+    /// constant.
     ///
     /// # Panics
     /// When this version has not both, or they stand in different blocks.
@@ -341,8 +345,8 @@ impl Function {
     }
 
     /// Whether this instruction may trap with the operands it has: its opcode can, and no constant
-    /// operand excludes it (a division by a constant other than zero, and other than -1 for the signed
-    /// quotient).
+    /// operand excludes it (a division by a constant other than zero, and other than -1 for the
+    /// signed quotient).
     ///
     /// # Panics
     /// When this version does not have the instruction.
@@ -353,7 +357,8 @@ impl Function {
     }
 
     /// Whether two versions are the same: equal blocks in equal order with equal instructions and
-    /// equal ids. Names are printing data and do not count. On a difference, says the first one found.
+    /// equal ids. Names are printing data and do not count. On a difference, says the first one
+    /// found.
     ///
     /// # Errors
     /// A sentence naming the first entity that differs.
@@ -377,7 +382,8 @@ impl Function {
                 }
             }
             let values = self.block_params(block).iter().copied();
-            let values = values.chain(self.block_insts(block).flat_map(|i| self.inst(i).results.iter().copied()));
+            let values = values
+                .chain(self.block_insts(block).flat_map(|i| self.inst(i).results.iter().copied()));
             for value in values {
                 if self.value_type(value) != other.value_type(value) {
                     return Err(format!("the type of {value} differs"));

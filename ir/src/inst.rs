@@ -59,8 +59,8 @@ impl Target {
     }
 }
 
-/// A control-flow edge: a terminator and the index of one of its targets. Two edges may join the same
-/// blocks.
+/// A control-flow edge: a terminator and the index of one of its targets. Two edges may join the
+/// same blocks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Edge {
     /// The terminator the edge leaves from.
@@ -162,7 +162,10 @@ impl InstSpec {
 
     /// A call; the result types are those of the callee's signature.
     pub fn call(callee: Func, args: &[Value], results: &[Type]) -> InstSpec {
-        InstSpec { result_types: results.into(), ..InstSpec::new(Opcode::Call, Type::I32, Imm::Func(callee), args) }
+        InstSpec {
+            result_types: results.into(),
+            ..InstSpec::new(Opcode::Call, Type::I32, Imm::Func(callee), args)
+        }
     }
 
     /// An indirect call; the last operand is the table index.

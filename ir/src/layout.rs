@@ -1,4 +1,5 @@
-//! The order of blocks: a list that is linked both ways, so that blocks come and go in constant time.
+//! The order of blocks: a list that is linked both ways, so that blocks come and go in constant
+//! time.
 
 use crate::entity::Block;
 use cranelift_entity::SecondaryMap;

@@ -1,8 +1,8 @@
 //! The SSA IR of Osier, and everything that gives it meaning.
 //!
-//! Start at [`Function`] (one version of a function), [`opcode`] (the table of operations), [`edit`]
-//! (the only way to change a function, and the log of what changed) and [`mapping`] (what a
-//! transition between two versions is).
+//! Start at [`Function`] (one version of a function), [`opcode`] (the table of operations),
+//! [`edit`] (the only way to change a function, and the log of what changed) and [`mapping`] (what
+//! a transition between two versions is).
 
 pub mod access;
 mod bag;
@@ -38,7 +38,9 @@ pub mod types;
 pub mod verifier;
 
 pub use builder::{BuildError, FunctionBuilder, Variable};
-pub use entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value};
+pub use entity::{
+    Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Point, Sig, Table, Value,
+};
 pub use family::Family;
 pub use function::{Function, ValueDef};
 pub use inst::{Edge, Imm, InstData, InstSpec, Target};

@@ -1,8 +1,9 @@
 //! Which values are still used from each point on.
 //!
-//! Computed value by value: from each use upward, block by block, to the definition (Boissinot et al.,
-//! "Computing Liveness Sets for SSA-Form Programs", 2011). The cost follows the size of the answer
-//! instead of blocks times values, and since values are visited in id order each set comes out sorted.
+//! Computed value by value: from each use upward, block by block, to the definition (Boissinot et
+//! al., "Computing Liveness Sets for SSA-Form Programs", 2011). The cost follows the size of the
+//! answer instead of blocks times values, and since values are visited in id order each set comes
+//! out sorted.
 //!
 //! The arguments a terminator passes to a target are uses by the terminator; a block parameter is
 //! defined at the start of its block.
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 /// A set of values, in id order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LiveSet {
-    /// Ascending, each once. Sorted vectors: live sets have tens of members out of thousands of values,
-    /// so a bit set of all values would be larger and slower to walk.
+    /// Ascending, each once. Sorted vectors: live sets have tens of members out of thousands of
+    /// values, so a bit set of all values would be larger and slower to walk.
     values: Vec<Value>,
 }
 
@@ -63,7 +64,10 @@ impl LiveSet {
 
     /// Adds a value no smaller than any member. False when it was one already.
     fn push(&mut self, value: Value) -> bool {
-        debug_assert!(self.values.last().is_none_or(|l| *l <= value), "values are visited in id order");
+        debug_assert!(
+            self.values.last().is_none_or(|l| *l <= value),
+            "values are visited in id order"
+        );
         let fresh = self.values.last() != Some(&value);
         if fresh {
             self.values.push(value);
@@ -74,8 +78,8 @@ impl LiveSet {
 
 /// The live values at the borders of every block, and from them at every point.
 ///
-/// Unreachable blocks have empty borders: at their points only what the rest of the block uses is live.
-/// Holds for one stamp of one function; queries that take the function panic on another.
+/// Unreachable blocks have empty borders: at their points only what the rest of the block uses is
+/// live. Holds for one stamp of one function; queries that take the function panic on another.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     stamp: u64,
@@ -88,8 +92,8 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Computes liveness. Cost: linear in values, uses and the sizes of the sets (counted once for each
-    /// edge that leads to a block).
+    /// Computes liveness. Cost: linear in values, uses and the sizes of the sets (counted once for
+    /// each edge that leads to a block).
     ///
     /// # Panics
     /// When `cfg` is stale.
@@ -103,35 +107,58 @@ impl Liveness {
     ///
     /// # Panics
     /// When `cfg` is stale, or the function lacks one of the instructions or values.
-    pub fn with_extra_uses(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
+    pub fn with_extra_uses(
+        function: &Function,
+        cfg: &Cfg,
+        extra: &BTreeMap<Inst, Vec<Value>>,
+    ) -> Liveness {
         Liveness::compute(function, cfg, extra, None)
     }
 
-    /// Liveness that counts only the uses on which something depends ([`Needed`]): a value that feeds
-    /// nothing but dead computations is not live. `extra` as in [`Liveness::with_extra_uses`]. Cost: as
-    /// [`Liveness::new`].
+    /// Liveness that counts only the uses on which something depends ([`Needed`]): a value that
+    /// feeds nothing but dead computations is not live. `extra` as in
+    /// [`Liveness::with_extra_uses`]. Cost: as [`Liveness::new`].
     ///
     /// # Panics
     /// As [`Liveness::with_extra_uses`].
-    pub fn of_needed(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
+    pub fn of_needed(
+        function: &Function,
+        cfg: &Cfg,
+        extra: &BTreeMap<Inst, Vec<Value>>,
+    ) -> Liveness {
         Liveness::compute(function, cfg, extra, Some(Needed::new(function, cfg, extra)))
     }
 
-    /// As [`Liveness::of_needed`], for a run from the start of the function: what stands behind edges that
-    /// constants keep from being taken uses nothing. Blocks that only those lead to have empty borders.
+    /// As [`Liveness::of_needed`], for a run from the start of the function: what stands behind
+    /// edges that constants keep from being taken uses nothing. Blocks that only those lead to have
+    /// empty borders.
     ///
-    /// That holds too for a run that goes on from a state handed over in which only what is live here is right
-    /// (the others may hold anything): in step with the run whose state it is, it reads only what is live,
-    /// conditions of branches among it, so it computes the same, takes the same edges, and never one that no
-    /// run takes.
+    /// That holds too for a run that goes on from a state handed over in which only what is live
+    /// here is right (the others may hold anything): in step with the run whose state it is, it
+    /// reads only what is live, conditions of branches among it, so it computes the same, takes the
+    /// same edges, and never one that no run takes.
     ///
     /// # Panics
     /// As [`Liveness::with_extra_uses`].
-    pub fn of_run(function: &Function, decided: &Decided, extra: &BTreeMap<Inst, Vec<Value>>) -> Liveness {
-        Liveness::compute(function, decided.cfg(), extra, Some(Needed::of_run(function, decided, extra)))
+    pub fn of_run(
+        function: &Function,
+        decided: &Decided,
+        extra: &BTreeMap<Inst, Vec<Value>>,
+    ) -> Liveness {
+        Liveness::compute(
+            function,
+            decided.cfg(),
+            extra,
+            Some(Needed::of_run(function, decided, extra)),
+        )
     }
 
-    fn compute(function: &Function, cfg: &Cfg, extra: &BTreeMap<Inst, Vec<Value>>, needed: Option<Needed>) -> Liveness {
+    fn compute(
+        function: &Function,
+        cfg: &Cfg,
+        extra: &BTreeMap<Inst, Vec<Value>>,
+        needed: Option<Needed>,
+    ) -> Liveness {
         cfg.check(function);
         let mut uses: Vec<(Value, Inst)> =
             extra.iter().flat_map(|(inst, values)| values.iter().map(|v| (*v, *inst))).collect();
@@ -150,7 +177,8 @@ impl Liveness {
             work: Vec::new(),
         };
         let mut listed_uses = uses.into_iter().peekable();
-        for value in (0..function.value_bound()).map(Value::new).filter(|v| function.has_value(*v)) {
+        for value in (0..function.value_bound()).map(Value::new).filter(|v| function.has_value(*v))
+        {
             if needed.is_none() {
                 walk.start(value, function.users(value).iter().copied());
             }
@@ -159,7 +187,11 @@ impl Liveness {
             }
         }
         let lost = listed_uses.next();
-        assert!(lost.is_none(), "an extra use names a value that {} lacks: {lost:?}", function.name());
+        assert!(
+            lost.is_none(),
+            "an extra use names a value that {} lacks: {lost:?}",
+            function.name()
+        );
         let Walk { live_in, live_out, .. } = walk;
         Liveness { stamp: function.stamp(), live_in, live_out, extra: extra.clone(), needed }
     }
@@ -177,8 +209,8 @@ impl Liveness {
         check_stamp("Liveness", self.stamp, function);
     }
 
-    /// The values defined elsewhere that are live at the start of a block. The block's own parameters
-    /// are not among them.
+    /// The values defined elsewhere that are live at the start of a block. The block's own
+    /// parameters are not among them.
     ///
     /// # Panics
     /// When the function had no block of this or a higher id.
@@ -186,8 +218,8 @@ impl Liveness {
         &self.live_in[block.index()]
     }
 
-    /// The values live once the terminator has run: all that is live into a successor. The arguments of
-    /// the edges are not among them for being arguments.
+    /// The values live once the terminator has run: all that is live into a successor. The
+    /// arguments of the edges are not among them for being arguments.
     ///
     /// # Panics
     /// When the function had no block of this or a higher id.
@@ -201,7 +233,12 @@ impl Liveness {
     ///
     /// # Panics
     /// When stale, or the function lacks the block.
-    pub fn for_each_point(&self, function: &Function, block: Block, mut visit: impl FnMut(Point, &LiveSet)) {
+    pub fn for_each_point(
+        &self,
+        function: &Function,
+        block: Block,
+        mut visit: impl FnMut(Point, &LiveSet),
+    ) {
         self.check(function);
         let mut live = self.live_out(block).clone();
         let mut next = Some(function.terminator(block));
@@ -218,8 +255,8 @@ impl Liveness {
         }
     }
 
-    /// What is live at a point. Cost: as [`Liveness::for_each_point`] on its block; visit the points of a
-    /// block together where more than one is wanted.
+    /// What is live at a point. Cost: as [`Liveness::for_each_point`] on its block; visit the
+    /// points of a block together where more than one is wanted.
     ///
     /// # Panics
     /// When stale, or the function lacks the point's instruction.

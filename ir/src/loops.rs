@@ -1,9 +1,10 @@
 //! Loops, nested, irreducible ones included.
 //!
-//! Havlak, "Nesting of Reducible and Irreducible Loops", TOPLAS 1997: over a depth-first tree, from the
-//! innermost header outward, each loop collapses to its header by union-find. In a reducible graph the
-//! result is the natural loops; a strongly connected region with several entries becomes one loop whose
-//! header is the entry the depth-first walk met first, told apart by [`LoopForest::is_reducible`].
+//! Havlak, "Nesting of Reducible and Irreducible Loops", TOPLAS 1997: over a depth-first tree, from
+//! the innermost header outward, each loop collapses to its header by union-find. In a reducible
+//! graph the result is the natural loops; a strongly connected region with several entries becomes
+//! one loop whose header is the entry the depth-first walk met first, told apart by
+//! [`LoopForest::is_reducible`].
 
 use crate::cfg::{Cfg, DepthFirst, check_stamp};
 use crate::entity::Block;
@@ -11,8 +12,8 @@ use crate::function::Function;
 use crate::inst::Edge;
 use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 
-/// A loop of a [`LoopForest`]. Ids ascend with the reverse postorder of headers, so a loop comes before
-/// the loops within it.
+/// A loop of a [`LoopForest`]. Ids ascend with the reverse postorder of headers, so a loop comes
+/// before the loops within it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Loop(u32);
 entity_impl!(Loop, "loop");
@@ -53,8 +54,8 @@ impl LoopData {
 }
 
 impl LoopForest {
-    /// Finds the loops. Cost: near linear in blocks and edges of a reducible graph; an edge into the
-    /// middle of a loop is looked at once for each loop around it.
+    /// Finds the loops. Cost: near linear in blocks and edges of a reducible graph; an edge into
+    /// the middle of a loop is looked at once for each loop around it.
     ///
     /// # Panics
     /// When `cfg` is stale.
@@ -77,7 +78,8 @@ impl LoopForest {
     /// Makes the loops and `innermost`, outer loops first.
     fn make_loops(&mut self, cfg: &Cfg, headers: &Headers) {
         for (n, block) in cfg.rpo().iter().enumerate() {
-            // The header of an enclosing loop is an ancestor in the depth-first tree, so it was seen.
+            // The header of an enclosing loop is an ancestor in the depth-first tree, so it was
+            // seen.
             let outer = headers.around[n].and_then(|h| self.innermost[cfg.block(h).index()]);
             self.innermost[block.index()] = if headers.is_header[n] {
                 let depth = outer.map_or(1, |o| self.loops[o].depth + 1);
@@ -88,12 +90,15 @@ impl LoopForest {
         }
     }
 
-    /// Lays the blocks of each loop side by side: own blocks in reverse postorder, the header first, then
-    /// the inner loops.
+    /// Lays the blocks of each loop side by side: own blocks in reverse postorder, the header
+    /// first, then the inner loops.
     fn place_blocks(&mut self, cfg: &Cfg) {
         // Sizes with the inner loops, inner loops first.
         let mut own = vec![0u32; self.loops.len()];
-        cfg.rpo().iter().filter_map(|b| self.innermost[b.index()]).for_each(|l| own[l.index()] += 1);
+        cfg.rpo()
+            .iter()
+            .filter_map(|b| self.innermost[b.index()])
+            .for_each(|l| own[l.index()] += 1);
         let mut size = own.clone();
         for (id, data) in self.loops.iter().rev() {
             if let Some(parent) = data.parent {
@@ -144,7 +149,8 @@ impl LoopForest {
         }
     }
 
-    /// Lists an edge as an exit of the loops it leaves and its source as a latch of the loop it repeats.
+    /// Lists an edge as an exit of the loops it leaves and its source as a latch of the loop it
+    /// repeats.
     fn list_edge(&mut self, from: Block, to: Block, edge: Edge) {
         let mut around = self.innermost[from.index()];
         while let Some(id) = around.filter(|id| !self.contains(*id, to)) {
@@ -178,8 +184,8 @@ impl LoopForest {
         self.loops.keys()
     }
 
-    /// The header: the one entry of a reducible loop; of another, the entry that comes first in reverse
-    /// postorder.
+    /// The header: the one entry of a reducible loop; of another, the entry that comes first in
+    /// reverse postorder.
     pub fn header(&self, id: Loop) -> Block {
         self.loops[id].header
     }
@@ -248,8 +254,8 @@ struct Headers {
 fn header_of_each(cfg: &Cfg) -> Headers {
     let tree = DepthFirst::new(cfg);
     let count = cfg.len();
-    // Predecessors by forward and cross edges. An edge into the middle of a loop is moved to the header
-    // of that loop once it is found, so that the loops around see it as well.
+    // Predecessors by forward and cross edges. An edge into the middle of a loop is moved to the
+    // header of that loop once it is found, so that the loops around see it as well.
     let mut entering: Vec<Vec<u32>> = vec![Vec::new(); count];
     let mut repeating: Vec<Vec<u32>> = vec![Vec::new(); count];
     for to in 0..count as u32 {
@@ -298,7 +304,9 @@ fn by_rpo_number(tree: &DepthFirst, header: &[Option<u32>], is_header: &[bool]) 
     let pre = |n: usize| tree.pre[n] as usize;
     Headers {
         is_header: (0..tree.pre.len()).map(|n| is_header[pre(n)]).collect(),
-        around: (0..tree.pre.len()).map(|n| header[pre(n)].map(|h| tree.node[h as usize])).collect(),
+        around: (0..tree.pre.len())
+            .map(|n| header[pre(n)].map(|h| tree.node[h as usize]))
+            .collect(),
     }
 }
 

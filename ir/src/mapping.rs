@@ -1,13 +1,14 @@
 //! OSR mappings as data: what `osr` makes, what `verify` judges, what the interpreter fires.
 //!
-//! A mapping from version *p* to version *q* of one family is a partial function from points of p to
-//! [`Entry`]s. Firing an entry at its source point runs its *compensation code*: straight-line,
-//! effect-free steps over values of p, then the stores that q has executed and p has not, then one parallel
-//! assignment to values of q. Execution goes on in q at the entry's target point.
+//! A mapping from version *p* to version *q* of one family is a partial function from points of p
+//! to [`Entry`]s. Firing an entry at its source point runs its *compensation code*: straight-line,
+//! effect-free steps over values of p, then the stores that q has executed and p has not, then one
+//! parallel assignment to values of q. Execution goes on in q at the entry's target point.
 //!
-//! The claim an entry makes: if p, started on some input, reaches the source point with state s, then
-//! q, started on the same input, reaches the target point with the same memory and the same effects so
-//! far, and the compensation code run on s agrees with q's state on every value provided.
+//! The claim an entry makes: if p, started on some input, reaches the source point with state s,
+//! then q, started on the same input, reaches the target point with the same memory and the same
+//! effects so far, and the compensation code run on s agrees with q's state on every value
+//! provided.
 
 use crate::entity::{Inst, Point, Value};
 use crate::eval::accepts;
@@ -77,8 +78,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// A store (or the setting of a global) of the target version that the source version has not executed, executed on
-/// the way. The one effect that compensation code may have; it cannot trap.
+/// A store (or the setting of a global) of the target version that the source version has not
+/// executed, executed on the way. The one effect that compensation code may have; it cannot trap.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Replay {
     /// The instruction of the target version.
@@ -139,10 +140,11 @@ pub struct Entry {
     pub target: Point,
     /// The steps, each reading earlier ones.
     pub steps: Vec<Step>,
-    /// The stores of the target version to be executed, in its order. An entry that has some does not compose.
+    /// The stores of the target version to be executed, in its order. An entry that has some does
+    /// not compose.
     pub replays: Vec<Replay>,
-    /// The parallel assignment, in ascending order of the value assigned, each value once. These are the
-    /// values the entry *provides*.
+    /// The parallel assignment, in ascending order of the value assigned, each value once. These
+    /// are the values the entry *provides*.
     pub assigns: Vec<Assign>,
     /// The values of the source version that the entry reads, ascending.
     pub requires: Vec<Value>,
@@ -164,17 +166,22 @@ impl Entry {
 
     /// Whether nothing has to be done: no step, and every value provided keeps its own contents.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.replays.is_empty() && self.assigns.iter().all(Assign::is_identity)
+        self.steps.is_empty()
+            && self.replays.is_empty()
+            && self.assigns.iter().all(Assign::is_identity)
     }
 
     /// The size of the compensation code: its steps, its stores, and its copies from other values.
     pub fn size(&self) -> usize {
-        self.steps.len() + self.replays.len() + self.assigns.iter().filter(|a| !a.is_identity()).count()
+        self.steps.len()
+            + self.replays.len()
+            + self.assigns.iter().filter(|a| !a.is_identity()).count()
     }
 
     /// Runs the compensation code: calls `assign` for every value provided, after all steps were
-    /// evaluated. `read` gives the contents of a value of the source version. Returns the stores to be executed, in
-    /// order ([`crate::interp::Machine::write`]): where they are left out, the target version finds stale memory.
+    /// evaluated. `read` gives the contents of a value of the source version. Returns the stores to
+    /// be executed, in order ([`crate::interp::Machine::write`]): where they are left out, the
+    /// target version finds stale memory.
     ///
     /// # Errors
     /// When a step traps, which in a correct entry none does; or an operand names no earlier step.
@@ -190,12 +197,17 @@ impl Entry {
             for arg in &step.args {
                 args.push(fetch(*arg, &results, &mut read)?);
             }
-            results.push(evaluate(step, &args).map_err(|kind| CompensationFault::Trap { step: index, kind })?);
+            results.push(
+                evaluate(step, &args)
+                    .map_err(|kind| CompensationFault::Trap { step: index, kind })?,
+            );
         }
         let mut writes = SmallVec::new();
         for Replay { opcode, ty, imm, args, .. } in &self.replays {
-            let args: SmallVec<[u64; 2]> =
-                args.iter().map(|arg| fetch(*arg, &results, &mut read)).collect::<Result<_, _>>()?;
+            let args: SmallVec<[u64; 2]> = args
+                .iter()
+                .map(|arg| fetch(*arg, &results, &mut read))
+                .collect::<Result<_, _>>()?;
             writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
         }
         for to in &self.assigns {
@@ -205,12 +217,17 @@ impl Entry {
     }
 }
 
-fn fetch(operand: Operand, results: &[u64], read: &mut impl FnMut(Value) -> u64) -> Result<u64, CompensationFault> {
+fn fetch(
+    operand: Operand,
+    results: &[u64],
+    read: &mut impl FnMut(Value) -> u64,
+) -> Result<u64, CompensationFault> {
     match operand {
         Operand::Source(value) => Ok(read(value)),
-        Operand::Step(index) => {
-            results.get(index as usize).copied().ok_or(CompensationFault::NoSuchStep { index: index as usize })
-        }
+        Operand::Step(index) => results
+            .get(index as usize)
+            .copied()
+            .ok_or(CompensationFault::NoSuchStep { index: index as usize }),
     }
 }
 
@@ -241,7 +258,9 @@ pub enum CompensationFault {
 impl fmt::Display for CompensationFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CompensationFault::Trap { step, kind } => write!(f, "step {step} of the compensation code traps: {kind}"),
+            CompensationFault::Trap { step, kind } => {
+                write!(f, "step {step} of the compensation code traps: {kind}")
+            }
             CompensationFault::NoSuchStep { index } => {
                 write!(f, "the compensation code reads step {index}, which has not run")
             }

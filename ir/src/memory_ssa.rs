@@ -1,13 +1,15 @@
 //! Memory SSA: which write a read sees.
 //!
-//! Memory as a whole (bytes, sizes and globals) is treated as one variable in SSA form: each write defines it anew, and
-//! where different definitions meet a *merge* does. [`MemorySsa`] has for each reachable block the definition at its
-//! start, and for each instruction that reads or writes the one before it. Merges stand only where they are needed: at
-//! the iterated dominance frontier of the blocks that write, by the linear algorithm of Sreedhar and Gao ("A linear time
-//! algorithm for placing phi-nodes", 1995).
+//! Memory as a whole (bytes, sizes and globals) is treated as one variable in SSA form: each write
+//! defines it anew, and where different definitions meet a *merge* does. [`MemorySsa`] has for each
+//! reachable block the definition at its start, and for each instruction that reads or writes the
+//! one before it. Merges stand only where they are needed: at the iterated dominance frontier of
+//! the blocks that write, by the linear algorithm of Sreedhar and Gao ("A linear time algorithm for
+//! placing phi-nodes", 1995).
 //!
-//! One chain for all of memory says little by itself. [`Clobbers`] walks it upward for one place, past writes that are
-//! apart from it (Novillo, "Memory SSA", 2007): the definition it ends at is the last that may have changed the place.
+//! One chain for all of memory says little by itself. [`Clobbers`] walks it upward for one place,
+//! past writes that are apart from it (Novillo, "Memory SSA", 2007): the definition it ends at is
+//! the last that may have changed the place.
 
 use crate::access::Access;
 use crate::cfg::{Cfg, check_stamp};
@@ -117,7 +119,8 @@ impl MemorySsa {
         self.end.get(block.index()).copied().flatten()
     }
 
-    /// The definition that a read sees or a write replaces; `None` of other instructions and in unreachable blocks.
+    /// The definition that a read sees or a write replaces; `None` of other instructions and in
+    /// unreachable blocks.
     pub fn before(&self, inst: Inst) -> Option<Definition> {
         self.before.get(inst.index()).copied().flatten()
     }
@@ -128,7 +131,8 @@ impl MemorySsa {
     }
 }
 
-/// The blocks that need a merge, by rpo number: the iterated dominance frontier of those that write.
+/// The blocks that need a merge, by rpo number: the iterated dominance frontier of those that
+/// write.
 fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
     let cfg = dom.cfg();
     let levels = levels(dom);
@@ -137,8 +141,13 @@ fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
         insts.any(|i| function.inst(i).opcode.effects().has(Effects::WRITES))
     };
     // Deepest first, so that each subtree is walked once.
-    let mut queue: BTreeSet<(u32, usize)> =
-        cfg.rpo().iter().enumerate().filter(|(_, b)| writes(b)).map(|(n, _)| (levels[n], n)).collect();
+    let mut queue: BTreeSet<(u32, usize)> = cfg
+        .rpo()
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| writes(b))
+        .map(|(n, _)| (levels[n], n))
+        .collect();
     let mut found = FixedBitSet::with_capacity(cfg.rpo().len());
     let mut visited = FixedBitSet::with_capacity(cfg.rpo().len());
     while let Some((level, root)) = queue.pop_last() {
@@ -171,15 +180,17 @@ fn levels(dom: &DomTree) -> Vec<u32> {
 
 /// Finds the last definition that may have changed a place.
 ///
-/// A walk goes past a write of one place apart from the one asked for. It goes past a merge when the walks from all
-/// incoming edges end at one definition, this merge itself aside, and the place is counted from the same
-/// address on all rounds: the base of the address is bound strictly above the merge. It ends at everything else: calls and
-/// growth of memory write anything. It also ends, wherever it is, after [`STEPS`] definitions: what it ends at is
-/// always right, if not always the best.
+/// A walk goes past a write of one place apart from the one asked for. It goes past a merge when
+/// the walks from all incoming edges end at one definition, this merge itself aside, and the place
+/// is counted from the same address on all rounds: the base of the address is bound strictly above
+/// the merge. It ends at everything else: calls and growth of memory write anything. It also ends,
+/// wherever it is, after [`STEPS`] definitions: what it ends at is always right, if not always the
+/// best.
 ///
-/// *Why the base must be bound above the merge*: a walk compares addresses of one instance of their base. As long as it
-/// passes no merge it stays among definitions that dominate each other, and no base is bound anew on the way. Around a
-/// loop one may be: `store [x + 4]` of the last round is not apart from `load [x]` of this one.
+/// *Why the base must be bound above the merge*: a walk compares addresses of one instance of their
+/// base. As long as it passes no merge it stays among definitions that dominate each other, and no
+/// base is bound anew on the way. Around a loop one may be: `store [x + 4]` of the last round is
+/// not apart from `load [x]` of this one.
 #[derive(Debug)]
 pub struct Clobbers<'a> {
     function: &'a Function,
@@ -212,7 +223,8 @@ impl<'a> Clobbers<'a> {
         Clobbers { function, dom, ssa, leader: HashMap::new(), memo: HashMap::new() }
     }
 
-    /// Takes a value to equal another, whose definition dominates that of the first, wherever both are available.
+    /// Takes a value to equal another, whose definition dominates that of the first, wherever both
+    /// are available.
     pub fn equate(&mut self, value: Value, leader: Value) {
         let leader = self.leader(leader);
         self.leader.insert(value, leader);
@@ -233,11 +245,11 @@ impl<'a> Clobbers<'a> {
         Access::written(self.function, inst, |v| self.leader(v))
     }
 
-    /// What may have last changed the place that an instruction reads; `None` if it reads nothing, or more than
-    /// one place, or is unreachable.
+    /// What may have last changed the place that an instruction reads; `None` if it reads nothing,
+    /// or more than one place, or is unreachable.
     ///
-    /// The definition dominates the instruction, and nothing that executes between its last execution and the
-    /// instruction writes the place.
+    /// The definition dominates the instruction, and nothing that executes between its last
+    /// execution and the instruction writes the place.
     pub fn of_read(&mut self, inst: Inst) -> Option<Definition> {
         let access = self.read(inst)?;
         let from = self.ssa.before(inst)?;
@@ -249,9 +261,14 @@ impl<'a> Clobbers<'a> {
         Some(found)
     }
 
-    /// As [`Clobbers::of_read`], where `is_fixed_at` says of blocks at which the base of the address is not bound strictly
-    /// above that the address is the same each time control comes there all the same.
-    pub fn of_fixed_read(&self, inst: Inst, is_fixed_at: impl Fn(Block) -> bool) -> Option<Definition> {
+    /// As [`Clobbers::of_read`], where `is_fixed_at` says of blocks at which the base of the
+    /// address is not bound strictly above that the address is the same each time control comes
+    /// there all the same.
+    pub fn of_fixed_read(
+        &self,
+        inst: Inst,
+        is_fixed_at: impl Fn(Block) -> bool,
+    ) -> Option<Definition> {
         let access = self.read(inst)?;
         let from = self.ssa.before(inst)?;
         Some(self.walk(access, from, &|block| self.is_above(access, block) || is_fixed_at(block)))
@@ -264,12 +281,18 @@ impl<'a> Clobbers<'a> {
         home != block && self.dom.dominates(home, block)
     }
 
-    fn walk(&self, access: Access, from: Definition, is_fixed_at: &dyn Fn(Block) -> bool) -> Definition {
+    fn walk(
+        &self,
+        access: Access,
+        from: Definition,
+        is_fixed_at: &dyn Fn(Block) -> bool,
+    ) -> Definition {
         let mut walk = Walk { access, is_fixed_at, open: Vec::new(), left: STEPS };
         self.upward(&mut walk, from)
     }
 
-    /// Walks until something may have changed the place. Merges nest no deeper than the steps that are left.
+    /// Walks until something may have changed the place. Merges nest no deeper than the steps that
+    /// are left.
     fn upward(&self, walk: &mut Walk<'_>, from: Definition) -> Definition {
         let mut at = from;
         loop {
@@ -287,7 +310,9 @@ impl<'a> Clobbers<'a> {
 
     fn past_write(&self, walk: &mut Walk<'_>, inst: Inst) -> Option<Definition> {
         let is_apart = match self.written(inst) {
-            Some(written) => written.is_apart_from(&walk.access) || seeded(Bug::ClobberPassesStores),
+            Some(written) => {
+                written.is_apart_from(&walk.access) || seeded(Bug::ClobberPassesStores)
+            }
             None => seeded(Bug::ClobberPassesCalls),
         };
         if !is_apart {

@@ -82,7 +82,8 @@ impl TableDecl {
 /// Bytes for memories: written to one at the start, or kept for `memory_init`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataSegment {
-    /// The memory written at the start and the address of the first byte. The segment is then dropped.
+    /// The memory written at the start and the address of the first byte. The segment is then
+    /// dropped.
     pub active: Option<(Memory, u64)>,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -100,7 +101,8 @@ impl DataSegment {
 pub struct ElementSegment {
     /// The type of the references.
     pub ty: Type,
-    /// The table written at the start and the index of the first entry. The segment is then dropped.
+    /// The table written at the start and the index of the first entry. The segment is then
+    /// dropped.
     pub active: Option<(Table, u64)>,
     /// The bits of the references, as [`mod@reference`] says.
     pub entries: Vec<u64>,
@@ -160,9 +162,11 @@ pub struct Module {
     pub memories: PrimaryMap<Memory, MemoryDecl>,
     /// Tables.
     pub tables: PrimaryMap<Table, TableDecl>,
-    /// Data segments, by the index of their [`crate::Data`]; those written at the start are written in order.
+    /// Data segments, by the index of their [`crate::Data`]; those written at the start are written
+    /// in order.
     pub data: Vec<DataSegment>,
-    /// Element segments, by the index of their [`crate::Elem`]; those written at the start are written in order.
+    /// Element segments, by the index of their [`crate::Elem`]; those written at the start are
+    /// written in order.
     pub elements: Vec<ElementSegment>,
     /// What has names for the embedder.
     pub exports: Vec<Export>,

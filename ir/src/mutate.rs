@@ -1,8 +1,8 @@
 //! The mutations that builder and editor are made of.
 //!
-//! Private to this crate. Each keeps the derived lists of a function exact: the instruction lists of
-//! blocks, the users of values, the predecessor edges of blocks. None checks legality; the editor does
-//! before it calls.
+//! Private to this crate. Each keeps the derived lists of a function exact: the instruction lists
+//! of blocks, the users of values, the predecessor edges of blocks. None checks legality; the
+//! editor does before it calls.
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
@@ -34,9 +34,13 @@ impl Function {
         self.blocks.insert(block, data);
     }
 
-    /// Adds a value that stands for one not known yet. For the builder, which replaces it in the end.
+    /// Adds a value that stands for one not known yet. For the builder, which replaces it in the
+    /// end.
     pub(crate) fn add_open_read(&mut self, block: Block, value: Value, ty: Type) {
-        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, u32::MAX), users: Bag::default() });
+        self.values.insert(
+            value,
+            ValueData { ty, def: ValueDef::Param(block, u32::MAX), users: Bag::default() },
+        );
     }
 
     /// Puts a new block before another in layout order.
@@ -49,7 +53,10 @@ impl Function {
         let params = &mut self.block_mut(block).params;
         let index = params.len() as u32;
         params.push(value);
-        self.values.insert(value, ValueData { ty, def: ValueDef::Param(block, index), users: Bag::default() });
+        self.values.insert(
+            value,
+            ValueData { ty, def: ValueDef::Param(block, index), users: Bag::default() },
+        );
     }
 
     /// Removes an unused parameter, without touching the arguments of the edges that lead here.
@@ -65,7 +72,13 @@ impl Function {
     }
 
     /// Adds an instruction with its results, users and edges.
-    pub(crate) fn insert_inst(&mut self, inst: Inst, data: InstData, result_types: &[Type], place: Place) {
+    pub(crate) fn insert_inst(
+        &mut self,
+        inst: Inst,
+        data: InstData,
+        result_types: &[Type],
+        place: Place,
+    ) {
         for value in data.operands() {
             self.add_user(value, inst);
         }
@@ -122,10 +135,13 @@ impl Function {
         for inst in insts {
             let elsewhere = seeded(Bug::ReplaceForgetsOtherBlocks) && self.inst_block(inst) != home;
             let data = self.inst_mut(inst);
-            if elsewhere || (seeded(Bug::ReplaceForgetsTerminators) && data.opcode.is_terminator()) {
+            if elsewhere || (seeded(Bug::ReplaceForgetsTerminators) && data.opcode.is_terminator())
+            {
                 continue;
             }
-            for operand in data.args.iter_mut().chain(data.targets.iter_mut().flat_map(|t| t.args.iter_mut())) {
+            for operand in
+                data.args.iter_mut().chain(data.targets.iter_mut().flat_map(|t| t.args.iter_mut()))
+            {
                 if *operand == before {
                     *operand = after;
                 }
@@ -179,8 +195,8 @@ impl Function {
         self.remove_user(value, edge.inst);
     }
 
-    /// Moves every instruction of `from`, a block without parameters, to the end of `to`, a block whose
-    /// terminator was just removed, and drops `from`.
+    /// Moves every instruction of `from`, a block without parameters, to the end of `to`, a block
+    /// whose terminator was just removed, and drops `from`.
     pub(crate) fn splice_block(&mut self, to: Block, from: Block) {
         let insts: SmallVec<[Inst; 16]> = self.block_insts(from).collect();
         for inst in insts {
@@ -190,8 +206,8 @@ impl Function {
         self.drop_empty_blocks(&[from]);
     }
 
-    /// Drops blocks that have no instructions left and no edge that leads to them. Cost: linear in the
-    /// blocks dropped.
+    /// Drops blocks that have no instructions left and no edge that leads to them. Cost: linear in
+    /// the blocks dropped.
     pub(crate) fn drop_empty_blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
             self.layout.remove(*block);

@@ -23,8 +23,8 @@ impl Effects {
     pub const READS: Effects = Effects(2);
     /// Writes memory, tables, sizes or globals, or drops a segment.
     pub const WRITES: Effects = Effects(4);
-    /// Is told apart by the order in which such happen: calls and growth, which appear in the effect trace, and
-    /// tests of OSR points, which do not.
+    /// Is told apart by the order in which such happen: calls and growth, which appear in the
+    /// effect trace, and tests of OSR points, which do not.
     pub const TRACED: Effects = Effects(8);
     /// Ends a block.
     pub const TERMINATOR: Effects = Effects(16);
@@ -99,7 +99,8 @@ pub enum Shape {
     MemoryCopy,
     /// `(i32, i32, i32) -> ()`, of the memory in the immediate: from where on, the byte, how many.
     MemoryFill,
-    /// `(i32, i32, i32) -> ()`, of the memory and segment in the immediate: to, from, how many bytes.
+    /// `(i32, i32, i32) -> ()`, of the memory and segment in the immediate: to, from, how many
+    /// bytes.
     MemoryInit,
     /// `() -> ()`, of the data segment in the immediate.
     DataDrop,
@@ -113,11 +114,13 @@ pub enum Shape {
     TableSize,
     /// `(T, i32) -> i32`, the type of the table in the immediate.
     TableGrow,
-    /// `(i32, T, i32) -> ()`, the type of the table in the immediate: from where on, the entry, how many.
+    /// `(i32, T, i32) -> ()`, the type of the table in the immediate: from where on, the entry, how
+    /// many.
     TableFill,
     /// `(i32, i32, i32) -> ()`, of the tables in the immediate: to, from, how many entries.
     TableCopy,
-    /// `(i32, i32, i32) -> ()`, of the table and segment in the immediate: to, from, how many entries.
+    /// `(i32, i32, i32) -> ()`, of the table and segment in the immediate: to, from, how many
+    /// entries.
     TableInit,
     /// `() -> ()`, of the element segment in the immediate.
     ElemDrop,
@@ -189,11 +192,13 @@ opcodes! {
     Sub "sub" Shape::IntBinary, PURE;
     /// Product, modulo 2^bits.
     Mul "mul" Shape::IntBinary, PURE;
-    /// Signed quotient, rounded toward zero; traps when the divisor is zero or the quotient overflows.
+    /// Signed quotient, rounded toward zero; traps when the divisor is zero or the quotient
+    /// overflows.
     Sdiv "sdiv" Shape::IntBinary, TRAP;
     /// Unsigned quotient; traps when the divisor is zero.
     Udiv "udiv" Shape::IntBinary, TRAP;
-    /// Signed remainder with the sign of the dividend; traps when the divisor is zero; the minimum by -1 is 0.
+    /// Signed remainder with the sign of the dividend; traps when the divisor is zero; the minimum
+    /// by -1 is 0.
     Srem "srem" Shape::IntBinary, TRAP;
     /// Unsigned remainder; traps when the divisor is zero.
     Urem "urem" Shape::IntBinary, TRAP;
@@ -339,9 +344,11 @@ opcodes! {
     MemorySize "memory_size" Shape::MemorySize, READ;
     /// Grows a memory by a number of pages; the size before, or -1 and nothing grown.
     MemoryGrow "memory_grow" Shape::MemoryGrow, GROW;
-    /// Copies bytes from one memory to another or the same, as if all were read first; traps when out of bounds, nothing written.
+    /// Copies bytes from one memory to another or the same, as if all were read first; traps when
+    /// out of bounds, nothing written.
     MemoryCopy "memory_copy" Shape::MemoryCopy, MOVE;
-    /// Writes a byte, the low one of the operand, so many times; traps when out of bounds, nothing written.
+    /// Writes a byte, the low one of the operand, so many times; traps when out of bounds, nothing
+    /// written.
     MemoryFill "memory_fill" Shape::MemoryFill, STORE;
     /// Copies bytes from a data segment; traps when out of bounds of either, nothing written.
     MemoryInit "memory_init" Shape::MemoryInit, MOVE;
@@ -355,11 +362,13 @@ opcodes! {
     TableSet "table_set" Shape::TableSet, STORE;
     /// The number of entries of a table.
     TableSize "table_size" Shape::TableSize, READ;
-    /// Grows a table by a number of entries, all the same; the size before, or -1 and nothing grown.
+    /// Grows a table by a number of entries, all the same; the size before, or -1 and nothing
+    /// grown.
     TableGrow "table_grow" Shape::TableGrow, GROW;
     /// Sets so many entries of a table, all the same; traps when out of bounds, nothing written.
     TableFill "table_fill" Shape::TableFill, STORE;
-    /// Copies entries from one table to another or the same, as if all were read first; traps when out of bounds, nothing written.
+    /// Copies entries from one table to another or the same, as if all were read first; traps when
+    /// out of bounds, nothing written.
     TableCopy "table_copy" Shape::TableCopy, MOVE;
     /// Copies entries from an element segment; traps when out of bounds of either, nothing written.
     TableInit "table_init" Shape::TableInit, MOVE;
@@ -371,26 +380,31 @@ opcodes! {
     GlobalSet "global_set" Shape::GlobalSet, WRITE;
     /// Calls a function of the module or of the host.
     Call "call" Shape::Call, CALL;
-    /// Calls the function at a table index; traps on an index out of bounds, a null entry and a wrong signature.
+    /// Calls the function at a table index; traps on an index out of bounds, a null entry and a
+    /// wrong signature.
     CallIndirect "call_indirect" Shape::CallIndirect, CALL;
-    /// 1 if the run is to leave the version at the point, else 0, which it always is unless an engine decides otherwise.
+    /// 1 if the run is to leave the version at the point, else 0, which it always is unless an
+    /// engine decides otherwise.
     OsrTest "osr_test" Shape::OsrTest, GROW;
     /// Continues at the target.
     Jump "jump" Shape::Jump, TERM;
     /// Continues at the first target if the operand is not zero, else at the second.
     BrIf "br_if" Shape::BrIf, TERM;
-    /// Continues at the target the unsigned operand selects, or at the last one when it is too large.
+    /// Continues at the target the unsigned operand selects, or at the last one when it is too
+    /// large.
     Switch "switch" Shape::Switch, TERM;
     /// Returns from the function.
     Return "return" Shape::Return, TERM;
     /// Ends the program with a trap.
     Trap "trap" Shape::Trap, TERM_TRAP;
-    /// Leaves the version at the point with these values; without an engine that goes on elsewhere, the run ends.
+    /// Leaves the version at the point with these values; without an engine that goes on elsewhere,
+    /// the run ends.
     OsrExit "osr_exit" Shape::OsrExit, TERM;
 }
 
 impl Opcode {
-    /// The opcode with this name in the text form. Cost: linear in the table; the parser keeps a map.
+    /// The opcode with this name in the text form. Cost: linear in the table; the parser keeps a
+    /// map.
     pub fn from_name(name: &str) -> Option<Opcode> {
         Opcode::ALL.iter().copied().find(|op| op.name() == name)
     }
@@ -475,14 +489,20 @@ impl Opcode {
                 _ => ty.is_int(),
             },
             Shape::IntBinary | Shape::IntTest | Shape::IntCompare => ty.is_int(),
-            Shape::FloatUnary | Shape::FloatBinary | Shape::FloatCompare | Shape::IntToFloat => ty.is_float(),
+            Shape::FloatUnary | Shape::FloatBinary | Shape::FloatCompare | Shape::IntToFloat => {
+                ty.is_float()
+            }
             Shape::Extend => ty.is_int() && ty.bits() > 8,
             Shape::Wrap => ty.is_int() && ty.bits() < 64,
             Shape::FloatToInt => matches!(ty, Type::I32 | Type::I64),
             Shape::Promote => matches!(ty, Type::F64),
             Shape::Demote => matches!(ty, Type::F32),
             Shape::Bitcast => ty.bits() >= 32 && !ty.is_ref(),
-            Shape::RefTest | Shape::TableGet | Shape::TableSet | Shape::TableGrow | Shape::TableFill => ty.is_ref(),
+            Shape::RefTest
+            | Shape::TableGet
+            | Shape::TableSet
+            | Shape::TableGrow
+            | Shape::TableFill => ty.is_ref(),
             Shape::Load(0) | Shape::Store(0) => !ty.is_ref(),
             Shape::Load(n) | Shape::Store(n) => ty.is_int() && ty.bytes() > n as u32,
             _ => matches!(ty, Type::I32),
@@ -492,14 +512,27 @@ impl Opcode {
     /// The type of its one result, or `None` when it has none or its immediate decides (calls).
     pub const fn result_type(self, ty: Type) -> Option<Type> {
         match self.shape() {
-            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::RefTest => Some(Type::I32),
-            Shape::MemorySize | Shape::MemoryGrow | Shape::TableSize | Shape::TableGrow | Shape::OsrTest => {
+            Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::RefTest => {
                 Some(Type::I32)
             }
+            Shape::MemorySize
+            | Shape::MemoryGrow
+            | Shape::TableSize
+            | Shape::TableGrow
+            | Shape::OsrTest => Some(Type::I32),
             Shape::Store(_) | Shape::GlobalSet | Shape::Call | Shape::CallIndirect => None,
             Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => None,
-            Shape::TableSet | Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => None,
-            Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::Trap | Shape::OsrExit => None,
+            Shape::TableSet
+            | Shape::TableFill
+            | Shape::TableCopy
+            | Shape::TableInit
+            | Shape::ElemDrop => None,
+            Shape::Jump
+            | Shape::BrIf
+            | Shape::Switch
+            | Shape::Return
+            | Shape::Trap
+            | Shape::OsrExit => None,
             _ => Some(ty),
         }
     }

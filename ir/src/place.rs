@@ -1,12 +1,13 @@
 //! Places in memory: what a read reads and a write writes, and what tells two places apart.
 //!
-//! The facts about memory that passes use, certificates name and the checker believes, stated once. They are
-//! cheap: two accesses are compared by their opcodes, immediates and the distance of their addresses, where that is
-//! known; nothing is said of pointers as such. Calls, growth of a memory and operations on ranges have no place:
-//! they may write anything.
+//! The facts about memory that passes use, certificates name and the checker believes, stated once.
+//! They are cheap: two accesses are compared by their opcodes, immediates and the distance of their
+//! addresses, where that is known; nothing is said of pointers as such. Calls, growth of a memory
+//! and operations on ranges have no place: they may write anything.
 //!
-//! Everything here is about accesses that have not trapped: then the first and the last byte of both lie below
-//! 2^32, and addresses that differ by `d` modulo 2^32 differ by `d` or by `d - 2^32`.
+//! Everything here is about accesses that have not trapped: then the first and the last byte of
+//! both lie below 2^32, and addresses that differ by `d` modulo 2^32 differ by `d` or by
+//! `d - 2^32`.
 
 use crate::entity::{Global, Memory};
 use crate::inst::Imm;
@@ -35,7 +36,9 @@ impl Place {
     /// What an operation without effect reads; `None` if it reads nothing, or more than one place.
     pub fn read(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
-            (Shape::Load(n), Imm::Address(memory, offset)) => Some(Place::bytes(*memory, *offset, n, ty)),
+            (Shape::Load(n), Imm::Address(memory, offset)) => {
+                Some(Place::bytes(*memory, *offset, n, ty))
+            }
             (Shape::MemorySize, Imm::Memory(memory)) => Some(Place::Size(*memory)),
             (Shape::GlobalGet, Imm::Global(global)) => Some(Place::Global(*global)),
             _ => None,
@@ -45,7 +48,9 @@ impl Place {
     /// What an operation writes, if that is one place and all it does.
     pub fn written(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
-            (Shape::Store(n), Imm::Address(memory, offset)) => Some(Place::bytes(*memory, *offset, n, ty)),
+            (Shape::Store(n), Imm::Address(memory, offset)) => {
+                Some(Place::bytes(*memory, *offset, n, ty))
+            }
             (Shape::GlobalSet, Imm::Global(global)) => Some(Place::Global(*global)),
             _ => None,
         }
@@ -64,11 +69,14 @@ impl Place {
         }
     }
 
-    /// Whether two places have nothing in common. `distance` is the address operand of `other` minus that of this one,
-    /// modulo 2^32, where it is known.
+    /// Whether two places have nothing in common. `distance` is the address operand of `other`
+    /// minus that of this one, modulo 2^32, where it is known.
     pub fn is_apart_from(&self, other: &Place, distance: Option<u32>) -> bool {
         match (self, other) {
-            (Place::Bytes { memory, offset, bytes }, Place::Bytes { memory: m, offset: o, bytes: b }) => {
+            (
+                Place::Bytes { memory, offset, bytes },
+                Place::Bytes { memory: m, offset: o, bytes: b },
+            ) => {
                 let from_here = |distance| between(*offset, *o, distance);
                 // `other` begins behind this place, and does not reach around to its first byte.
                 let is_clear = |ahead: u32| ahead >= *bytes && ahead <= b.wrapping_neg();
@@ -82,7 +90,10 @@ impl Place {
     /// [`Place::is_apart_from`].
     pub fn covers(&self, other: &Place, distance: Option<u32>) -> bool {
         match (self, other) {
-            (Place::Bytes { memory, offset, bytes }, Place::Bytes { memory: m, offset: o, bytes: b }) => {
+            (
+                Place::Bytes { memory, offset, bytes },
+                Place::Bytes { memory: m, offset: o, bytes: b },
+            ) => {
                 let is_inside = |ahead: u32| ahead.checked_add(*b).is_some_and(|end| end <= *bytes);
                 memory == m && distance.is_some_and(|d| is_inside(between(*offset, *o, d)))
             }
@@ -90,11 +101,16 @@ impl Place {
         }
     }
 
-    /// Whether an access of `other` at the same address cannot trap once this one has not. Memories never shrink.
+    /// Whether an access of `other` at the same address cannot trap once this one has not. Memories
+    /// never shrink.
     pub fn vouches_for(&self, other: &Place) -> bool {
         match (self, other) {
-            (Place::Bytes { memory, offset, bytes }, Place::Bytes { memory: m, offset: o, bytes: b }) => {
-                memory == m && o.saturating_add(u64::from(*b)) <= offset.saturating_add(u64::from(*bytes))
+            (
+                Place::Bytes { memory, offset, bytes },
+                Place::Bytes { memory: m, offset: o, bytes: b },
+            ) => {
+                memory == m
+                    && o.saturating_add(u64::from(*b)) <= offset.saturating_add(u64::from(*bytes))
             }
             _ => false,
         }
@@ -109,7 +125,9 @@ fn between(offset: u64, other: u64, distance: u32) -> u32 {
 /// Whether a read gives exactly the operand that a write to the very place it reads was given.
 pub fn gives_back(write: (Opcode, Type), read: (Opcode, Type)) -> bool {
     match (write.0.shape(), read.0.shape()) {
-        (Shape::Store(0), Shape::Load(0)) | (Shape::GlobalSet, Shape::GlobalGet) => write.1 == read.1,
+        (Shape::Store(0), Shape::Load(0)) | (Shape::GlobalSet, Shape::GlobalGet) => {
+            write.1 == read.1
+        }
         _ => false,
     }
 }
@@ -123,29 +141,38 @@ mod tests {
         Place::Bytes { memory: Memory::new(0), offset, bytes }
     }
 
-    /// What the rules claim holds of all addresses at which neither access traps, near both ends and in the middle.
+    /// What the rules claim holds of all addresses at which neither access traps, near both ends
+    /// and in the middle.
     #[test]
     fn claims_hold_wherever_both_accesses_are_in_bounds() {
         let top = 1u64 << 32;
-        let addresses: Vec<u64> = (0..12).chain((1 << 31)..(1 << 31) + 12).chain(top - 12..top).collect();
+        let addresses: Vec<u64> =
+            (0..12).chain((1 << 31)..(1 << 31) + 12).chain(top - 12..top).collect();
         let sizes = [1u32, 2, 4, 8];
         let mut claims = [0; 3];
         for (&a, &b) in addresses.iter().flat_map(|a| addresses.iter().map(move |b| (a, b))) {
             for (x, y) in [(0, 0), (0, 3), (8, 1), (top - 3, 0), (4, top - 1)] {
                 for (n, m) in sizes.iter().flat_map(|n| sizes.iter().map(move |m| (*n, *m))) {
                     let (one, other) = (at(x, n), at(y, m));
-                    let (from, to) = ((a + x)..(a + x + u64::from(n)), (b + y)..(b + y + u64::from(m)));
+                    let (from, to) =
+                        ((a + x)..(a + x + u64::from(n)), (b + y)..(b + y + u64::from(m)));
                     if from.end > top || to.end > top {
                         continue;
                     }
                     let distance = Some((b as u32).wrapping_sub(a as u32));
                     if one.is_apart_from(&other, distance) {
                         claims[0] += 1;
-                        assert!(from.end <= to.start || to.end <= from.start, "{one:?} at {a}, {other:?} at {b}");
+                        assert!(
+                            from.end <= to.start || to.end <= from.start,
+                            "{one:?} at {a}, {other:?} at {b}"
+                        );
                     }
                     if one.covers(&other, distance) {
                         claims[1] += 1;
-                        assert!(from.start <= to.start && to.end <= from.end, "{one:?} at {a}, {other:?} at {b}");
+                        assert!(
+                            from.start <= to.start && to.end <= from.end,
+                            "{one:?} at {a}, {other:?} at {b}"
+                        );
                     }
                     if a == b && one.vouches_for(&other) {
                         claims[2] += 1;
@@ -163,7 +190,9 @@ mod tests {
         assert!(at(0, 4).is_apart_from(&Place::Global(Global::new(0)), None));
         assert!(at(0, 4).is_apart_from(&Place::Size(Memory::new(0)), None));
         assert!(Place::Global(Global::new(1)).is_apart_from(&Place::Global(Global::new(0)), None));
-        assert!(!Place::Global(Global::new(0)).is_apart_from(&Place::Global(Global::new(0)), Some(4)));
+        assert!(
+            !Place::Global(Global::new(0)).is_apart_from(&Place::Global(Global::new(0)), Some(4))
+        );
         let other = Place::Bytes { memory: Memory::new(1), offset: 0, bytes: 4 };
         assert!(at(0, 4).is_apart_from(&other, None));
         assert!(!at(0, 4).vouches_for(&other) && !at(0, 4).covers(&other, Some(0)));

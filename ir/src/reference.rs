@@ -1,9 +1,10 @@
 //! The bits that stand for references.
 //!
-//! A reference is null or names something; programs can hand it on, keep it and ask whether it is null, and nothing
-//! else tells two of them apart. Its bits are 64: 0 for null; of a function of the module one more than its id; of a
-//! thing of the host's, whatever the host gave. So a reference to a function is a constant (`const.funcref @f`), and
-//! what compares bits, states and traces among them, compares references.
+//! A reference is null or names something; programs can hand it on, keep it and ask whether it is
+//! null, and nothing else tells two of them apart. Its bits are 64: 0 for null; of a function of
+//! the module one more than its id; of a thing of the host's, whatever the host gave. So a
+//! reference to a function is a constant (`const.funcref @f`), and what compares bits, states and
+//! traces among them, compares references.
 
 use crate::entity::Func;
 

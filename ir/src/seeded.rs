@@ -1,9 +1,10 @@
 //! Seeded bugs: wrong changes of this project's own code, to put its judges on trial.
 //!
-//! Each bug is one condition at the place that it breaks, `seeded(Bug::...)`. Without the feature `seeded-bugs` that is
-//! a constant `false`: nothing of a bug is left in the code, and there is no state. With the feature a thread
-//! can switch one bug on for the time of a call (`with`). `docs/testing.md` says what the trial shows; the tests in
-//! `tests/trial.rs` demand that each bug has its place.
+//! Each bug is one condition at the place that it breaks, `seeded(Bug::...)`. Without the feature
+//! `seeded-bugs` that is a constant `false`: nothing of a bug is left in the code, and there is no
+//! state. With the feature a thread can switch one bug on for the time of a call (`with`).
+//! `docs/testing.md` says what the trial shows; the tests in `tests/trial.rs` demand that each bug
+//! has its place.
 
 macro_rules! bugs {
     ($($area:ident { $($(#[doc = $doc:literal])+ $bug:ident;)+ })+) => {
@@ -124,7 +125,8 @@ bugs! {
         GvnCommutesAll;
         /// What comes back around a loop is not looked at.
         GvnForgetsBackEdges;
-        /// Parameters that receive the same from above are equal, whatever comes back around the loop.
+        /// Parameters that receive the same from above are equal, whatever comes back around the
+        /// loop.
         GvnKeepsGroups;
         /// Reads of memory are equal, whatever is written between them.
         GvnSharesReads;
@@ -172,7 +174,8 @@ bugs! {
         LicmPassesOuterEffects;
     }
     LoopCanon {
-        /// A block on joined edges hands its first two parameters of one type on in the wrong order.
+        /// A block on joined edges hands its first two parameters of one type on in the wrong
+        /// order.
         JoinHandsOnSwapped;
         /// All joined edges pass what the first one did.
         JoinTakesFirstArguments;
@@ -284,7 +287,8 @@ bugs! {
         ComposeLandsAtFirst;
         /// The composed entry provides what the first one does.
         ComposeProvidesFirst;
-        /// What the second entry requires need not be provided: the source's value of that id is read.
+        /// What the second entry requires need not be provided: the source's value of that id is
+        /// read.
         ComposeIgnoresRequires;
         /// What the second entry reads is read under its own id, whatever the first assigned to it.
         ComposeForgetsAssigns;
@@ -328,7 +332,8 @@ bugs! {
         StaleOutcomes;
         /// Entries provide what is live, and not what entries there keep.
         PlainLiveness;
-        /// The result of an earlier call of the same function with the same operands is taken for the later one's.
+        /// The result of an earlier call of the same function with the same operands is taken for
+        /// the later one's.
         CallResultReused;
         /// The result of an earlier read of the same place is taken for the later one's.
         ReadResultReused;
@@ -338,7 +343,8 @@ bugs! {
         DecidedOtherWay;
         /// A parameter is the constant that the first edge into its block passes.
         DecidedByFirstEdge;
-        /// What entries read does not count as used where no run of their version reads it any more.
+        /// What entries read does not count as used where no run of their version reads it any
+        /// more.
         ReadsOfEntriesNotLive;
         /// Steps convert from the type they convert to.
         StepOperandType;
@@ -360,7 +366,8 @@ bugs! {
         PassedByIgnored;
         /// Certificates do not list the branches that lines go on past.
         PassedNotListed;
-        /// A parameter that is no copy in one version is one in the other, though edges were sent past its block.
+        /// A parameter that is no copy in one version is one in the other, though edges were sent
+        /// past its block.
         PinnedOnOneSide;
     }
     Native {

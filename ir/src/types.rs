@@ -26,11 +26,20 @@ pub enum Type {
 
 impl Type {
     /// Every type: numbers, narrow before wide, integers before floats; then references.
-    pub const ALL: [Type; 8] =
-        [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64, Type::FuncRef, Type::ExternRef];
+    pub const ALL: [Type; 8] = [
+        Type::I8,
+        Type::I16,
+        Type::I32,
+        Type::I64,
+        Type::F32,
+        Type::F64,
+        Type::FuncRef,
+        Type::ExternRef,
+    ];
 
     /// Every type but references.
-    pub const NUMBERS: [Type; 6] = [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64];
+    pub const NUMBERS: [Type; 6] =
+        [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64];
 
     /// Width in bits; of a reference, that of what stands for it (see [`crate::reference`]).
     pub const fn bits(self) -> u32 {

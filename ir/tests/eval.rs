@@ -1,5 +1,6 @@
-//! Operations on values against independent definitions: integers by arithmetic on `i128`, at 8 bits
-//! exhaustively; floats by hand-chosen cases, by computing in a wider format, and by exact integers.
+//! Operations on values against independent definitions: integers by arithmetic on `i128`, at 8
+//! bits exhaustively; floats by hand-chosen cases, by computing in a wider format, and by exact
+//! integers.
 
 use osier_ir as ir;
 
@@ -29,8 +30,11 @@ fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapKind>
     let ((ux, sx), (uy, sy)) = (numbers(ty, x), numbers(ty, y));
     let bits = ty.bits();
     let amount = (uy % i128::from(bits)) as u32;
-    let bitwise = |f: fn(bool, bool) -> bool| (0..bits).filter(|i| f(bit(x, *i), bit(y, *i))).map(|i| 1u64 << i).sum();
-    let rotated = |left: u32| (0..bits).filter(|i| bit(x, *i)).map(|i| 1u64 << ((i + left) % bits)).sum();
+    let bitwise = |f: fn(bool, bool) -> bool| {
+        (0..bits).filter(|i| f(bit(x, *i), bit(y, *i))).map(|i| 1u64 << i).sum()
+    };
+    let rotated =
+        |left: u32| (0..bits).filter(|i| bit(x, *i)).map(|i| 1u64 << ((i + left) % bits)).sum();
     if matches!(opcode, Opcode::Sdiv | Opcode::Udiv | Opcode::Srem | Opcode::Urem) && y == 0 {
         return Err(TrapKind::DivisionByZero);
     }
@@ -95,9 +99,22 @@ fn interesting(ty: Type) -> Vec<u64> {
     let mut values: Vec<u64> = (0..=10).collect();
     for shift in 1..ty.bits() {
         let power = 1u64 << shift;
-        values.extend([power - 1, power, power + 1, power.wrapping_neg(), !power, power | power >> 3]);
+        values.extend([
+            power - 1,
+            power,
+            power + 1,
+            power.wrapping_neg(),
+            !power,
+            power | power >> 3,
+        ]);
     }
-    values.extend([u64::MAX, u64::MAX - 1, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 0x5555_5555_5555_5555]);
+    values.extend([
+        u64::MAX,
+        u64::MAX - 1,
+        0x0123_4567_89ab_cdef,
+        0xfedc_ba98_7654_3210,
+        0x5555_5555_5555_5555,
+    ]);
     values.iter_mut().for_each(|v| *v &= ty.mask());
     values.sort_unstable();
     values.dedup();
@@ -112,7 +129,12 @@ fn check_integers(ty: Type, values: &[u64]) {
     for &x in values {
         assert_eq!(eval(Opcode::Eqz, ty, ty, &[x]), Ok(u64::from(x == 0)), "eqz.{ty} {x:#x}");
         for op in opcodes(Shape::IntUnary).filter(|op| op.allows_type(ty)) {
-            assert_eq!(eval(op, ty, ty, &[x]), Ok(int_unary(op, ty, x)), "{}.{ty} {x:#x}", op.name());
+            assert_eq!(
+                eval(op, ty, ty, &[x]),
+                Ok(int_unary(op, ty, x)),
+                "{}.{ty} {x:#x}",
+                op.name()
+            );
         }
         for &y in values {
             for op in opcodes(Shape::IntBinary) {
@@ -121,7 +143,12 @@ fn check_integers(ty: Type, values: &[u64]) {
             }
             for op in opcodes(Shape::IntCompare) {
                 let expected = int_compare(op, ty, x, y);
-                assert_eq!(eval(op, ty, ty, &[x, y]), Ok(expected), "{}.{ty} {x:#x} {y:#x}", op.name());
+                assert_eq!(
+                    eval(op, ty, ty, &[x, y]),
+                    Ok(expected),
+                    "{}.{ty} {x:#x} {y:#x}",
+                    op.name()
+                );
             }
         }
     }
@@ -143,10 +170,16 @@ fn operations_on_wider_integers_at_their_edges() {
 fn division_traps_by_name() {
     let min = 0x8000_0000;
     let minus_one = 0xffff_ffff;
-    assert_eq!(eval(Opcode::Sdiv, Type::I32, Type::I32, &[min, minus_one]), Err(TrapKind::IntegerOverflow));
+    assert_eq!(
+        eval(Opcode::Sdiv, Type::I32, Type::I32, &[min, minus_one]),
+        Err(TrapKind::IntegerOverflow)
+    );
     assert_eq!(eval(Opcode::Srem, Type::I32, Type::I32, &[min, minus_one]), Ok(0));
     assert_eq!(eval(Opcode::Srem, Type::I64, Type::I64, &[1 << 63, u64::MAX]), Ok(0));
-    assert_eq!(eval(Opcode::Sdiv, Type::I64, Type::I64, &[1 << 63, u64::MAX]), Err(TrapKind::IntegerOverflow));
+    assert_eq!(
+        eval(Opcode::Sdiv, Type::I64, Type::I64, &[1 << 63, u64::MAX]),
+        Err(TrapKind::IntegerOverflow)
+    );
     for op in [Opcode::Sdiv, Opcode::Udiv, Opcode::Srem, Opcode::Urem] {
         for ty in INTS {
             assert_eq!(eval(op, ty, ty, &[1, 0]), Err(TrapKind::DivisionByZero));
@@ -189,7 +222,12 @@ fn garbage_above_the_type_is_ignored() {
             let dirty = |x: u64| x | (garbage & !source.mask());
             for x in [0, 1, 0x7f, 0x80, source.mask()] {
                 let (clean, dirtied) = ([x, 3, 5], [dirty(x), dirty(3), dirty(5)]);
-                assert_eq!(eval(op, ty, source, &clean), eval(op, ty, source, &dirtied), "{}.{ty}", op.name());
+                assert_eq!(
+                    eval(op, ty, source, &clean),
+                    eval(op, ty, source, &dirtied),
+                    "{}.{ty}",
+                    op.name()
+                );
             }
         }
     }
@@ -207,7 +245,9 @@ fn type_pairs(op: Opcode) -> Vec<(Type, Type)> {
                 Shape::FloatToInt => source.is_float(),
                 Shape::Promote => source == Type::F32,
                 Shape::Demote => source == Type::F64,
-                Shape::Bitcast => source.bits() == ty.bits() && !source.is_ref() && source.is_int() != ty.is_int(),
+                Shape::Bitcast => {
+                    source.bits() == ty.bits() && !source.is_ref() && source.is_int() != ty.is_int()
+                }
                 _ => source == ty,
             };
             if fits {
@@ -219,15 +259,28 @@ fn type_pairs(op: Opcode) -> Vec<(Type, Type)> {
 }
 
 fn f32s() -> Vec<f32> {
-    let mut values = vec![0.0, 1.0, 0.5, 1.5, 2.5, 3.5, 1.25, 0.1, 3.0, 1e10, 1e-10, 8_388_607.5, 8_388_609.0];
-    values.extend([f32::MIN_POSITIVE, f32::from_bits(1), f32::from_bits(0x7f_ffff), f32::MAX, f32::INFINITY]);
+    let mut values =
+        vec![0.0, 1.0, 0.5, 1.5, 2.5, 3.5, 1.25, 0.1, 3.0, 1e10, 1e-10, 8_388_607.5, 8_388_609.0];
+    values.extend([
+        f32::MIN_POSITIVE,
+        f32::from_bits(1),
+        f32::from_bits(0x7f_ffff),
+        f32::MAX,
+        f32::INFINITY,
+    ]);
     values.extend([16_777_216.0, 16_777_217.0, 2_147_483_648.0, 1.0 + f32::EPSILON, 0.49999997]);
     values.iter().flat_map(|v| [*v, -*v]).collect()
 }
 
 fn f64s() -> Vec<f64> {
     let mut values: Vec<f64> = f32s().into_iter().map(f64::from).collect();
-    let more = [f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1), 4_503_599_627_370_495.5, 9_007_199_254_740_993.0];
+    let more = [
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        f64::from_bits(1),
+        4_503_599_627_370_495.5,
+        9_007_199_254_740_993.0,
+    ];
     values.extend(more.iter().flat_map(|v| [*v, -*v]));
     values
 }
@@ -251,12 +304,16 @@ fn canonical64(x: f64) -> u64 {
     if x.is_nan() { 0x7ff8_0000_0000_0000 } else { x.to_bits() }
 }
 
-/// The four operations and the root of `f32` are those of `f64` rounded once more: 53 bits are enough
-/// that rounding twice is rounding once (Figueroa 1995).
+/// The four operations and the root of `f32` are those of `f64` rounded once more: 53 bits are
+/// enough that rounding twice is rounding once (Figueroa 1995).
 #[test]
 fn f32_arithmetic_is_rounded_f64_arithmetic() {
     for x in f32s() {
-        assert_eq!(single(Opcode::Fsqrt, &[x]), canonical32(f64::from(x).sqrt() as f32), "fsqrt {x}");
+        assert_eq!(
+            single(Opcode::Fsqrt, &[x]),
+            canonical32(f64::from(x).sqrt() as f32),
+            "fsqrt {x}"
+        );
         for y in f32s() {
             let (wx, wy) = (f64::from(x), f64::from(y));
             assert_eq!(single(Opcode::Fadd, &[x, y]), canonical32((wx + wy) as f32), "{x} + {y}");
@@ -327,17 +384,29 @@ fn rounding_to_integers() {
         (f64::NAN, f64::NAN, f64::NAN, f64::NAN, f64::NAN),
     ];
     for (x, ceil, floor, trunc, nearest) in cases {
-        let expected =
-            [(Opcode::Fceil, ceil), (Opcode::Ffloor, floor), (Opcode::Ftrunc, trunc), (Opcode::Fnearest, nearest)];
+        let expected = [
+            (Opcode::Fceil, ceil),
+            (Opcode::Ffloor, floor),
+            (Opcode::Ftrunc, trunc),
+            (Opcode::Fnearest, nearest),
+        ];
         for (op, result) in expected {
             assert_eq!(double(op, &[x]), canonical64(result), "{}.f64 {x}", op.name());
-            assert_eq!(single(op, &[x as f32]), canonical32(result as f32), "{}.f32 {x}", op.name());
+            assert_eq!(
+                single(op, &[x as f32]),
+                canonical32(result as f32),
+                "{}.f32 {x}",
+                op.name()
+            );
         }
     }
     // The largest f32 and f64 below one half, which adding one half and flooring would round up.
     assert_eq!(single(Opcode::Fnearest, &[0.499_999_97]), 0);
     assert_eq!(double(Opcode::Fnearest, &[0.499_999_999_999_999_94]), 0);
-    assert_eq!(double(Opcode::Fnearest, &[4_503_599_627_370_495.5]), 4_503_599_627_370_496f64.to_bits());
+    assert_eq!(
+        double(Opcode::Fnearest, &[4_503_599_627_370_495.5]),
+        4_503_599_627_370_496f64.to_bits()
+    );
 }
 
 #[test]
@@ -365,7 +434,12 @@ fn comparisons_of_floats() {
         ];
         for (op, result) in expected {
             assert_eq!(double(op, &[x, y]), u64::from(result), "{} {x} {y}", op.name());
-            assert_eq!(single(op, &[x as f32, y as f32]), u64::from(result), "{} {x} {y}", op.name());
+            assert_eq!(
+                single(op, &[x as f32, y as f32]),
+                u64::from(result),
+                "{} {x} {y}",
+                op.name()
+            );
         }
     }
 }
@@ -373,17 +447,29 @@ fn comparisons_of_floats() {
 /// NaNs of every kind: quiet and signaling, both signs, with payloads.
 fn nans(ty: Type) -> Vec<u64> {
     match ty {
-        Type::F32 => vec![0x7fc0_0000, 0xffc0_0000, 0x7fc0_1234, 0xff80_0001, 0x7fbf_ffff, 0xffff_ffff],
-        _ => vec![0x7ff8 << 48, 0xfff8 << 48, (0x7ff8 << 48) | 0x1234, (0xfff0 << 48) | 1, (0x7ff4 << 48), u64::MAX],
+        Type::F32 => {
+            vec![0x7fc0_0000, 0xffc0_0000, 0x7fc0_1234, 0xff80_0001, 0x7fbf_ffff, 0xffff_ffff]
+        }
+        _ => vec![
+            0x7ff8 << 48,
+            0xfff8 << 48,
+            (0x7ff8 << 48) | 0x1234,
+            (0xfff0 << 48) | 1,
+            (0x7ff4 << 48),
+            u64::MAX,
+        ],
     }
 }
 
 #[test]
 fn arithmetic_gives_the_canonical_nan() {
     for ty in [Type::F32, Type::F64] {
-        let (canonical, one) = (Ok(canonical_nan(ty)), if ty == Type::F32 { 0x3f80_0000 } else { 0x3ff0 << 48 });
+        let (canonical, one) =
+            (Ok(canonical_nan(ty)), if ty == Type::F32 { 0x3f80_0000 } else { 0x3ff0 << 48 });
         for nan in nans(ty) {
-            for op in opcodes(Shape::FloatUnary).filter(|op| !matches!(op, Opcode::Fabs | Opcode::Fneg)) {
+            for op in
+                opcodes(Shape::FloatUnary).filter(|op| !matches!(op, Opcode::Fabs | Opcode::Fneg))
+            {
                 assert_eq!(eval(op, ty, ty, &[nan]), canonical, "{}.{ty} {nan:#x}", op.name());
             }
             for op in opcodes(Shape::FloatBinary).filter(|op| *op != Opcode::Fcopysign) {
@@ -393,10 +479,16 @@ fn arithmetic_gives_the_canonical_nan() {
         }
     }
     for nan in nans(Type::F32) {
-        assert_eq!(eval(Opcode::Fpromote, Type::F64, Type::F32, &[nan]), Ok(canonical_nan(Type::F64)));
+        assert_eq!(
+            eval(Opcode::Fpromote, Type::F64, Type::F32, &[nan]),
+            Ok(canonical_nan(Type::F64))
+        );
     }
     for nan in nans(Type::F64) {
-        assert_eq!(eval(Opcode::Fdemote, Type::F32, Type::F64, &[nan]), Ok(canonical_nan(Type::F32)));
+        assert_eq!(
+            eval(Opcode::Fdemote, Type::F32, Type::F64, &[nan]),
+            Ok(canonical_nan(Type::F32))
+        );
     }
 }
 
@@ -437,7 +529,15 @@ fn truncated(x: f64) -> Option<i128> {
 fn near_bounds() -> Vec<f64> {
     let mut values = f64s();
     for bound in [2f64.powi(31), 2f64.powi(32), 2f64.powi(63), 2f64.powi(64), 1.0] {
-        let around = [bound.next_down(), bound, bound.next_up(), bound - 1.0, bound - 0.5, bound + 0.5, bound + 1.0];
+        let around = [
+            bound.next_down(),
+            bound,
+            bound.next_up(),
+            bound - 1.0,
+            bound - 0.5,
+            bound + 0.5,
+            bound + 1.0,
+        ];
         values.extend(around.iter().flat_map(|v| [*v, -*v]));
     }
     values
@@ -447,7 +547,8 @@ fn near_bounds() -> Vec<f64> {
 fn integers_of_floats() {
     for x in near_bounds() {
         for (source, x) in [(Type::F64, x), (Type::F32, f64::from(x as f32))] {
-            let bits = if source == Type::F64 { x.to_bits() } else { u64::from((x as f32).to_bits()) };
+            let bits =
+                if source == Type::F64 { x.to_bits() } else { u64::from((x as f32).to_bits()) };
             for ty in [Type::I32, Type::I64] {
                 let ranges = [
                     (
@@ -462,10 +563,20 @@ fn integers_of_floats() {
                     let number = if x.is_infinite() { None } else { truncated(x) };
                     let fits = number.filter(|n| (least..end).contains(n));
                     let expected = fits.map(|n| reduce(ty, n)).ok_or(TrapKind::IntegerOverflow);
-                    assert_eq!(eval(trapping, ty, source, &[bits]), expected, "{}.{ty} {x:e}", trapping.name());
+                    assert_eq!(
+                        eval(trapping, ty, source, &[bits]),
+                        expected,
+                        "{}.{ty} {x:e}",
+                        trapping.name()
+                    );
                     let bound = if x < 0.0 { least } else { end - 1 };
                     let saturated = Ok(reduce(ty, fits.unwrap_or(bound)));
-                    assert_eq!(eval(saturating, ty, source, &[bits]), saturated, "{}.{ty} {x:e}", saturating.name());
+                    assert_eq!(
+                        eval(saturating, ty, source, &[bits]),
+                        saturated,
+                        "{}.{ty} {x:e}",
+                        saturating.name()
+                    );
                 }
             }
         }
@@ -493,15 +604,21 @@ fn integers_of_nan() {
 #[test]
 fn floats_of_integers_are_nearest() {
     for source in [Type::I32, Type::I64] {
-        for x in interesting(source).into_iter().chain([(1 << 53) + 1, (1 << 24) + 1, (1 << 24) + 3]) {
+        for x in
+            interesting(source).into_iter().chain([(1 << 53) + 1, (1 << 24) + 1, (1 << 24) + 3])
+        {
             let x = x & source.mask();
             let (unsigned, signed) = numbers(source, x);
-            for (op, number) in [(Opcode::FloatFromUint, unsigned), (Opcode::FloatFromSint, signed)] {
+            for (op, number) in [(Opcode::FloatFromUint, unsigned), (Opcode::FloatFromSint, signed)]
+            {
                 for ty in [Type::F32, Type::F64] {
                     let bits = eval(op, ty, source, &[x]).expect("it does not trap");
                     let exact = |bits: u64| {
-                        let float =
-                            if ty == Type::F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) };
+                        let float = if ty == Type::F32 {
+                            f32::from_bits(bits as u32).into()
+                        } else {
+                            f64::from_bits(bits)
+                        };
                         truncated(float).expect("it is near a 64-bit integer")
                     };
                     let distance = (exact(bits) - number).abs();
@@ -512,7 +629,11 @@ fn floats_of_integers_are_nearest() {
                     for neighbor in [bits - 1, bits + 1] {
                         let other = (exact(neighbor) - number).abs();
                         let tie_to_even = distance == other && bits.is_multiple_of(2);
-                        assert!(distance < other || tie_to_even, "{}.{ty} {number}: {bits:#x}", op.name());
+                        assert!(
+                            distance < other || tie_to_even,
+                            "{}.{ty} {number}: {bits:#x}",
+                            op.name()
+                        );
                     }
                 }
             }
@@ -522,13 +643,16 @@ fn floats_of_integers_are_nearest() {
 
 #[test]
 fn demotion_rounds_to_nearest_even_and_promotion_is_exact() {
-    let demote = |x: f64| eval(Opcode::Fdemote, Type::F32, Type::F64, &[x.to_bits()]).expect("it does not trap");
+    let demote = |x: f64| {
+        eval(Opcode::Fdemote, Type::F32, Type::F64, &[x.to_bits()]).expect("it does not trap")
+    };
     assert_eq!(demote(16_777_217.0), u64::from(16_777_216f32.to_bits()));
     assert_eq!(demote(16_777_219.0), u64::from(16_777_220f32.to_bits()));
     assert_eq!(demote(f64::MAX), u64::from(f32::INFINITY.to_bits()));
     assert_eq!(demote(-1e-300), u64::from((-0f32).to_bits()));
     for x in f32s() {
-        let bits = eval(Opcode::Fpromote, Type::F64, Type::F32, &[x.to_bits().into()]).expect("it does not trap");
+        let bits = eval(Opcode::Fpromote, Type::F64, Type::F32, &[x.to_bits().into()])
+            .expect("it does not trap");
         assert_eq!(demote(f64::from_bits(bits)), u64::from(x.to_bits()));
         assert_eq!(truncated(f64::from_bits(bits)).is_some(), x.abs() < 1e30, "{x}");
     }

@@ -49,7 +49,9 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::GlobalGet => ("() -> T, that of the global", "@global"),
         Shape::GlobalSet => ("(T) -> (), that of the global", "@global, %a"),
         Shape::Call => ("as the function", "@f(%a, ...)"),
-        Shape::CallIndirect => ("as the signature, and an i32", "@table signature [%index](%a, ...)"),
+        Shape::CallIndirect => {
+            ("as the signature, and an i32", "@table signature [%index](%a, ...)")
+        }
         Shape::Jump => ("()", "target"),
         Shape::BrIf => ("(S), S an integer", "%c, target, target"),
         Shape::Switch => ("(i32)", "%i, [target, ...], default target"),
@@ -68,7 +70,8 @@ fn effects(opcode: Opcode) -> String {
         (Effects::TRACED, "traced"),
         (Effects::TERMINATOR, "ends"),
     ];
-    let has: Vec<&str> = names.iter().filter(|(e, _)| opcode.effects().has(*e)).map(|(_, n)| *n).collect();
+    let has: Vec<&str> =
+        names.iter().filter(|(e, _)| opcode.effects().has(*e)).map(|(_, n)| *n).collect();
     if has.is_empty() { "pure".to_owned() } else { has.join(", ") }
 }
 
@@ -86,15 +89,20 @@ fn controlling_types(opcode: Opcode) -> String {
 }
 
 fn operations_table() -> String {
-    let mut table =
-        String::from("| operation | T | written | types | effects | meaning |\n|---|---|---|---|---|---|\n");
+    let mut table = String::from(
+        "| operation | T | written | types | effects | meaning |\n|---|---|---|---|---|---|\n",
+    );
     for opcode in Opcode::ALL {
         let (types, written) = type_rule(opcode.shape());
-        let (ty, effects, summary) = (controlling_types(*opcode), effects(*opcode), opcode.summary().trim());
+        let (ty, effects, summary) =
+            (controlling_types(*opcode), effects(*opcode), opcode.summary().trim());
         let suffix = if ty.is_empty() { "" } else { ".T" };
         let name = opcode.name();
-        writeln!(table, "| `{name}{suffix}` | {ty} | `{written}` | {types} | {effects} | {summary} |")
-            .expect("writing to a string cannot fail");
+        writeln!(
+            table,
+            "| `{name}{suffix}` | {ty} | `{written}` | {types} | {effects} | {summary} |"
+        )
+        .expect("writing to a string cannot fail");
     }
     table
 }
@@ -102,15 +110,20 @@ fn operations_table() -> String {
 fn rules_table() -> String {
     let mut table = String::from("| rule | what it demands |\n|---|---|\n");
     for rule in Rule::ALL {
-        writeln!(table, "| `{}` | {} |", rule.id(), rule.meaning()).expect("writing to a string cannot fail");
+        writeln!(table, "| `{}` | {} |", rule.id(), rule.meaning())
+            .expect("writing to a string cannot fail");
     }
     table
 }
 
 /// The manual with the part between two marks replaced.
 fn with_generated(manual: &str, what: &str, table: &str) -> String {
-    let (begin, end) = (format!("<!-- begin generated: {what} -->\n"), format!("<!-- end generated: {what} -->\n"));
-    let (before, rest) = manual.split_once(&begin).unwrap_or_else(|| panic!("docs/oir.md lacks {begin}"));
+    let (begin, end) = (
+        format!("<!-- begin generated: {what} -->\n"),
+        format!("<!-- end generated: {what} -->\n"),
+    );
+    let (before, rest) =
+        manual.split_once(&begin).unwrap_or_else(|| panic!("docs/oir.md lacks {begin}"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("docs/oir.md lacks {end}"));
     format!("{before}{begin}{table}{end}{after}")
 }
@@ -125,13 +138,17 @@ fn generated_tables_are_fresh() {
         return;
     }
     let stale = manual.lines().zip(fresh.lines()).find(|(a, b)| a != b);
-    assert!(fresh == manual, "docs/oir.md is stale, run with OIR_BLESS=1; first difference: {stale:?}");
+    assert!(
+        fresh == manual,
+        "docs/oir.md is stale, run with OIR_BLESS=1; first difference: {stale:?}"
+    );
 }
 
 #[test]
 fn examples_are_well_formed() {
     let manual = manual();
-    let examples: Vec<&str> = manual.split("```oir\n").skip(1).filter_map(|e| e.split("```").next()).collect();
+    let examples: Vec<&str> =
+        manual.split("```oir\n").skip(1).filter_map(|e| e.split("```").next()).collect();
     assert!(!examples.is_empty(), "the manual has examples");
     for example in examples {
         let module = parse_module(example).unwrap_or_else(|errors| panic!("{}", errors[0]));
@@ -139,7 +156,11 @@ fn examples_are_well_formed() {
         assert!(findings.is_empty(), "{}", findings[0]);
         let without_comments: String =
             example.lines().filter(|l| !l.starts_with(';')).map(|l| format!("{l}\n")).collect();
-        assert_eq!(print_module(&module), without_comments, "examples are written as the printer writes them");
+        assert_eq!(
+            print_module(&module),
+            without_comments,
+            "examples are written as the printer writes them"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! How native functions are called.
 //!
-//! Every function takes the context first and has the calling convention `Tail`, whose calls in tail position use no stack: a run may
-//! so go from version to version any number of times.
+//! Every function takes the context first and has the calling convention `Tail`, whose calls in
+//! tail position use no stack: a run may so go from version to version any number of times.
 
 use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature as ClifSignature, types};
 use cranelift_codegen::isa::CallConv;
@@ -25,11 +25,13 @@ pub(crate) fn held(ty: Type) -> types::Type {
 /// Results that are returned in registers; a function with more leaves all of them in the buffer.
 const REGISTERS: usize = 4;
 
-/// Arguments that a call can have. A function takes those on the stack away when it returns, by an instruction that has 16 bits for them: Cranelift panics
-/// beyond 8,191 (`more_values_than_native_code_passes_are_refused`). The WebAssembly of browsers has 1,000.
+/// Arguments that a call can have. A function takes those on the stack away when it returns, by an
+/// instruction that has 16 bits for them: Cranelift panics beyond 8,191
+/// (`more_values_than_native_code_passes_are_refused`). The WebAssembly of browsers has 1,000.
 pub(crate) const MOST_ARGUMENTS: usize = 4096;
 
-/// Whether results are returned in registers; otherwise they are in the buffer when the function has returned.
+/// Whether results are returned in registers; otherwise they are in the buffer when the function
+/// has returned.
 pub(crate) fn in_registers(results: &[Type]) -> bool {
     results.len() <= REGISTERS
 }
@@ -41,7 +43,8 @@ pub(crate) fn called(signature: &Signature) -> ClifSignature {
     made
 }
 
-/// Code that finds what it needs in the buffer: a continuation, or a stub that an OSR point leaves through.
+/// Code that finds what it needs in the buffer: a continuation, or a stub that an OSR point leaves
+/// through.
 pub(crate) fn resumed(results: &[Type]) -> ClifSignature {
     let mut made = ClifSignature::new(CallConv::Tail);
     made.params.push(AbiParam::special(POINTER, ArgumentPurpose::VMContext));

@@ -1,7 +1,8 @@
 //! Finished code, and how long it lives.
 //!
-//! Each piece of code has a Cranelift module of its own, so that its memory can be given back. Code is reference-counted: the embedder's handles,
-//! the [`crate::Vm`] it is installed in, and a run that may still have a frame in it each hold a count.
+//! Each piece of code has a Cranelift module of its own, so that its memory can be given back. Code
+//! is reference-counted: the embedder's handles, the [`crate::Vm`] it is installed in, and a run
+//! that may still have a frame in it each hold a count.
 
 use crate::error::CompileError;
 use crate::exits::Exits;
@@ -19,7 +20,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Pieces of code that exist in this process, of all virtual machines: what tests of leaks count. Stubs are among them.
+/// Pieces of code that exist in this process, of all virtual machines: what tests of leaks count.
+/// Stubs are among them.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// Pieces of native code that exist in this process now, stubs included. Cost: constant.
@@ -63,12 +65,13 @@ pub struct Code {
     _cells: Arc<[Cell]>,
     pub(crate) func: Func,
     pub(crate) name: String,
-    /// For each instruction of what was compiled, that of the version it is a copy of; as it is, without.
+    /// For each instruction of what was compiled, that of the version it is a copy of; as it is,
+    /// without.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
 }
 
-// SAFETY: the code is never changed after it was finished, `JITModule` is only moved and dropped, and everything else is
-// shared data or atomic. Which threads may *execute* it is `Vm`'s to say.
+// SAFETY: the code is never changed after it was finished, `JITModule` is only moved and dropped,
+// and everything else is shared data or atomic. Which threads may *execute* it is `Vm`'s to say.
 unsafe impl Send for Code {}
 // SAFETY: as above; no method changes anything.
 unsafe impl Sync for Code {}
@@ -194,11 +197,16 @@ impl Code {
         self.exits.size()
     }
 
-    /// Puts what an exit hands over into the buffer; the number of its OSR point. `None` when the code has no such exit.
+    /// Puts what an exit hands over into the buffer; the number of its OSR point. `None` when the
+    /// code has no such exit.
     ///
     /// # Safety
     /// The frame was made by [`crate::sys::exit`] and is still there.
-    pub(crate) unsafe fn read_exit(&self, frame: *const ExitFrame, buffer: &mut [u64]) -> Option<u32> {
+    pub(crate) unsafe fn read_exit(
+        &self,
+        frame: *const ExitFrame,
+        buffer: &mut [u64],
+    ) -> Option<u32> {
         // SAFETY: the caller's contract.
         let returns_to = unsafe { (*frame).returns_to } as usize;
         let offset = returns_to.checked_sub(self.range.start)?;
@@ -234,7 +242,10 @@ fn compiled_of(compilation: &Compilation) -> &CompiledCode {
 }
 
 /// Compiles one function and makes it executable.
-fn define(module: &mut JITModule, compilation: &mut Compilation) -> Result<FuncId, Box<ModuleError>> {
+fn define(
+    module: &mut JITModule,
+    compilation: &mut Compilation,
+) -> Result<FuncId, Box<ModuleError>> {
     let id = module.declare_function("code", Linkage::Local, &compilation.func.signature)?;
     module.define_function(id, compilation)?;
     module.finalize_definitions()?;
@@ -243,8 +254,9 @@ fn define(module: &mut JITModule, compilation: &mut Compilation) -> Result<FuncI
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: both are taken once, here. Nobody executes the code: whoever may holds a count, so this is not dropped
-        // (`code_outlives_the_run_that_is_in_it`). The registration goes first, so that no handler sees freed code.
+        // SAFETY: both are taken once, here. Nobody executes the code: whoever may holds a count,
+        // so this is not dropped (`code_outlives_the_run_that_is_in_it`). The registration goes
+        // first, so that no handler sees freed code.
         unsafe {
             ManuallyDrop::drop(&mut self.registration);
             ManuallyDrop::take(&mut self.module).free_memory();

@@ -1,7 +1,7 @@
 //! What native code is handed with every call: where the state of the machine lies.
 //!
-//! One block of memory: [`Context`], and behind it one code address for each function of the module. Native code knows the
-//! offsets; nothing else of its layout is promised to anyone.
+//! One block of memory: [`Context`], and behind it one code address for each function of the
+//! module. Native code knows the offsets; nothing else of its layout is promised to anyone.
 
 use crate::sys::ExitFrame;
 use std::mem::offset_of;
@@ -29,32 +29,39 @@ pub(crate) struct TableView {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Helpers {
-    /// `(context, instruction) -> status`: an operation on ranges, tables, segments or sizes; operands and result in the buffer.
+    /// `(context, instruction) -> status`: an operation on ranges, tables, segments or sizes;
+    /// operands and result in the buffer.
     pub(crate) perform: extern "C" fn(*mut Context, *const ir::InstData) -> u64,
     /// `(context, function) -> status`: a call of the host; arguments and results in the buffer.
     pub(crate) call_host: extern "C" fn(*mut Context, u64) -> u64,
-    /// `(context) -> code`: the function of [`Context::pending`] is called and has no code; arguments in the buffer. See [`LAZY_DONE`].
+    /// `(context) -> code`: the function of [`Context::pending`] is called and has no code;
+    /// arguments in the buffer. See [`LAZY_DONE`].
     pub(crate) call_lazy: extern "C" fn(*mut Context) -> u64,
     /// `(context, function) -> status`: notes a call in the trace; arguments in the buffer.
     pub(crate) trace_call: extern "C" fn(*mut Context, u64) -> u64,
     /// `(context, function) -> status`: notes a return in the trace; results in the buffer.
     pub(crate) trace_return: extern "C" fn(*mut Context, u64) -> u64,
-    /// `(context) -> number`: an exit that is described; a stub of [`crate::sys`] which hands [`Helpers::describe`] what registers hold.
+    /// `(context) -> number`: an exit that is described; a stub of [`crate::sys`] which hands
+    /// [`Helpers::describe`] what registers hold.
     pub(crate) exit: unsafe extern "C" fn(*mut Context) -> i64,
-    /// `(context, registers) -> number`: puts what an exit hands over into the buffer; the number of its OSR point, negative when the run ends.
+    /// `(context, registers) -> number`: puts what an exit hands over into the buffer; the number
+    /// of its OSR point, negative when the run ends.
     pub(crate) describe: extern "C" fn(*mut Context, *const ExitFrame) -> i64,
-    /// `(context) -> code`: an OSR point fires whose cell has no code; its values are in the buffer, the cell in [`Context::pending`].
+    /// `(context) -> code`: an OSR point fires whose cell has no code; its values are in the
+    /// buffer, the cell in [`Context::pending`].
     pub(crate) leave: extern "C" fn(*mut Context) -> u64,
 }
 
-/// What [`Helpers::call_lazy`] gives when the call is done and its results are in the buffer. 0 says that the run ends.
+/// What [`Helpers::call_lazy`] gives when the call is done and its results are in the buffer. 0
+/// says that the run ends.
 pub(crate) const LAZY_DONE: u64 = 1;
 
 /// What native code is handed with every call.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Where the innermost entry trampoline goes on when the run ends early: stack pointer, frame pointer, address.
+    /// Where the innermost entry trampoline goes on when the run ends early: stack pointer, frame
+    /// pointer, address.
     pub(crate) entry: [u64; 3],
     /// The stack pointer may not fall below this.
     pub(crate) stack_limit: u64,
@@ -71,14 +78,15 @@ pub(crate) struct Context {
     pub(crate) functions: u64,
     /// The number of a `userN` trap, or of the OSR point of a run that ends there.
     pub(crate) trap_number: u64,
-    /// The function being called, for the stub of functions without code; or the cell of the OSR point being left through;
-    /// or how many values a run has that ends at an OSR point.
+    /// The function being called, for the stub of functions without code; or the cell of the OSR
+    /// point being left through; or how many values a run has that ends at an OSR point.
     pub(crate) pending: u64,
     /// Who runs this: a `Vm`.
     pub(crate) vm: *mut (),
     pub(crate) helpers: Helpers,
-    /// All alike: not 0 when an interrupt was asked for. Each place that looks has a word of its own as far as
-    /// there are enough: Cranelift would take the load of an outer loop's word for that of an inner loop's, which then would never see it change
+    /// All alike: not 0 when an interrupt was asked for. Each place that looks has a word of its
+    /// own as far as there are enough: Cranelift would take the load of an outer loop's word for
+    /// that of an inner loop's, which then would never see it change
     /// (`an_inner_loop_sees_what_its_outer_loop_saw_before`).
     pub(crate) signals: [u32; SIGNALS],
 }

@@ -17,7 +17,8 @@ use ir::{Func, Function, Inst, Module, Opcode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Words that can cross between native code and the library at once: arguments, results, values at an OSR point.
+/// Words that can cross between native code and the library at once: arguments, results, values at
+/// an OSR point.
 pub(crate) const BUFFER_WORDS: usize = 60_000;
 
 /// Compiles for one configuration. Cloning is cheap; any number of threads may compile at once.
@@ -60,7 +61,12 @@ impl Engine {
         sys::supported()?;
         let isa = isa(&config)?;
         Ok(Engine {
-            inner: Arc::new(Inner { config, isa, budget: Budget::new(config.code_bytes), stubs: Mutex::default() }),
+            inner: Arc::new(Inner {
+                config,
+                isa,
+                budget: Budget::new(config.code_bytes),
+                stubs: Mutex::default(),
+            }),
         })
     }
 
@@ -81,18 +87,31 @@ impl Engine {
         let Request { module, func, function, kind, cells, origins } = request;
         let needed = most_values(function);
         if needed > BUFFER_WORDS {
-            return Err(CompileError::TooManyValues { function: name, needed, limit: BUFFER_WORDS });
+            return Err(CompileError::TooManyValues {
+                function: name,
+                needed,
+                limit: BUFFER_WORDS,
+            });
         }
         let passed = most_arguments(function, kind);
         if passed > abi::MOST_ARGUMENTS {
-            return Err(CompileError::TooManyValues { function: name, needed: passed, limit: abi::MOST_ARGUMENTS });
+            return Err(CompileError::TooManyValues {
+                function: name,
+                needed: passed,
+                limit: abi::MOST_ARGUMENTS,
+            });
         }
         check(module, func, function, kind)?;
         let unit = Unit { module, function, kind, config: &self.inner.config, cells: &cells };
         let target = self.inner.isa.frontend_config();
-        let lowered = lower(unit, &mut compilation.func, &mut FunctionBuilderContext::new(), target);
+        let lowered =
+            lower(unit, &mut compilation.func, &mut FunctionBuilderContext::new(), target);
         if lowered.buffer > BUFFER_WORDS {
-            return Err(CompileError::TooManyValues { function: name, needed: lowered.buffer, limit: BUFFER_WORDS });
+            return Err(CompileError::TooManyValues {
+                function: name,
+                needed: lowered.buffer,
+                limit: BUFFER_WORDS,
+            });
         }
         Code::compile(
             &self.inner.isa,
@@ -105,8 +124,14 @@ impl Engine {
     /// The Cranelift IR of a function, for people.
     pub fn clif(&self, module: &Module, function: &Function) -> String {
         let mut made = clif::Function::new();
-        let unit = Unit { module, function, kind: Kind::Called, config: &self.inner.config, cells: &[] };
-        lower(unit, &mut made, &mut FunctionBuilderContext::new(), self.inner.isa.frontend_config());
+        let unit =
+            Unit { module, function, kind: Kind::Called, config: &self.inner.config, cells: &[] };
+        lower(
+            unit,
+            &mut made,
+            &mut FunctionBuilderContext::new(),
+            self.inner.isa.frontend_config(),
+        );
         made.display().to_string()
     }
 
@@ -118,24 +143,38 @@ impl Engine {
         }
         let name = stub.name();
         if stub.buffer() > BUFFER_WORDS {
-            return Err(CompileError::TooManyValues { function: name, needed: stub.buffer(), limit: BUFFER_WORDS });
+            return Err(CompileError::TooManyValues {
+                function: name,
+                needed: stub.buffer(),
+                limit: BUFFER_WORDS,
+            });
         }
         if stub.arguments() > abi::MOST_ARGUMENTS {
             let (needed, limit) = (stub.arguments(), abi::MOST_ARGUMENTS);
             return Err(CompileError::TooManyValues { function: name, needed, limit });
         }
         let mut compilation = Compilation::new();
-        stub.build(&mut compilation.func, &mut FunctionBuilderContext::new(), self.inner.isa.frontend_config());
-        let about =
-            About { func: Func::from_u32(0), name, origins: None, lowered: Lowered::default(), cells: Arc::from([]) };
-        let code = Arc::new(Code::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)?);
+        stub.build(
+            &mut compilation.func,
+            &mut FunctionBuilderContext::new(),
+            self.inner.isa.frontend_config(),
+        );
+        let about = About {
+            func: Func::from_u32(0),
+            name,
+            origins: None,
+            lowered: Lowered::default(),
+            cells: Arc::from([]),
+        };
+        let code =
+            Arc::new(Code::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)?);
         stubs.insert(stub, Arc::clone(&code));
         Ok(code)
     }
 }
 
-/// Whether a function is well-formed and one that calls of `func` may run: native code does what it is told, so nothing else may be compiled
-/// (`what_does_not_belong_together_is_refused`).
+/// Whether a function is well-formed and one that calls of `func` may run: native code does what it
+/// is told, so nothing else may be compiled (`what_does_not_belong_together_is_refused`).
 fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result<(), CompileError> {
     if module.funcs[func].import.is_some() {
         return Err(CompileError::Invalid {
@@ -165,7 +204,8 @@ fn most_arguments(function: &Function, kind: Kind) -> usize {
     calls.map(|data| data.args.len()).fold(own, usize::max)
 }
 
-/// The most values that a block or an instruction of a function takes or gives. Cranelift panics beyond 2^16.
+/// The most values that a block or an instruction of a function takes or gives. Cranelift panics
+/// beyond 2^16.
 fn most_values(function: &Function) -> usize {
     let params = function.blocks().map(|block| function.block_params(block).len());
     let operands = function.all_insts().map(|inst| {
@@ -195,10 +235,12 @@ fn isa(config: &Config) -> Result<OwnedTargetIsa, Unsupported> {
         ("probestack_strategy", "inline"),
     ];
     for (flag, value) in chosen {
-        flags.set(flag, value).unwrap_or_else(|error| panic!("jit: Cranelift has no flag {flag}={value}: {error}"));
+        flags
+            .set(flag, value)
+            .unwrap_or_else(|error| panic!("jit: Cranelift has no flag {flag}={value}: {error}"));
     }
     let missing = |_| Unsupported { missing: "a processor that Cranelift knows" };
-    let builder =
-        cranelift_native::builder().map_err(|_| Unsupported { missing: "a processor that Cranelift knows" })?;
+    let builder = cranelift_native::builder()
+        .map_err(|_| Unsupported { missing: "a processor that Cranelift knows" })?;
     builder.finish(settings::Flags::new(flags)).map_err(missing)
 }

@@ -45,11 +45,20 @@ impl fmt::Display for CompileError {
         match self {
             CompileError::OutOfMemory => f.write_str("no memory for code is left"),
             CompileError::TooManyValues { function, needed, limit } => {
-                write!(f, "@{function} passes {needed} values at once, and native code passes at most {limit}")
+                write!(
+                    f,
+                    "@{function} passes {needed} values at once, and native code passes at most {limit}"
+                )
             }
-            CompileError::Invalid { function, what } => write!(f, "@{function} is no such version: {what}"),
-            CompileError::Codegen { function, what } => write!(f, "@{function} cannot be compiled: {what}"),
-            CompileError::Point { function, what } => write!(f, "an OSR point cannot be put into @{function}: {what}"),
+            CompileError::Invalid { function, what } => {
+                write!(f, "@{function} is no such version: {what}")
+            }
+            CompileError::Codegen { function, what } => {
+                write!(f, "@{function} cannot be compiled: {what}")
+            }
+            CompileError::Point { function, what } => {
+                write!(f, "an OSR point cannot be put into @{function}: {what}")
+            }
         }
     }
 }
@@ -59,7 +68,8 @@ impl std::error::Error for CompileError {}
 /// Why a transition could not be compiled. Nothing is left behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ContinueError {
-    /// The mapping, or continuation, leads from another version than the one that is left. It may be stale.
+    /// The mapping, or continuation, leads from another version than the one that is left. It may
+    /// be stale.
     OtherSource {
         /// The name of the function.
         function: String,
@@ -96,7 +106,10 @@ impl fmt::Display for ContinueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ContinueError::OtherSource { function } => {
-                write!(f, "the transition is one from another version of @{function} than the one that runs")
+                write!(
+                    f,
+                    "the transition is one from another version of @{function} than the one that runs"
+                )
             }
             ContinueError::OtherTarget { function } => {
                 write!(f, "the mapping leads to another version of @{function} than the one given")

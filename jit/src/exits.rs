@@ -1,8 +1,10 @@
-//! Exits that are described: where native code has what it hands over when it leaves through an OSR point.
+//! Exits that are described: where native code has what it hands over when it leaves through an OSR
+//! point.
 //!
-//! Such an exit is a call of [`crate::sys::exit`]. Its operands may be anywhere, and Cranelift tells where they are, in the form it has for
-//! the contexts of exceptions: a register that calls keep, or a word of the frame. (Deoptimization by description instead of code:
-//! Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic Deoptimization", PLDI 1992.)
+//! Such an exit is a call of [`crate::sys::exit`]. Its operands may be anywhere, and Cranelift
+//! tells where they are, in the form it has for the contexts of exceptions: a register that calls
+//! keep, or a word of the frame. (Deoptimization by description instead of code: Hölzle, Chambers,
+//! Ungar, "Debugging Optimized Code with Dynamic Deoptimization", PLDI 1992.)
 
 use crate::lower::{Lowered, inst_of, swap_two};
 use crate::sys::{ExitFrame, saved_register};
@@ -41,7 +43,8 @@ struct Exit {
     words: u32,
 }
 
-/// A place in four bytes: a register, a word of the frame, or the number of a place that is neither.
+/// A place in four bytes: a register, a word of the frame, or the number of a place that is
+/// neither.
 #[derive(Clone, Copy, Debug)]
 struct Word(u32);
 
@@ -77,7 +80,12 @@ impl Exits {
                 Some(shape) => found.push((site.ret_addr, shape, site.exception_handlers)),
                 // Those of exits alone have it.
                 None if site.frame_offset.is_none() => {}
-                None => return Err(format!("a call before {:#x} that hands over what no exit does", site.ret_addr)),
+                None => {
+                    return Err(format!(
+                        "a call before {:#x} that hands over what no exit does",
+                        site.ret_addr
+                    ));
+                }
             }
         }
         found.sort_unstable_by_key(|(returns_to, ..)| *returns_to);
@@ -90,12 +98,18 @@ impl Exits {
         Ok(Exits { exits: exits.into(), words: words.into(), places: listed.places.into() })
     }
 
-    /// Puts what the exit hands over into the buffer that returns to an offset, and beside narrow values what happens to be there; its OSR
-    /// point. `None` when there is no such exit.
+    /// Puts what the exit hands over into the buffer that returns to an offset, and beside narrow
+    /// values what happens to be there; its OSR point. `None` when there is no such exit.
     ///
     /// # Safety
-    /// The frame was made by [`crate::sys::exit`] for the code these are the exits of, and is still there.
-    pub(crate) unsafe fn read(&self, returns_to: u32, frame: *const ExitFrame, buffer: &mut [u64]) -> Option<u32> {
+    /// The frame was made by [`crate::sys::exit`] for the code these are the exits of, and is still
+    /// there.
+    pub(crate) unsafe fn read(
+        &self,
+        returns_to: u32,
+        frame: *const ExitFrame,
+        buffer: &mut [u64],
+    ) -> Option<u32> {
         let at = self.exits.binary_search_by_key(&returns_to, |exit| exit.returns_to).ok()?;
         let exit = &self.exits[at];
         let end = self.exits.get(at + 1).map_or(self.words.len(), |next| next.words as usize);
@@ -118,7 +132,8 @@ impl Exits {
     }
 }
 
-/// The list of those places, while it is made: most exits of a function hand over the same constants.
+/// The list of those places, while it is made: most exits of a function hand over the same
+/// constants.
 #[derive(Default)]
 struct Listed {
     places: Vec<Place>,
@@ -185,6 +200,8 @@ fn place(ty: Type, at: ExceptionContextLoc) -> Result<Place, String> {
             let kept = saved_register(number).map(Place::Register);
             kept.ok_or_else(|| format!("a value in register {number}, which calls do not keep"))
         }
-        ExceptionContextLoc::GPR(number) => Err(format!("a float in register {number} over a call")),
+        ExceptionContextLoc::GPR(number) => {
+            Err(format!("a float in register {number} over a call"))
+        }
     }
 }

@@ -1,13 +1,17 @@
-//! Native code for Osier: functions lowered to Cranelift, and transitions between versions that run as compiled code.
+//! Native code for Osier: functions lowered to Cranelift, and transitions between versions that run
+//! as compiled code.
 //!
-//! An [`Engine`] compiles versions of functions ([`Version`]) with OSR points in them, and transitions into them ([`Continuation`]); a [`Vm`] runs a
-//! program on them and on the interpreter, which share one state. What leads where is said by [`Action`]; what is compiled, and when, by a
-//! [`Tiering`] that the run asks.
+//! An [`Engine`] compiles versions of functions ([`Version`]) with OSR points in them, and
+//! transitions into them ([`Continuation`]); a [`Vm`] runs a program on them and on the
+//! interpreter, which share one state. What leads where is said by [`Action`]; what is compiled,
+//! and when, by a [`Tiering`] that the run asks.
 //!
-//! Transitions are ordinary functions of the IR: [`osr::continuation()`] builds one whose entry block runs the compensation code and jumps to
-//! the landing point, and nothing below knows it from another function.
+//! Transitions are ordinary functions of the IR: [`osr::continuation()`] builds one whose entry
+//! block runs the compensation code and jumps to the landing point, and nothing below knows it from
+//! another function.
 //!
-//! All unsafe code of the project is in this crate; each block says the invariant that makes it right. Users write none.
+//! All unsafe code of the project is in this crate; each block says the invariant that makes it
+//! right. Users write none.
 
 mod abi;
 mod code;
@@ -34,6 +38,6 @@ pub use osr::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{
-    Action, DeoptFrame, Handler, HandlerEnd, HotLoop, Interrupt, LinkError, OpenPoint, Quiet, RunError, Slot,
-    SlotLayout, Tier, Tiering, Transition, TransitionKind, Vm, VmError,
+    Action, DeoptFrame, Handler, HandlerEnd, HotLoop, Interrupt, LinkError, OpenPoint, Quiet,
+    RunError, Slot, SlotLayout, Tier, Tiering, Transition, TransitionKind, Vm, VmError,
 };

@@ -11,7 +11,8 @@ pub(crate) enum Trigger {
     Countdown,
 }
 
-/// What native code reads of one OSR point. All versions and continuations that have the point share it.
+/// What native code reads of one OSR point. All versions and continuations that have the point
+/// share it.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Cell {

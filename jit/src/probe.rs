@@ -23,11 +23,13 @@ struct Cut {
 }
 
 impl Engine {
-    /// Compiles a transition that executes the compensation code and the stores of an entry natively, and then leaves through an OSR point
-    /// at the landing point, with the values of the target version that the entry provides and a run reads, or a point of it. What it
-    /// leads to is no version to be called: it stands for the landing alone and is to be taken up ([`crate::Vm::adopt`]) with one action, which
-    /// says where to go on. Cost: linear in the part of the target that can be reached from the landing point; Cranelift's, of
-    /// the compensation code alone.
+    /// Compiles a transition that executes the compensation code and the stores of an entry
+    /// natively, and then leaves through an OSR point at the landing point, with the values of the
+    /// target version that the entry provides and a run reads, or a point of it. What it leads to
+    /// is no version to be called: it stands for the landing alone and is to be taken up
+    /// ([`crate::Vm::adopt`]) with one action, which says where to go on. Cost: linear in the part
+    /// of the target that can be reached from the landing point; Cranelift's, of the compensation
+    /// code alone.
     ///
     /// # Errors
     /// As [`Engine::continuation`].
@@ -48,7 +50,9 @@ impl Engine {
         if mapping.target() != target.key {
             return Err(ContinueError::OtherTarget { function });
         }
-        let Some(entry) = mapping.entry(at) else { return Err(ContinueError::NoEntry { function, at }) };
+        let Some(entry) = mapping.entry(at) else {
+            return Err(ContinueError::NoEntry { function, at });
+        };
         let name = format!("{function}.probe.{}", at.inst());
         let cut = cut(target.rest(&name, source, entry)?, target);
         let cells: Arc<[Cell]> = Arc::from([Cell::new(Trigger::Armed, 0)]);
@@ -64,7 +68,8 @@ impl Engine {
             origins: Some(origins),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
-        let point = PointSpec { at: entry.target, condition: Condition::Always, values: cut.values };
+        let point =
+            PointSpec { at: entry.target, condition: Condition::Always, values: cut.values };
         let landing = self.landing(func, target, point, cells, Arc::clone(&code))?;
         Ok(Arc::new(Continuation {
             instructions: body.inst_count(),
@@ -116,10 +121,14 @@ fn cut(made: osr::Continuation, target: &Version) -> Cut {
     let at = Point::before(first.unwrap_or_else(|| function.terminator(entry)));
     let of_version = |value: Value| match &target.instrumented {
         None => value,
-        Some(instrumented) => instrumented.origins.value(value).expect("entries provide values of the version"),
+        Some(instrumented) => {
+            instrumented.origins.value(value).expect("entries provide values of the version")
+        }
     };
-    let (values, copies) = made.provided.iter().map(|(value, copy)| (of_version(*value), *copy)).unzip();
+    let (values, copies) =
+        made.provided.iter().map(|(value, copy)| (of_version(*value), *copy)).unzip();
     let point = PointSpec { at, condition: Condition::Always, values: copies };
-    let instrumented = instrument(function, &[point]).expect("what is provided is computed before the landing");
+    let instrumented =
+        instrument(function, &[point]).expect("what is provided is computed before the landing");
     Cut { instrumented, origins: target.origins_of(&made.origins, function.inst_bound()), values }
 }

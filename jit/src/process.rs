@@ -12,7 +12,8 @@ pub struct Resources {
     pub cpu_seconds: u64,
 }
 
-/// Limits this process from now on, and keeps it from leaving a core file. Limits are only ever lowered.
+/// Limits this process from now on, and keeps it from leaving a core file. Limits are only ever
+/// lowered.
 ///
 /// # Errors
 /// When the system refuses.

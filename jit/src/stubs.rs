@@ -1,4 +1,5 @@
-//! Small pieces of native code that stand between functions and the library, one for each signature.
+//! Small pieces of native code that stand between functions and the library, one for each
+//! signature.
 
 use crate::abi::{self, POINTER};
 use crate::context::{LAZY_DONE, offset};
@@ -14,7 +15,8 @@ use ir::{Signature, Type};
 /// What a stub is for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Stub {
-    /// Called from Rust: calls a function with arguments from an array and leaves its results there.
+    /// Called from Rust: calls a function with arguments from an array and leaves its results
+    /// there.
     Enter(Signature),
     /// The same for code that finds what it needs in the buffer.
     Resume(Vec<Type>),
@@ -35,8 +37,12 @@ impl Stub {
         target: TargetFrontendConfig,
     ) {
         match self {
-            Stub::Enter(signature) => return trampoline::build(to, scratch, target, &abi::called(signature)),
-            Stub::Resume(results) => return trampoline::build(to, scratch, target, &abi::resumed(results)),
+            Stub::Enter(signature) => {
+                return trampoline::build(to, scratch, target, &abi::called(signature));
+            }
+            Stub::Resume(results) => {
+                return trampoline::build(to, scratch, target, &abi::resumed(results));
+            }
             Stub::Lazy(signature) => to.signature = abi::called(signature),
             Stub::Leave(results) | Stub::Return(results) => to.signature = abi::resumed(results),
         }
@@ -121,7 +127,9 @@ fn return_(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::V
         return;
     }
     let buffer = builder.ins().load(POINTER, flags(), context, offset!(buffer));
-    let load = |(at, ty): (usize, &Type)| builder.ins().load(abi::held(*ty), flags(), buffer, 8 * at as i32);
+    let load = |(at, ty): (usize, &Type)| {
+        builder.ins().load(abi::held(*ty), flags(), buffer, 8 * at as i32)
+    };
     let values: Vec<clif::Value> = results.iter().enumerate().map(load).collect();
     builder.ins().return_(&values);
 }
@@ -137,7 +145,11 @@ fn ask(builder: &mut FunctionBuilder<'_>, context: clif::Value, helper: i32) -> 
 }
 
 /// The word that stands for a value.
-pub(crate) fn to_word(builder: &mut FunctionBuilder<'_>, value: clif::Value, ty: Type) -> clif::Value {
+pub(crate) fn to_word(
+    builder: &mut FunctionBuilder<'_>,
+    value: clif::Value,
+    ty: Type,
+) -> clif::Value {
     let bits = match ty {
         Type::F32 if seeded(Bug::NativeUpperBitsOfF32) => {
             let bits = builder.ins().bitcast(types::I32, MemFlagsData::new(), value);

@@ -18,7 +18,8 @@ pub(crate) const FUEL: TrapCode = TrapCode::unwrap_user(6);
 pub(crate) const INTERRUPT: TrapCode = TrapCode::unwrap_user(7);
 /// A helper has said that the run ends; it has left word of how.
 pub(crate) const HELPER: TrapCode = TrapCode::unwrap_user(8);
-/// An OSR point that the engine knows nothing of: the values are in the buffer, their number and that of the point in the context.
+/// An OSR point that the engine knows nothing of: the values are in the buffer, their number and
+/// that of the point in the context.
 pub(crate) const LEFT: TrapCode = TrapCode::unwrap_user(9);
 /// A byte outside a memory.
 pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
@@ -55,7 +56,8 @@ pub(crate) fn code(kind: TrapKind) -> TrapCode {
     }
 }
 
-/// What a number means; `user` is the number of a trap of the embedder's own. `None` for one that no code of ours carries.
+/// What a number means; `user` is the number of a trap of the embedder's own. `None` for one that
+/// no code of ours carries.
 pub(crate) fn cause(number: u8, user: u16) -> Option<Cause> {
     const KINDS: [TrapKind; 8] = [
         TrapKind::Unreachable,

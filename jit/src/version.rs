@@ -1,4 +1,5 @@
-//! Compiled versions with OSR points, and continuations: what control goes on in after a transition.
+//! Compiled versions with OSR points, and continuations: what control goes on in after a
+//! transition.
 
 use crate::code::Code;
 use crate::engine::{Engine, Request};
@@ -27,11 +28,13 @@ pub struct Version {
     pub(crate) cells: Arc<[Cell]>,
     /// With the points in it; `None` when there are none.
     pub(crate) instrumented: Option<Instrumented>,
-    /// What its points lead to as long as they lead nowhere else, and what returns for it; `None` without points.
+    /// What its points lead to as long as they lead nowhere else, and what returns for it; `None`
+    /// without points.
     pub(crate) stubs: Option<PointStubs>,
     /// Set once it is installed in a machine.
     pub(crate) claimed: AtomicBool,
-    /// Whether its code is that of the whole function: what stands for a landing alone ([`Engine::probe`]) cannot be called.
+    /// Whether its code is that of the whole function: what stands for a landing alone
+    /// ([`Engine::probe`]) cannot be called.
     pub(crate) callable: bool,
 }
 
@@ -75,7 +78,8 @@ impl Version {
         self.code.described()
     }
 
-    /// Makes a point that waits for its flag fire at its next visit, in this version and its continuations. Cost: constant.
+    /// Makes a point that waits for its flag fire at its next visit, in this version and its
+    /// continuations. Cost: constant.
     pub(crate) fn set_armed(&self, number: usize, armed: bool) {
         self.cells[number].armed.store(u32::from(armed), Ordering::SeqCst);
     }
@@ -86,7 +90,8 @@ impl Version {
     }
 }
 
-/// A transition, compiled: code that takes the values an entry requires, computes what the target version needs, and goes on there.
+/// A transition, compiled: code that takes the values an entry requires, computes what the target
+/// version needs, and goes on there.
 #[derive(Debug)]
 pub struct Continuation {
     pub(crate) code: Arc<Code>,
@@ -112,11 +117,14 @@ impl Continuation {
         &self.target
     }
 
-    /// The first value it takes that is of another type in a version: the two are of different functions.
+    /// The first value it takes that is of another type in a version: the two are of different
+    /// functions.
     pub(crate) fn misfit(&self, function: &Function) -> Option<Value> {
         let mut taken = self.requires.iter().zip(&self.types);
         taken
-            .find(|(value, ty)| !function.has_value(**value) || function.value_type(**value) != **ty)
+            .find(|(value, ty)| {
+                !function.has_value(**value) || function.value_type(**value) != **ty
+            })
             .map(|(value, _)| *value)
     }
 
@@ -137,7 +145,8 @@ impl Continuation {
 }
 
 impl Version {
-    /// What is left of the version behind where an entry lands, its points included; its ids are those of the code with the points.
+    /// What is left of the version behind where an entry lands, its points included; its ids are
+    /// those of the code with the points.
     pub(crate) fn rest(
         &self,
         name: &str,
@@ -146,27 +155,36 @@ impl Version {
     ) -> Result<osr::Continuation, ContinueError> {
         let made = match &self.instrumented {
             None => osr::continuation(name, source, &self.function, entry),
-            Some(instrumented) => osr::continuation_with_points(name, source, &self.function, instrumented, entry),
+            Some(instrumented) => {
+                osr::continuation_with_points(name, source, &self.function, instrumented, entry)
+            }
         };
         let function = || source.name().to_owned();
-        made.map_err(|error| ContinueError::NotBuilt { function: function(), what: error.to_string() })
+        made.map_err(|error| ContinueError::NotBuilt {
+            function: function(),
+            what: error.to_string(),
+        })
     }
 
     /// For each instruction of the rest, that of the version without points.
     pub(crate) fn origins_of(&self, rest: &Origins, bound: usize) -> Box<[Option<Inst>]> {
         let mut origins = listed(rest, bound);
         if let Some(instrumented) = &self.instrumented {
-            origins.iter_mut().for_each(|inst| *inst = inst.and_then(|inst| instrumented.origins.inst(inst)));
+            origins
+                .iter_mut()
+                .for_each(|inst| *inst = inst.and_then(|inst| instrumented.origins.inst(inst)));
         }
         origins
     }
 }
 
 impl Engine {
-    /// Compiles a version with OSR points. Point k of the list is number k of the version. Cost: that of Cranelift, about linear.
+    /// Compiles a version with OSR points. Point k of the list is number k of the version. Cost:
+    /// that of Cranelift, about linear.
     ///
     /// # Errors
-    /// When a point or a value of it is not there, the version has OSR points of its own, or the code cannot be made.
+    /// When a point or a value of it is not there, the version has OSR points of its own, or the
+    /// code cannot be made.
     pub fn version(
         &self,
         module: &Arc<Module>,
@@ -177,9 +195,11 @@ impl Engine {
         self.version_with(module, func, function, points, |function| function)
     }
 
-    /// As [`Engine::version`]; `improve` may change the code that is compiled, with the points in it: to rely, behind a guard, on what the guard
-    /// says. It has to keep what the instructions it leaves alone are, what the points hand over, and what the version does where no guard fires; what it
-    /// gives has to be verified. It is not called for a version without points: there is nothing to rely on, and the caller can improve that before.
+    /// As [`Engine::version`]; `improve` may change the code that is compiled, with the points in
+    /// it: to rely, behind a guard, on what the guard says. It has to keep what the instructions it
+    /// leaves alone are, what the points hand over, and what the version does where no guard fires;
+    /// what it gives has to be verified. It is not called for a version without points: there is
+    /// nothing to rely on, and the caller can improve that before.
     ///
     /// # Errors
     /// As [`Engine::version`].
@@ -194,7 +214,8 @@ impl Engine {
         if !points.is_empty() && has_points(function) {
             return Err(CompileError::Point {
                 function: function.name().to_owned(),
-                what: "it has some of its own, whose numbers would be taken for those of the list".to_owned(),
+                what: "it has some of its own, whose numbers would be taken for those of the list"
+                    .to_owned(),
             });
         }
         let stubs = self.point_stubs(function, points)?;
@@ -204,14 +225,17 @@ impl Engine {
             points => {
                 let what = |error: InstrumentError| error.to_string();
                 let made = instrument(function, points).map_err(what);
-                let mut made =
-                    made.map_err(|what| CompileError::Point { function: function.name().to_owned(), what })?;
+                let mut made = made.map_err(|what| CompileError::Point {
+                    function: function.name().to_owned(),
+                    what,
+                })?;
                 made.function = improve(made.function);
                 exits_fit(&made.function, function, points)?;
                 Some(made)
             }
         };
-        let origins = instrumented.as_ref().map(|made| listed(&made.origins, made.function.inst_bound()));
+        let origins =
+            instrumented.as_ref().map(|made| listed(&made.origins, made.function.inst_bound()));
         let code = self.compile(Request {
             module,
             func,
@@ -252,13 +276,14 @@ impl Engine {
         Ok(Some(PointStubs { leave, back: self.stub(Stub::Return(results))? }))
     }
 
-    /// Compiles the transition that a mapping has at a point of `source`, into a compiled version. `improve` may optimize the continuation's
-    /// function, which is one like any other; what it gives has to be verified. Cost: building is linear in the part of the target version that
+    /// Compiles the transition that a mapping has at a point of `source`, into a compiled version.
+    /// `improve` may optimize the continuation's function, which is one like any other; what it
+    /// gives has to be verified. Cost: building is linear in the part of the target version that
     /// can be reached from the landing point; then that of `improve` and of Cranelift.
     ///
     /// # Errors
-    /// When the mapping is not one from `source` to `target`, has no entry there, `target` is another engine's, `improve` changed the parameters or
-    /// results, or the code cannot be made.
+    /// When the mapping is not one from `source` to `target`, has no entry there, `target` is
+    /// another engine's, `improve` changed the parameters or results, or the code cannot be made.
     pub fn continuation(
         &self,
         source: &Function,
@@ -277,8 +302,9 @@ impl Engine {
         if mapping.target() != target.key {
             return Err(ContinueError::OtherTarget { function: source.name().to_owned() });
         }
-        let entry =
-            mapping.entry(at).ok_or_else(|| ContinueError::NoEntry { function: source.name().to_owned(), at })?;
+        let entry = mapping
+            .entry(at)
+            .ok_or_else(|| ContinueError::NoEntry { function: source.name().to_owned(), at })?;
         self.continuation_of_entry(source, entry, at, target, improve)
     }
 
@@ -300,7 +326,8 @@ impl Engine {
             return Err(ContinueError::NotBuilt { function: source.name().to_owned(), what });
         }
         if target.instrumented.is_some() {
-            exits_fit(&function, &target.function, &target.points).map_err(ContinueError::Compile)?;
+            exits_fit(&function, &target.function, &target.points)
+                .map_err(ContinueError::Compile)?;
         }
         let instructions = function.inst_count();
         let code = self
@@ -325,14 +352,20 @@ impl Engine {
     }
 }
 
-/// Whether the exits hand over as many values as their points say, still, and of their types. Which they are cannot be seen.
-fn exits_fit(improved: &Function, version: &Function, points: &[PointSpec]) -> Result<(), CompileError> {
+/// Whether the exits hand over as many values as their points say, still, and of their types. Which
+/// they are cannot be seen.
+fn exits_fit(
+    improved: &Function,
+    version: &Function,
+    points: &[PointSpec],
+) -> Result<(), CompileError> {
     for data in improved.all_insts().map(|inst| improved.inst(inst)) {
         let (Opcode::OsrExit, Imm::Exit(point)) = (data.opcode, data.imm) else { continue };
         let number = point.as_u32() as usize;
         let types = data.args.iter().map(|arg| improved.value_type(*arg));
-        let fits =
-            points.get(number).is_some_and(|spec| types.eq(spec.values.iter().map(|value| version.value_type(*value))));
+        let fits = points.get(number).is_some_and(|spec| {
+            types.eq(spec.values.iter().map(|value| version.value_type(*value)))
+        });
         if !fits {
             let what = format!("improving it changed what point {number} hands over");
             return Err(CompileError::Point { function: version.name().to_owned(), what });
@@ -343,7 +376,9 @@ fn exits_fit(improved: &Function, version: &Function, points: &[PointSpec]) -> R
 
 /// Whether OSR points stand in the text of the version.
 fn has_points(function: &Function) -> bool {
-    function.all_insts().any(|inst| matches!(function.inst(inst).opcode, Opcode::OsrTest | Opcode::OsrExit))
+    function
+        .all_insts()
+        .any(|inst| matches!(function.inst(inst).opcode, Opcode::OsrTest | Opcode::OsrExit))
 }
 
 /// For each instruction, what it is a copy of.
@@ -354,6 +389,8 @@ pub(crate) fn listed(origins: &Origins, bound: usize) -> Box<[Option<Inst>]> {
 fn cell(condition: Condition) -> Cell {
     match condition {
         Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
-        Condition::Flag | Condition::Guard { .. } | Condition::Always => Cell::new(Trigger::Armed, 0),
+        Condition::Flag | Condition::Guard { .. } | Condition::Always => {
+            Cell::new(Trigger::Armed, 0)
+        }
     }
 }

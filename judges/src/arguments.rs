@@ -92,7 +92,8 @@ pub struct NativeArguments {
     /// Run ours after this pipeline too
     #[arg(long, value_name = "NAME", default_value = "O2")]
     pub pipeline: String,
-    /// Have both compare every access with the size of its memory, instead of letting what is outside fault
+    /// Have both compare every access with the size of its memory, instead of letting what is
+    /// outside fault
     #[arg(long)]
     pub checked: bool,
     /// Have wasmtime make NaNs canonical too, which ours always does where their bits can be seen

@@ -61,7 +61,10 @@ pub(crate) fn bits(value: &Val) -> Option<u64> {
 }
 
 /// Defines what a module imports, all of it from WASI.
-pub(crate) fn link(linker: &mut Linker<Wasi<'static>>, module: &wasmi::Module) -> Result<(), String> {
+pub(crate) fn link(
+    linker: &mut Linker<Wasi<'static>>,
+    module: &wasmi::Module,
+) -> Result<(), String> {
     for import in module.imports() {
         let wasmi::ExternType::Func(ty) = import.ty() else {
             return Err(format!("{}.{} is no function", import.module(), import.name()));
@@ -78,7 +81,12 @@ pub(crate) fn link(linker: &mut Linker<Wasi<'static>>, module: &wasmi::Module) -
     Ok(())
 }
 
-fn answer(mut caller: Caller<'_, Wasi<'static>>, field: &str, args: &[Val], results: &mut [Val]) -> Result<(), Error> {
+fn answer(
+    mut caller: Caller<'_, Wasi<'static>>,
+    field: &str,
+    args: &[Val],
+    results: &mut [Val],
+) -> Result<(), Error> {
     let memory = caller.get_export("memory").and_then(wasmi::Extern::into_memory);
     let memory = memory.ok_or_else(|| Error::new("the program exports no memory"))?;
     let args: Vec<u64> = args.iter().filter_map(bits).collect();

@@ -1,9 +1,10 @@
 //! How fast both engines run the corpus.
 //!
-//! Each program is run several times in each engine, by turns and in a fresh instance every time, so that both see
-//! the same noise and their frames and memories lie at many addresses; the fastest run of each counts, in processor time. Modules
-//! are decoded and instantiated before the clock starts. Where the code of an engine lies is the same in all runs of one build, and can
-//! make a few percent: differences below 10 % mean nothing.
+//! Each program is run several times in each engine, by turns and in a fresh instance every time,
+//! so that both see the same noise and their frames and memories lie at many addresses; the fastest
+//! run of each counts, in processor time. Modules are decoded and instantiated before the clock
+//! starts. Where the code of an engine lies is the same in all runs of one build, and can make a
+//! few percent: differences below 10 % mean nothing.
 
 use crate::arguments::{CorpusArguments, SpeedArguments};
 use crate::engine::{Printed, link, process};
@@ -68,7 +69,8 @@ pub(crate) enum Measured<R> {
     Unlike(String),
 }
 
-/// Compares what two engines printed, and with how every program ends that found no mistake; what to tell if something is wrong.
+/// Compares what two engines printed, and with how every program ends that found no mistake; what
+/// to tell if something is wrong.
 pub(crate) fn unlike(mine: &[u8], other: &[u8]) -> Option<String> {
     if mine == other && mine.ends_with(b"OK\n") {
         return None;
@@ -77,8 +79,8 @@ pub(crate) fn unlike(mine: &[u8], other: &[u8]) -> Option<String> {
     Some(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"))
 }
 
-/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ, or a program says that it found a
-/// mistake.
+/// Runs every program of the corpus that is there, and prints a line for each. False when outputs
+/// differ, or a program says that it found a mistake.
 ///
 /// # Errors
 /// When a module cannot be read or run, or there is none.
@@ -97,17 +99,21 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
                 }
                 continue;
             };
-            let row = match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
-                Measured::Alike(row) => row,
-                Measured::Unlike(what) => {
-                    say(format!("{}: {what}", subject.name))?;
-                    alike = false;
-                    continue;
-                }
-            };
+            let row =
+                match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
+                    Measured::Alike(row) => row,
+                    Measured::Unlike(what) => {
+                        say(format!("{}: {what}", subject.name))?;
+                        alike = false;
+                        continue;
+                    }
+                };
             let (ratio, rate) = (row.ours / row.theirs, row.instructions as f64 / row.ours / 1e6);
             let (ours, theirs, count) = (row.ours, row.theirs, row.instructions);
-            say(format!("{:<12}{ours:>10.4}{theirs:>10.4}{ratio:>8.2}{count:>16}{rate:>12.0}", subject.name))?;
+            say(format!(
+                "{:<12}{ours:>10.4}{theirs:>10.4}{ratio:>8.2}{count:>16}{rate:>12.0}",
+                subject.name
+            ))?;
             rows.push((route, row));
         }
     }
@@ -115,13 +121,17 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
         return Err("there is no program to run".to_owned());
     }
     for route in ["m2r", "o2", ""] {
-        let chosen: Vec<&Row> = rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
+        let chosen: Vec<&Row> =
+            rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
         if !chosen.is_empty() {
             let ratios = chosen.iter().map(|r| r.ours / r.theirs);
             let worst = ratios.clone().fold(0.0, f64::max);
             let mean = (ratios.map(f64::ln).sum::<f64>() / chosen.len() as f64).exp();
             let label = if route.is_empty() { "both routes" } else { route };
-            say(format!("{label}: {} programs, geometric mean of ratios {mean:.2}, highest {worst:.2}", chosen.len()))?;
+            say(format!(
+                "{label}: {} programs, geometric mean of ratios {mean:.2}, highest {worst:.2}",
+                chosen.len()
+            ))?;
         }
     }
     Ok(alike)
@@ -184,7 +194,8 @@ fn measure(arguments: &SpeedArguments, subject: &Subject) -> Result<Measured<Row
 }
 
 pub(crate) fn start(module: &Module) -> Result<Func, String> {
-    let func = module.exports.iter().filter(|e| e.name == "_start").find_map(ir::module::Export::func);
+    let func =
+        module.exports.iter().filter(|e| e.name == "_start").find_map(ir::module::Export::func);
     func.ok_or_else(|| "it exports no _start".to_owned())
 }
 

@@ -9,9 +9,15 @@ fn silent(folder: &Path) -> CorpusArguments {
     fs::create_dir_all(folder.join("kernels")).expect("the folder is writable");
     fs::write(folder.join("kernels/sieve.c"), "").expect("the folder is writable");
     let module =
-        wat::parse_str("(module (memory (export \"memory\") 1) (func (export \"_start\")))").expect("a module");
+        wat::parse_str("(module (memory (export \"memory\") 1) (func (export \"_start\")))")
+            .expect("a module");
     fs::write(folder.join("sieve.wasm"), module).expect("the folder is writable");
-    CorpusArguments { programs: folder.into(), kernels: folder.into(), runs: 1, only: "sieve.m2r".to_owned() }
+    CorpusArguments {
+        programs: folder.into(),
+        kernels: folder.into(),
+        runs: 1,
+        only: "sieve.m2r".to_owned(),
+    }
 }
 
 /// A folder for one test, emptied.
@@ -29,7 +35,10 @@ fn a_program_that_is_not_well_is_no_error_but_told() {
     let mut out = Vec::new();
     assert_eq!(speed::run(&arguments, &mut out), Ok(false));
     let said = String::from_utf8(out).expect("text");
-    assert!(said.contains("sieve.m2r: the engines disagree, or the program found a mistake"), "{said}");
+    assert!(
+        said.contains("sieve.m2r: the engines disagree, or the program found a mistake"),
+        "{said}"
+    );
 }
 
 #[cfg(feature = "native")]
@@ -37,9 +46,13 @@ fn a_program_that_is_not_well_is_no_error_but_told() {
 fn a_program_that_is_not_well_natively_is_no_error_but_told() {
     use osier_judges::{NativeArguments, native};
     let corpus = silent(&folder("native"));
-    let arguments = NativeArguments { corpus, pipeline: "O1".to_owned(), checked: false, canonical: false };
+    let arguments =
+        NativeArguments { corpus, pipeline: "O1".to_owned(), checked: false, canonical: false };
     let mut out = Vec::new();
     assert_eq!(native::run(&arguments, &mut out), Ok(false));
     let said = String::from_utf8(out).expect("text");
-    assert!(said.contains("sieve.m2r: the engines disagree, or the program found a mistake"), "{said}");
+    assert!(
+        said.contains("sieve.m2r: the engines disagree, or the program found a mistake"),
+        "{said}"
+    );
 }

@@ -4,7 +4,8 @@ use osier_judges::smith::campaign;
 
 #[test]
 fn random_modules_do_the_same_in_both_engines() {
-    let (counts, findings) = campaign(1, 300, 2, true).expect("native code is supported where it is tested");
+    let (counts, findings) =
+        campaign(1, 300, 2, true).expect("native code is supported where it is tested");
     assert_eq!(findings, []);
     // Otherwise there was little to compare.
     assert!(counts.modules > 250, "{counts:?}");

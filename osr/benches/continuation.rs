@@ -1,5 +1,6 @@
-//! What an instruction of a continuation costs, and one of a version that points are put into, by size of the function.
-//! Throughput is in instructions copied; its inverse is the figure to compare: it should not grow with the size.
+//! What an instruction of a continuation costs, and one of a version that points are put into, by
+//! size of the function. Throughput is in instructions copied; its inverse is the figure to
+//! compare: it should not grow with the size.
 //!
 //!     cargo bench -p osier-osr --bench continuation
 
@@ -8,7 +9,10 @@ use divan::counter::ItemsCount;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::mapping::{Assign, Entry, Operand};
-use ir::{Function, FunctionBuilder, Imm, InstSpec, Memory, Opcode, Point, Signature, Target, Type, Value, Variable};
+use ir::{
+    Function, FunctionBuilder, Imm, InstSpec, Memory, Opcode, Point, Signature, Target, Type,
+    Value, Variable,
+};
 use osier_osr::{Condition, PointSpec, continuation, instrument};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -16,8 +20,8 @@ use std::hint::black_box;
 /// About how many instructions the functions have.
 const SIZES: [usize; 4] = [100, 500, 1000, 5000];
 
-/// A loop around units that are each a loop with two arms. Its eight variables are set all over it, so that behind a landing in
-/// the middle all have two definitions.
+/// A loop around units that are each a loop with two arms. Its eight variables are set all over it,
+/// so that behind a landing in the middle all have two definitions.
 fn units(size: usize) -> Function {
     let mut b = FunctionBuilder::new("units", Signature::new(&[Type::I32], &[Type::I32]));
     let entry = b.create_block();
@@ -38,7 +42,12 @@ fn units(size: usize) -> Function {
         let sum = b.op(Opcode::Add, Type::I32, &[x, y]);
         let mixed = b.op(Opcode::Xor, Type::I32, &[sum, five]);
         b.def_var(at(0), mixed);
-        let loaded = b.insert_value(InstSpec::new(Opcode::Load, Type::I32, Imm::Address(Memory::from_u32(0), 0), &[x]));
+        let loaded = b.insert_value(InstSpec::new(
+            Opcode::Load,
+            Type::I32,
+            Imm::Address(Memory::from_u32(0), 0),
+            &[x],
+        ));
         let (then, otherwise, join) = (b.create_block(), b.create_block(), b.create_block());
         let less = b.op(Opcode::Slt, Type::I32, &[loaded, n]);
         b.br_if(less, Target::new(then, &[]), Target::new(otherwise, &[]));
@@ -53,7 +62,12 @@ fn units(size: usize) -> Function {
         }
         b.switch_to(join);
         let (x, y) = (b.use_var(at(2)), b.use_var(at(4)));
-        b.insert(InstSpec::new(Opcode::Store, Type::I32, Imm::Address(Memory::from_u32(0), 4), &[x, y]));
+        b.insert(InstSpec::new(
+            Opcode::Store,
+            Type::I32,
+            Imm::Address(Memory::from_u32(0), 4),
+            &[x, y],
+        ));
         let next = b.create_block();
         let odd = b.op(Opcode::And, Type::I32, &[y, five]);
         b.br_if(odd, Target::new(inner, &[]), Target::new(next, &[]));
@@ -86,7 +100,9 @@ fn continuations(bencher: Bencher<'_, '_>, size: usize) {
     let entry = entry_in_the_middle(&function);
     let made = continuation("rest", &function, &function, &entry).expect("the entry is right");
     let counted = bencher.counter(ItemsCount::new(made.function.inst_count()));
-    counted.bench_local(|| continuation("rest", black_box(&function), black_box(&function), black_box(&entry)));
+    counted.bench_local(|| {
+        continuation("rest", black_box(&function), black_box(&function), black_box(&entry))
+    });
 }
 
 #[divan::bench(args = SIZES)]
@@ -95,7 +111,11 @@ fn points(bencher: Bencher<'_, '_>, size: usize) {
     let at = |block| Point::before(function.first_inst(block));
     let points: Vec<PointSpec> = function
         .blocks()
-        .map(|b| PointSpec { at: at(b), condition: Condition::Flag, values: function.block_params(b).to_vec() })
+        .map(|b| PointSpec {
+            at: at(b),
+            condition: Condition::Flag,
+            values: function.block_params(b).to_vec(),
+        })
         .collect();
     let counted = bencher.counter(ItemsCount::new(function.inst_count()));
     counted.bench_local(|| instrument(black_box(&function), black_box(&points)));

@@ -1,13 +1,14 @@
 //! Composition: two mappings, one after the other, as one.
 //!
-//! Where the first leads from p to q and the second from q to r, the composed entry at a point of p is the
-//! first's entry there, followed by the second's at the point where the first lands. Legal only if what the
-//! second requires of q is a subset of what the first provides: an entry may read values that are not live
-//! (kept values), and those an entry that provides what is live alone leaves undefined. The composed entry
-//! requires no more than the first and provides what the second does.
+//! Where the first leads from p to q and the second from q to r, the composed entry at a point of p
+//! is the first's entry there, followed by the second's at the point where the first lands. Legal
+//! only if what the second requires of q is a subset of what the first provides: an entry may read
+//! values that are not live (kept values), and those an entry that provides what is live alone
+//! leaves undefined. The composed entry requires no more than the first and provides what the
+//! second does.
 //!
-//! Both entries have the same effects behind them, so these do not matter here; nor does memory, which both leave as
-//! it is: entries that execute stores do not compose.
+//! Both entries have the same effects behind them, so these do not matter here; nor does memory,
+//! which both leave as it is: entries that execute stores do not compose.
 
 use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
 use ir::seeded::{Bug, seeded};
@@ -27,13 +28,15 @@ pub enum Refusal {
     },
     /// One of the entries executes stores, between which and the other's code the order matters.
     Replays,
-    /// One of the entries reads what it does not require, or a step that has not run: it is no entry at all.
+    /// One of the entries reads what it does not require, or a step that has not run: it is no
+    /// entry at all.
     Malformed,
 }
 
 impl Refusal {
     /// The names of all reasons, in the order of the enumeration.
-    pub const NAMES: [&'static str; 4] = ["no_second_entry", "not_provided", "replays", "malformed"];
+    pub const NAMES: [&'static str; 4] =
+        ["no_second_entry", "not_provided", "replays", "malformed"];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -49,12 +52,16 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NoSecondEntry => f.write_str("the second mapping has no entry where the first one lands"),
+            Refusal::NoSecondEntry => {
+                f.write_str("the second mapping has no entry where the first one lands")
+            }
             Refusal::NotProvided { value } => {
                 write!(f, "the second entry requires {value}, which the first one does not provide")
             }
             Refusal::Replays => f.write_str("an entry executes stores"),
-            Refusal::Malformed => f.write_str("an entry reads what it does not require or has not computed"),
+            Refusal::Malformed => {
+                f.write_str("an entry reads what it does not require or has not computed")
+            }
         }
     }
 }
@@ -92,8 +99,8 @@ impl fmt::Display for NotAChain {
 
 impl std::error::Error for NotAChain {}
 
-/// Composes two mappings, entry by entry. Total: whatever the entries are, they compose or are refused.
-/// Cost: near linear in the entries of the first and those of the second where they land.
+/// Composes two mappings, entry by entry. Total: whatever the entries are, they compose or are
+/// refused. Cost: near linear in the entries of the first and those of the second where they land.
 ///
 /// # Errors
 /// When the second does not leave from the version that the first leads to.
@@ -101,9 +108,12 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
     if first.target() != second.source() {
         return Err(NotAChain { target: first.target(), source: second.source() });
     }
-    let mut composition =
-        Composition { mapping: Mapping::between(first.source(), second.target()), refused: Vec::new() };
-    let (first, second) = if seeded(Bug::ComposeOrderSwapped) { (second, first) } else { (first, second) };
+    let mut composition = Composition {
+        mapping: Mapping::between(first.source(), second.target()),
+        refused: Vec::new(),
+    };
+    let (first, second) =
+        if seeded(Bug::ComposeOrderSwapped) { (second, first) } else { (first, second) };
     for (point, entry) in first.entries() {
         let next = second.entry(entry.target).ok_or(Refusal::NoSecondEntry);
         match next.and_then(|next| compose_entries(entry, next)) {
@@ -122,12 +132,15 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     if !first.replays.is_empty() || !second.replays.is_empty() {
         return Err(Refusal::Replays);
     }
-    let is_missing = |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
+    let is_missing =
+        |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
     if let Some(value) = second.requires.iter().find(is_missing) {
         return Err(Refusal::NotProvided { value: *value });
     }
     let mut code = Code::default();
-    let between = code.append(first, |value| first.requires.binary_search(&value).ok().map(|_| Operand::Source(value)));
+    let between = code.append(first, |value| {
+        first.requires.binary_search(&value).ok().map(|_| Operand::Source(value))
+    });
     let between = between.ok_or(Refusal::Malformed)?;
     let given = |value: Value| {
         second.requires.binary_search(&value).ok()?;
@@ -142,11 +155,16 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
         assigns.clone_from(&between);
     }
     let (steps, assigns) = code.needed_for(assigns);
-    let mut requires: Vec<Value> =
-        steps.iter().flat_map(|s| &s.args).chain(assigns.iter().map(|a| &a.from)).filter_map(source).collect();
+    let mut requires: Vec<Value> = steps
+        .iter()
+        .flat_map(|s| &s.args)
+        .chain(assigns.iter().map(|a| &a.from))
+        .filter_map(source)
+        .collect();
     requires.sort_unstable();
     requires.dedup();
-    let is_kept = |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
+    let is_kept =
+        |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
     let kept = requires.iter().copied().filter(is_kept).collect();
     let target = if seeded(Bug::ComposeLandsAtFirst) { first.target } else { second.target };
     Ok(Entry { target, steps, replays: Vec::new(), assigns, requires, kept })
@@ -168,15 +186,21 @@ struct Code {
 }
 
 impl Code {
-    /// Appends the steps of an entry, whose values `given` supplies, and returns its assignments in terms of
-    /// this code. `None` when the entry reads what it must not.
-    fn append(&mut self, entry: &Entry, given: impl Fn(Value) -> Option<Operand>) -> Option<Vec<Assign>> {
+    /// Appends the steps of an entry, whose values `given` supplies, and returns its assignments in
+    /// terms of this code. `None` when the entry reads what it must not.
+    fn append(
+        &mut self,
+        entry: &Entry,
+        given: impl Fn(Value) -> Option<Operand>,
+    ) -> Option<Vec<Assign>> {
         let mut done: Vec<Operand> = Vec::new();
         for step in &entry.steps {
-            let args = step.args.iter().map(|arg| moved(*arg, &done, &given)).collect::<Option<_>>()?;
+            let args =
+                step.args.iter().map(|arg| moved(*arg, &done, &given)).collect::<Option<_>>()?;
             done.push(Operand::Step(self.step(Step { args, ..step.clone() })));
         }
-        let assign = |a: &Assign| moved(a.from, &done, &given).map(|from| Assign { value: a.value, from });
+        let assign =
+            |a: &Assign| moved(a.from, &done, &given).map(|from| Assign { value: a.value, from });
         entry.assigns.iter().map(assign).collect()
     }
 
@@ -217,7 +241,8 @@ impl Code {
                 *index = numbers[*index as usize];
             }
         };
-        let mut steps: Vec<Step> = self.steps.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(s, _)| s).collect();
+        let mut steps: Vec<Step> =
+            self.steps.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(s, _)| s).collect();
         steps.iter_mut().flat_map(|s| &mut s.args).for_each(renumber);
         assigns.iter_mut().for_each(|a| renumber(&mut a.from));
         (steps, assigns)
@@ -225,7 +250,11 @@ impl Code {
 }
 
 /// An operand of an entry, in terms of the code its steps were appended to.
-fn moved(operand: Operand, done: &[Operand], given: &impl Fn(Value) -> Option<Operand>) -> Option<Operand> {
+fn moved(
+    operand: Operand,
+    done: &[Operand],
+    given: &impl Fn(Value) -> Option<Operand>,
+) -> Option<Operand> {
     match operand {
         Operand::Source(value) => given(value),
         Operand::Step(_) if seeded(Bug::ComposeStepsNotMoved) => Some(operand),

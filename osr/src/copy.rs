@@ -13,14 +13,14 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// The instruction that this one is a copy of; `None` of one that was made for the new function, and of one that it does
-    /// not have. Cost: constant.
+    /// The instruction that this one is a copy of; `None` of one that was made for the new
+    /// function, and of one that it does not have. Cost: constant.
     pub fn inst(&self, inst: Inst) -> Option<Inst> {
         self.insts.get(inst.index()).and_then(|i| i.expand())
     }
 
-    /// The value whose contents this one has; `None` of one that was made for the new function, and of one that it does
-    /// not have. Cost: constant.
+    /// The value whose contents this one has; `None` of one that was made for the new function, and
+    /// of one that it does not have. Cost: constant.
     pub fn value(&self, value: Value) -> Option<Value> {
         self.values.get(value.index()).and_then(|v| v.expand())
     }
@@ -30,7 +30,12 @@ impl Origins {
     }
 
     /// Records the copy of an instruction with its results.
-    pub(crate) fn set(&mut self, function: &Function, copy: Inst, (version, of): (&Function, Inst)) {
+    pub(crate) fn set(
+        &mut self,
+        function: &Function,
+        copy: Inst,
+        (version, of): (&Function, Inst),
+    ) {
         self.set_inst(copy, of);
         for (copy, of) in function.inst(copy).results.iter().zip(&version.inst(of).results) {
             self.set_value(*copy, *of);
@@ -49,7 +54,8 @@ fn put<T: Copy + Default>(table: &mut Vec<T>, index: usize, item: T) {
     table[index] = item;
 }
 
-/// An instruction of a function to be made once more: its operands by `operand`, its targets by `target`.
+/// An instruction of a function to be made once more: its operands by `operand`, its targets by
+/// `target`.
 pub(crate) fn spec(
     function: &Function,
     inst: Inst,

@@ -1,9 +1,9 @@
 //! Reconstruction: how a value of the target version is computed from what the source version has.
 //!
-//! The rules are those of `mappings.md`, section 4: copy a usable member of the value's class; execute an
-//! operation again whose operands can be had; follow a block parameter whose incoming values are one
-//! class. Every rule leads to values defined strictly above, so the search ends; it keeps its own stack,
-//! since chains of operations may be as long as the function.
+//! The rules are those of `mappings.md`, section 4: copy a usable member of the value's class;
+//! execute an operation again whose operands can be had; follow a block parameter whose incoming
+//! values are one class. Every rule leads to values defined strictly above, so the search ends; it
+//! keeps its own stack, since chains of operations may be as long as the function.
 
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
@@ -16,17 +16,17 @@ use ir::seeded::{Bug, seeded};
 use ir::{Effects, Function, Inst, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 
-/// Nodes visited in search of one value before it is given up; it can still be kept. Without a limit, a
-/// value at the end of a long chain of operations makes compensation code as long as the function, and
-/// the search at every point as well.
+/// Nodes visited in search of one value before it is given up; it can still be kept. Without a
+/// limit, a value at the end of a long chain of operations makes compensation code as long as the
+/// function, and the search at every point as well.
 const MAX_VISITS: usize = 256;
 
-/// Nodes visited in vain from one source point, for all landing points together, after which no more are tried: at the end
-/// of a long chain each of them would cost as much again.
+/// Nodes visited in vain from one source point, for all landing points together, after which no
+/// more are tried: at the end of a long chain each of them would cost as much again.
 const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
 
-/// Members of a class looked at for one value. Classes are small but for constants, which are as cheap to
-/// make anew.
+/// Members of a class looked at for one value. Classes are small but for constants, which are as
+/// cheap to make anew.
 const MAX_MEMBERS: usize = 16;
 
 /// An expression over the values of the source version.
@@ -34,7 +34,8 @@ const MAX_MEMBERS: usize = 16;
 pub(crate) enum Expr {
     /// A value, as it is at the source point.
     Source(Value),
-    /// An operation of the target version (or, in a block that only the source version has, of that).
+    /// An operation of the target version (or, in a block that only the source version has, of
+    /// that).
     Op { inst: Inst, in_source: bool, args: SmallVec<[u32; 3]> },
     /// A constant that no version needs to have.
     Constant { ty: Type, bits: u64 },
@@ -67,8 +68,8 @@ pub(crate) enum Way {
 /// The outcome for one node: an expression, or none.
 pub(crate) type Outcome = Option<u32>;
 
-/// The search at one source point. Outcomes are kept from one landing point to the next: they depend on
-/// what the source version has, not on where the entry lands.
+/// The search at one source point. Outcomes are kept from one landing point to the next: they
+/// depend on what the source version has, not on where the entry lands.
 #[derive(Debug)]
 pub(crate) struct Deriver<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
@@ -94,7 +95,12 @@ pub(crate) struct Deriver<'a, 'v> {
 }
 
 impl<'a, 'v> Deriver<'a, 'v> {
-    pub(crate) fn new(pair: &'a VersionPair<'v>, p: &'a Side<'v>, q: &'a Side<'v>, level: Level) -> Self {
+    pub(crate) fn new(
+        pair: &'a VersionPair<'v>,
+        p: &'a Side<'v>,
+        q: &'a Side<'v>,
+        level: Level,
+    ) -> Self {
         Deriver {
             pair,
             p,
@@ -122,7 +128,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.restart();
     }
 
-    /// Whether too much was looked at from this source point for another landing point to be worth trying.
+    /// Whether too much was looked at from this source point for another landing point to be worth
+    /// trying.
     pub(crate) fn is_spent(&self) -> bool {
         self.in_vain > MAX_IN_VAIN
     }
@@ -172,7 +179,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.known(Node::Wanted(value)) == Some(None)
     }
 
-    /// The operations that expressions take, each counted once, and the values they read, some more than once.
+    /// The operations that expressions take, each counted once, and the values they read, some more
+    /// than once.
     pub(crate) fn tally(&mut self, roots: &[u32]) -> (usize, SmallVec<[Value; 16]>) {
         let (mut steps, mut read) = (0, SmallVec::new());
         let mut stack: SmallVec<[u32; 16]> = SmallVec::from_slice(roots);
@@ -246,9 +254,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
         for way in self.ways(here, node) {
             match way {
-                Way::Read(value) if self.may_read(here, value) => return Ok(Some(self.push(Expr::Source(value)))),
+                Way::Read(value) if self.may_read(here, value) => {
+                    return Ok(Some(self.push(Expr::Source(value))));
+                }
                 Way::Read(_) => {}
-                Way::Constant { ty, bits } => return Ok(Some(self.push(Expr::Constant { ty, bits }))),
+                Way::Constant { ty, bits } => {
+                    return Ok(Some(self.push(Expr::Constant { ty, bits })));
+                }
                 Way::Same(other) => {
                     if let Some(expr) = self.known(other).ok_or(other)? {
                         return Ok(Some(expr));
@@ -266,8 +278,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         Ok(None)
     }
 
-    /// The ways to compute a node, cheapest first. A value read is available at the source point; whether
-    /// it may be read is another question.
+    /// The ways to compute a node, cheapest first. A value read is available at the source point;
+    /// whether it may be read is another question.
     pub(crate) fn ways(&self, here: &SourcePoint, node: Node) -> SmallVec<[Way; 4]> {
         let mut ways = SmallVec::new();
         match node {
@@ -305,12 +317,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
-        here.look_up(self.p, value) == Here::Value(value) && self.result_of_earlier(here, value).is_none()
+        here.look_up(self.p, value) == Here::Value(value)
+            && self.result_of_earlier(here, value).is_none()
     }
 
-    /// Rule 2: the operation that defines the value, executed again. It dominates the landing point, as
-    /// every value asked for here does, so it has executed in the target version; and by the trap rule
-    /// in the source version.
+    /// Rule 2: the operation that defines the value, executed again. It dominates the landing
+    /// point, as every value asked for here does, so it has executed in the target version; and by
+    /// the trap rule in the source version.
     fn executed_again(&self, value: Value) -> Option<Way> {
         if self.level < Level::Live {
             return None;
@@ -324,7 +337,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         Some(Way::Execute { inst, in_source: false, args })
     }
 
-    /// Rule 3, first half: a parameter whose incoming values share a member that dominates the block.
+    /// Rule 3, first half: a parameter whose incoming values share a member that dominates the
+    /// block.
     fn parameter(&self, value: Value) -> Option<Way> {
         if self.level < Level::LiveE {
             return None;
@@ -335,12 +349,17 @@ impl<'a, 'v> Deriver<'a, 'v> {
             .predecessors(block)
             .iter()
             .filter(|e| may_be_taken(f, &self.q.cfg, &self.pair.facts, **e))
-            .filter(|e| !seeded(Bug::ParamIgnoresBackEdges) || !self.q.dom.dominates(block, f.inst_block(e.inst)))
+            .filter(|e| {
+                !seeded(Bug::ParamIgnoresBackEdges)
+                    || !self.q.dom.dominates(block, f.inst_block(e.inst))
+            })
             .map(|e| f.target(*e).args[index as usize])
             .filter(|v| *v != value);
         let first = incoming.next()?;
         // Around a loop the search would never end.
-        let is_in_arm = || f.defining_inst(first).is_some() && !self.q.dom.dominates(block, f.value_block(first));
+        let is_in_arm = || {
+            f.defining_inst(first).is_some() && !self.q.dom.dominates(block, f.value_block(first))
+        };
         if seeded(Bug::ParamTakesArmsDefinition) && is_in_arm() {
             return Some(Way::Same(Node::Wanted(first)));
         }
@@ -351,14 +370,19 @@ impl<'a, 'v> Deriver<'a, 'v> {
             let chain = self.pair.facts.chain(other, self.q.era);
             shared.retain(|m| *m == other || chain.contains(m));
         }
-        // Available at the block's first point and not one of its parameters or instructions: above it.
-        let above =
-            |m: &Value| f.has_value(*m) && f.value_block(*m) != block && self.q.dom.dominates(f.value_block(*m), block);
+        // Available at the block's first point and not one of its parameters or instructions: above
+        // it.
+        let above = |m: &Value| {
+            f.has_value(*m)
+                && f.value_block(*m) != block
+                && self.q.dom.dominates(f.value_block(*m), block)
+        };
         shared.into_iter().find(above).map(|m| Way::Same(Node::Wanted(m)))
     }
 
-    /// A wrong change: the result of an earlier instruction that is equal in all but its place. Executing again a
-    /// call that merely writes nothing, or a read, gives that when nothing was written before it either.
+    /// A wrong change: the result of an earlier instruction that is equal in all but its place.
+    /// Executing again a call that merely writes nothing, or a read, gives that when nothing was
+    /// written before it either.
     fn result_of_earlier(&self, here: &SourcePoint, value: Value) -> Option<Way> {
         let (calls, reads) = (seeded(Bug::CallResultReused), seeded(Bug::ReadResultReused));
         let inst = self.q.f.defining_inst(value).filter(|_| calls || reads)?;
@@ -370,7 +394,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
         let is_equal = |i: &Inst| {
             let other = self.p.f.inst(*i);
-            (other.opcode, other.ty, other.imm, &other.args) == (data.opcode, data.ty, data.imm, &data.args)
+            (other.opcode, other.ty, other.imm, &other.args)
+                == (data.opcode, data.ty, data.imm, &data.args)
         };
         let first = self.p.f.all_insts().take_while(|i| *i != inst).find(is_equal)?;
         let index = data.results.iter().position(|v| *v == value)?;
@@ -382,8 +407,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         (self.exprs.len() - 1) as u32
     }
 
-    /// Why a value that could not be derived, in the last search, cannot: follows the operations down to a value that could
-    /// be had only by itself.
+    /// Why a value that could not be derived, in the last search, cannot: follows the operations
+    /// down to a value that could be had only by itself.
     pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
         if self.visits > MAX_VISITS {
             return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
@@ -392,13 +417,21 @@ impl<'a, 'v> Deriver<'a, 'v> {
         loop {
             let way = self.executed_again(value).or_else(|| self.parameter(value));
             let missing = match &way {
-                Some(Way::Execute { args, .. }) => args.iter().copied().find(|n| self.known(*n) == Some(None)),
+                Some(Way::Execute { args, .. }) => {
+                    args.iter().copied().find(|n| self.known(*n) == Some(None))
+                }
                 Some(Way::Same(node)) => Some(*node),
                 _ => None,
             };
             match missing {
                 Some(Node::Wanted(next)) => value = next,
-                _ => return Obstacle { reason: self.lost_because(here, value), value: Some(value), inst: None },
+                _ => {
+                    return Obstacle {
+                        reason: self.lost_because(here, value),
+                        value: Some(value),
+                        inst: None,
+                    };
+                }
             }
         }
     }

@@ -10,7 +10,8 @@ use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
-/// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation code.
+/// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation
+/// code.
 pub(crate) type Cost = (usize, usize, usize);
 
 /// What an entry is to do.
@@ -24,16 +25,25 @@ pub(crate) struct Goal<'g> {
 }
 
 impl Goal<'_> {
-    /// Whether the entry of nothing to do does: the source point has everything under the same id, live.
+    /// Whether the entry of nothing to do does: the source point has everything under the same id,
+    /// live.
     pub(crate) fn is_met_as_is(&self, deriver: &Deriver<'_, '_>, here: &SourcePoint) -> bool {
         self.replays.is_empty() && self.needed.iter().all(|v| deriver.reads_itself(here, *v))
     }
 
     /// The entry of nothing to do.
     pub(crate) fn as_is(&self) -> Entry {
-        let assigns = self.needed.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
+        let assigns =
+            self.needed.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
         let (target, requires) = (self.target, self.needed.to_vec());
-        Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+        Entry {
+            target,
+            steps: Vec::new(),
+            replays: Vec::new(),
+            assigns,
+            requires,
+            kept: Vec::new(),
+        }
     }
 
     /// What it provides, and then what its writes read.
@@ -50,7 +60,11 @@ pub(crate) type Derived = SmallVec<[u32; 16]>;
 ///
 /// # Errors
 /// A value that cannot be had: one of which that is known already, or else the first.
-pub(crate) fn derive(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>) -> Result<Derived, Value> {
+pub(crate) fn derive(
+    deriver: &mut Deriver<'_, '_>,
+    here: &SourcePoint,
+    goal: &Goal<'_>,
+) -> Result<Derived, Value> {
     let wanted = goal.wanted(deriver.q.f);
     match wanted.iter().find(|v| deriver.is_lost(**v)) {
         Some(value) => Err(*value),
@@ -68,14 +82,18 @@ pub(crate) fn derive_keeping(
     goal: &Goal<'_>,
 ) -> Result<Derived, Obstacle> {
     let wanted = goal.wanted(deriver.q.f);
-    let lost: SmallVec<[Value; 8]> = wanted.iter().copied().filter(|v| deriver.derive(here, *v).is_none()).collect();
+    let lost: SmallVec<[Value; 8]> =
+        wanted.iter().copied().filter(|v| deriver.derive(here, *v).is_none()).collect();
     let kept = match lost.is_empty() {
         true => BTreeSet::new(),
-        false => kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?,
+        false => {
+            kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?
+        }
     };
     keeper.restart();
     kept.iter().for_each(|v| keeper.keep(*v));
-    let derived = wanted.into_iter().map(|v| keeper.derive(here, v).ok_or_else(|| keeper.explain(here, v)));
+    let derived =
+        wanted.into_iter().map(|v| keeper.derive(here, v).ok_or_else(|| keeper.explain(here, v)));
     derived.collect()
 }
 
@@ -87,7 +105,12 @@ fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value])
 }
 
 /// What an entry would cost at its source point, as [`assemble`] would make it.
-pub(crate) fn cost(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>, derived: &Derived) -> Cost {
+pub(crate) fn cost(
+    deriver: &mut Deriver<'_, '_>,
+    here: &SourcePoint,
+    goal: &Goal<'_>,
+    derived: &Derived,
+) -> Cost {
     let copies = changed(deriver, goal, derived).count();
     let (steps, read) = deriver.tally(derived);
     let mut kept: SmallVec<[Value; 8]> = read.into_iter().filter(|v| !here.is_live(*v)).collect();
@@ -104,16 +127,28 @@ pub(crate) fn changed<'d>(
     derived: &'d Derived,
 ) -> impl Iterator<Item = Value> + 'd {
     let is_itself = |value: Value, expr: u32| matches!(deriver.exprs[expr as usize], Expr::Source(v) if v == value);
-    goal.needed.iter().zip(derived).filter(move |(value, expr)| !is_itself(**value, **expr)).map(|(value, _)| *value)
+    goal.needed
+        .iter()
+        .zip(derived)
+        .filter(move |(value, expr)| !is_itself(**value, **expr))
+        .map(|(value, _)| *value)
 }
 
 /// The entry that does what was derived.
-pub(crate) fn assemble(deriver: &Deriver<'_, '_>, here: &SourcePoint, goal: &Goal<'_>, derived: &Derived) -> Entry {
+pub(crate) fn assemble(
+    deriver: &Deriver<'_, '_>,
+    here: &SourcePoint,
+    goal: &Goal<'_>,
+    derived: &Derived,
+) -> Entry {
     let Goal { target, needed, replays } = *goal;
     let done = vec![None; deriver.exprs.len()];
     let mut emitter = Emitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
-    let assigns =
-        needed.iter().zip(derived).map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) }).collect();
+    let assigns = needed
+        .iter()
+        .zip(derived)
+        .map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) })
+        .collect();
     let mut read = derived[needed.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);
@@ -154,15 +189,20 @@ impl Emitter<'_, '_, '_> {
                 Expr::Constant { ty, bits } => {
                     let mask = if seeded(Bug::ConstantTooNarrow) { 0xff } else { u64::MAX };
                     let (ty, bits, opcode) = (*ty, *bits & mask, Opcode::Const);
-                    self.push(expr, Step { opcode, ty, operand_ty: ty, bits, args: SmallVec::new() });
+                    self.push(
+                        expr,
+                        Step { opcode, ty, operand_ty: ty, bits, args: SmallVec::new() },
+                    );
                 }
-                Expr::Op { args, .. } => match args.iter().find(|a| self.done[**a as usize].is_none()) {
-                    Some(first) => stack.push(*first),
-                    None => {
-                        let step = self.step(expr);
-                        self.push(expr, step);
+                Expr::Op { args, .. } => {
+                    match args.iter().find(|a| self.done[**a as usize].is_none()) {
+                        Some(first) => stack.push(*first),
+                        None => {
+                            let step = self.step(expr);
+                            self.push(expr, step);
+                        }
                     }
-                },
+                }
             }
         }
         self.done[root as usize].expect("the loop ends when the root is done")
@@ -186,6 +226,12 @@ impl Emitter<'_, '_, '_> {
         if seeded(Bug::StepOperandsSwapped) {
             args.reverse();
         }
-        Step { opcode: data.opcode, ty: data.ty, operand_ty, bits: data.constant().unwrap_or(0), args }
+        Step {
+            opcode: data.opcode,
+            ty: data.ty,
+            operand_ty,
+            bits: data.constant().unwrap_or(0),
+            args,
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! What the action log says about two versions: what moved, what equals what, what was proved dead.
 //!
-//! The log is replayed once. A `replace_all(o, n)` is a fact about the version in which it was recorded:
-//! a *link*, usable where both ids are available in that version (`mappings.md`, section 4). Instead
-//! of keeping every intermediate version, a link is recorded only when n's definition dominated o's (or
-//! stood so close behind it that no bounding instruction lies between): then n is available wherever o
-//! is, and what is left to ask is whether o still stands where it stood.
+//! The log is replayed once. A `replace_all(o, n)` is a fact about the version in which it was
+//! recorded: a *link*, usable where both ids are available in that version (`mappings.md`, section
+//! 4). Instead of keeping every intermediate version, a link is recorded only when n's definition
+//! dominated o's (or stood so close behind it that no bounding instruction lies between): then n is
+//! available wherever o is, and what is left to ask is whether o still stands where it stood.
 
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
@@ -53,20 +53,21 @@ pub(crate) struct Facts {
     pub(crate) passed_ends: BTreeSet<Inst>,
     /// Those of the terminators that were branches when an edge was sent past them.
     pub(crate) passed_branches: BTreeSet<Inst>,
-    /// Blocks that edges were sent past, where they end in a branch, and those the edges lead to now.
+    /// Blocks that edges were sent past, where they end in a branch, and those the edges lead to
+    /// now.
     pub(crate) rerouted: BTreeSet<Block>,
     /// Blocks removed because no edge led to them any more, in the version they are in already.
     pub(crate) removed_blocks: BTreeSet<Block>,
-    /// Branches that became jumps, with the indices of the targets they may take: one, or several that had
-    /// come to be the same.
+    /// Branches that became jumps, with the indices of the targets they may take: one, or several
+    /// that had come to be the same.
     pub(crate) folded: BTreeMap<Inst, SmallVec<[u32; 1]>>,
-    /// Instructions that cannot trap, as some version on the way showed: with the operands they had come to
-    /// have when they were deleted or moved, or because a constant replaced them.
+    /// Instructions that cannot trap, as some version on the way showed: with the operands they had
+    /// come to have when they were deleted or moved, or because a constant replaced them.
     harmless: BTreeSet<Inst>,
     /// The first action that adds, deletes or moves an effect: effects do not line up beyond it.
     pub(crate) effect_changed: Option<usize>,
-    /// Blocks that joined edges, with the block all of them led to; and their parameters, each with the one
-    /// it is handed on to.
+    /// Blocks that joined edges, with the block all of them led to; and their parameters, each with
+    /// the one it is handed on to.
     pub(crate) joined_blocks: BTreeMap<Block, Block>,
     pub(crate) joined_params: BTreeMap<Value, Value>,
     first_of_value: SecondaryMap<Value, Option<u32>>,
@@ -137,7 +138,9 @@ impl Facts {
                 let (up, down) = if up || down { (up, down) } else { (true, true) };
                 self.moves.entry(*inst).or_default().push(Move { at: index, up, down });
             }
-            ActionKind::ReplaceOperand { inst, before, after, .. } => self.mention(index, &[*inst], &[*before, *after]),
+            ActionKind::ReplaceOperand { inst, before, after, .. } => {
+                self.mention(index, &[*inst], &[*before, *after])
+            }
             ActionKind::ReplaceAll { before, after } => {
                 self.mention(index, &[], &[*before, *after]);
                 if f.constant(*after).is_some() {
@@ -149,20 +152,24 @@ impl Facts {
             }
             ActionKind::FoldBranch { inst, keep } => {
                 self.mention(index, &[*inst], &[]);
-                // Targets that were equal when the branch was folded say nothing about which one it takes.
+                // Targets that were equal when the branch was folded say nothing about which one it
+                // takes.
                 let targets = &f.inst(*inst).targets;
                 let is_taken = |i: u32| i == *keep || !seeded(Bug::FoldedTakesKept);
                 let same = (0..targets.len() as u32)
                     .filter(|i| targets[*i as usize] == targets[*keep as usize] && is_taken(*i));
                 self.folded.insert(*inst, same.collect());
             }
-            ActionKind::SplitEdge { edge, jump, .. } => self.mention(index, &[edge.inst, *jump], &[]),
+            ActionKind::SplitEdge { edge, jump, .. } => {
+                self.mention(index, &[edge.inst, *jump], &[])
+            }
             ActionKind::JoinEdges { edges, block, params, jump } => {
                 self.mention(index, &[*jump], params);
                 if let Some(edge) = edges.first() {
                     let target = f.target(*edge).block;
                     self.joined_blocks.insert(*block, target);
-                    self.joined_params.extend(params.iter().copied().zip(f.block_params(target).iter().copied()));
+                    self.joined_params
+                        .extend(params.iter().copied().zip(f.block_params(target).iter().copied()));
                 }
                 edges.iter().for_each(|e| self.mention(index, &[e.inst], &[]));
             }
@@ -172,7 +179,8 @@ impl Facts {
                 self.passed_by.insert(*past);
                 self.passed_ends.insert(end);
                 let onward = Edge { inst: end, index: *taken };
-                // Past a branch, the block passed by has fewer ways in afterwards, and the block behind it more.
+                // Past a branch, the block passed by has fewer ways in afterwards, and the block
+                // behind it more.
                 match f.inst(end).opcode {
                     Opcode::Jump => self.join(f, *past, onward),
                     _ => {
@@ -187,7 +195,8 @@ impl Facts {
                 self.removed_blocks.extend(blocks.iter().filter(|b| !self.passed_by.contains(b)));
                 for block in blocks {
                     self.mention(index, &[], f.block_params(*block));
-                    f.block_insts(*block).for_each(|i| self.mention(index, &[i], &f.inst(i).results));
+                    f.block_insts(*block)
+                        .for_each(|i| self.mention(index, &[i], &f.inst(i).results));
                 }
             }
             ActionKind::RemoveDead { params, insts } => {
@@ -198,19 +207,22 @@ impl Facts {
                     self.note_harmless(f, *inst);
                 }
             }
-            ActionKind::AddBlockParam { param, .. } | ActionKind::RemoveBlockParam { param, .. } => {
+            ActionKind::AddBlockParam { param, .. }
+            | ActionKind::RemoveBlockParam { param, .. } => {
                 self.mention(index, &[], &[*param]);
             }
         }
     }
 
-    /// Notes that a block hands its parameters on to those of the block that an edge of its leads to.
+    /// Notes that a block hands its parameters on to those of the block that an edge of its leads
+    /// to.
     fn join(&mut self, f: &Function, block: Block, edge: Edge) {
         let target = f.target(edge);
         self.joined_blocks.insert(block, target.block);
         let own = f.block_params(block);
         let handed = target.args.iter().zip(f.block_params(target.block));
-        self.joined_params.extend(handed.filter(|(arg, _)| own.contains(arg)).map(|(arg, param)| (*arg, *param)));
+        self.joined_params
+            .extend(handed.filter(|(arg, _)| own.contains(arg)).map(|(arg, param)| (*arg, *param)));
     }
 
     fn define(&mut self, inst: Inst, data: &InstData) {
@@ -231,7 +243,9 @@ impl Facts {
 
     /// Writes of one place may change: what that takes is found later (`stores`).
     fn note_effect(&mut self, index: u32, data: &InstData) {
-        if !data.opcode.is_effect_free() && Place::written(data.opcode, data.ty, &data.imm).is_none() {
+        if !data.opcode.is_effect_free()
+            && Place::written(data.opcode, data.ty, &data.imm).is_none()
+        {
             self.effect_changed.get_or_insert(index as usize);
         }
     }
@@ -262,9 +276,9 @@ impl Facts {
         self.first_of_inst[inst].map(|i| i as usize)
     }
 
-    /// The values that equal `value` wherever it is available in the version of `era`, nearest first,
-    /// `value` itself not among them. Each was available there in the version its link was recorded in;
-    /// whether it is available where it is wanted is for the caller to see.
+    /// The values that equal `value` wherever it is available in the version of `era`, nearest
+    /// first, `value` itself not among them. Each was available there in the version its link was
+    /// recorded in; whether it is available where it is wanted is for the caller to see.
     pub(crate) fn chain(&self, value: Value, era: Era) -> SmallVec<[Value; 2]> {
         let mut chain = SmallVec::new();
         let (mut value, mut time) = (value, if era == Era::Before { 0 } else { self.end });
@@ -279,16 +293,18 @@ impl Facts {
         chain
     }
 
-    /// The constant that equals `value` wherever it is available in the version of `era`, with its type.
-    /// The constant's own instruction may be long gone.
+    /// The constant that equals `value` wherever it is available in the version of `era`, with its
+    /// type. The constant's own instruction may be long gone.
     pub(crate) fn constant(&self, value: Value, era: Era) -> Option<(Type, u64)> {
         self.chain(value, era).iter().find_map(|id| self.constants.get(id).copied())
     }
 
-    /// Whether a value available somewhere at time `from` was available there at time `to`: going forward
-    /// its definition must not have been moved down, going back not up.
+    /// Whether a value available somewhere at time `from` was available there at time `to`: going
+    /// forward its definition must not have been moved down, going back not up.
     fn stands_still(&self, value: Value, from: u32, to: u32) -> bool {
-        let Some(moves) = self.def[value].and_then(|inst| self.moves.get(&inst)) else { return true };
+        let Some(moves) = self.def[value].and_then(|inst| self.moves.get(&inst)) else {
+            return true;
+        };
         let mut between = moves.iter().filter(|m| (from.min(to)..from.max(to)).contains(&m.at));
         between.all(|m| if from <= to { !m.down } else { !m.up })
     }
@@ -332,8 +348,8 @@ impl Order {
                 (Some(a), None) => no_bound_between(f, None, a),
             };
         }
-        // A parameter that receives the same value on every edge: that value dominates all of them, and
-        // so the block. Spares the tree when blocks are merged one after the other.
+        // A parameter that receives the same value on every edge: that value dominates all of them,
+        // and so the block. Spares the tree when blocks are merged one after the other.
         if let ValueDef::Param(block, index) = f.value_def(before) {
             let edges = f.predecessors(block);
             let mut incoming = edges.iter().map(|e| f.target(*e).args[index as usize]);
@@ -349,8 +365,8 @@ impl Order {
     }
 }
 
-/// Whether no instruction that bounds a gap stands from just behind `from` (from the start of the block
-/// when `None`) up to `to`.
+/// Whether no instruction that bounds a gap stands from just behind `from` (from the start of the
+/// block when `None`) up to `to`.
 fn no_bound_between(f: &Function, from: Option<Inst>, to: Inst) -> bool {
     let mut inst = f.prev_inst(to);
     while let Some(here) = inst.filter(|i| Some(*i) != from) {

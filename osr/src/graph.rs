@@ -1,17 +1,19 @@
 //! Several versions of a function, and mappings between them that were made together.
 //!
-//! A version graph has the versions of a [`VersionTree`] as nodes and mappings as edges. *Built* edges join a
-//! version and one derived from it, over any number of steps; *composed* ones follow edges that are there, and
-//! so join any two versions, siblings too. *Inserted* ones come from elsewhere.
+//! A version graph has the versions of a [`VersionTree`] as nodes and mappings as edges. *Built*
+//! edges join a version and one derived from it, over any number of steps; *composed* ones follow
+//! edges that are there, and so join any two versions, siblings too. *Inserted* ones come from
+//! elsewhere.
 //!
-//! One property makes any sequence of hops through the graph defined: **every entry of every edge provides
-//! live+ where it lands**, and live+ at a version counts what all edges that leave it require, wherever
-//! they lead. Built edges have it by their common fixpoint ([`crate::synthesize`] is that of one pair).
-//! Composing keeps it: a composed entry requires no value that the first entry does not require at the same point
-//! already, and provides what the second does at the same landing point. For the same reason edges of a graph
-//! compose wherever the second has an entry: what it requires is live+, and provided. What is inserted has no
-//! such history; entries that would break the property, its own or those of other edges, are dropped for good,
-//! until none does.
+//! One property makes any sequence of hops through the graph defined: **every entry of every edge
+//! provides live+ where it lands**, and live+ at a version counts what all edges that leave it
+//! require, wherever they lead. Built edges have it by their common fixpoint ([`crate::synthesize`]
+//! is that of one pair). Composing keeps it: a composed entry requires no value that the first
+//! entry does not require at the same point already, and provides what the second does at the same
+//! landing point. For the same reason edges of a graph compose wherever the second has an entry:
+//! what it requires is live+, and provided. What is inserted has no such history; entries that
+//! would break the property, its own or those of other edges, are dropped for good, until none
+//! does.
 
 use crate::compose::{Refusal, compose};
 use crate::level::Level;
@@ -45,7 +47,8 @@ pub enum Origin {
     Composed {
         /// The versions it leads through, both ends included.
         path: Vec<Version>,
-        /// The points at which the first edge of the path has an entry and this one does not, ascending.
+        /// The points at which the first edge of the path has an entry and this one does not,
+        /// ascending.
         refused: Vec<(Point, Refusal)>,
     },
     /// Made elsewhere.
@@ -61,8 +64,8 @@ pub struct Edge {
     pub to: Version,
     /// The entries.
     pub mapping: Mapping,
-    /// The bounding anchors of its versions: of a composed edge, those that every two neighbors on its path
-    /// share.
+    /// The bounding anchors of its versions: of a composed edge, those that every two neighbors on
+    /// its path share.
     pub anchors: BTreeSet<Inst>,
     /// Where the entries are from.
     pub origin: Origin,
@@ -71,7 +74,8 @@ pub struct Edge {
 /// Why a graph cannot have an edge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EdgeError {
-    /// The second version was not derived from the first, so that no log leads from one to the other.
+    /// The second version was not derived from the first, so that no log leads from one to the
+    /// other.
     NotDerived {
         /// The first version.
         before: Version,
@@ -96,9 +100,13 @@ pub enum EdgeError {
 impl fmt::Display for EdgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EdgeError::NotDerived { before, after } => write!(f, "{after} was not derived from {before}"),
+            EdgeError::NotDerived { before, after } => {
+                write!(f, "{after} was not derived from {before}")
+            }
             EdgeError::NoEdge { from, to } => write!(f, "no edge leads from {from} to {to}"),
-            EdgeError::ShortPath => f.write_str("a path of fewer than three versions composes nothing"),
+            EdgeError::ShortPath => {
+                f.write_str("a path of fewer than three versions composes nothing")
+            }
             EdgeError::OtherVersions => f.write_str("the mapping is one between other versions"),
             EdgeError::Replay(error) => write!(f, "{error}"),
         }
@@ -116,8 +124,9 @@ pub struct VersionGraph<'v> {
 }
 
 impl<'v> VersionGraph<'v> {
-    /// Builds the edges of pairs of versions, both ways, all together. In each pair the second version was
-    /// derived from the first. Cost: that of each pair, as many times as the fixpoint takes.
+    /// Builds the edges of pairs of versions, both ways, all together. In each pair the second
+    /// version was derived from the first. Cost: that of each pair, as many times as the fixpoint
+    /// takes.
     ///
     /// # Errors
     /// See [`EdgeError`].
@@ -145,7 +154,8 @@ impl<'v> VersionGraph<'v> {
             (sides[places[0]], sides[places[1]]) = (Some(&pair.sides[0]), Some(&pair.sides[1]));
             arrows.extend(Arrow::both_ways(pair, places));
         }
-        let sides: Vec<&Side<'_>> = sides.into_iter().map(|s| s.expect("every version listed is of a pair")).collect();
+        let sides: Vec<&Side<'_>> =
+            sides.into_iter().map(|s| s.expect("every version listed is of a pair")).collect();
         let plain = Plain::of_all(&sides, demand);
         let made = make(&sides, &arrows, &plain, (demand, level), None);
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {
@@ -160,8 +170,8 @@ impl<'v> VersionGraph<'v> {
         self.tree
     }
 
-    /// Every edge: built ones first, in the order of the pairs, forward before backward; then the others as
-    /// they were added.
+    /// Every edge: built ones first, in the order of the pairs, forward before backward; then the
+    /// others as they were added.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
@@ -171,8 +181,9 @@ impl<'v> VersionGraph<'v> {
         self.edges.iter().find(|e| (e.from, e.to) == (from, to))
     }
 
-    /// Adds the edge that leads along a path, over the first edge between each two versions, and returns it.
-    /// See [`VersionTree::path`] for one along derivations. Cost: as [`compose`], for each step.
+    /// Adds the edge that leads along a path, over the first edge between each two versions, and
+    /// returns it. See [`VersionTree::path`] for one along derivations. Cost: as [`compose`], for
+    /// each step.
     ///
     /// # Errors
     /// When the path is short or an edge is missing.
@@ -192,7 +203,8 @@ impl<'v> VersionGraph<'v> {
             self.edge(ends[0], ends[1]).ok_or(missing)
         };
         let first = leg(path)?;
-        let (mut mapping, mut anchors, mut refused) = (first.mapping.clone(), first.anchors.clone(), Vec::new());
+        let (mut mapping, mut anchors, mut refused) =
+            (first.mapping.clone(), first.anchors.clone(), Vec::new());
         for ends in path[1..].windows(2) {
             let next = leg(ends)?;
             let composed = compose(&mapping, &next.mapping).expect("edges that follow each other");
@@ -205,10 +217,10 @@ impl<'v> VersionGraph<'v> {
         Ok(Edge { from, to, mapping, anchors, origin })
     }
 
-    /// Keeps the entries of built and inserted edges that are to be kept, those a judge has proved, say, and
-    /// composes the others again from what is left. `keep` is told the edge, of which there may be several
-    /// between two versions, with its place in [`VersionGraph::edges`]. No entry comes to lack anything: what is
-    /// dropped asks for nothing. Cost: the entries.
+    /// Keeps the entries of built and inserted edges that are to be kept, those a judge has proved,
+    /// say, and composes the others again from what is left. `keep` is told the edge, of which
+    /// there may be several between two versions, with its place in [`VersionGraph::edges`]. No
+    /// entry comes to lack anything: what is dropped asks for nothing. Cost: the entries.
     pub fn retain(&mut self, mut keep: impl FnMut((usize, &Edge), Point, &Entry) -> bool) {
         for index in 0..self.edges.len() {
             let edge = &self.edges[index];
@@ -216,7 +228,8 @@ impl<'v> VersionGraph<'v> {
                 self.edges[index] = self.along(path).expect("the edges of the path are there");
                 continue;
             }
-            let dropped = edge.mapping.entries().filter(|(point, entry)| !keep((index, edge), *point, entry));
+            let dropped =
+                edge.mapping.entries().filter(|(point, entry)| !keep((index, edge), *point, entry));
             let dropped: Vec<Point> = dropped.map(|(point, _)| point).collect();
             for point in dropped {
                 self.edges[index].mapping.remove(point);
@@ -224,10 +237,11 @@ impl<'v> VersionGraph<'v> {
         }
     }
 
-    /// Adds a mapping made elsewhere, with the bounding anchors of its versions, and drops entries, from any
-    /// edge, until every one left provides live+ where it lands. Entries that name a point or require a value
-    /// that is not to be had there, or that land in unreachable code, are dropped first. Returns those dropped: the index of their edge, and
-    /// their point. Cost: that of [`VersionGraph::lacking`], as many times as entries are dropped in turn.
+    /// Adds a mapping made elsewhere, with the bounding anchors of its versions, and drops entries,
+    /// from any edge, until every one left provides live+ where it lands. Entries that name a point
+    /// or require a value that is not to be had there, or that land in unreachable code, are
+    /// dropped first. Returns those dropped: the index of their edge, and their point. Cost: that
+    /// of [`VersionGraph::lacking`], as many times as entries are dropped in turn.
     ///
     /// # Errors
     /// When the mapping is not one between the two versions.
@@ -243,7 +257,8 @@ impl<'v> VersionGraph<'v> {
         }
         self.edges.push(Edge { from, to, mapping, anchors, origin: Origin::Inserted });
         let last = self.edges.len() - 1;
-        let mut dropped: Vec<(usize, Point)> = self.misplaced(last).into_iter().map(|point| (last, point)).collect();
+        let mut dropped: Vec<(usize, Point)> =
+            self.misplaced(last).into_iter().map(|point| (last, point)).collect();
         for (_, point) in &dropped {
             self.edges[last].mapping.remove(*point);
         }
@@ -269,28 +284,39 @@ impl<'v> VersionGraph<'v> {
         let arrived = decided.cfg();
         // Nothing is live in code that is not reached: `lacking` would let any entry land there
         // (`a_mapping_made_elsewhere_lands_in_no_unreachable_code`).
-        let lands = |at: Point| target.has_inst(at.inst()) && arrived.is_reachable(target.inst_block(at.inst()));
+        let lands = |at: Point| {
+            target.has_inst(at.inst()) && arrived.is_reachable(target.inst_block(at.inst()))
+        };
         let stands = |point: Point, entry: &Entry| {
             source.has_inst(point.inst())
                 && lands(entry.target)
                 && entry.requires.iter().all(|v| dom.available_at(source, *v, point))
         };
-        mapping.entries().filter(|(point, entry)| !stands(*point, entry)).map(|(point, _)| point).collect()
+        mapping
+            .entries()
+            .filter(|(point, entry)| !stands(*point, entry))
+            .map(|(point, _)| point)
+            .collect()
     }
 
-    /// The entries that do not provide live+ where they land, by the index of their edge and their point; none,
-    /// unless this module is wrong. Those of a version with too many live values all count. Cost: liveness of
-    /// every version, and the entries.
+    /// The entries that do not provide live+ where they land, by the index of their edge and their
+    /// point; none, unless this module is wrong. Those of a version with too many live values all
+    /// count. Cost: liveness of every version, and the entries.
     pub fn lacking(&self) -> Vec<(usize, Point)> {
         let mut lacking = Vec::new();
         for version in self.tree.versions() {
             let mut uses = ExtraUses::new();
-            self.edges.iter().filter(|e| e.from == version).for_each(|e| add_required(&e.mapping, &mut uses));
+            self.edges
+                .iter()
+                .filter(|e| e.from == version)
+                .for_each(|e| add_required(&e.mapping, &mut uses));
             let function = self.tree.function(version);
             let live = LiveTable::of_run(function, &Decided::new(function), self.demand, &uses);
             for (number, edge) in self.edges.iter().enumerate().filter(|(_, e)| e.to == version) {
                 match &live {
-                    Some(live) => lacking.extend(live.lacking(&edge.mapping).into_iter().map(|p| (number, p))),
+                    Some(live) => {
+                        lacking.extend(live.lacking(&edge.mapping).into_iter().map(|p| (number, p)))
+                    }
                     None => lacking.extend(edge.mapping.entries().map(|(p, _)| (number, p))),
                 }
             }

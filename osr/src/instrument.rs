@@ -1,8 +1,9 @@
-//! Versions with OSR points: code that asks, before instructions of one's choice, whether to leave, and leaves.
+//! Versions with OSR points: code that asks, before instructions of one's choice, whether to leave,
+//! and leaves.
 //!
-//! A block is split before each point. What stands at its end then is a test of the point, and a branch to a block of the point
-//! that does nothing but leave with its values, or to the rest. Nothing else changes: a run that is never told to leave does
-//! what the version does.
+//! A block is split before each point. What stands at its end then is a test of the point, and a
+//! branch to a block of the point that does nothing but leave with its values, or to the rest.
+//! Nothing else changes: a run that is never told to leave does what the version does.
 
 use crate::copy::{Origins, spec};
 use cranelift_entity::EntityRef;
@@ -11,7 +12,10 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::liveness::Liveness;
 use ir::mapping::{Assign, Entry, Mapping, Replay};
-use ir::{Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, OsrPoint, Point, Target, Type, Value};
+use ir::{
+    Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, OsrPoint, Point, Target, Type,
+    Value,
+};
 use std::fmt;
 
 /// When a guard fires.
@@ -53,19 +57,22 @@ pub struct PointSpec {
 }
 
 impl PointSpec {
-    /// A point that leaves with what the entry at it requires. `None` when the mapping, which has to be one from the version, has no entry there.
+    /// A point that leaves with what the entry at it requires. `None` when the mapping, which has
+    /// to be one from the version, has no entry there.
     pub fn of_entry(mapping: &Mapping, at: Point, condition: Condition) -> Option<PointSpec> {
         Some(PointSpec { at, condition, values: mapping.entry(at)?.requires.clone() })
     }
 
-    /// A point that leaves with what is live, arguments of the function included: where the version gone on in is not known yet. Entries of the
-    /// levels up to [`crate::Level::LiveE`] then find what they require. Cost: that of liveness.
+    /// A point that leaves with what is live, arguments of the function included: where the version
+    /// gone on in is not known yet. Entries of the levels up to [`crate::Level::LiveE`] then find
+    /// what they require. Cost: that of liveness.
     ///
     /// # Panics
     /// When the version does not have the point.
     pub fn of_live(version: &Function, at: Point, condition: Condition) -> PointSpec {
         let live = Liveness::new(version, &Cfg::new(version)).live_before(version, at);
-        let mut values: Vec<Value> = live.iter().chain(version.arguments().iter().copied()).collect();
+        let mut values: Vec<Value> =
+            live.iter().chain(version.arguments().iter().copied()).collect();
         values.sort_unstable();
         values.dedup();
         PointSpec { at, condition, values }
@@ -86,7 +93,8 @@ pub struct PointInfo {
 /// A version with OSR points.
 #[derive(Clone, Debug)]
 pub struct Instrumented {
-    /// The code: a function of the same name and signature, in a family of its own. Blocks that nothing leads to are left out.
+    /// The code: a function of the same name and signature, in a family of its own. Blocks that
+    /// nothing leads to are left out.
     pub function: Function,
     /// What its instructions and values are in the version that was instrumented.
     pub origins: Origins,
@@ -99,21 +107,24 @@ pub struct Instrumented {
 }
 
 impl Instrumented {
-    /// The copy of an instruction; `None` of one left out, or that the version does not have. Cost: constant.
+    /// The copy of an instruction; `None` of one left out, or that the version does not have. Cost:
+    /// constant.
     pub fn copy_of(&self, inst: Inst) -> Option<Inst> {
         self.insts.get(inst.index()).and_then(|i| i.expand())
     }
 
-    /// The copy of a value; `None` of one left out, or that the version does not have. Cost: constant.
+    /// The copy of a value; `None` of one left out, or that the version does not have. Cost:
+    /// constant.
     pub fn copy_of_value(&self, value: Value) -> Option<Value> {
         self.values.get(value.index()).and_then(|v| v.expand())
     }
 
-    /// An entry into the version as an entry into this code: behind the points before the instruction it lands at, so that what
-    /// has just come does not leave at once. `None` when it lands in what was left out, or replays such. Cost: linear in the
-    /// entry.
+    /// An entry into the version as an entry into this code: behind the points before the
+    /// instruction it lands at, so that what has just come does not leave at once. `None` when it
+    /// lands in what was left out, or replays such. Cost: linear in the entry.
     pub fn entry(&self, entry: &Entry) -> Option<Entry> {
-        let assign = |a: &Assign| Some(Assign { value: self.copy_of_value(a.value)?, from: a.from });
+        let assign =
+            |a: &Assign| Some(Assign { value: self.copy_of_value(a.value)?, from: a.from });
         // A value without a copy is read by nothing that was copied.
         let mut assigns: Vec<Assign> = entry.assigns.iter().filter_map(assign).collect();
         assigns.sort_unstable();
@@ -158,7 +169,9 @@ pub enum InstrumentError {
 impl fmt::Display for InstrumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InstrumentError::NoSuchPoint { point, inst } => write!(f, "point {point}: the version has no {inst}"),
+            InstrumentError::NoSuchPoint { point, inst } => {
+                write!(f, "point {point}: the version has no {inst}")
+            }
             InstrumentError::NotAvailable { point, value } => {
                 write!(f, "point {point}: {value} is not available there")
             }
@@ -171,13 +184,16 @@ impl fmt::Display for InstrumentError {
 
 impl std::error::Error for InstrumentError {}
 
-/// Puts OSR points into a version; point k of the list gets the number k. Of several before one instruction the first is asked
-/// first. Points in code that nothing leads to, and behind one that always leaves, are listed and never come to.
-/// Cost: near linear in the version and the points.
+/// Puts OSR points into a version; point k of the list gets the number k. Of several before one
+/// instruction the first is asked first. Points in code that nothing leads to, and behind one that
+/// always leaves, are listed and never come to. Cost: near linear in the version and the points.
 ///
 /// # Errors
 /// See [`InstrumentError`].
-pub fn instrument(version: &Function, points: &[PointSpec]) -> Result<Instrumented, InstrumentError> {
+pub fn instrument(
+    version: &Function,
+    points: &[PointSpec],
+) -> Result<Instrumented, InstrumentError> {
     let cfg = Cfg::new(version);
     check(version, &cfg, points)?;
     let mut copier = Copier::new(version, points);
@@ -211,12 +227,18 @@ fn check(version: &Function, cfg: &Cfg, points: &[PointSpec]) -> Result<(), Inst
         let is_reached = cfg.is_reachable(version.inst_block(inst));
         for &value in spec.values.iter().chain(&guard) {
             // What nothing leads to is left out, and dominance says nothing there.
-            let fits = if is_reached { dom.available_at(version, value, spec.at) } else { version.has_value(value) };
+            let fits = if is_reached {
+                dom.available_at(version, value, spec.at)
+            } else {
+                version.has_value(value)
+            };
             if !fits {
                 return Err(InstrumentError::NotAvailable { point, value });
             }
         }
-        if let Some((value, ty)) = guard.map(|v| (v, version.value_type(v))).filter(|(_, ty)| !ty.is_int()) {
+        if let Some((value, ty)) =
+            guard.map(|v| (v, version.value_type(v))).filter(|(_, ty)| !ty.is_int())
+        {
             return Err(InstrumentError::NotAnInteger { point, value, ty });
         }
     }
@@ -275,7 +297,8 @@ impl<'v> Copier<'v> {
         Cfg::of_edges(self.version, |edge| !self.cuts[self.version.inst_block(edge.inst).index()])
     }
 
-    /// Makes all blocks, with their parameters, as the version has them; behind each what it is split into, and at the end those that leave.
+    /// Makes all blocks, with their parameters, as the version has them; behind each what it is
+    /// split into, and at the end those that leave.
     fn lay_out(&mut self, cfg: &Cfg) {
         let version = self.version;
         for block in version.blocks().filter(|b| cfg.is_reachable(*b)) {
@@ -308,7 +331,8 @@ impl<'v> Copier<'v> {
 
     fn fill(&mut self, block: Block) {
         let version = self.version;
-        self.builder.switch_to(self.blocks[block.index()].expect("a block that is come to was made"));
+        self.builder
+            .switch_to(self.blocks[block.index()].expect("a block that is come to was made"));
         for inst in version.block_insts(block) {
             let mut point = self.first[inst.index()];
             while point != NONE {
@@ -318,7 +342,8 @@ impl<'v> Copier<'v> {
                 point = self.next[point as usize];
             }
             let (blocks, values) = (&self.blocks, &self.values);
-            let value = |v: Value| values[v.index()].expect("definitions come first in reverse postorder");
+            let value =
+                |v: Value| values[v.index()].expect("definitions come first in reverse postorder");
             let target = |t: &Target| Target {
                 block: blocks[t.block.index()].expect("what is come to was made"),
                 args: t.args.iter().map(|v| value(*v)).collect(),
@@ -343,12 +368,18 @@ impl<'v> Copier<'v> {
         let stay = rest.map(|block| Target::new(block, &[]));
         match (spec.condition, stay) {
             (Condition::Flag | Condition::Countdown(_), Some(stay)) => {
-                let fire = self.builder.insert_value(InstSpec::new(Opcode::OsrTest, Type::I32, number, &[]));
+                let fire = self.builder.insert_value(InstSpec::new(
+                    Opcode::OsrTest,
+                    Type::I32,
+                    number,
+                    &[],
+                ));
                 self.builder.br_if(fire, leave, stay);
             }
             (Condition::Guard { value, when }, Some(stay)) => {
                 let value = self.values[value.index()].expect("a guard is available");
-                let (then, otherwise) = if when == Truth::NonZero { (leave, stay) } else { (stay, leave) };
+                let (then, otherwise) =
+                    if when == Truth::NonZero { (leave, stay) } else { (stay, leave) };
                 self.builder.br_if(value, then, otherwise);
             }
             (_, _) => {
@@ -356,9 +387,15 @@ impl<'v> Copier<'v> {
             }
         }
         self.builder.switch_to(exit);
-        let values: Vec<Value> =
-            spec.values.iter().map(|v| self.values[v.index()].expect("what a point hands over is available")).collect();
-        self.builder.insert(InstSpec { imm: number, ..InstSpec::terminator(Opcode::OsrExit, &values, Vec::new()) });
+        let values: Vec<Value> = spec
+            .values
+            .iter()
+            .map(|v| self.values[v.index()].expect("what a point hands over is available"))
+            .collect();
+        self.builder.insert(InstSpec {
+            imm: number,
+            ..InstSpec::terminator(Opcode::OsrExit, &values, Vec::new())
+        });
         if let Some(rest) = rest {
             self.builder.switch_to(rest);
         }

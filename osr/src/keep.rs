@@ -1,10 +1,10 @@
 //! Kept values: which values to read although they are not live.
 //!
-//! The smallest set of kept values that makes an entry derivable is a minimum vertex cut between the
-//! values needed and the leaves that cannot be computed, in the graph of what is computed from what: a
-//! value available at the source point costs 1 to cut, any other cannot be cut (`mappings.md`,
-//! section 4). That is exact while every node has one way to be computed; where one has several, the
-//! first that works is taken and the result is an upper bound.
+//! The smallest set of kept values that makes an entry derivable is a minimum vertex cut between
+//! the values needed and the leaves that cannot be computed, in the graph of what is computed from
+//! what: a value available at the source point costs 1 to cut, any other cannot be cut
+//! (`mappings.md`, section 4). That is exact while every node has one way to be computed; where one
+//! has several, the first that works is taken and the result is an upper bound.
 
 use crate::derive::{Deriver, Node, Way};
 use crate::source::SourcePoint;
@@ -15,11 +15,12 @@ use petgraph::visit::EdgeRef;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes of the graph of one entry. What lies beyond is taken as a leaf, so that the result is an upper
-/// bound.
+/// Nodes of the graph of one entry. What lies beyond is taken as a leaf, so that the result is an
+/// upper bound.
 const MAX_NODES: usize = 256;
 
-/// Nodes looked at from one source point, for all landing points together, after which its entry is given up.
+/// Nodes looked at from one source point, for all landing points together, after which its entry is
+/// given up.
 pub(crate) const MAX_SHALLOW_NODES: usize = 512;
 
 /// A capacity no cut can afford.
@@ -43,8 +44,8 @@ struct Graph {
     index: BTreeMap<Node, usize>,
 }
 
-/// A smallest set of values to keep so that all of `wanted`, none of which can be derived from what may be
-/// read, can be. `None` when one of them cannot be derived whatever is kept.
+/// A smallest set of values to keep so that all of `wanted`, none of which can be derived from what
+/// may be read, can be. `None` when one of them cannot be derived whatever is kept.
 pub(crate) fn kept_values(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
@@ -65,7 +66,12 @@ pub(crate) fn kept_values(
 }
 
 impl Graph {
-    fn explore(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, wanted: &[Value], deep: bool) -> Graph {
+    fn explore(
+        deriver: &mut Deriver<'_, '_>,
+        here: &SourcePoint,
+        wanted: &[Value],
+        deep: bool,
+    ) -> Graph {
         let mut graph = Graph { nodes: Vec::new(), parts: Vec::new(), index: BTreeMap::new() };
         for value in wanted {
             graph.enter(Node::Wanted(*value));
@@ -82,8 +88,8 @@ impl Graph {
         graph
     }
 
-    /// What could not be had whatever is kept will not be from the next landing point either: it depends on what the
-    /// source version has.
+    /// What could not be had whatever is kept will not be from the next landing point either: it
+    /// depends on what the source version has.
     fn remember_hopeless(&self, deriver: &mut Deriver<'_, '_>) {
         for (node, part) in self.nodes.iter().zip(&self.parts) {
             if let (Node::Wanted(value), false) = (node, part.derivable) {
@@ -99,10 +105,18 @@ impl Graph {
         })
     }
 
-    fn expand(&mut self, deriver: &mut Deriver<'_, '_>, here: &SourcePoint, node: Node, deep: bool) -> Part {
+    fn expand(
+        &mut self,
+        deriver: &mut Deriver<'_, '_>,
+        here: &SourcePoint,
+        node: Node,
+        deep: bool,
+    ) -> Part {
         let mut part = Part::default();
         let ways = deriver.ways(here, node);
-        part.cut = ways.iter().find_map(|way| if let Way::Read(value) = way { Some(*value) } else { None });
+        part.cut = ways
+            .iter()
+            .find_map(|way| if let Way::Read(value) = way { Some(*value) } else { None });
         part.computable = ways.iter().any(|way| !matches!(way, Way::Read(_)));
         if part.cut.is_some() && (!deep || self.nodes.len() > MAX_NODES) {
             return part;
@@ -128,7 +142,8 @@ impl Graph {
             changed = false;
             for i in (0..self.parts.len()).rev() {
                 let part = &self.parts[i];
-                let works = |way: &SmallVec<[usize; 3]>| way.iter().all(|n| self.parts[*n].derivable);
+                let works =
+                    |way: &SmallVec<[usize; 3]>| way.iter().all(|n| self.parts[*n].derivable);
                 if !part.derivable && (part.cut.is_some() || part.ways.iter().any(works)) {
                     self.parts[i].derivable = true;
                     changed = true;
@@ -201,8 +216,11 @@ fn residual_reach(flow: &DiGraph<(), u32>, used: &[u32], source: NodeIndex) -> B
     let mut reached = BTreeSet::from([source]);
     let mut work = vec![source];
     while let Some(node) = work.pop() {
-        let onward = flow.edges(node).filter(|e| used[e.id().index()] < *e.weight()).map(|e| e.target());
-        let back = flow.edges_directed(node, petgraph::Direction::Incoming).filter(|e| used[e.id().index()] > 0);
+        let onward =
+            flow.edges(node).filter(|e| used[e.id().index()] < *e.weight()).map(|e| e.target());
+        let back = flow
+            .edges_directed(node, petgraph::Direction::Incoming)
+            .filter(|e| used[e.id().index()] > 0);
         for next in onward.chain(back.map(|e| e.source())) {
             if reached.insert(next) {
                 work.push(next);

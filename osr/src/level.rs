@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// How much compensation code may read and rebuild. JIT authors pay for the levels differently, so they
-/// are reported apart. What one level can do, the next can do too.
+/// How much compensation code may read and rebuild. JIT authors pay for the levels differently, so
+/// they are reported apart. What one level can do, the next can do too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// Nothing: every value needed is live under its own id.
     Empty,
     /// Values live at the source point, and pure operations on them.
     Live,
-    /// [`Level::Live`], the function's arguments, and block parameters whose incoming values are all
-    /// one class.
+    /// [`Level::Live`], the function's arguments, and block parameters whose incoming values are
+    /// all one class.
     LiveE,
     /// [`Level::LiveE`], and live members of a value's class, which `replace_all` tells.
     Alias,
@@ -21,7 +21,8 @@ pub enum Level {
 
 impl Level {
     /// Every level, each including the one before.
-    pub const ALL: [Level; 5] = [Level::Empty, Level::Live, Level::LiveE, Level::Alias, Level::Avail];
+    pub const ALL: [Level; 5] =
+        [Level::Empty, Level::Live, Level::LiveE, Level::Alias, Level::Avail];
 
     /// The name in reports.
     pub const fn name(self) -> &'static str {

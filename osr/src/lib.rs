@@ -1,11 +1,11 @@
 //! From action log to OSR mapping.
 //!
-//! [`VersionPair`] reads the log that leads from one version of a function to another; [`synthesize`]
-//! makes the mappings between them, in both directions, at one [`Level`] of reconstruction. What has no
-//! entry is listed with the reason and the action to blame.
-//! Entries compose ([`compose`]), and the mappings between any number of versions of a
-//! [`VersionTree`] are made together, as the edges of a [`VersionGraph`]. [`Certifier`] writes down why entries
-//! are right, for a checker that believes none of this.
+//! [`VersionPair`] reads the log that leads from one version of a function to another;
+//! [`synthesize`] makes the mappings between them, in both directions, at one [`Level`] of
+//! reconstruction. What has no entry is listed with the reason and the action to blame. Entries
+//! compose ([`compose`]), and the mappings between any number of versions of a [`VersionTree`] are
+//! made together, as the edges of a [`VersionGraph`]. [`Certifier`] writes down why entries are
+//! right, for a checker that believes none of this.
 
 mod certify;
 mod compose;
@@ -35,7 +35,9 @@ pub use compose::{Composition, NotAChain, Refusal, compose};
 pub use continuation::{Continuation, ContinuationError, continuation, continuation_with_points};
 pub use copy::Origins;
 pub use graph::{Edge, EdgeError, Origin, VersionGraph};
-pub use instrument::{Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument};
+pub use instrument::{
+    Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument,
+};
 pub use level::Level;
 pub use pair::{Demand, Heading, VersionPair};
 pub use reason::{Reason, Unmapped};

@@ -1,10 +1,11 @@
 //! Straight lines between bounding anchors.
 //!
 //! An *anchor* of two versions is an instruction present in both and moved nowhere between them. A
-//! bounding anchor is an anchor that is a terminator, has an effect, or may trap. From any point, control
-//! runs straight on to the next bounding anchor, through jumps that are none: jumps of blocks that only
-//! this version has, or that the other version merged away, and branches that were folded first. All points of both versions from which the
-//! next bounding anchor is the same lie in one *gap*.
+//! bounding anchor is an anchor that is a terminator, has an effect, or may trap. From any point,
+//! control runs straight on to the next bounding anchor, through jumps that are none: jumps of
+//! blocks that only this version has, or that the other version merged away, and branches that were
+//! folded first. All points of both versions from which the next bounding anchor is the same lie in
+//! one *gap*.
 
 use crate::facts::Facts;
 use cranelift_entity::SecondaryMap;
@@ -15,15 +16,15 @@ use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, Opcode, Point};
 use smallvec::SmallVec;
 
-/// Jumps followed before a line is given up. Blocks that only one version has come in chains of two or
-/// three; the limit keeps the cost linear whatever a pass makes.
+/// Jumps followed before a line is given up. Blocks that only one version has come in chains of two
+/// or three; the limit keeps the cost linear whatever a pass makes.
 const MAX_CROSSINGS: usize = 64;
 
 /// A jump on a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Crossing {
-    /// The edges that may be taken, all to one block. More than one only at a branch that was folded when
-    /// its targets had become equal.
+    /// The edges that may be taken, all to one block. More than one only at a branch that was
+    /// folded when its targets had become equal.
     pub(crate) edges: SmallVec<[Edge; 1]>,
     /// Whether control may come to that block from elsewhere too.
     pub(crate) joins: bool,
@@ -53,7 +54,13 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Computes the lines of a version. Cost: linear in its instructions.
-    pub(crate) fn new(f: &Function, cfg: &Cfg, decided: &Decided, anchors: &FixedBitSet, facts: &Facts) -> Lines {
+    pub(crate) fn new(
+        f: &Function,
+        cfg: &Cfg,
+        decided: &Decided,
+        anchors: &FixedBitSet,
+        facts: &Facts,
+    ) -> Lines {
         let mut lines = Lines {
             next_in_block: SecondaryMap::new(),
             tails: SecondaryMap::new(),
@@ -88,7 +95,8 @@ impl Lines {
             if anchors.contains(inst.as_u32() as usize) {
                 next = Some(inst);
             }
-            self.next_in_block[inst] = if seeded(Bug::GapPastAnchor) { behind.or(next) } else { next };
+            self.next_in_block[inst] =
+                if seeded(Bug::GapPastAnchor) { behind.or(next) } else { next };
             at = f.prev_inst(inst);
         }
     }
@@ -113,8 +121,8 @@ impl Lines {
         }
     }
 
-    /// The end of the line from the point before an instruction; `None` when it meets no anchor, or the
-    /// block is unreachable.
+    /// The end of the line from the point before an instruction; `None` when it meets no anchor, or
+    /// the block is unreachable.
     pub(crate) fn end(&self, f: &Function, inst: Inst) -> Option<LineEnd> {
         match self.next_in_block[inst] {
             Some(anchor) => Some(LineEnd { anchor, jumps: SmallVec::new() }),
@@ -127,7 +135,8 @@ impl Lines {
         &self.landings[anchor]
     }
 
-    /// The index of a point among the landings before this anchor, if it is one of them. Cost: constant.
+    /// The index of a point among the landings before this anchor, if it is one of them. Cost:
+    /// constant.
     pub(crate) fn landing_number(&self, anchor: Inst, point: Point) -> Option<usize> {
         let number = self.numbers[point.inst()] as usize;
         (self.landings(anchor).get(number) == Some(&point)).then_some(number)
@@ -153,6 +162,7 @@ pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -
     // (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
     let was_passed = facts.passed_ends.contains(&edge.inst);
     let is_left_out = |taken: &SmallVec<[u32; 1]>| !taken.contains(&edge.index);
-    let folded_away = is_branch && !was_passed && facts.folded.get(&edge.inst).is_some_and(is_left_out);
+    let folded_away =
+        is_branch && !was_passed && facts.folded.get(&edge.inst).is_some_and(is_left_out);
     cfg.is_reachable(from) && !facts.removed_blocks.contains(&from) && !folded_away
 }

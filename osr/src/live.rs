@@ -1,9 +1,10 @@
 //! What is live at the points of a version, armed entries counted.
 //!
-//! Two answers, where constants decide branches ([`ir::decided`]). What an entry may read without keeping it is what the
-//! text of its version still reads. What an entry has to *provide* is what a run of its version still reads: less,
-//! where only code that never runs reads a value, which the other version may have lost together with that code.
-//! What entries require is provided to those that land before them, live in the text or not ([`add_required`]).
+//! Two answers, where constants decide branches ([`ir::decided`]). What an entry may read without
+//! keeping it is what the text of its version still reads. What an entry has to *provide* is what a
+//! run of its version still reads: less, where only code that never runs reads a value, which the
+//! other version may have lost together with that code. What entries require is provided to those
+//! that land before them, live in the text or not ([`add_required`]).
 
 use crate::pair::Demand;
 use ir::cfg::Cfg;
@@ -14,15 +15,15 @@ use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use std::collections::BTreeMap;
 
-/// Live values of a version, summed over its points, beyond which it gets no mappings: an entry names every
-/// value it provides, so a mapping has the size of this sum.
+/// Live values of a version, summed over its points, beyond which it gets no mappings: an entry
+/// names every value it provides, so a mapping has the size of this sum.
 const MAX_LIVE_VALUES: usize = 1 << 24;
 
 /// Values that entries read, as uses at source points.
 pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 
-/// Adds what entries of a mapping read that is not live in a run of its source version to the uses of that version;
-/// says whether there are new ones.
+/// Adds what entries of a mapping read that is not live in a run of its source version to the uses
+/// of that version; says whether there are new ones.
 pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut ExtraUses) -> bool {
     let mut grew = false;
     for (point, entry) in mapping.entries().filter(|(_, e)| !e.requires.is_empty()) {
@@ -39,8 +40,8 @@ pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut Extra
     grew
 }
 
-/// Adds all that the entries of a mapping require to the uses of its source version. What is live in any case adds
-/// nothing to what is live.
+/// Adds all that the entries of a mapping require to the uses of its source version. What is live
+/// in any case adds nothing to what is live.
 pub(crate) fn add_required(mapping: &Mapping, uses: &mut ExtraUses) {
     for (point, entry) in mapping.entries() {
         uses.entry(point.inst()).or_default().extend(&entry.requires);
@@ -63,9 +64,15 @@ impl LiveTable {
         LiveTable::of(f, cfg, &liveness)
     }
 
-    /// What has to be provided where transitions land, when the listed values are used as well; `None` beyond
-    /// [`MAX_LIVE_VALUES`]. Nothing in code that never runs: there is no landing there.
-    pub(crate) fn of_run(f: &Function, decided: &Decided, demand: Demand, uses: &ExtraUses) -> Option<LiveTable> {
+    /// What has to be provided where transitions land, when the listed values are used as well;
+    /// `None` beyond [`MAX_LIVE_VALUES`]. Nothing in code that never runs: there is no landing
+    /// there.
+    pub(crate) fn of_run(
+        f: &Function,
+        decided: &Decided,
+        demand: Demand,
+        uses: &ExtraUses,
+    ) -> Option<LiveTable> {
         match demand {
             Demand::Needed => LiveTable::of(f, decided.cfg(), &Liveness::of_run(f, decided, uses)),
             Demand::Live => {
@@ -93,7 +100,8 @@ impl LiveTable {
         &self.at[point.inst().as_u32() as usize]
     }
 
-    /// The points of a mapping whose entries do not provide all that is live where they land in this version.
+    /// The points of a mapping whose entries do not provide all that is live where they land in
+    /// this version.
     pub(crate) fn lacking(&self, mapping: &Mapping) -> Vec<Point> {
         let provides_all = |e: &Entry| self.live(e.target).iter().all(|v| e.provides_value(*v));
         mapping.entries().filter(|(_, e)| !provides_all(e)).map(|(p, _)| p).collect()

@@ -27,8 +27,9 @@ pub enum Heading {
 /// What an entry has to provide at its landing point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Demand {
-    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]). Values that feed
-    /// dead code alone hold anything afterwards, and count as not live wherever the levels ask.
+    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]). Values that
+    /// feed dead code alone hold anything afterwards, and count as not live wherever the levels
+    /// ask.
     #[default]
     Needed,
     /// Everything live, dead code's operands included: what a debugger wants.
@@ -90,7 +91,9 @@ impl<'v> Side<'v> {
 
     fn index_accesses(&mut self) {
         for inst in self.cfg.rpo().iter().flat_map(|b| self.f.block_insts(*b)) {
-            if let (Some(_), [address, ..]) = (self.accessed(inst), self.f.inst(inst).args.as_slice()) {
+            if let (Some(_), [address, ..]) =
+                (self.accessed(inst), self.f.inst(inst).args.as_slice())
+            {
                 self.accesses[*address].push(inst);
             }
         }
@@ -99,12 +102,16 @@ impl<'v> Side<'v> {
     /// The bytes that an instruction reads or writes.
     fn accessed(&self, inst: Inst) -> Option<Place> {
         let data = self.f.inst(inst);
-        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(data.opcode, data.ty, &data.imm));
+        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
+            data.opcode,
+            data.ty,
+            &data.imm,
+        ));
         place.filter(|p| matches!(p, Place::Bytes { .. }))
     }
 
-    /// Whether an access at an address has passed that shows that another there cannot trap. Asked only of pairs with
-    /// lone writes.
+    /// Whether an access at an address has passed that shows that another there cannot trap. Asked
+    /// only of pairs with lone writes.
     pub(crate) fn vouches(&self, address: Value, place: &Place, at: Point) -> bool {
         let vouches = |i: &Inst| self.accessed(*i).is_some_and(|p| p.vouches_for(place));
         let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
@@ -141,16 +148,24 @@ impl<'v> VersionPair<'v> {
     ///
     /// # Errors
     /// When the log does not apply to `before`.
-    pub fn new(before: &'v Function, after: &'v Function, log: &ActionLog) -> Result<VersionPair<'v>, ReplayError> {
+    pub fn new(
+        before: &'v Function,
+        after: &'v Function,
+        log: &ActionLog,
+    ) -> Result<VersionPair<'v>, ReplayError> {
         let facts = Facts::new(before, log)?;
         let anchors = bounding_anchors(before, after, &facts);
-        let mut sides =
-            [Side::new(before, Era::Before, &facts, &anchors), Side::new(after, Era::After, &facts, &anchors)];
+        let mut sides = [
+            Side::new(before, Era::Before, &facts, &anchors),
+            Side::new(after, Era::After, &facts, &anchors),
+        ];
         if sides.iter().any(|side| side.lone_writes.exist) {
             sides.iter_mut().for_each(Side::index_accesses);
         }
-        let traps =
-            [Traps::new(&sides[1], &sides[0], &facts, &anchors), Traps::new(&sides[0], &sides[1], &facts, &anchors)];
+        let traps = [
+            Traps::new(&sides[1], &sides[0], &facts, &anchors),
+            Traps::new(&sides[0], &sides[1], &facts, &anchors),
+        ];
         Ok(VersionPair { sides, facts, anchors, demand: Demand::default(), traps })
     }
 
@@ -161,34 +176,37 @@ impl<'v> VersionPair<'v> {
     }
 
     /// The bounding anchors: instructions both versions have, moved nowhere between them, that are
-    /// terminators, have effects or may trap. Both versions execute the same ones in the same order.
+    /// terminators, have effects or may trap. Both versions execute the same ones in the same
+    /// order.
     pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
     }
 
-    /// Those of them that both versions execute in the same order, one for one, whichever way control comes: all but
-    /// the branches that one version passes by where the way it has come decides them.
+    /// Those of them that both versions execute in the same order, one for one, whichever way
+    /// control comes: all but the branches that one version passes by where the way it has come
+    /// decides them.
     pub fn common_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.bounding_anchors().filter(|i| !self.is_branch_passed(*i))
     }
 
-    /// Whether one of the versions has a write that the other has not, or has elsewhere: then memory is not the same in
-    /// both at every bounding anchor.
+    /// Whether one of the versions has a write that the other has not, or has elsewhere: then
+    /// memory is not the same in both at every bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
         self.sides.iter().any(|side| side.lone_writes.exist)
     }
 
-    /// Whether the version after passes by a block of the version before on some ways: an edge that led to it was sent on past
-    /// the branch at its end. No anchor stands before that.
+    /// Whether the version after passes by a block of the version before on some ways: an edge that
+    /// led to it was sent on past the branch at its end. No anchor stands before that.
     pub(crate) fn is_passed_by(&self, block: Block) -> bool {
         let Side { f, lines, .. } = &self.sides[0];
         let end = f.terminator(block);
         let line = || lines.end(f, f.first_inst(block));
-        self.facts.passed_branches.contains(&end) && line().is_some_and(|l| l.anchor == end || !l.jumps.is_empty())
+        self.facts.passed_branches.contains(&end)
+            && line().is_some_and(|l| l.anchor == end || !l.jumps.is_empty())
     }
 
-    /// Whether a point before a branch that some ways pass by cannot be landed at: the version after has no more what the block
-    /// was given on the others.
+    /// Whether a point before a branch that some ways pass by cannot be landed at: the version
+    /// after has no more what the block was given on the others.
     pub(crate) fn is_forgotten(&self, block: Block) -> bool {
         let [before, after] = [self.sides[0].f, self.sides[1].f];
         self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
@@ -200,8 +218,11 @@ impl<'v> VersionPair<'v> {
     }
 
     fn is_branch_passed(&self, inst: Inst) -> bool {
-        let is_branch = |f: &Function| f.has_inst(inst) && matches!(f.inst(inst).opcode, Opcode::BrIf | Opcode::Switch);
-        self.facts.passed_branches.contains(&inst) && self.sides.iter().any(|side| is_branch(side.f))
+        let is_branch = |f: &Function| {
+            f.has_inst(inst) && matches!(f.inst(inst).opcode, Opcode::BrIf | Opcode::Switch)
+        };
+        self.facts.passed_branches.contains(&inst)
+            && self.sides.iter().any(|side| is_branch(side.f))
     }
 
     /// The version transitions in this direction leave from.
@@ -219,18 +240,25 @@ impl<'v> VersionPair<'v> {
         &self.traps[1 - heading as usize]
     }
 
-    /// Whether a block was proved never to run: it is unreachable, constants keep it so, it was removed as such, or the
-    /// other version kept it and cannot reach it.
+    /// Whether a block was proved never to run: it is unreachable, constants keep it so, it was
+    /// removed as such, or the other version kept it and cannot reach it.
     pub(crate) fn is_unreachable(&self, heading: Heading, block: Block) -> bool {
         let (p, q) = (self.source(heading), self.target(heading));
         let removed = heading == Heading::Forward && self.facts.removed_blocks.contains(&block);
-        !p.decided.cfg().is_reachable(block) || removed || (q.f.has_block(block) && !q.cfg.is_reachable(block))
+        !p.decided.cfg().is_reachable(block)
+            || removed
+            || (q.f.has_block(block) && !q.cfg.is_reachable(block))
     }
 }
 
-/// The values of `p` that equal `value` of `q`, by usable links alone: the same id first, then the rest
-/// of the class, nearest first. Only some of them are available at the point in question.
-pub(crate) fn members(facts: &Facts, p: &Side<'_>, q: &Side<'_>, value: Value) -> SmallVec<[Value; 4]> {
+/// The values of `p` that equal `value` of `q`, by usable links alone: the same id first, then the
+/// rest of the class, nearest first. Only some of them are available at the point in question.
+pub(crate) fn members(
+    facts: &Facts,
+    p: &Side<'_>,
+    q: &Side<'_>,
+    value: Value,
+) -> SmallVec<[Value; 4]> {
     let mut members: SmallVec<[Value; 4]> = SmallVec::new();
     let mut ids = facts.chain(value, q.era);
     ids.insert(0, value);
@@ -245,15 +273,18 @@ pub(crate) fn members(facts: &Facts, p: &Side<'_>, q: &Side<'_>, value: Value) -
 
 fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
     let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
-    let stays = |i: &Inst| after.has_inst(*i) && (!facts.is_moved(*i) || seeded(Bug::MovedIsAnchor));
-    // One that edges were sent past executes less often in the version after. It bounds nothing where it only leads on.
+    let stays =
+        |i: &Inst| after.has_inst(*i) && (!facts.is_moved(*i) || seeded(Bug::MovedIsAnchor));
+    // One that edges were sent past executes less often in the version after. It bounds nothing
+    // where it only leads on.
     let leads_on = |i: Inst| {
         let was_decided = before.inst(i).opcode == Opcode::Jump || facts.folded.contains_key(&i);
         facts.passed_ends.contains(&i) && was_decided && after.inst(i).opcode == Opcode::Jump
     };
     for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
         let opcode = before.inst(inst).opcode;
-        let has_effect = !opcode.is_effect_free() && (opcode.is_terminator() || !seeded(Bug::EffectsNoAnchors));
+        let has_effect =
+            !opcode.is_effect_free() && (opcode.is_terminator() || !seeded(Bug::EffectsNoAnchors));
         if has_effect || before.may_trap(inst) || after.may_trap(inst) {
             anchors.insert(inst.as_u32() as usize);
         }

@@ -12,13 +12,15 @@ pub enum Reason {
     Effect,
     /// Control may have come a way on which the other version passes by this place.
     PassedBy,
-    /// A write has been executed that the other version does not execute, and is not yet covered by another.
+    /// A write has been executed that the other version does not execute, and is not yet covered by
+    /// another.
     MemoryAhead,
     /// Every landing point lies behind a write that has not been executed here and cannot be.
     MemoryBehind,
     /// Every landing point lies behind an instruction that may trap and has not been passed here.
     TrapNotReached,
-    /// A value is needed that is live at neither this level's pool nor derivable, though it is available.
+    /// A value is needed that is live at neither this level's pool nor derivable, though it is
+    /// available.
     NotLive,
     /// A block parameter is needed that this version does not have.
     Parameter,
@@ -26,7 +28,8 @@ pub enum Reason {
     Load,
     /// The result of a call is needed that this version does not have.
     Call,
-    /// A value is needed whose operation has not been executed here, or an operand of which is lost.
+    /// A value is needed whose operation has not been executed here, or an operand of which is
+    /// lost.
     Unavailable,
     /// The compensation code would be too long.
     TooLong,
@@ -74,8 +77,12 @@ impl fmt::Display for Reason {
             Reason::NoLanding => "no point of the other version corresponds",
             Reason::Effect => "effects do not line up",
             Reason::PassedBy => "the other version may have passed by this place",
-            Reason::MemoryAhead => "a write has been executed that the other version never executes",
-            Reason::MemoryBehind => "a write of the other version has not been executed and cannot be",
+            Reason::MemoryAhead => {
+                "a write has been executed that the other version never executes"
+            }
+            Reason::MemoryBehind => {
+                "a write of the other version has not been executed and cannot be"
+            }
             Reason::TrapNotReached => "an instruction that may trap has not been reached",
             Reason::NotLive => "a value is needed that is not live",
             Reason::Parameter => "a block parameter is needed that this version does not have",

@@ -1,7 +1,7 @@
 //! Tables that are cleared in constant time.
 
-/// A map from small indices, cleared by advancing an epoch. Reused for every point of a function, so that
-/// the work at a point follows what is looked at and not the size of the function.
+/// A map from small indices, cleared by advancing an epoch. Reused for every point of a function,
+/// so that the work at a point follows what is looked at and not the size of the function.
 #[derive(Debug)]
 pub(crate) struct Scratch<T> {
     epoch: u32,

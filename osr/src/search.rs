@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 /// point's own place.
 const MAX_LANDINGS: usize = 24;
 
-/// Landing points tried, times values to be provided at the first of them: with many values to provide,
-/// fewer landing points are tried.
+/// Landing points tried, times values to be provided at the first of them: with many values to
+/// provide, fewer landing points are tried.
 const MAX_VALUES_TRIED: usize = 1 << 13;
 
 /// One direction that was made at a level.
@@ -60,8 +60,8 @@ pub(crate) struct Search<'a, 'v> {
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// Nothing made yet. `below` is the same direction at a lower level, whose entries are taken over where they would be
-    /// found again.
+    /// Nothing made yet. `below` is the same direction at a lower level, whose entries are taken
+    /// over where they would be found again.
     pub(crate) fn new(
         (pair, heading): (&'a VersionPair<'v>, Heading),
         level: Level,
@@ -85,8 +85,8 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Builds every entry the first time; later those again that do not provide all that is needed where
-    /// they land.
+    /// Builds every entry the first time; later those again that do not provide all that is needed
+    /// where they land.
     pub(crate) fn update(&mut self, live: &LiveTable, needed: &LiveTable) {
         let is_first = !std::mem::replace(&mut self.started, true);
         let points = if is_first { self.all_points() } else { needed.lacking(&self.mapping) };
@@ -110,13 +110,17 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// What the level below shows of the first entry from a point: one that does nothing is the best at every level, and
-    /// one that keeps nothing better than any that does.
+    /// What the level below shows of the first entry from a point: one that does nothing is the
+    /// best at every level, and one that keeps nothing better than any that does.
     fn known_from_below(&self, point: Point) -> Known<'a> {
-        let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else { return Known::Nothing };
+        let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else {
+            return Known::Nothing;
+        };
         let is_without_keeping = below.level == Level::Alias && self.deriver.level == Level::Avail;
         match below.direction.mapping.entry(point) {
-            Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => Known::Entry(entry),
+            Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => {
+                Known::Entry(entry)
+            }
             None if is_without_keeping => Known::NoneWithoutKeeping,
             _ => Known::Nothing,
         }
@@ -144,9 +148,9 @@ impl<'a, 'v> Search<'a, 'v> {
         points
     }
 
-    /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then shortest
-    /// compensation code, then the point's own place, then the earliest landing point. `is_lost` where it is known that
-    /// there is none without keeping values.
+    /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then
+    /// shortest compensation code, then the point's own place, then the earliest landing point.
+    /// `is_lost` where it is known that there is none without keeping values.
     fn best_entry(
         &mut self,
         point: Point,
@@ -164,14 +168,22 @@ impl<'a, 'v> Search<'a, 'v> {
                 barred = barred.or(Some(why));
                 continue;
             }
-            let goal = Goal { target, needed: needed.live(target), replays: q.lone_writes.open(target.inst()) };
+            let goal = Goal {
+                target,
+                needed: needed.live(target),
+                replays: q.lone_writes.open(target.inst()),
+            };
             if goal.is_met_as_is(&self.deriver, &self.here) && !seeded(Bug::RestMayTrap) {
                 return Ok(goal.as_is());
             }
             goals.push(goal);
         }
         let found = if is_lost { Err(None) } else { self.without_keeping(&goals) };
-        let found = if found.is_err() && self.deriver.level == Level::Avail { self.keeping(&goals) } else { found };
+        let found = if found.is_err() && self.deriver.level == Level::Avail {
+            self.keeping(&goals)
+        } else {
+            found
+        };
         // A value that cannot be had says more than a trap in the way of another landing.
         found.map_err(|why| why.or(barred).unwrap_or(Obstacle::new(Reason::NoLanding)))
     }
@@ -191,8 +203,8 @@ impl<'a, 'v> Search<'a, 'v> {
         }
         let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
         let may_be_passed = self.heading == Heading::Forward && !seeded(Bug::PassedByIgnored);
-        // The ways that were sent on past a branch may have been those through blocks that only led there
-        // (`what_led_to_a_block_passed_by_has_no_way.oir`).
+        // The ways that were sent on past a branch may have been those through blocks that only led
+        // there (`what_led_to_a_block_passed_by_has_no_way.oir`).
         let ahead = end.jumps.iter().map(|jump| p.f.target(jump.edges[0]).block);
         let mut blocks = std::iter::once(p.f.inst_block(point.inst())).chain(ahead);
         if may_be_passed && blocks.any(|block| self.pair.is_passed_by(block)) {
@@ -208,12 +220,16 @@ impl<'a, 'v> Search<'a, 'v> {
         }
         let (q, home) = (self.deriver.q.f, self.deriver.q.f.inst_block(target.inst()));
         if self.heading == Heading::Backward && self.pair.is_forgotten(home) {
-            return Some(Obstacle { inst: Some(q.terminator(home)), ..Obstacle::new(Reason::PassedBy) });
+            return Some(Obstacle {
+                inst: Some(q.terminator(home)),
+                ..Obstacle::new(Reason::PassedBy)
+            });
         }
         self.unreplayable(point, target, crosses, self.deriver.q.lone_writes.open(target.inst()))
     }
 
-    /// The cheapest entry that keeps no value, or the first that cannot be had at the first landing point where one cannot.
+    /// The cheapest entry that keeps no value, or the first that cannot be had at the first landing
+    /// point where one cannot.
     fn without_keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
         if !seeded(Bug::StaleOutcomes) {
             self.deriver.leave();
@@ -259,7 +275,8 @@ impl<'a, 'v> Search<'a, 'v> {
                 Ok(derived) => {
                     let cost = entry::cost(&mut self.keeper, &self.here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
-                        best = Some((cost, entry::assemble(&self.keeper, &self.here, goal, &derived)));
+                        best =
+                            Some((cost, entry::assemble(&self.keeper, &self.here, goal, &derived)));
                     }
                 }
                 Err(why) => obstacle = obstacle.or(Some(why)),
@@ -268,15 +285,24 @@ impl<'a, 'v> Search<'a, 'v> {
         best.map(|(_, entry)| entry).ok_or(obstacle)
     }
 
-    /// What keeps writes of the target version from being executed on the way over, if something does. Only their
-    /// place is asked for: whether address and value can be had is seen when the entry is built.
-    fn unreplayable(&self, point: Point, target: Point, crosses: bool, replays: &[Inst]) -> Option<Obstacle> {
+    /// What keeps writes of the target version from being executed on the way over, if something
+    /// does. Only their place is asked for: whether address and value can be had is seen when the
+    /// entry is built.
+    fn unreplayable(
+        &self,
+        point: Point,
+        target: Point,
+        crosses: bool,
+        replays: &[Inst],
+    ) -> Option<Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
         let is_safe = |write: &Inst| {
             let data = q.f.inst(*write);
             let place = Place::written(data.opcode, data.ty, &data.imm);
             let Some(place @ Place::Bytes { .. }) = place else { return true };
-            members(&self.pair.facts, p, q, data.args[0]).iter().any(|address| p.vouches(*address, &place, point))
+            members(&self.pair.facts, p, q, data.args[0])
+                .iter()
+                .any(|address| p.vouches(*address, &place, point))
         };
         let are_late = q.lone_writes.are_late(target.inst()) || crosses;
         let first_late = replays.first().copied().filter(|_| are_late);
@@ -292,11 +318,23 @@ impl<'a, 'v> Search<'a, 'v> {
             return None;
         }
         let (p, q) = (self.deriver.p, self.deriver.q);
-        self.pair.traps(self.heading).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
+        self.pair
+            .traps(self.heading)
+            .skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
     }
 
     pub(crate) fn finish(self) -> Made {
-        let Search { heading, pair, mut unmapped, mapping, points, unreachable, deriver, made_again, .. } = self;
+        let Search {
+            heading,
+            pair,
+            mut unmapped,
+            mapping,
+            points,
+            unreachable,
+            deriver,
+            made_again,
+            ..
+        } = self;
         unmapped.sort_by_key(|(point, _)| *point);
         let blamed = |(point, o): (Point, Obstacle)| {
             let blame = blame((pair, heading), &deriver, &o, point);
@@ -313,10 +351,16 @@ fn is_better(cost: Cost, least: Option<Cost>) -> bool {
     least.is_none_or(|least| cost < least) || seeded(Bug::RestMayTrap)
 }
 
-/// The landing points worth trying: the source point's own place, if the other version has it, which is the likeliest to
-/// cost nothing; then all of a short gap, earliest first; of a long one, or with many values to provide, some around
-/// that place, then some at its start and its end. Cost: their number, however long the gap is.
-fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(Point) -> usize) -> Vec<Point> {
+/// The landing points worth trying: the source point's own place, if the other version has it,
+/// which is the likeliest to cost nothing; then all of a short gap, earliest first; of a long one,
+/// or with many values to provide, some around that place, then some at its start and its end.
+/// Cost: their number, however long the gap is.
+fn landings_to_try(
+    lines: &Lines,
+    anchor: Inst,
+    source: Point,
+    values: impl Fn(Point) -> usize,
+) -> Vec<Point> {
     let landings = lines.landings(anchor);
     let count = landings.len();
     let Some(first) = landings.first() else { return Vec::new() };
@@ -330,12 +374,15 @@ fn landings_to_try(lines: &Lines, anchor: Inst, source: Point, values: impl Fn(P
         let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
         (near_start..near_end).chain(0..third).chain(count - third..count).collect()
     };
-    own.into_iter().chain(tried.into_iter().filter(|i| Some(*i) != own)).map(|i| landings[i]).collect()
+    own.into_iter()
+        .chain(tried.into_iter().filter(|i| Some(*i) != own))
+        .map(|i| landings[i])
+        .collect()
 }
 
-/// The first action in the log that has to do with what stands in the way: with the value, its definition
-/// or a use of it; with the instruction that may trap; with the effect; or with the point's own
-/// instruction.
+/// The first action in the log that has to do with what stands in the way: with the value, its
+/// definition or a use of it; with the instruction that may trap; with the effect; or with the
+/// point's own instruction.
 fn blame(
     (pair, heading): (&VersionPair<'_>, Heading),
     deriver: &Deriver<'_, '_>,
@@ -355,20 +402,27 @@ fn blame(
     of_value.or_else(of_inst).or_else(|| facts.first_of_inst(point.inst()))
 }
 
-/// Instructions, and arguments of each, looked at for an action that has to do with what is computed from a value.
+/// Instructions, and arguments of each, looked at for an action that has to do with what is
+/// computed from a value.
 const MAX_USERS: usize = 64;
 
-/// The first action that has to do with an instruction that reads a value of the target version, or else with one
-/// that reads what those compute, and so on: the value may be needed there, and not be live here, because of what
-/// happened to the last link of a chain. What only code that never runs does with the value counts for nothing.
-fn first_of_users((pair, heading): (&VersionPair<'_>, Heading), q: &Function, value: Value) -> Option<usize> {
+/// The first action that has to do with an instruction that reads a value of the target version, or
+/// else with one that reads what those compute, and so on: the value may be needed there, and not
+/// be live here, because of what happened to the last link of a chain. What only code that never
+/// runs does with the value counts for nothing.
+fn first_of_users(
+    (pair, heading): (&VersionPair<'_>, Heading),
+    q: &Function,
+    value: Value,
+) -> Option<usize> {
     let back = if heading == Heading::Forward { Heading::Backward } else { Heading::Forward };
     let mut seen: BTreeSet<Inst> = BTreeSet::new();
     let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
     while !values.is_empty() && seen.len() < MAX_USERS {
         let users = values.iter().flat_map(|v| q.users(*v)).copied();
         let runs = |user: &Inst| !pair.is_unreachable(back, q.inst_block(*user));
-        let users: BTreeSet<Inst> = users.filter(|user| runs(user) && !seen.contains(user)).take(MAX_USERS).collect();
+        let users: BTreeSet<Inst> =
+            users.filter(|user| runs(user) && !seen.contains(user)).take(MAX_USERS).collect();
         let first = users.iter().filter_map(|user| pair.facts.first_of_inst(*user)).min();
         if first.is_some() {
             return first;

@@ -1,9 +1,10 @@
 //! The source point: what the source version has there.
 //!
-//! From a point whose line ends in its own block that is simply what is available. In a block that only
-//! the source version has, compensation code first runs the rest of the block and takes its jump, all
-//! parameters at once; what counts is what is available at the start of the far block *after* that. A
-//! pool formed before the jump holds, on a back edge, the parameters of the last iteration.
+//! From a point whose line ends in its own block that is simply what is available. In a block that
+//! only the source version has, compensation code first runs the rest of the block and takes its
+//! jump, all parameters at once; what counts is what is available at the start of the far block
+//! *after* that. A pool formed before the jump holds, on a back edge, the parameters of the last
+//! iteration.
 
 use crate::derive::{Node, Way};
 use crate::lines::Crossing;
@@ -45,7 +46,13 @@ pub(crate) struct SourcePoint {
 
 impl SourcePoint {
     pub(crate) fn new(point: Point) -> SourcePoint {
-        SourcePoint { point, live: Scratch::new(), far: None, bindings: BTreeMap::new(), rest: Vec::new() }
+        SourcePoint {
+            point,
+            live: Scratch::new(),
+            far: None,
+            bindings: BTreeMap::new(),
+            rest: Vec::new(),
+        }
     }
 
     /// Moves on to another point, whose line runs over `jumps`.
@@ -66,15 +73,16 @@ impl SourcePoint {
         self.live.get(value.as_u32() as usize).is_some()
     }
 
-    /// Runs the block from `from` to its end and takes its jump; returns the first instruction of the
-    /// block it leads to. What may trap or reads memory is not run: the target version has not reached
-    /// it either, and what it would compute is then not to be had.
+    /// Runs the block from `from` to its end and takes its jump; returns the first instruction of
+    /// the block it leads to. What may trap or reads memory is not run: the target version has not
+    /// reached it either, and what it would compute is then not to be had.
     fn cross(&mut self, p: &Side<'_>, from: Inst, jump: &Crossing) -> Inst {
         let mut at = Some(from);
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
-            let is_pure = data.opcode.is_pure() || (seeded(Bug::RestMayTrap) && data.opcode.is_value_determined());
+            let is_pure = data.opcode.is_pure()
+                || (seeded(Bug::RestMayTrap) && data.opcode.is_value_determined());
             let runs = is_pure && data.results.len() == 1 && !args.contains(&Here::Absent);
             for value in &data.results {
                 let here = if runs { Here::Rest(self.rest.len() as u32) } else { Here::Absent };
@@ -88,8 +96,8 @@ impl SourcePoint {
         }
         let target = p.f.target(jump.edges[0]);
         let params = p.f.block_params(target.block);
-        // All parameters at once: each argument is looked up before any is bound. Where several edges may
-        // be taken, their arguments have to agree.
+        // All parameters at once: each argument is looked up before any is bound. Where several
+        // edges may be taken, their arguments have to agree.
         let received = |index: usize| {
             let mut args = jump.edges.iter().map(|e| self.look_up(p, p.f.target(*e).args[index]));
             let first = args.next().unwrap_or(Here::Absent);

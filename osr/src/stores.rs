@@ -1,12 +1,13 @@
 //! Writes that only one version has: where memory differs, and what moving over then takes.
 //!
-//! A *lone write* is a write of one place that is no anchor: the other version does not have it (it was found dead), or
-//! has it elsewhere. Its *window* is where it has been executed and no write that covers it has. Inside, memory differs
-//! in that place (`mappings.md`, section 3, *Stores*). From a point inside there is no way over: what was written
-//! cannot be undone. To a point inside the write is *replayed*, if its address and value can be had.
+//! A *lone write* is a write of one place that is no anchor: the other version does not have it (it
+//! was found dead), or has it elsewhere. Its *window* is where it has been executed and no write
+//! that covers it has. Inside, memory differs in that place (`mappings.md`, section 3, *Stores*).
+//! From a point inside there is no way over: what was written cannot be undone. To a point inside
+//! the write is *replayed*, if its address and value can be had.
 //!
-//! Windows are followed only where they are trees, as passes make them: into blocks with one predecessor. What follows a
-//! write whose window has no end that is found has no entries.
+//! Windows are followed only where they are trees, as passes make them: into blocks with one
+//! predecessor. What follows a write whose window has no end that is found has no entries.
 
 use crate::facts::{Era, Facts};
 use crate::pair::Side;
@@ -30,10 +31,12 @@ type Sum = (Option<Value>, u32);
 pub(crate) struct LoneWrites {
     /// By instruction, those whose window the point before it lies in, in the order of execution.
     open: BTreeMap<Inst, SmallVec<[Inst; 1]>>,
-    /// Points in windows behind another write that may have written a part of the place: replayed there, the lone write
-    /// would undo that. Breaks `nothing_is_replayed_behind_a_write_that_may_overlap`.
+    /// Points in windows behind another write that may have written a part of the place: replayed
+    /// there, the lone write would undo that. Breaks
+    /// `nothing_is_replayed_behind_a_write_that_may_overlap`.
     late: BTreeSet<Inst>,
-    /// Points that control may come to from a write whose window could not be followed, with the write.
+    /// Points that control may come to from a write whose window could not be followed, with the
+    /// write.
     lost: BTreeMap<Inst, Inst>,
     /// Whether there are any.
     pub(crate) exist: bool,
@@ -73,7 +76,8 @@ impl LoneWrites {
         self.open.get(&at).map_or(&[], |open| open)
     }
 
-    /// Whether replaying the writes whose windows a point lies in would undo a part of what others wrote since.
+    /// Whether replaying the writes whose windows a point lies in would undo a part of what others
+    /// wrote since.
     pub(crate) fn are_late(&self, at: Inst) -> bool {
         self.late.contains(&at)
     }
@@ -83,7 +87,8 @@ impl LoneWrites {
         self.lost.get(&at).copied()
     }
 
-    /// Marks all that control may come to behind a write. `followed` are the blocks marked as a whole.
+    /// Marks all that control may come to behind a write. `followed` are the blocks marked as a
+    /// whole.
     fn lose(&mut self, f: &Function, write: Inst, followed: &mut FixedBitSet) {
         let mut work: SmallVec<[Block; 4]> = SmallVec::new();
         let mut next = f.next_inst(write);
@@ -107,7 +112,8 @@ impl LoneWrites {
         let f = writes.f;
         let place = written(f, write)?;
         let mut looked_at = 0;
-        let mut work: SmallVec<[(Inst, bool); 4]> = SmallVec::from_iter([(f.next_inst(write)?, false)]);
+        let mut work: SmallVec<[(Inst, bool); 4]> =
+            SmallVec::from_iter([(f.next_inst(write)?, false)]);
         while let Some((first, mut is_late)) = work.pop() {
             let mut at = Some(first);
             while let Some(inst) = at {
@@ -126,7 +132,9 @@ impl LoneWrites {
                 at = f.next_inst(inst);
                 if at.is_none() {
                     let targets = &f.inst(inst).targets;
-                    if targets.is_empty() || targets.iter().any(|t| f.predecessors(t.block).len() != 1) {
+                    if targets.is_empty()
+                        || targets.iter().any(|t| f.predecessors(t.block).len() != 1)
+                    {
                         return None;
                     }
                     work.extend(targets.iter().map(|t| (f.first_inst(t.block), is_late)));
@@ -151,7 +159,9 @@ impl Writes<'_> {
     /// Whether an anchor may write a part of what a write has written.
     fn may_overlap(&self, inst: Inst, write: Inst, place: &Place) -> bool {
         let writes = self.f.inst(inst).opcode.effects().has(Effects::WRITES);
-        let is_apart = || written(self.f, inst).is_some_and(|w| w.is_apart_from(place, self.between(inst, write)));
+        let is_apart = || {
+            written(self.f, inst).is_some_and(|w| w.is_apart_from(place, self.between(inst, write)))
+        };
         writes && self.anchors.contains(inst.as_u32() as usize) && !is_apart()
     }
 
@@ -163,14 +173,16 @@ impl Writes<'_> {
         }
     }
 
-    /// The address `to` minus the address `from`, modulo 2^32, where both are known to be one value plus constants.
+    /// The address `to` minus the address `from`, modulo 2^32, where both are known to be one value
+    /// plus constants.
     fn distance(&self, from: Value, to: Value) -> Option<u32> {
         let ((base, less), (other, more)) = (self.sum(from), self.sum(to));
         (base == other).then(|| more.wrapping_sub(less))
     }
 
-    /// Addresses that one version computes alike are compared by what the log knows to be equal, for the other may have
-    /// told two apart that only look different (`windows_end_in_addresses_known_to_be_equal`).
+    /// Addresses that one version computes alike are compared by what the log knows to be equal,
+    /// for the other may have told two apart that only look different
+    /// (`windows_end_in_addresses_known_to_be_equal`).
     fn sum(&self, address: Value) -> Sum {
         let (mut base, mut plus) = (address, 0u32);
         // Chains are short where additions of constants are joined; of longer ones less is known.
@@ -179,7 +191,11 @@ impl Writes<'_> {
                 return (None, plus.wrapping_add(bits as u32));
             }
             let equal = self.facts.chain(base, self.era);
-            let Some((rest, bits)) = std::iter::once(base).chain(equal).find_map(|id| self.addition(id)) else { break };
+            let Some((rest, bits)) =
+                std::iter::once(base).chain(equal).find_map(|id| self.addition(id))
+            else {
+                break;
+            };
             (base, plus) = (rest, plus.wrapping_add(bits as u32));
         }
         (Some(self.facts.chain(base, self.era).last().copied().unwrap_or(base)), plus)
@@ -194,7 +210,9 @@ impl Writes<'_> {
     fn addition(&self, value: Value) -> Option<(Value, u64)> {
         let inst = self.f.has_value(value).then(|| self.f.defining_inst(value)).flatten()?;
         let data = self.f.inst(inst);
-        let (Opcode::Add, Type::I32, [x, y]) = (data.opcode, data.ty, data.args.as_slice()) else { return None };
+        let (Opcode::Add, Type::I32, [x, y]) = (data.opcode, data.ty, data.args.as_slice()) else {
+            return None;
+        };
         let with = |base: Value, other: Value| Some((base, self.constant(other)?));
         with(*x, *y).or_else(|| with(*y, *x))
     }

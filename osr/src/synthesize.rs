@@ -1,10 +1,11 @@
 //! Whole mappings, those of all versions that are to be hopped between together.
 //!
-//! *provides* covers live+: what is live at the landing point when the target version's own armed entries
-//! count as uses of what they require. Those entries belong to the mappings that leave the target version,
-//! wherever they lead, so the mappings between a set of versions depend on each other and are made together,
-//! to a fixpoint: entries that require what is not live, and so make more live are found, the entries that land there are built
-//! again to provide it, and an entry that cannot is dropped for good. Uses only grow, so this ends.
+//! *provides* covers live+: what is live at the landing point when the target version's own armed
+//! entries count as uses of what they require. Those entries belong to the mappings that leave the
+//! target version, wherever they lead, so the mappings between a set of versions depend on each
+//! other and are made together, to a fixpoint: entries that require what is not live, and so make
+//! more live are found, the entries that land there are built again to provide it, and an entry
+//! that cannot is dropped for good. Uses only grow, so this ends.
 
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
@@ -37,25 +38,34 @@ pub struct Synthesis {
     pub backward: Direction,
 }
 
-/// Makes the mappings between two versions at a level, in both directions. Cost: for each source point, the
-/// landing points of its gap times what is live there.
+/// Makes the mappings between two versions at a level, in both directions. Cost: for each source
+/// point, the landing points of its gap times what is live there.
 pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
-    let (_, synthesis) = synthesize_levels(pair, &[level]).pop().expect("a synthesis for each level");
+    let (_, synthesis) =
+        synthesize_levels(pair, &[level]).pop().expect("a synthesis for each level");
     synthesis
 }
 
-/// Makes the mappings at several levels, each as [`synthesize`] makes it; lowest level first, each once. Cost: less than
-/// apart: what is live is computed once, and an entry that the level below has shown to be the best is taken over.
+/// Makes the mappings at several levels, each as [`synthesize`] makes it; lowest level first, each
+/// once. Cost: less than apart: what is live is computed once, and an entry that the level below
+/// has shown to be the best is taken over.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
     let versions = [&pair.sides[0], &pair.sides[1]];
     let arrows = Arrow::both_ways(pair, [0, 1]);
     let plain = Plain::of_all(&versions, pair.demand);
     let mut made: Vec<Vec<Made>> = Vec::new();
     for level in Level::ALL.into_iter().filter(|level| levels.contains(level)) {
-        made.push(make(&versions, &arrows, &plain, (pair.demand, level), made.last().map(Vec::as_slice)));
+        made.push(make(
+            &versions,
+            &arrows,
+            &plain,
+            (pair.demand, level),
+            made.last().map(Vec::as_slice),
+        ));
     }
     let of_level = |made: Vec<Made>| {
-        let [forward, backward]: [Made; 2] = made.try_into().ok().expect("a direction for each arrow");
+        let [forward, backward]: [Made; 2] =
+            made.try_into().ok().expect("a direction for each arrow");
         (forward.level, Synthesis { forward: forward.direction, backward: backward.direction })
     };
     made.into_iter().map(of_level).collect()
@@ -73,7 +83,10 @@ pub(crate) struct Arrow<'a, 'v> {
 
 impl<'a, 'v> Arrow<'a, 'v> {
     /// Those between the versions of a pair, whose places are given.
-    pub(crate) fn both_ways(pair: &'a VersionPair<'v>, [before, after]: [usize; 2]) -> [Arrow<'a, 'v>; 2] {
+    pub(crate) fn both_ways(
+        pair: &'a VersionPair<'v>,
+        [before, after]: [usize; 2],
+    ) -> [Arrow<'a, 'v>; 2] {
         [
             Arrow { pair, heading: Heading::Forward, from: before, to: after },
             Arrow { pair, heading: Heading::Backward, from: after, to: before },
@@ -85,8 +98,8 @@ impl<'a, 'v> Arrow<'a, 'v> {
     }
 }
 
-/// Makes all mappings between a list of versions, to their common fixpoint. Those from and to versions with too
-/// many live values are empty. `below` are the same mappings at a lower level.
+/// Makes all mappings between a list of versions, to their common fixpoint. Those from and to
+/// versions with too many live values are empty. `below` are the same mappings at a lower level.
 pub(crate) fn make<'p, 'v>(
     versions: &[&Side<'v>],
     arrows: &[Arrow<'p, 'v>],
@@ -94,14 +107,22 @@ pub(crate) fn make<'p, 'v>(
     (demand, level): (Demand, Level),
     below: Option<&'p [Made]>,
 ) -> Vec<Made> {
-    let live = |v: usize, uses: &ExtraUses| LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses);
-    let mut too_long: BTreeSet<usize> = (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
+    let live = |v: usize, uses: &ExtraUses| {
+        LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses)
+    };
+    let mut too_long: BTreeSet<usize> =
+        (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
     loop {
         let mut searches: Vec<Search<'p, 'v>> = Vec::new();
         for (at, arrow) in arrows.iter().enumerate() {
-            searches.push(Search::new((arrow.pair, arrow.heading), level, below.map(|made| &made[at])));
+            searches.push(Search::new(
+                (arrow.pair, arrow.heading),
+                level,
+                below.map(|made| &made[at]),
+            ));
         }
-        let given_up = arrows.iter().zip(&mut searches).filter(|(arrow, _)| arrow.touches(&too_long));
+        let given_up =
+            arrows.iter().zip(&mut searches).filter(|(arrow, _)| arrow.touches(&too_long));
         given_up.for_each(|(_, search)| search.give_up());
         match meet(arrows, &mut searches, &too_long, plain, live) {
             Ok(()) => return searches.into_iter().map(Search::finish).collect(),
@@ -138,8 +159,8 @@ impl Plain {
     }
 }
 
-/// Brings all searches to their common fixpoint. `Err` names a version that has come to have too many live
-/// values.
+/// Brings all searches to their common fixpoint. `Err` names a version that has come to have too
+/// many live values.
 fn meet(
     arrows: &[Arrow<'_, '_>],
     searches: &mut [Search<'_, '_>],
@@ -150,9 +171,14 @@ fn meet(
     let mut uses = vec![ExtraUses::new(); plain.len()];
     let mut plus: Vec<Option<LiveTable>> = plain.iter().map(|_| None).collect();
     loop {
-        for (arrow, search) in arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long)) {
+        for (arrow, search) in
+            arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long))
+        {
             let at_source = plain[arrow.from].as_ref().ok_or(arrow.from)?;
-            let needed = plus[arrow.to].as_ref().or(plain[arrow.to].as_ref().map(Plain::in_run)).ok_or(arrow.to)?;
+            let needed = plus[arrow.to]
+                .as_ref()
+                .or(plain[arrow.to].as_ref().map(Plain::in_run))
+                .ok_or(arrow.to)?;
             search.update(&at_source.in_text, needed);
         }
         let mut grown = BTreeSet::new();

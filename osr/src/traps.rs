@@ -1,12 +1,12 @@
-//! Where a version must not be entered: behind an instruction that may trap and that the other version
-//! has not passed.
+//! Where a version must not be entered: behind an instruction that may trap and that the other
+//! version has not passed.
 //!
-//! On an input for which it traps, the target version never reaches the landing point, so there is no
-//! state to agree with (`mappings.md`, section 3, *Traps*). Instructions that may trap and are anchors are
-//! passed by both versions alike. The others have to be passed, by themselves or by a member of
-//! their class, at the source point of every entry that lands behind them: where they dominate the
-//! landing point, and in their *window*, reachable from them before an anchor shows that the source
-//! version has passed them too.
+//! On an input for which it traps, the target version never reaches the landing point, so there is
+//! no state to agree with (`mappings.md`, section 3, *Traps*). Instructions that may trap and are
+//! anchors are passed by both versions alike. The others have to be passed, by themselves or by a
+//! member of their class, at the source point of every entry that lands behind them: where they
+//! dominate the landing point, and in their *window*, reachable from them before an anchor shows
+//! that the source version has passed them too.
 
 use crate::facts::Facts;
 use crate::pair::{Side, members};
@@ -25,7 +25,8 @@ const MAX_ACCESSES: usize = 256;
 #[derive(Debug)]
 struct Trap {
     inst: Inst,
-    /// The values of the source version whose availability shows that it has passed the instruction.
+    /// The values of the source version whose availability shows that it has passed the
+    /// instruction.
     witnesses: SmallVec<[Value; 2]>,
     /// The anchors that end the window.
     closing: BTreeSet<Inst>,
@@ -43,20 +44,26 @@ pub(crate) struct Traps {
     window: SecondaryMap<Block, Vec<u32>>,
 }
 
-/// The accesses to memory met so far, in reverse postorder, that no other vouches for, by what their address is known
-/// to equal.
+/// The accesses to memory met so far, in reverse postorder, that no other vouches for, by what
+/// their address is known to equal.
 #[derive(Debug, Default)]
 struct Passed {
     accesses: SecondaryMap<Value, SmallVec<[(Inst, Place); 2]>>,
 }
 
 impl Passed {
-    /// Whether an access cannot trap where the one before it at the same address has not, which whoever has passed this
-    /// one has passed too. Cost: bounded.
+    /// Whether an access cannot trap where the one before it at the same address has not, which
+    /// whoever has passed this one has passed too. Cost: bounded.
     fn vouches_for(&mut self, q: &Side<'_>, facts: &Facts, inst: Inst) -> bool {
         let data = q.f.inst(inst);
-        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(data.opcode, data.ty, &data.imm));
-        let (Some(place), Some(address)) = (place.filter(|_| data.opcode.can_trap()), data.args.first()) else {
+        let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
+            data.opcode,
+            data.ty,
+            &data.imm,
+        ));
+        let (Some(place), Some(address)) =
+            (place.filter(|_| data.opcode.can_trap()), data.args.first())
+        else {
             return false;
         };
         let equal = facts.chain(*address, q.era).last().copied();
@@ -94,7 +101,8 @@ impl Traps {
         }
         for &block in q.dom.preorder() {
             let parent = q.dom.idom(block).filter(|b| *b != block);
-            traps.above[block] = parent.and_then(|b| if traps.own[b].is_empty() { traps.above[b] } else { Some(b) });
+            traps.above[block] =
+                parent.and_then(|b| if traps.own[b].is_empty() { traps.above[b] } else { Some(b) });
         }
         traps
     }
@@ -102,7 +110,8 @@ impl Traps {
     fn enter(&mut self, p: &Side<'_>, q: &Side<'_>, facts: &Facts, block: Block, inst: Inst) {
         let id = self.traps.len() as u32;
         let results = &q.f.inst(inst).results;
-        let witnesses: SmallVec<[Value; 2]> = results.iter().flat_map(|v| members(facts, p, q, *v)).collect();
+        let witnesses: SmallVec<[Value; 2]> =
+            results.iter().flat_map(|v| members(facts, p, q, *v)).collect();
         let closing: BTreeSet<Inst> = witnesses
             .iter()
             .filter_map(|w| p.f.defining_inst(*w))
@@ -113,17 +122,27 @@ impl Traps {
             .collect();
         self.own[block].push(id);
         // When an anchor that proves the source version past it comes first, there is no window.
-        let passed_before = closing.iter().any(|c| q.f.has_inst(*c) && q.dom.inst_dominates(q.f, *c, inst));
+        let passed_before =
+            closing.iter().any(|c| q.f.has_inst(*c) && q.dom.inst_dominates(q.f, *c, inst));
         if !passed_before {
             self.open_window(q, block, inst, id, &closing);
         }
         self.traps.push(Trap { inst, witnesses, closing });
     }
 
-    /// Marks the blocks that can be reached from behind the instruction without passing a closing anchor.
-    fn open_window(&mut self, q: &Side<'_>, block: Block, inst: Inst, id: u32, closing: &BTreeSet<Inst>) {
+    /// Marks the blocks that can be reached from behind the instruction without passing a closing
+    /// anchor.
+    fn open_window(
+        &mut self,
+        q: &Side<'_>,
+        block: Block,
+        inst: Inst,
+        id: u32,
+        closing: &BTreeSet<Inst>,
+    ) {
         let closes = |b: Block, from: Option<Inst>| {
-            let mut anchors = closing.iter().filter(|c| q.f.has_inst(**c) && q.f.inst_block(**c) == b);
+            let mut anchors =
+                closing.iter().filter(|c| q.f.has_inst(**c) && q.f.inst_block(**c) == b);
             anchors.any(|c| from.is_none_or(|i| q.f.stands_before(i, *c)))
         };
         if closes(block, Some(inst)) {
@@ -144,9 +163,14 @@ impl Traps {
         }
     }
 
-    /// The first instruction that may trap and that a landing at `point` would skip, when `passed` tells
-    /// which values the source version has available.
-    pub(crate) fn skipped(&self, q: &Side<'_>, point: Point, mut passed: impl FnMut(Value) -> bool) -> Option<Inst> {
+    /// The first instruction that may trap and that a landing at `point` would skip, when `passed`
+    /// tells which values the source version has available.
+    pub(crate) fn skipped(
+        &self,
+        q: &Side<'_>,
+        point: Point,
+        mut passed: impl FnMut(Value) -> bool,
+    ) -> Option<Inst> {
         if self.traps.is_empty() {
             return None;
         }
@@ -164,7 +188,8 @@ impl Traps {
                     && q.f.stands_before(*c, point.inst())
             })
         });
-        let above = std::iter::successors(self.above[block], |b| self.above[*b]).flat_map(|b| self.own[b].iter());
+        let above = std::iter::successors(self.above[block], |b| self.above[*b])
+            .flat_map(|b| self.own[b].iter());
         own.chain(above.filter(|_| !seeded(Bug::TrapsAboveIgnored)))
             .chain(window)
             .map(|id| &self.traps[*id as usize])

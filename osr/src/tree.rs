@@ -18,8 +18,8 @@ struct Node {
     depth: u32,
 }
 
-/// All versions of one function: the base, and versions that are each derived from another by a pipeline of
-/// passes.
+/// All versions of one function: the base, and versions that are each derived from another by a
+/// pipeline of passes.
 #[derive(Clone, Debug)]
 pub struct VersionTree {
     nodes: PrimaryMap<Version, Node>,
@@ -43,7 +43,12 @@ impl VersionTree {
     ///
     /// # Panics
     /// When there is no such parent.
-    pub fn add(&mut self, parent: Version, function: Function, log: ActionLog) -> Result<Version, ReplayError> {
+    pub fn add(
+        &mut self,
+        parent: Version,
+        function: Function,
+        log: ActionLog,
+    ) -> Result<Version, ReplayError> {
         check_replay(&self.nodes[parent].function, &log, &function)?;
         let depth = self.nodes[parent].depth + 1;
         Ok(self.nodes.push(Node { function, parent: Some((parent, log)), depth }))
@@ -67,8 +72,9 @@ impl VersionTree {
         self.nodes[version].parent.as_ref().map(|(parent, _)| *parent)
     }
 
-    /// The actions that lead from a version to one derived from it, over any number of steps: the logs of the
-    /// steps, one after the other. `None` when it was not derived from it. Cost: linear in the log.
+    /// The actions that lead from a version to one derived from it, over any number of steps: the
+    /// logs of the steps, one after the other. `None` when it was not derived from it. Cost: linear
+    /// in the log.
     pub fn log(&self, before: Version, after: Version) -> Option<ActionLog> {
         let mut steps = Vec::new();
         let mut at = after;
@@ -82,8 +88,8 @@ impl VersionTree {
         Some(whole)
     }
 
-    /// The way from a version to another along derivations, both included: up to the last version both were
-    /// derived from, and down. Cost: linear in its length.
+    /// The way from a version to another along derivations, both included: up to the last version
+    /// both were derived from, and down. Cost: linear in its length.
     pub fn path(&self, from: Version, to: Version) -> Vec<Version> {
         let (mut up, mut down) = (vec![from], vec![to]);
         loop {
@@ -93,7 +99,11 @@ impl VersionTree {
                 up.extend(down.into_iter().rev());
                 return up;
             }
-            let (way, at) = if self.nodes[a].depth >= self.nodes[b].depth { (&mut up, a) } else { (&mut down, b) };
+            let (way, at) = if self.nodes[a].depth >= self.nodes[b].depth {
+                (&mut up, a)
+            } else {
+                (&mut down, b)
+            };
             way.push(self.parent(at).expect("two versions of a tree have the base in common"));
         }
     }

@@ -7,8 +7,8 @@ use ir::edit::Editor;
 use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
 use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    Demand, EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair, VersionTree, compose,
-    synthesize,
+    Demand, EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair,
+    VersionTree, compose, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ entry:
   return %z
 }";
 
-/// Three versions that differ in nothing but their keys, and so need no correspondence: entries between them
-/// may be written at will.
+/// Three versions that differ in nothing but their keys, and so need no correspondence: entries
+/// between them may be written at will.
 fn versions() -> [Function; 3] {
     let base = function(TEXT);
     let idle = |ed: &mut Editor<'_>| {
@@ -39,7 +39,13 @@ fn step(opcode: Opcode, a: Operand, b: Operand) -> Step {
 }
 
 fn constant(bits: u64) -> Step {
-    Step { opcode: Opcode::Const, ty: Type::I32, operand_ty: Type::I32, bits, args: Vec::new().into() }
+    Step {
+        opcode: Opcode::Const,
+        ty: Type::I32,
+        operand_ty: Type::I32,
+        bits,
+        args: Vec::new().into(),
+    }
 }
 
 fn assign(value: Value, from: Operand) -> Assign {
@@ -47,7 +53,12 @@ fn assign(value: Value, from: Operand) -> Assign {
 }
 
 /// An entry with everything it must have; lists are put in order.
-fn entry(target: Point, steps: Vec<Step>, mut assigns: Vec<Assign>, mut requires: Vec<Value>) -> Entry {
+fn entry(
+    target: Point,
+    steps: Vec<Step>,
+    mut assigns: Vec<Assign>,
+    mut requires: Vec<Value>,
+) -> Entry {
     assigns.sort();
     requires.sort();
     Entry { target, steps, replays: Vec::new(), assigns, requires, kept: Vec::new() }
@@ -62,7 +73,8 @@ struct Case {
 impl Case {
     fn new() -> Case {
         let versions = versions();
-        let (first, second) = (Mapping::new(&versions[0], &versions[1]), Mapping::new(&versions[1], &versions[2]));
+        let (first, second) =
+            (Mapping::new(&versions[0], &versions[1]), Mapping::new(&versions[1], &versions[2]));
         Case { versions, first, second }
     }
 
@@ -91,7 +103,11 @@ fn steps_are_joined_shared_and_cut_down_to_what_is_read() {
     // %b is provided by a sum that the second entry does not read.
     let mut first = entry(
         middle,
-        vec![step(Opcode::Add, source(a), source(b)), constant(7), step(Opcode::Mul, source(b), Operand::Step(1))],
+        vec![
+            step(Opcode::Add, source(a), source(b)),
+            constant(7),
+            step(Opcode::Mul, source(b), Operand::Step(1)),
+        ],
         vec![assign(a, source(a)), assign(b, Operand::Step(2)), assign(x, Operand::Step(0))],
         vec![a, b],
     );
@@ -146,10 +162,12 @@ fn what_the_first_entry_does_not_provide_the_second_may_not_require() {
     let (at, middle) = (case.point("x"), case.point("y"));
     let copy = |v| assign(v, Operand::Source(v));
     case.first.insert(at, entry(middle, Vec::new(), vec![copy(a)], vec![a]));
-    // Required, whether it is read or not; that the source version has the same value does not help.
+    // Required, whether it is read or not; that the source version has the same value does not
+    // help.
     case.second.insert(middle, entry(middle, Vec::new(), vec![copy(a)], vec![a, b]));
     assert_eq!(case.refusal(), Refusal::NotProvided { value: b });
-    case.second.insert(middle, entry(middle, Vec::new(), vec![assign(y, Operand::Source(b))], vec![b]));
+    case.second
+        .insert(middle, entry(middle, Vec::new(), vec![assign(y, Operand::Source(b))], vec![b]));
     assert_eq!(case.refusal(), Refusal::NotProvided { value: b });
     let composed = compose(&case.first, &case.second).expect("a chain");
     assert_eq!(composed.refused_for("not_provided"), 1);
@@ -199,7 +217,8 @@ struct Choice(u64);
 
 impl Choice {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
 
@@ -221,12 +240,17 @@ impl Choice {
             let opcode = [Opcode::Add, Opcode::Mul, Opcode::Xor, Opcode::Const][self.below(4)];
             steps.push(match opcode {
                 Opcode::Const => constant(self.below(3) as u64),
-                _ => step(opcode, self.operand(values, &requires, number), self.operand(values, &requires, number)),
+                _ => step(
+                    opcode,
+                    self.operand(values, &requires, number),
+                    self.operand(values, &requires, number),
+                ),
             });
         }
         let provided: Vec<Value> = values.iter().copied().filter(|_| self.below(6) > 0).collect();
         let count = steps.len();
-        let assigns = provided.iter().map(|v| assign(*v, self.operand(values, &requires, count))).collect();
+        let assigns =
+            provided.iter().map(|v| assign(*v, self.operand(values, &requires, count))).collect();
         let kept = requires.iter().copied().filter(|_| self.below(2) > 0).collect();
         Entry { kept, ..entry(target, steps, assigns, requires) }
     }
@@ -254,7 +278,8 @@ fn a_composed_entry_does_what_both_do_one_after_the_other() {
     let case = Case::new();
     let values: Vec<Value> = case.values(["a", "b", "x", "y", "z"]).into();
     let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
-    let state: BTreeMap<Value, u64> = values.iter().copied().zip([3, 5, 70, 1100, 13_000]).collect();
+    let state: BTreeMap<Value, u64> =
+        values.iter().copied().zip([3, 5, 70, 1100, 13_000]).collect();
     let (mut legal, mut refused) = (0, BTreeMap::new());
     for seed in 0..20_000 {
         let mut choice = Choice(seed);
@@ -276,14 +301,18 @@ fn a_composed_entry_does_what_both_do_one_after_the_other() {
         let between = between.expect("a legal first entry runs");
         assert_eq!(run(entry, &state), run(&second, &between), "seed {seed}");
         assert!(entry.requires.iter().all(|v| first.requires.contains(v)), "seed {seed}");
-        let kept: Vec<Value> = entry.requires.iter().copied().filter(|v| first.kept.contains(v)).collect();
+        let kept: Vec<Value> =
+            entry.requires.iter().copied().filter(|v| first.kept.contains(v)).collect();
         assert_eq!(entry.kept, kept, "seed {seed}");
         assert!(entry.provides().eq(second.provides()), "seed {seed}");
         assert!(entry.steps.len() <= first.steps.len() + second.steps.len(), "seed {seed}");
         let distinct: BTreeSet<String> = entry.steps.iter().map(Step::to_string).collect();
         assert_eq!(distinct.len(), entry.steps.len(), "seed {seed}: equal steps are shared");
     }
-    assert!(legal > 1000 && refused["not_provided"] > 1000 && refused["malformed"] > 1000, "{legal}, {refused:?}");
+    assert!(
+        legal > 1000 && refused["not_provided"] > 1000 && refused["malformed"] > 1000,
+        "{legal}, {refused:?}"
+    );
 }
 
 /// One operand of two products.
@@ -316,8 +345,8 @@ fn idle(ed: &mut Editor<'_>) {
     ed.add_value(InstSpec::constant(Type::I32, 7), r);
 }
 
-/// A base with two siblings derived from it: one whose entries from the base keep a value, and one that differs in
-/// nothing.
+/// A base with two siblings derived from it: one whose entries from the base keep a value, and one
+/// that differs in nothing.
 fn siblings() -> (VersionTree, [Version; 3]) {
     let base = function(SHARED);
     let mut tree = VersionTree::new(base.clone());
@@ -344,9 +373,17 @@ fn kept_values_of_all_mappings_that_leave_a_version_are_provided() {
     };
     let (alone, together) = (build(&[(base, same)]), build(&[(base, keeps), (base, same)]));
     let back = |graph: &VersionGraph<'_>| {
-        graph.edge(same, base).and_then(|e| e.mapping.entry(point)).expect("the versions hardly differ").clone()
+        graph
+            .edge(same, base)
+            .and_then(|e| e.mapping.entry(point))
+            .expect("the versions hardly differ")
+            .clone()
     };
-    let there = together.edge(base, keeps).and_then(|e| e.mapping.entry(point)).expect("it may keep").clone();
+    let there = together
+        .edge(base, keeps)
+        .and_then(|e| e.mapping.entry(point))
+        .expect("it may keep")
+        .clone();
     assert_eq!(there.kept, [l]);
     // Only the other sibling's mapping wants the loaded value there.
     assert!(!back(&alone).provides_value(l));
@@ -360,7 +397,8 @@ fn siblings_are_joined_through_what_both_derive_from() {
     assert_eq!(tree.path(same, keeps), [same, base, keeps]);
     assert!(tree.log(same, keeps).is_none());
     let pairs = [(base, keeps), (base, same)];
-    let mut graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
+    let mut graph =
+        VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
     let edge = graph.add_composed(&[same, base, keeps]).expect("edges to compose").clone();
     let Origin::Composed { refused, .. } = &edge.origin else { panic!("{edge:?}") };
     assert_eq!(refused, &[]);
@@ -369,34 +407,52 @@ fn siblings_are_joined_through_what_both_derive_from() {
     // Made apart, the two mappings do not fit at the last store: the loaded value is not provided.
     let apart = |before: Version, after: Version| {
         let log = tree.log(before, after).expect("derived");
-        let pair = VersionPair::new(tree.function(before), tree.function(after), &log).expect("the log replays");
+        let pair = VersionPair::new(tree.function(before), tree.function(after), &log)
+            .expect("the log replays");
         synthesize(&pair, Level::Avail)
     };
-    let composed = compose(&apart(base, same).backward.mapping, &apart(base, keeps).forward.mapping).expect("a chain");
+    let composed =
+        compose(&apart(base, same).backward.mapping, &apart(base, keeps).forward.mapping)
+            .expect("a chain");
     let (point, l) = (last_store(tree.function(base)), value(tree.function(base), "l"));
-    assert!(composed.refused.contains(&(point, Refusal::NotProvided { value: l })), "{:?}", composed.refused);
+    assert!(
+        composed.refused.contains(&(point, Refusal::NotProvided { value: l })),
+        "{:?}",
+        composed.refused
+    );
 }
 
 #[test]
 fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
     let (tree, [base, keeps, same]) = siblings();
     let point = last_store(tree.function(base));
-    let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed).expect("derived");
+    let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed)
+        .expect("derived");
     let log = tree.log(base, same).expect("derived");
-    let pair = VersionPair::new(tree.function(base), tree.function(same), &log).expect("the log replays");
+    let pair =
+        VersionPair::new(tree.function(base), tree.function(same), &log).expect("the log replays");
     let alone = synthesize(&pair, Level::Avail).backward.mapping;
     let mut damaged = alone.clone();
     let stray = inst(tree.function(keeps), "r").as_u32() + 100;
-    damaged.insert(Point::before(ir::Inst::from_u32(stray)), alone.entry(point).expect("an entry").clone());
+    damaged.insert(
+        Point::before(ir::Inst::from_u32(stray)),
+        alone.entry(point).expect("an entry").clone(),
+    );
     let dropped = graph.insert((same, base), damaged, BTreeSet::new()).expect("the right versions");
-    // Every entry that lands where the loaded value is dead and kept goes, and so does the one without a place.
-    assert!(dropped.contains(&(2, point)) && dropped.contains(&(2, Point::before(ir::Inst::from_u32(stray)))));
+    // Every entry that lands where the loaded value is dead and kept goes, and so does the one
+    // without a place.
+    assert!(
+        dropped.contains(&(2, point))
+            && dropped.contains(&(2, Point::before(ir::Inst::from_u32(stray))))
+    );
     let left = &graph.edges()[2].mapping;
     assert!(left.len() + dropped.len() == alone.len() + 1 && !left.is_empty(), "{dropped:?}");
     assert_eq!(graph.lacking(), []);
-    // What is inserted is heard: its own kept values count, and entries that do not provide them go.
+    // What is inserted is heard: its own kept values count, and entries that do not provide them
+    // go.
     let there = graph.edge(base, keeps).expect("built").mapping.clone();
-    let mut apart = VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
+    let mut apart =
+        VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
     let dropped = apart.insert((base, keeps), there, BTreeSet::new()).expect("the right versions");
     assert!(dropped.iter().any(|(edge, at)| (*edge, *at) == (1, point)), "{dropped:?}");
     assert_eq!(apart.lacking(), []);
@@ -405,7 +461,8 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
 #[test]
 fn an_inserted_entry_that_requires_what_is_not_there_yet_is_dropped() {
     let (tree, [base, _, same]) = siblings();
-    let mut graph = VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
+    let mut graph =
+        VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
     let mut early = graph.edge(same, base).expect("built").mapping.clone();
     let first = Point::before(tree.function(same).first_inst(tree.function(same).entry()));
     let late = early.entry(last_store(tree.function(same))).expect("an entry").clone();
@@ -432,13 +489,16 @@ there(%x: i32):
     let (version, log) = edited(&base, idle).into_parts();
     let after = tree.add(VersionTree::BASE, version, log).expect("the log of the edit");
     let built = [(VersionTree::BASE, after)];
-    let mut graph = VersionGraph::build(&tree, &built, Level::Avail, Demand::Needed).expect("derived");
+    let mut graph =
+        VersionGraph::build(&tree, &built, Level::Avail, Demand::Needed).expect("derived");
     let never = base.blocks().nth(1).expect("three blocks");
     let mut mapping = Mapping::new(&base, tree.function(after));
     let (point, target) = (Point::before(inst(&base, "r")), Point::before(base.first_inst(never)));
     mapping.insert(point, entry(target, Vec::new(), Vec::new(), Vec::new()));
     // Control would go on there with `%b` undefined, whatever liveness says of that code.
-    let dropped = graph.insert((VersionTree::BASE, after), mapping, BTreeSet::new()).expect("the right versions");
+    let dropped = graph
+        .insert((VersionTree::BASE, after), mapping, BTreeSet::new())
+        .expect("the right versions");
     assert_eq!(dropped, [(2, point)]);
 }
 
@@ -446,19 +506,24 @@ there(%x: i32):
 fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
     let (tree, [base, keeps, same]) = siblings();
     let pairs = [(base, keeps), (base, same)];
-    let mut graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
+    let mut graph =
+        VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
     let whole = graph.add_composed(&[same, base, keeps]).expect("edges to compose").mapping.clone();
     let point = last_store(tree.function(base));
     // One entry goes where a composed one starts, and one where another lands in between.
     let first = Point::before(tree.function(same).first_inst(tree.function(same).entry()));
-    let landing = graph.edge(same, base).and_then(|e| e.mapping.entry(first)).expect("an entry").target;
+    let landing =
+        graph.edge(same, base).and_then(|e| e.mapping.entry(first)).expect("an entry").target;
     let gone = [(same, point), (base, landing)];
     graph.retain(|(_, edge), at, _| !gone.contains(&(edge.from, at)));
     let between = graph.edge(same, base).expect("built").mapping.clone();
     assert!(between.entry(point).is_none() && between.len() + 1 == whole.len());
     let composed = graph.edge(same, keeps).expect("composed");
     let Origin::Composed { refused, .. } = &composed.origin else { panic!("{composed:?}") };
-    assert!(!refused.is_empty() && refused.iter().all(|(_, why)| *why == Refusal::NoSecondEntry), "{refused:?}");
+    assert!(
+        !refused.is_empty() && refused.iter().all(|(_, why)| *why == Refusal::NoSecondEntry),
+        "{refused:?}"
+    );
     assert_eq!(composed.mapping.len() + refused.len(), between.len());
     let unchanged = |(at, entry): (Point, &Entry)| whole.entry(at) == Some(entry);
     assert!(composed.mapping.entries().all(unchanged));
@@ -468,9 +533,11 @@ fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
 #[test]
 fn edges_that_cannot_be_are_refused() {
     let (tree, [base, keeps, same]) = siblings();
-    let error = VersionGraph::build(&tree, &[(keeps, same)], Level::Avail, Demand::Needed).expect_err("siblings");
+    let error = VersionGraph::build(&tree, &[(keeps, same)], Level::Avail, Demand::Needed)
+        .expect_err("siblings");
     assert_eq!(error, EdgeError::NotDerived { before: keeps, after: same });
-    let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed).expect("derived");
+    let mut graph = VersionGraph::build(&tree, &[(base, keeps)], Level::Avail, Demand::Needed)
+        .expect("derived");
     assert_eq!(graph.add_composed(&[base, keeps]).expect_err("short"), EdgeError::ShortPath);
     let error = graph.add_composed(&[keeps, base, same]).expect_err("not built");
     assert_eq!(error, EdgeError::NoEdge { from: base, to: same });
@@ -487,7 +554,10 @@ fn a_version_needs_its_own_log() {
     assert!(tree.add(VersionTree::BASE, base, log.clone()).is_err());
     assert_eq!(tree.versions().len(), 1);
     let version = tree.add(VersionTree::BASE, function, log.clone()).expect("its own log");
-    assert_eq!((tree.parent(version), tree.parent(VersionTree::BASE)), (Some(VersionTree::BASE), None));
+    assert_eq!(
+        (tree.parent(version), tree.parent(VersionTree::BASE)),
+        (Some(VersionTree::BASE), None)
+    );
     assert_eq!(tree.log(VersionTree::BASE, version), Some(log));
     assert_eq!(tree.path(version, version), [version]);
 }

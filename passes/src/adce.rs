@@ -1,19 +1,23 @@
 //! Aggressive dead code elimination.
 //!
-//! *Does*: assumes every value dead until something that must happen needs it, and removes what stays
-//! dead: instructions, parameters, and whole cycles of both that only feed each other around a loop.
+//! *Does*: assumes every value dead until something that must happen needs it, and removes what
+//! stays dead: instructions, parameters, and whole cycles of both that only feed each other around
+//! a loop.
 //!
-//! *Does not*: remove a branch, a block or a loop. A loop whose results are dead still runs as often as
-//! before, so the points of both versions keep pairing, and what did not terminate still does not.
+//! *Does not*: remove a branch, a block or a loop. A loop whose results are dead still runs as
+//! often as before, so the points of both versions keep pairing, and what did not terminate still
+//! does not.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: every value is needed by an effect, by control flow or by something that may trap.
+//! *Holds on exit*: every value is needed by an effect, by control flow or by something that may
+//! trap.
 //!
 //! *Actions emitted*: `delete`, `remove_block_param`, and `remove_dead` for cycles.
 //!
-//! *Effect on mappings*: leaving the optimized version for the base, a removed value must be recomputed;
-//! a removed parameter can only be found by other means (its incoming values), or not at all.
+//! *Effect on mappings*: leaving the optimized version for the base, a removed value must be
+//! recomputed; a removed parameter can only be found by other means (its incoming values), or not
+//! at all.
 //!
 //! *Why correct*: what is removed changes no memory, cannot trap, and nothing that stays reads it.
 //!
@@ -44,7 +48,10 @@ impl Pass for Adce {
 /// Whether an instruction stays whether its results are needed or not.
 fn is_root(function: &Function, inst: Inst) -> bool {
     let opcode = function.inst(inst).opcode;
-    if seeded(Bug::AdceDropsCalls) && opcode == Opcode::Call && function.inst(inst).result().is_some() {
+    if seeded(Bug::AdceDropsCalls)
+        && opcode == Opcode::Call
+        && function.inst(inst).result().is_some()
+    {
         return false;
     }
     let has_effect = match opcode {
@@ -56,11 +63,12 @@ fn is_root(function: &Function, inst: Inst) -> bool {
     has_effect || (function.may_trap(inst) && !(opcode.is_effect_free() && seeded(dropped)))
 }
 
-/// The values that something that must happen needs, by index. The argument of an edge is needed where
-/// the parameter it goes to is.
+/// The values that something that must happen needs, by index. The argument of an edge is needed
+/// where the parameter it goes to is.
 fn live_values(function: &Function) -> FixedBitSet {
     let mut live = FixedBitSet::with_capacity(function.value_bound());
-    let forgotten = |i: &Inst| seeded(Bug::AdceForgetsBranches) && function.inst(*i).opcode == Opcode::BrIf;
+    let forgotten =
+        |i: &Inst| seeded(Bug::AdceForgetsBranches) && function.inst(*i).opcode == Opcode::BrIf;
     let roots = function.all_insts().filter(|i| is_root(function, *i) && !forgotten(i));
     let mut work: Vec<Value> = roots.flat_map(|i| function.inst(i).args.iter().copied()).collect();
     while let Some(value) = work.pop() {
@@ -82,8 +90,8 @@ fn inputs(function: &Function, value: Value) -> Vec<Value> {
     }
 }
 
-/// What nothing that must happen needs: parameters, and the results of instructions that may go. Each of
-/// those has exactly one result.
+/// What nothing that must happen needs: parameters, and the results of instructions that may go.
+/// Each of those has exactly one result.
 struct Dead {
     /// In layout order.
     values: Vec<Value>,
@@ -94,9 +102,11 @@ struct Dead {
 impl Dead {
     fn find(function: &Function) -> Dead {
         let live = live_values(function);
-        let mut dead = Dead { values: Vec::new(), set: FixedBitSet::with_capacity(function.value_bound()) };
+        let mut dead =
+            Dead { values: Vec::new(), set: FixedBitSet::with_capacity(function.value_bound()) };
         for block in function.blocks() {
-            let params = function.block_params(block).iter().copied().filter(|_| block != function.entry());
+            let params =
+                function.block_params(block).iter().copied().filter(|_| block != function.entry());
             let insts = function.block_insts(block).filter(|i| !is_root(function, *i));
             let results = insts.filter_map(|i| function.inst(i).result());
             dead.values.extend(params.chain(results).filter(|v| !live.contains(v.index())));
@@ -126,8 +136,8 @@ impl Dead {
         true
     }
 
-    /// Removes the dead values that are left, each set of those that use each other as a whole. Whether
-    /// there was fuel for all of it.
+    /// Removes the dead values that are left, each set of those that use each other as a whole.
+    /// Whether there was fuel for all of it.
     fn remove_cycles(&self, ed: &mut Editor<'_>) -> bool {
         for &value in &self.values {
             if !ed.func().has_value(value) {

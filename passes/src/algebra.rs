@@ -1,7 +1,8 @@
 //! Matching operations with the rules of [`ir::rules`].
 //!
-//! What operands are is for the caller to say: values of a function, or classes of equal values. Whatever
-//! they are, a pattern is matched in every way there is until one satisfies the guard as well.
+//! What operands are is for the caller to say: values of a function, or classes of equal values.
+//! Whatever they are, a pattern is matched in every way there is until one satisfies the guard as
+//! well.
 
 use ir::eval::eval;
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
@@ -50,8 +51,8 @@ pub(crate) fn rules_by_opcode() -> Vec<Vec<&'static Rule>> {
     lists
 }
 
-/// What a rule makes of an operation of the rule's opcode, if it fits and the types agree. Cost: constant
-/// but for the operations that are tried.
+/// What a rule makes of an operation of the rule's opcode, if it fits and the types agree. Cost:
+/// constant but for the operations that are tried.
 pub(crate) fn apply<O: Operands>(
     on: &O,
     rule: &Rule,
@@ -78,8 +79,8 @@ struct Match<I> {
 }
 
 impl<I: Copy + Eq> Match<I> {
-    /// Matches the operands of one more operation, in either order if it is commutative, and then what is
-    /// left. Recursion is as deep as patterns are.
+    /// Matches the operands of one more operation, in either order if it is commutative, and then
+    /// what is left. Recursion is as deep as patterns are.
     fn with_operands<O: Operands<Id = I>>(
         self,
         on: &O,
@@ -96,7 +97,8 @@ impl<I: Copy + Eq> Match<I> {
         goals.extend(args.iter().copied().zip(pats.iter().copied()));
         let mut found = self.solve(on, goals, at);
         goals.truncate(known);
-        let turns = opcode.is_commutative() || (args.len() == 2 && seeded(Bug::SimplifyCommutesAll));
+        let turns =
+            opcode.is_commutative() || (args.len() == 2 && seeded(Bug::SimplifyCommutesAll));
         if found.is_none() && turns {
             goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
             found = self.solve(on, goals, at);
@@ -106,7 +108,12 @@ impl<I: Copy + Eq> Match<I> {
     }
 
     /// Matches the goals from `at` on.
-    fn solve<O: Operands<Id = I>>(mut self, on: &O, goals: &mut Goals<I>, at: usize) -> Option<Match<I>> {
+    fn solve<O: Operands<Id = I>>(
+        mut self,
+        on: &O,
+        goals: &mut Goals<I>,
+        at: usize,
+    ) -> Option<Match<I>> {
         for next in at..goals.len() {
             let (arg, pat) = goals[next];
             let Pat::Op(opcode, pats) = pat else {
@@ -114,7 +121,8 @@ impl<I: Copy + Eq> Match<I> {
                 continue;
             };
             let mut inner = on.operations(arg, opcode);
-            return inner.find_map(|args| self.with_operands(on, opcode, pats, &args, goals, next + 1));
+            return inner
+                .find_map(|args| self.with_operands(on, opcode, pats, &args, goals, next + 1));
         }
         self.guard_holds(on).then_some(self)
     }
@@ -127,7 +135,9 @@ impl<I: Copy + Eq> Match<I> {
             Pat::Zero => constant == Some(0),
             Pat::One if seeded(Bug::SimplifyOneIsNonZero) => constant.is_some_and(|b| b != 0),
             Pat::One => constant == Some(1),
-            Pat::Ones if seeded(Bug::SimplifyOnesTooNarrow) => constant == Some(u64::from(u32::MAX)),
+            Pat::Ones if seeded(Bug::SimplifyOnesTooNarrow) => {
+                constant == Some(u64::from(u32::MAX))
+            }
             Pat::Ones => constant == Some(on.ty(arg).mask()),
             Pat::NonZero => constant.is_some_and(|b| b != 0),
             Pat::Bits(bits) => constant == Some(bits),
@@ -149,7 +159,13 @@ impl<I: Copy + Eq> Match<I> {
     }
 
     /// The right side of a rule; `None` when the types do not agree.
-    fn outcome<O: Operands<Id = I>>(&self, on: &O, term: Term, args: &[I], result: Type) -> Option<Outcome<I>> {
+    fn outcome<O: Operands<Id = I>>(
+        &self,
+        on: &O,
+        term: Term,
+        args: &[I],
+        result: Type,
+    ) -> Option<Outcome<I>> {
         let operand = |id: Option<I>| id.filter(|id| on.ty(*id) == result).map(Outcome::Operand);
         match term {
             Term::X => operand(self.x),
@@ -167,12 +183,19 @@ impl<I: Copy + Eq> Match<I> {
             Term::WithConstant(opcode, constant) => {
                 let x = self.x?;
                 let bits = self.made(constant, on.ty(x))?;
-                self.operation(on, opcode, &[x], result).map(|_| Outcome::WithConstant(opcode, x, bits))
+                self.operation(on, opcode, &[x], result)
+                    .map(|_| Outcome::WithConstant(opcode, x, bits))
             }
         }
     }
 
-    fn operation<O: Operands<Id = I>>(&self, on: &O, opcode: Opcode, args: &[I], result: Type) -> Option<Outcome<I>> {
+    fn operation<O: Operands<Id = I>>(
+        &self,
+        on: &O,
+        opcode: Opcode,
+        args: &[I],
+        result: Type,
+    ) -> Option<Outcome<I>> {
         let ty = on.ty(self.x?);
         let fits = opcode.allows_type(ty) && opcode.result_type(ty) == Some(result);
         fits.then(|| Outcome::Operation(opcode, args.into()))

@@ -1,31 +1,34 @@
 //! Cleaning of the control-flow graph.
 //!
-//! *Does*: removes unreachable blocks; turns a branch whose targets are all the same, arguments included,
-//! into a jump; binds the parameters of a block with one way in to their arguments; sends the edges to an
-//! empty block on to where it jumps; merges a block with its only successor when that has no other way in.
+//! *Does*: removes unreachable blocks; turns a branch whose targets are all the same, arguments
+//! included, into a jump; binds the parameters of a block with one way in to their arguments; sends
+//! the edges to an empty block on to where it jumps; merges a block with its only successor when
+//! that has no other way in.
 //!
-//! *Does not*: fold branches on constants (`sccp` does, with all that follows from it); send an edge past a branch
-//! that its arguments decide (the editor can, certificates have no line past it); make a `select` of a branch to one block with different arguments: what arrives there would be
-//! equal to the `select` on each edge for a reason of its own, which certificates cannot say.
+//! *Does not*: fold branches on constants (`sccp` does, with all that follows from it); send an
+//! edge past a branch that its arguments decide (the editor can, certificates have no line past
+//! it); make a `select` of a branch to one block with different arguments: what arrives there would
+//! be equal to the `select` on each edge for a reason of its own, which certificates cannot say.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no block with one predecessor has parameters; no jump leads to a block that only it
-//! leads to; no block consists of a jump, but one whose parameters are used beyond it, one to itself,
-//! one where edges meet before a loop, and an arm of a branch the other arm of which is where it jumps.
+//! *Holds on exit*: no block with one predecessor has parameters; no jump leads to a block that
+//! only it leads to; no block consists of a jump, but one whose parameters are used beyond it, one
+//! to itself, one where edges meet before a loop, and an arm of a branch the other arm of which is
+//! where it jumps.
 //!
-//! *Actions emitted*: `remove_unreachable`, `fold_branch`, `replace_all`, `remove_block_param`, `redirect`,
-//! `merge_blocks`.
+//! *Actions emitted*: `remove_unreachable`, `fold_branch`, `replace_all`, `remove_block_param`,
+//! `redirect`, `merge_blocks`.
 //!
-//! *Effect on mappings*: the jump of a merged or an empty block is no anchor any more; the points around it fall
-//! into one gap. From an empty block a transition takes its jump first.
+//! *Effect on mappings*: the jump of a merged or an empty block is no anchor any more; the points
+//! around it fall into one gap. From an empty block a transition takes its jump first.
 //!
-//! *Why correct*: a block entered by one edge alone executes right after it, with exactly its arguments. Of a
-//! block that only jumps nothing but its jump is missed; what it hands on is an argument of the edge, or
-//! dominates the block and so what leads there.
+//! *Why correct*: a block entered by one edge alone executes right after it, with exactly its
+//! arguments. Of a block that only jumps nothing but its jump is missed; what it hands on is an
+//! argument of the edge, or dominates the block and so what leads there.
 //!
-//! *Cost*: near linear in blocks, instructions and edges: a block is looked at again only when a branch
-//! or an edge of its own has changed.
+//! *Cost*: near linear in blocks, instructions and edges: a block is looked at again only when a
+//! branch or an edge of its own has changed.
 
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
@@ -62,17 +65,17 @@ fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
     planned
 }
 
-/// Edges looked at to see whether a block is the only way into a loop, which with more it is taken to be, or an arm of a
-/// branch, which with more it is taken not to be.
+/// Edges looked at to see whether a block is the only way into a loop, which with more it is taken
+/// to be, or an arm of a branch, which with more it is taken not to be.
 const MAX_EDGES: usize = 64;
 
 /// Blocks to look at, by their places in the layout, so that rounds go through it in order.
 type Pending = BTreeSet<u32>;
 
-/// What is still to be looked at. Binding may make the arguments of two edges equal, folding may leave a block one way
-/// in or nothing but a jump, and sending edges on may do either; each says where, so a chain of blocks that enable
-/// one another costs no more than as many that do not: the test `a_chain_of_folds_is_not_walked_once_for_each`
-/// breaks otherwise.
+/// What is still to be looked at. Binding may make the arguments of two edges equal, folding may
+/// leave a block one way in or nothing but a jump, and sending edges on may do either; each says
+/// where, so a chain of blocks that enable one another costs no more than as many that do not: the
+/// test `a_chain_of_folds_is_not_walked_once_for_each` breaks otherwise.
 struct Work {
     /// Of the function as it was: what dominates what does not change for the blocks that stay.
     dom: DomTree,
@@ -106,7 +109,11 @@ impl Work {
     }
 
     fn take(&self, ed: &Editor<'_>, pending: Pending) -> Vec<Block> {
-        pending.into_iter().map(|at| self.layout[at as usize]).filter(|b| ed.func().has_block(*b)).collect()
+        pending
+            .into_iter()
+            .map(|at| self.layout[at as usize])
+            .filter(|b| ed.func().has_block(*b))
+            .collect()
     }
 
     fn bind(&mut self, ed: &mut Editor<'_>) -> bool {
@@ -141,18 +148,19 @@ impl Work {
             && !ways_in.iter().any(|e| is_arm(function, *e))
     }
 
-    /// Whether edges meet in a block that is the only way into a loop. Whoever moves something out of the loop wants
-    /// it. And what the loop carries would be equal to what meets there, which would be gone: certificates do not name it
-    /// (`keeps_the_join_before_a_loop`).
+    /// Whether edges meet in a block that is the only way into a loop. Whoever moves something out
+    /// of the loop wants it. And what the loop carries would be equal to what meets there, which
+    /// would be gone: certificates do not name it (`keeps_the_join_before_a_loop`).
     fn joins_before_loop(&self, function: &Function, block: Block) -> bool {
         let (end, target) = (function.terminator(block), function.successors(block)[0].block);
-        let leads_back = |e: &Edge| e.inst == end || self.dom.dominates(target, function.inst_block(e.inst));
+        let leads_back =
+            |e: &Edge| e.inst == end || self.dom.dominates(target, function.inst_block(e.inst));
         let others = function.predecessors(target);
         function.predecessors(block).len() > 1 && others.iter().take(MAX_EDGES).all(leads_back)
     }
 
-    /// Sends edges on past empty blocks, and removes these. In a row of such blocks the last comes first, so that each
-    /// edge is sent on once.
+    /// Sends edges on past empty blocks, and removes these. In a row of such blocks the last comes
+    /// first, so that each edge is sent on once.
     fn skip(&mut self, ed: &mut Editor<'_>) -> bool {
         let pending = std::mem::take(&mut self.skippable);
         let mut skipped: Vec<Block> = Vec::new();
@@ -185,20 +193,24 @@ impl Work {
             return true;
         }
         // Their jumps led there until now.
-        let targets: Vec<Block> = skipped.iter().map(|b| ed.func().successors(*b)[0].block).collect();
+        let targets: Vec<Block> =
+            skipped.iter().map(|b| ed.func().successors(*b)[0].block).collect();
         let planned = ed.plan("empty-block");
         if planned {
             ed.remove_unreachable(&skipped);
-            self.bindable.extend(targets.into_iter().filter(|b| ed.func().has_block(*b)).map(|b| self.place[b]));
+            self.bindable.extend(
+                targets.into_iter().filter(|b| ed.func().has_block(*b)).map(|b| self.place[b]),
+            );
         }
         planned
     }
 }
 
-/// Whether a branch has one edge to an empty block, and another to where that jumps. Sent on, the first would be
-/// an edge to the same block with other arguments, which have to be moved somewhere anyway. And when these
-/// become equal, or nobody needs them any more, the branch goes; certificates have a line past it only
-/// if its edges led to one block to begin with (`an_arm_that_holds_nothing_stays`).
+/// Whether a branch has one edge to an empty block, and another to where that jumps. Sent on, the
+/// first would be an edge to the same block with other arguments, which have to be moved somewhere
+/// anyway. And when these become equal, or nobody needs them any more, the branch goes;
+/// certificates have a line past it only if its edges led to one block to begin with
+/// (`an_arm_that_holds_nothing_stays`).
 fn is_arm(function: &Function, edge: Edge) -> bool {
     let onward = function.successors(function.target(edge).block)[0].block;
     function.inst(edge.inst).targets.iter().take(MAX_EDGES).any(|to| to.block == onward)
@@ -209,7 +221,11 @@ fn is_empty(function: &Function, block: Block) -> bool {
     let end = function.terminator(block);
     let data = function.inst(end);
     let is_full = function.first_inst(block) != end && !seeded(Bug::CfgSkipsFullBlocks);
-    if data.opcode != Opcode::Jump || is_full || block == function.entry() || data.targets[0].block == block {
+    if data.opcode != Opcode::Jump
+        || is_full
+        || block == function.entry()
+        || data.targets[0].block == block
+    {
         return false;
     }
     let only_here = |param: &Value| function.users(*param).iter().all(|user| *user == end);
@@ -225,7 +241,8 @@ fn fold_branch(ed: &mut Editor<'_>, block: Block) -> Option<Option<Block>> {
         true => t.block != data.targets[0].block,
         false => *t != data.targets[0],
     };
-    let count = data.targets.len() - usize::from(data.targets.len() > 2 && seeded(Bug::CfgFoldsAllButLast));
+    let count =
+        data.targets.len() - usize::from(data.targets.len() > 2 && seeded(Bug::CfgFoldsAllButLast));
     if !is_branch || data.targets[..count].iter().any(differs) {
         return Some(None);
     }
@@ -248,8 +265,11 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
 /// The blocks where a parameter that was bound was used; `None` when the fuel is out.
 fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
     let mut changed = BTreeSet::new();
-    let first = |f: &Function| f.predecessors(block).first().copied().filter(|_| seeded(Bug::CfgBindsFirstEdge));
-    let edge = only_edge(ed.func(), block).or_else(|| first(ed.func()).filter(|_| block != ed.func().entry()));
+    let first = |f: &Function| {
+        f.predecessors(block).first().copied().filter(|_| seeded(Bug::CfgBindsFirstEdge))
+    };
+    let edge = only_edge(ed.func(), block)
+        .or_else(|| first(ed.func()).filter(|_| block != ed.func().entry()));
     let Some(edge) = edge else { return Some(changed) };
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {

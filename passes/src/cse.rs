@@ -1,27 +1,28 @@
 //! Common subexpression elimination.
 //!
-//! *Does*: removes an operation when an equal one dominates it: same opcode, types, immediate and operands
-//! (of commutative operations in either order). Also removes a parameter that receives on every edge
-//! what another parameter of its block receives.
+//! *Does*: removes an operation when an equal one dominates it: same opcode, types, immediate and
+//! operands (of commutative operations in either order). Also removes a parameter that receives on
+//! every edge what another parameter of its block receives.
 //!
-//! *Does not*: look at memory, globals or sizes; find equal values that are computed differently; see that
-//! two parameters of a loop are equal because of what it replaces inside the loop (a second run does);
-//! share constants between blocks, though operations on equal constants are equal. A constant costs less
-//! to make anew than to hold: shared over a whole function, constants were most of what is live anywhere,
-//! and four in five steps of compensation code.
+//! *Does not*: look at memory, globals or sizes; find equal values that are computed differently;
+//! see that two parameters of a loop are equal because of what it replaces inside the loop (a
+//! second run does); share constants between blocks, though operations on equal constants are
+//! equal. A constant costs less to make anew than to hold: shared over a whole function, constants
+//! were most of what is live anywhere, and four in five steps of compensation code.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no value-determined operation is dominated by an equal one, but constants by those of
-//! other blocks.
+//! *Holds on exit*: no value-determined operation is dominated by an equal one, but constants by
+//! those of other blocks.
 //!
 //! *Actions emitted*: `replace_all`, `delete`, `remove_block_param`.
 //!
-//! *Effect on mappings*: links the removed value with the one that stays, which may thereby live longer.
+//! *Effect on mappings*: links the removed value with the one that stays, which may thereby live
+//! longer.
 //!
-//! *Why correct*: equal operations on equal operands give equal results; the one that stays dominates. An
-//! operation that may trap goes too: the one that dominates it has executed with the same operands and
-//! has not trapped.
+//! *Why correct*: equal operations on equal operands give equal results; the one that stays
+//! dominates. An operation that may trap goes too: the one that dominates it has executed with the
+//! same operands and has not trapped.
 //!
 //! *Cost*: linear in instructions and operands, with hashing.
 
@@ -66,8 +67,8 @@ struct Key {
     args: SmallVec<[Value; 3]>,
 }
 
-/// A walk down the dominator tree with the operations that dominate the place it is at. The table is
-/// only asked, never iterated, so its order does not matter.
+/// A walk down the dominator tree with the operations that dominate the place it is at. The table
+/// is only asked, never iterated, so its order does not matter.
 struct Search<'f> {
     function: &'f Function,
     dom: DomTree,
@@ -91,7 +92,8 @@ impl Search<'_> {
         let (table, entered, found) = (HashMap::new(), Vec::new(), Vec::new());
         let (constants, local) = (HashMap::new(), HashMap::new());
         let mut search = Search { function, dom, table, entered, leader, constants, local, found };
-        // A block still to be entered, or the number of keys to go back to once its subtree is done.
+        // A block still to be entered, or the number of keys to go back to once its subtree is
+        // done.
         enum Step {
             Enter(Block),
             Leave(usize),
@@ -121,7 +123,8 @@ impl Search<'_> {
         for inst in self.function.block_insts(block) {
             let data = self.function.inst(inst);
             let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-            let is_shared = data.opcode.is_value_determined() || (seeded(Bug::CseSharesReads) && is_read);
+            let is_shared =
+                data.opcode.is_value_determined() || (seeded(Bug::CseSharesReads) && is_read);
             let Some(result) = data.result().filter(|_| is_shared) else { continue };
             if let Some(bits) = data.constant() {
                 self.visit_constant(result, (data.ty, bits));
@@ -159,7 +162,11 @@ impl Search<'_> {
         if seeded(Bug::CseForgetsThirdOperand) {
             args.truncate(2);
         }
-        let opcode = if data.opcode == Opcode::Sub && seeded(Bug::CseSubIsAdd) { Opcode::Add } else { data.opcode };
+        let opcode = if data.opcode == Opcode::Sub && seeded(Bug::CseSubIsAdd) {
+            Opcode::Add
+        } else {
+            data.opcode
+        };
         Key { opcode, ty: data.ty, imm: data.imm, args }
     }
 
@@ -172,8 +179,9 @@ impl Search<'_> {
         self.found.push((before, after));
     }
 
-    /// Finds the parameters of a block that receive the same as an earlier one on every edge. Around a loop
-    /// two parameters are assumed equal where they hand themselves on: by induction over the iterations.
+    /// Finds the parameters of a block that receive the same as an earlier one on every edge.
+    /// Around a loop two parameters are assumed equal where they hand themselves on: by induction
+    /// over the iterations.
     fn equal_params(&mut self, block: Block) {
         let function = self.function;
         let params = function.block_params(block);
@@ -184,9 +192,11 @@ impl Search<'_> {
         for (index, &param) in params.iter().enumerate() {
             let count = if seeded(Bug::CseParamsOfFirstEdge) { 1 } else { usize::MAX };
             let edges = function.predecessors(block).iter().take(count);
-            let args = edges.map(|e| Some(self.leader(function.target(*e).args[index])).filter(|v| *v != param));
-            // The type is part of what is received unless every argument is the parameter itself, which
-            // only an unreachable block could have.
+            let args = edges.map(|e| {
+                Some(self.leader(function.target(*e).args[index])).filter(|v| *v != param)
+            });
+            // The type is part of what is received unless every argument is the parameter itself,
+            // which only an unreachable block could have.
             match seen.entry(args.collect()) {
                 std::collections::hash_map::Entry::Occupied(first) => {
                     let first = *first.get();

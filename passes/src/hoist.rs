@@ -1,26 +1,28 @@
 //! Hoisting of very busy expressions.
 //!
-//! *Does*: where every arm of a branch computes the same operation, computes it once before the branch. Arms first, so
-//! that an operation climbs as far as all ways compute it.
+//! *Does*: where every arm of a branch computes the same operation, computes it once before the
+//! branch. Arms first, so that an operation climbs as far as all ways compute it.
 //!
-//! *Does not*: move what may trap, or reads; look beyond the blocks a branch leads to; move an operation that an arm
-//! shares with what joins it from elsewhere; move constants for their own sake: those that what moves needs move along.
+//! *Does not*: move what may trap, or reads; look beyond the blocks a branch leads to; move an
+//! operation that an arm shares with what joins it from elsewhere; move constants for their own
+//! sake: those that what moves needs move along.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no branch leads only to blocks that nothing else leads to and that have an operation on equal operands
-//! from above in common.
+//! *Holds on exit*: no branch leads only to blocks that nothing else leads to and that have an
+//! operation on equal operands from above in common.
 //!
 //! *Actions emitted*: `hoist`, `replace_all`, `delete`.
 //!
-//! *Effect on mappings*: between its new place and the arm the version before has to compute the result, which its operands
-//! allow; that of the other arms is linked with the one that stays.
+//! *Effect on mappings*: between its new place and the arm the version before has to compute the
+//! result, which its operands allow; that of the other arms is linked with the one that stays.
 //!
-//! *Why correct*: operands are available before the branch, and one of the arms is executed next, so nothing is
-//! computed that would not have been. It cannot trap and depends on its operands alone.
+//! *Why correct*: operands are available before the branch, and one of the arms is executed next,
+//! so nothing is computed that would not have been. It cannot trap and depends on its operands
+//! alone.
 //!
-//! *Cost*: linear in instructions and operands, with hashing; an operation that climbs is looked at once for each branch it
-//! climbs above, and there takes the place of another.
+//! *Cost*: linear in instructions and operands, with hashing; an operation that climbs is looked at
+//! once for each branch it climbs above, and there takes the place of another.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -87,7 +89,9 @@ fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<Key> {
         return None;
     }
     let operand = |v: &Value| match f.constant(*v) {
-        Some(_) if seeded(Bug::HoistIgnoresConstants) => Some(Operand::Constant(f.value_type(*v), 0)),
+        Some(_) if seeded(Bug::HoistIgnoresConstants) => {
+            Some(Operand::Constant(f.value_type(*v), 0))
+        }
         Some(bits) => Some(Operand::Constant(f.value_type(*v), bits)),
         None => dom.dominates(f.value_block(*v), to).then_some(Operand::Value(*v)),
     };
@@ -98,7 +102,8 @@ fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<Key> {
     Some(Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args })
 }
 
-/// Computes before the branch at the end of a block what all its arms compute. Whether there was fuel for it.
+/// Computes before the branch at the end of a block what all its arms compute. Whether there was
+/// fuel for it.
 fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) -> bool {
     // One moved operation may be an operand of the next: the first arm is gone through in order.
     let mut others: Vec<HashMap<Key, Vec<Inst>>> = Vec::new();
@@ -114,7 +119,8 @@ fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) 
         if !ed.plan("very-busy") {
             return false;
         }
-        let equal: Vec<Inst> = others.iter_mut().filter_map(|known| known.remove(&wanted)).flatten().collect();
+        let equal: Vec<Inst> =
+            others.iter_mut().filter_map(|known| known.remove(&wanted)).flatten().collect();
         let result = move_up(ed, dom, first, block);
         let changed = merge(ed, result, &equal);
         // What used the others is now an operation on this one.
@@ -145,7 +151,9 @@ fn move_up(ed: &mut Editor<'_>, dom: &DomTree, inst: Inst, to: Block) -> Value {
     let end = ed.func().terminator(to);
     for arg in ed.func().inst(inst).args.clone() {
         let def = ed.func().defining_inst(arg).filter(|_| ed.func().constant(arg).is_some());
-        let stays = |i: &Inst| dom.dominates(ed.func().inst_block(*i), to) || seeded(Bug::HoistLeavesConstants);
+        let stays = |i: &Inst| {
+            dom.dominates(ed.func().inst_block(*i), to) || seeded(Bug::HoistLeavesConstants)
+        };
         if let Some(constant) = def.filter(|i| !stays(i)) {
             ed.hoist(constant, end);
         }

@@ -1,7 +1,7 @@
 //! The optimization passes of Osier and the registry of pipelines.
 //!
-//! One module per pass, each with what it does, needs, leaves and costs at its head; [`registry`] turns
-//! names into pipelines. A pass is run by [`ir::edit::apply`].
+//! One module per pass, each with what it does, needs, leaves and costs at its head; [`registry`]
+//! turns names into pipelines. A pass is run by [`ir::edit::apply`].
 
 pub mod adce;
 mod algebra;

@@ -1,13 +1,14 @@
 //! Loop-invariant code motion.
 //!
-//! *Does*: moves an operation whose operands are defined outside a loop to the loop's preheader, and on
-//! outward through the loops around as far as that holds. An operation that may trap or reads memory
-//! moves only from the header, where nothing before it has an effect or may trap, and a read only if the
-//! loop writes nothing; a read that cannot trap (a global, a size) moves from anywhere in such a loop.
+//! *Does*: moves an operation whose operands are defined outside a loop to the loop's preheader,
+//! and on outward through the loops around as far as that holds. An operation that may trap or
+//! reads memory moves only from the header, where nothing before it has an effect or may trap, and
+//! a read only if the loop writes nothing; a read that cannot trap (a global, a size) moves from
+//! anywhere in such a loop.
 //!
-//! *Does not*: make preheaders (`preheaders` and `loop_canon` do); move constants for their own sake: code
-//! generators rebuild a constant at its use for less than a register held across a loop costs. A constant
-//! moves along where an operation that needs it moves.
+//! *Does not*: make preheaders (`preheaders` and `loop_canon` do); move constants for their own
+//! sake: code generators rebuild a constant at its use for less than a register held across a loop
+//! costs. A constant moves along where an operation that needs it moves.
 //!
 //! *Needs on entry*: preheaders, where something is to move.
 //!
@@ -15,12 +16,13 @@
 //!
 //! *Actions emitted*: `hoist`.
 //!
-//! *Effect on mappings*: from the base into the loop a hoisted value must be computed on landing, which its
-//! operands allow; where it may trap, there is a window before its old place.
+//! *Effect on mappings*: from the base into the loop a hoisted value must be computed on landing,
+//! which its operands allow; where it may trap, there is a window before its old place.
 //!
-//! *Why correct*: a preheader dominates its loop, so operands and uses keep their order. What moves without
-//! condition cannot trap and depends on its operands alone. What moves from the header would have been
-//! the first thing there to trap or see memory, and the preheader leads nowhere else.
+//! *Why correct*: a preheader dominates its loop, so operands and uses keep their order. What moves
+//! without condition cannot trap and depends on its operands alone. What moves from the header
+//! would have been the first thing there to trap or see memory, and the preheader leads nowhere
+//! else.
 //!
 //! *Cost*: linear in instructions and operands, times the depth of loops.
 
@@ -72,7 +74,8 @@ fn plan(function: &Function) -> Vec<Hoist> {
         forest.loops().filter_map(|l| preheader(function, &forest, l).map(|p| (l, p))).collect();
     let place = |l: Loop| preheaders.get(&l).map_or(Place::None, |p| Place::Preheader(*p));
     let moves = Decision::new(function, &forest, &place).run(&cfg);
-    let mut constants = Constants { function, dom: DomTree::new(function, &cfg), moved: BTreeMap::new() };
+    let mut constants =
+        Constants { function, dom: DomTree::new(function, &cfg), moved: BTreeMap::new() };
     let hoist = |(inst, l, rule): (Inst, Loop, &'static str)| {
         let to = preheaders[&l];
         Hoist { rule, constants: constants.needed(inst, to), inst, to }
@@ -101,16 +104,20 @@ struct Constants<'f> {
 }
 
 impl Constants<'_> {
-    /// The constants that must move for `inst` to be computed at the end of `to`, with their new places:
-    /// the nearest that dominate `to` and their old ones.
+    /// The constants that must move for `inst` to be computed at the end of `to`, with their new
+    /// places: the nearest that dominate `to` and their old ones.
     fn needed(&mut self, inst: Inst, to: Block) -> Vec<(Inst, Block)> {
         let mut moves = Vec::new();
         for arg in &self.function.inst(inst).args {
-            let Some(constant) = self.function.defining_inst(*arg).filter(|_| self.function.constant(*arg).is_some())
+            let Some(constant) = self
+                .function
+                .defining_inst(*arg)
+                .filter(|_| self.function.constant(*arg).is_some())
             else {
                 continue;
             };
-            let at = self.moved.get(&constant).copied().unwrap_or(self.function.inst_block(constant));
+            let at =
+                self.moved.get(&constant).copied().unwrap_or(self.function.inst_block(constant));
             if !self.dom.dominates(at, to) {
                 let place = self.dom.common_dominator(at, to).expect("loops are reachable");
                 self.moved.insert(constant, place);
@@ -144,16 +151,29 @@ struct Decision<'a> {
 }
 
 impl<'a> Decision<'a> {
-    fn new(function: &'a Function, forest: &'a LoopForest, place: &'a dyn Fn(Loop) -> Place) -> Decision<'a> {
+    fn new(
+        function: &'a Function,
+        forest: &'a LoopForest,
+        place: &'a dyn Fn(Loop) -> Place,
+    ) -> Decision<'a> {
         let mut writes = vec![false; forest.loops().len()];
-        for inst in function.all_insts().filter(|i| function.inst(*i).opcode.effects().has(Effects::WRITES)) {
+        for inst in
+            function.all_insts().filter(|i| function.inst(*i).opcode.effects().has(Effects::WRITES))
+        {
             let mut around = forest.innermost(function.inst_block(inst));
             while let Some(id) = around.filter(|id| !writes[id.index()]) {
                 writes[id.index()] = true;
                 around = forest.parent(id).filter(|_| !seeded(Bug::LicmForgetsInnerWrites));
             }
         }
-        Decision { function, forest, place, writes, moved: BTreeMap::new(), harmless: BTreeSet::new() }
+        Decision {
+            function,
+            forest,
+            place,
+            writes,
+            moved: BTreeMap::new(),
+            harmless: BTreeSet::new(),
+        }
     }
 
     /// Instructions, the loops they move out of, and why; operands before users.
@@ -162,19 +182,24 @@ impl<'a> Decision<'a> {
         for &block in cfg.rpo() {
             let Some(innermost) = self.forest.innermost(block) else { continue };
             // Whether nothing that stays in this header so far has an effect or may trap.
-            let mut comes_first = self.forest.header(innermost) == block || seeded(Bug::LicmTrapFromAnyBlock);
+            let mut comes_first =
+                self.forest.header(innermost) == block || seeded(Bug::LicmTrapFromAnyBlock);
             for inst in self.function.block_insts(block) {
                 if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
                     moves.push((inst, id, rule));
-                    let result = self.function.inst(inst).result().expect("what moves has one result");
+                    let result =
+                        self.function.inst(inst).result().expect("what moves has one result");
                     self.moved.insert(result, self.forest.parent(id));
-                    if let (true, Place::Preheader(to)) = (self.function.may_trap(inst), (self.place)(id)) {
+                    if let (true, Place::Preheader(to)) =
+                        (self.function.may_trap(inst), (self.place)(id))
+                    {
                         self.harmless.remove(&to);
                     }
                 } else {
                     let opcode = self.function.inst(inst).opcode;
                     let harmless = opcode.is_effect_free() && !self.function.may_trap(inst);
-                    comes_first &= harmless || opcode.is_terminator() || seeded(Bug::LicmTrapBehindEffect);
+                    comes_first &=
+                        harmless || opcode.is_terminator() || seeded(Bug::LicmTrapBehindEffect);
                 }
             }
             if comes_first {
@@ -185,7 +210,12 @@ impl<'a> Decision<'a> {
     }
 
     /// The outermost loop an instruction can leave.
-    fn destination(&self, inst: Inst, innermost: Loop, comes_first: bool) -> Option<(Loop, &'static str)> {
+    fn destination(
+        &self,
+        inst: Inst,
+        innermost: Loop,
+        comes_first: bool,
+    ) -> Option<(Loop, &'static str)> {
         let data = self.function.inst(inst);
         if !data.opcode.is_effect_free() || data.opcode == Opcode::Const {
             return None;
@@ -196,7 +226,8 @@ impl<'a> Decision<'a> {
         let writes = |id: Loop| self.writes[id.index()] && !seeded(Bug::LicmIgnoresWrites);
         let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && writes(id));
         if traps {
-            let id = Some(innermost).filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
+            let id = Some(innermost)
+                .filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
             return Some((self.last_header(id, leaves), rule));
         }
         let mut found = None;
@@ -210,8 +241,8 @@ impl<'a> Decision<'a> {
         found
     }
 
-    /// Follows something that may trap from the preheader of a loop outward, while that is the header of
-    /// the loop around and everything in it is harmless.
+    /// Follows something that may trap from the preheader of a loop outward, while that is the
+    /// header of the loop around and everything in it is harmless.
     fn last_header(&self, mut id: Loop, leaves: impl Fn(Loop) -> bool) -> Loop {
         while let Place::Preheader(block) = (self.place)(id)
             && let Some(outer) = self.forest.parent(id)
@@ -232,10 +263,15 @@ impl<'a> Decision<'a> {
                 Some(home) => *home,
                 None => self.forest.innermost(self.function.value_block(*arg)),
             };
-            self.function.constant(*arg).is_some() || !home.is_some_and(|home| self.is_within(home, id))
+            self.function.constant(*arg).is_some()
+                || !home.is_some_and(|home| self.is_within(home, id))
         };
         let mut args = self.function.inst(inst).args.iter();
-        if seeded(Bug::LicmOneOperandSuffices) { args.any(is_outside) } else { args.all(is_outside) }
+        if seeded(Bug::LicmOneOperandSuffices) {
+            args.any(is_outside)
+        } else {
+            args.all(is_outside)
+        }
     }
 
     fn is_within(&self, inner: Loop, outer: Loop) -> bool {

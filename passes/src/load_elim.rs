@@ -1,14 +1,15 @@
 //! Redundant load elimination.
 //!
-//! *Does*: removes a read of memory, a global or a size when the value it gives is known: an equal read dominates it
-//! (same operation, same address) and the place cannot have changed in between; or the last write that may have changed
-//! the place is a store of the whole value to that very place, whose operand it then is (*store-to-load forwarding*).
-//! Two addresses are the same if they are one value, or one value plus equal constants; what was found equal on the way
-//! counts as one value.
+//! *Does*: removes a read of memory, a global or a size when the value it gives is known: an equal
+//! read dominates it (same operation, same address) and the place cannot have changed in between;
+//! or the last write that may have changed the place is a store of the whole value to that very
+//! place, whose operand it then is (*store-to-load forwarding*). Two addresses are the same if they
+//! are one value, or one value plus equal constants; what was found equal on the way counts as one
+//! value.
 //!
-//! *Does not*: make a parameter where a value is known on each incoming edge but not the same on all; forward to a
-//! read of another width, or of part of what was stored; see through more than [`ir::memory_ssa::STEPS`] writes
-//! and merges; know that pointers differ, but by constants.
+//! *Does not*: make a parameter where a value is known on each incoming edge but not the same on
+//! all; forward to a read of another width, or of part of what was stored; see through more than
+//! [`ir::memory_ssa::STEPS`] writes and merges; know that pointers differ, but by constants.
 //!
 //! *Needs on entry*: nothing; equal addresses are found best behind `cse`.
 //!
@@ -16,13 +17,14 @@
 //!
 //! *Actions emitted*: `replace_all`, `delete`.
 //!
-//! *Effect on mappings*: links the value read with the one that is known, which may thereby live longer. Leaving for
-//! the base, what the base has read is that value.
+//! *Effect on mappings*: links the value read with the one that is known, which may thereby live
+//! longer. Leaving for the base, what the base has read is that value.
 //!
-//! *Why correct*: [`ir::memory_ssa::Clobbers`] names a write, merge or start that dominates the read, and behind which
-//! the place is not written before it. An equal read with the same answer saw the same contents; it dominates, so its
-//! result is the one of this round. The operand of a write that dominates is available likewise. A read that may trap
-//! goes too: an access of the same bytes at the same address dominates it and has not trapped.
+//! *Why correct*: [`ir::memory_ssa::Clobbers`] names a write, merge or start that dominates the
+//! read, and behind which the place is not written before it. An equal read with the same answer
+//! saw the same contents; it dominates, so its result is the one of this round. The operand of a
+//! write that dominates is available likewise. A read that may trap goes too: an access of the same
+//! bytes at the same address dominates it and has not trapped.
 //!
 //! *Cost*: linear in instructions, times a constant for each read (the limit above).
 
@@ -67,7 +69,8 @@ fn plan(function: &Function) -> Vec<Known> {
     let dom = DomTree::new(function, &Cfg::new(function));
     let ssa = MemorySsa::new(function, &dom);
     let clobbers = Clobbers::new(function, &dom, &ssa);
-    Search { function, clobbers, table: HashMap::new(), entered: Vec::new(), found: Vec::new() }.run(&dom)
+    Search { function, clobbers, table: HashMap::new(), entered: Vec::new(), found: Vec::new() }
+        .run(&dom)
 }
 
 /// What decides the result of a read: what is read, how, and since when it has been as it is.
@@ -79,8 +82,8 @@ struct Key {
     since: Definition,
 }
 
-/// A walk down the dominator tree with the reads that dominate the place it is at. The table is only asked, never
-/// iterated, so its order does not matter.
+/// A walk down the dominator tree with the reads that dominate the place it is at. The table is
+/// only asked, never iterated, so its order does not matter.
 struct Search<'a> {
     function: &'a Function,
     clobbers: Clobbers<'a>,
@@ -93,7 +96,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// What is known, in an order in which each replacement is right after those before it.
     fn run(mut self, dom: &DomTree) -> Vec<Known> {
-        // A block still to be entered, or the number of keys to go back to once its subtree is done.
+        // A block still to be entered, or the number of keys to go back to once its subtree is
+        // done.
         enum Step {
             Enter(Block),
             Leave(usize),
@@ -118,7 +122,9 @@ impl Search<'_> {
 
     fn visit(&mut self, inst: Inst) {
         let data = self.function.inst(inst);
-        let (Some(result), Some(access)) = (data.result(), self.clobbers.read(inst)) else { return };
+        let (Some(result), Some(access)) = (data.result(), self.clobbers.read(inst)) else {
+            return;
+        };
         let since = self.clobbers.of_read(inst).expect("a read in a reachable block");
         if let Some(stored) = self.stored(inst, since) {
             self.replace(inst, result, stored, "stored-value");
@@ -142,7 +148,8 @@ impl Search<'_> {
         let operand = *by.args.last().expect("a write has an operand");
         let is_whole = gives_back((by.opcode, by.ty), (data.opcode, data.ty))
             || (seeded(Bug::LoadElimForwardsParts) && by.ty == data.ty);
-        let is_there = written == is_read || (seeded(Bug::LoadElimForgetsAddress) && by.ty == data.ty);
+        let is_there =
+            written == is_read || (seeded(Bug::LoadElimForgetsAddress) && by.ty == data.ty);
         (is_whole && is_there).then(|| self.clobbers.leader(operand))
     }
 

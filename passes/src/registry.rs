@@ -2,7 +2,9 @@
 //!
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
-use crate::{Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink, Thread};
+use crate::{
+    Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink, Thread,
+};
 use ir::edit::Pass;
 use std::fmt;
 
@@ -29,16 +31,21 @@ pub const PASSES: &[StaticPass] = &[
 
 /// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
 ///
-/// `O1`: branches and constants first, so that nothing is spent on dead code; straight lines next, so that
-/// expressions meet; each of the cleanups that a later pass makes room for comes after it; `dse` behind `load_elim`, when the
-/// reads that kept a store are gone, and before what leaves a loop for good.
+/// `O1`: branches and constants first, so that nothing is spent on dead code; straight lines next,
+/// so that expressions meet; each of the cleanups that a later pass makes room for comes after it;
+/// `dse` behind `load_elim`, when the reads that kept a store are gone, and before what leaves a
+/// loop for good.
 ///
-/// `O2`: the same, with `gvn` for `cse`; `hoist` before `licm`, so that what all arms in a loop compute can leave it; `sink`
-/// last, since before `licm` it would take what leaves a loop into an arm there. `thread` is in neither, as its documentation says.
+/// `O2`: the same, with `gvn` for `cse`; `hoist` before `licm`, so that what all arms in a loop
+/// compute can leave it; `sink` last, since before `licm` it would take what leaves a loop into an
+/// arm there. `thread` is in neither, as its documentation says.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
     ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,dse,preheaders,licm,cse,adce,cfg_clean"),
-    ("O2", "sccp,cfg_clean,simplify,gvn,load_elim,simplify,dse,hoist,preheaders,licm,gvn,adce,sink,cfg_clean"),
+    (
+        "O2",
+        "sccp,cfg_clean,simplify,gvn,load_elim,simplify,dse,hoist,preheaders,licm,gvn,adce,sink,cfg_clean",
+    ),
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];
 
@@ -100,8 +107,9 @@ impl fmt::Display for UnknownPass {
 
 impl std::error::Error for UnknownPass {}
 
-/// The passes of a list of names of passes and pipelines with commas or blanks between them, as `sccp,cse` or `O1 adce`: reports
-/// print pipelines with blanks. An empty list is the empty pipeline.
+/// The passes of a list of names of passes and pipelines with commas or blanks between them, as
+/// `sccp,cse` or `O1 adce`: reports print pipelines with blanks. An empty list is the empty
+/// pipeline.
 ///
 /// # Errors
 /// On the first name that is unknown.
@@ -109,9 +117,12 @@ pub fn parse(text: &str) -> Result<Pipeline, UnknownPass> {
     let mut passes = Vec::new();
     for name in text.split(',').flat_map(names).filter(|_| !text.trim().is_empty()) {
         match PIPELINES.iter().find(|(known, _)| *known == name) {
-            Some((_, list)) => {
-                passes.extend(list.split(',').filter(|n| !n.is_empty()).map(pass).collect::<Result<Vec<_>, _>>()?)
-            }
+            Some((_, list)) => passes.extend(
+                list.split(',')
+                    .filter(|n| !n.is_empty())
+                    .map(pass)
+                    .collect::<Result<Vec<_>, _>>()?,
+            ),
             None => passes.push(pass(name)?),
         }
     }

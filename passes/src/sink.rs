@@ -1,12 +1,13 @@
 //! Sinking of partially dead code.
 //!
-//! *Does*: moves an operation whose result only one arm of a branch uses into that arm, the innermost one that
-//! holds all uses, but into no loop; out of a loop when only what follows it uses the result.
+//! *Does*: moves an operation whose result only one arm of a branch uses into that arm, the
+//! innermost one that holds all uses, but into no loop; out of a loop when only what follows it
+//! uses the result.
 //!
-//! *Does not*: move what may trap (on the other arm it would not trap any more), and so no loads; move a read of a
-//! global or a size but into an arm right below, with no write between; copy what several arms use; split an edge that
-//! alone uses a result as its argument; move an operation that would keep more operands alive than results it
-//! keeps from being alive.
+//! *Does not*: move what may trap (on the other arm it would not trap any more), and so no loads;
+//! move a read of a global or a size but into an arm right below, with no write between; copy what
+//! several arms use; split an edge that alone uses a result as its argument; move an operation that
+//! would keep more operands alive than results it keeps from being alive.
 //!
 //! *Needs on entry*: nothing.
 //!
@@ -14,12 +15,14 @@
 //!
 //! *Actions emitted*: `sink`.
 //!
-//! *Effect on mappings*: from the version after, above the arm, the result has to be computed, which its operands
-//! allow; they dominate the place it left and are kept where nobody else needs them.
+//! *Effect on mappings*: from the version after, above the arm, the result has to be computed,
+//! which its operands allow; they dominate the place it left and are kept where nobody else needs
+//! them.
 //!
-//! *Why correct*: the arm dominates all uses, and the old place dominates the arm, so operands are available there.
-//! In strict SSA an operand that dominates the old place is not defined again before the arm without the old place being
-//! passed again. What moves cannot trap and reads nothing that is written in between.
+//! *Why correct*: the arm dominates all uses, and the old place dominates the arm, so operands are
+//! available there. In strict SSA an operand that dominates the old place is not defined again
+//! before the arm without the old place being passed again. What moves cannot trap and reads
+//! nothing that is written in between.
 //!
 //! *Cost*: linear in instructions and operands, times a bound on the arms looked at for each.
 
@@ -76,7 +79,8 @@ impl Search<'_> {
     fn run(f: &Function) -> Vec<(Inst, Block)> {
         let cfg = Cfg::new(f);
         let (dom, forest) = (DomTree::new(f, &cfg), LoopForest::new(f, &cfg));
-        let mut search = Search { f, dom, forest, arm: SecondaryMap::new(), moved: vec![None; f.inst_bound()] };
+        let mut search =
+            Search { f, dom, forest, arm: SecondaryMap::new(), moved: vec![None; f.inst_bound()] };
         for n in 0..search.dom.preorder().len() {
             let block = search.dom.preorder()[n];
             let above = search.dom.idom(block).and_then(|b| search.arm[b]);
@@ -105,10 +109,14 @@ impl Search<'_> {
         let users = self.f.users(data.result()?);
         let first = *users.first().filter(|_| users.len() <= MAX_USERS)?;
         let count = if seeded(Bug::SinkToFirstUse) { 1 } else { users.len() };
-        let arms = std::iter::successors(self.arm[self.place(first)], |arm| self.arm[self.dom.idom(*arm)?]);
-        let below = arms.take(MAX_ARMS).take_while(|arm| *arm != home && self.dom.dominates(home, *arm));
+        let arms = std::iter::successors(self.arm[self.place(first)], |arm| {
+            self.arm[self.dom.idom(*arm)?]
+        });
+        let below =
+            arms.take(MAX_ARMS).take_while(|arm| *arm != home && self.dom.dominates(home, *arm));
         let mut fitting = below.filter(|arm| {
-            let holds_uses = || users[..count].iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
+            let holds_uses =
+                || users[..count].iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
             self.is_in_no_other_loop(*arm, home) && holds_uses()
         });
         let arm = fitting.next()?;
@@ -126,7 +134,8 @@ impl Search<'_> {
         around.is_none_or(|id| self.forest.contains(id, home))
     }
 
-    /// Whether anything is written between an instruction and an arm, as far as that is looked into.
+    /// Whether anything is written between an instruction and an arm, as far as that is looked
+    /// into.
     fn may_be_written(&self, inst: Inst, arm: Block) -> bool {
         let home = self.f.inst_block(inst);
         let behind = std::iter::successors(Some(inst), |i| self.f.next_inst(*i));
@@ -134,7 +143,8 @@ impl Search<'_> {
         self.dom.idom(arm) != Some(home) || writes.any(|w| w)
     }
 
-    /// Whether at most one operand is alive for longer: one that is used here alone. The result is for less.
+    /// Whether at most one operand is alive for longer: one that is used here alone. The result is
+    /// for less.
     fn pays(&self, inst: Inst) -> bool {
         let is_last = |v: &&Value| self.f.constant(**v).is_none() && self.f.users(**v).len() == 1;
         self.f.inst(inst).args.iter().filter(is_last).count() <= 1

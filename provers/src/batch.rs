@@ -1,4 +1,5 @@
-//! Claims about many constants at once: what [`ir::eval`] computes, and which divisions cannot trap.
+//! Claims about many constants at once: what [`ir::eval`] computes, and which divisions cannot
+//! trap.
 
 use crate::claim::Goal;
 use crate::meaning::{Definitions, Value};
@@ -38,7 +39,8 @@ impl Generator {
     }
 }
 
-/// What is special among the values of a type: bounds, powers of two, the numbers around them, every kind of float.
+/// What is special among the values of a type: bounds, powers of two, the numbers around them,
+/// every kind of float.
 pub fn inputs(ty: Type) -> Vec<u64> {
     let mut found = if ty.is_float() { floats(ty) } else { integers(ty) };
     found.iter_mut().for_each(|bits| *bits &= ty.mask());
@@ -48,11 +50,23 @@ pub fn inputs(ty: Type) -> Vec<u64> {
 }
 
 fn integers(ty: Type) -> Vec<u64> {
-    let mut found = vec![0, 1, 2, 3, 7, 10, ty.mask(), ty.mask() - 1, ty.mask() >> 1, ty.mask() / 2 + 1];
+    let mut found =
+        vec![0, 1, 2, 3, 7, 10, ty.mask(), ty.mask() - 1, ty.mask() >> 1, ty.mask() / 2 + 1];
     found.extend([0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff]);
-    found.extend([u64::from(ty.bits()), u64::from(ty.bits()) - 1, 0x5555_5555_5555_5555, 0x1234_5678_9abc_def0]);
+    found.extend([
+        u64::from(ty.bits()),
+        u64::from(ty.bits()) - 1,
+        0x5555_5555_5555_5555,
+        0x1234_5678_9abc_def0,
+    ]);
     // Those that floats round.
-    found.extend([0x0100_0001, 0x0100_0003, 0x0020_0000_0000_0001, 0x7fff_ffff_ffff_fdff, 0x7fff_ff80_0000_0001]);
+    found.extend([
+        0x0100_0001,
+        0x0100_0003,
+        0x0020_0000_0000_0001,
+        0x7fff_ffff_ffff_fdff,
+        0x7fff_ff80_0000_0001,
+    ]);
     found
 }
 
@@ -65,9 +79,11 @@ fn floats(ty: Type) -> Vec<u64> {
     // The bounds of integers, with their neighbors.
     let bounds = [31, 32, 63, 64].map(|exponent| float_bits(f64::from(exponent).exp2(), ty));
     let bounds = bounds.into_iter().flat_map(|bits| [bits - 1, bits, bits + 1]);
-    let numbers = [0.0, 0.5, 0.999_999_94, 1.0, 1.5, 2.5, 0.1, 3.0, 2_147_483_647.0, 2_147_483_648.5, 1e10];
+    let numbers =
+        [0.0, 0.5, 0.999_999_94, 1.0, 1.5, 2.5, 0.1, 3.0, 2_147_483_647.0, 2_147_483_648.5, 1e10];
     let numbers = numbers.map(|x| float_bits(x, ty));
-    let (infinity, quiet) = if ty == Type::F32 { (0x7f80_0000, 0x0040_0000) } else { (0x7ff0 << 48, 0x8 << 48) };
+    let (infinity, quiet) =
+        if ty == Type::F32 { (0x7f80_0000, 0x0040_0000) } else { (0x7ff0 << 48, 0x8 << 48) };
     let least_normal = infinity & !(infinity << 1);
     let special = [1, least_normal - 1, least_normal, infinity - 1, infinity];
     let nans = [infinity + 1, infinity | quiet, infinity | quiet | 5];
@@ -84,13 +100,22 @@ fn operands(typing: &Typing, seed: u64, random: usize) -> Vec<Vec<u64>> {
         if typing.operands.len() > 2 {
             choices.truncate(6);
         }
-        lists = lists.iter().flat_map(|l| choices.iter().map(|c| [l.as_slice(), &[*c]].concat())).collect();
+        lists = lists
+            .iter()
+            .flat_map(|l| choices.iter().map(|c| [l.as_slice(), &[*c]].concat()))
+            .collect();
     }
-    lists.extend((0..random).map(|_| typing.operands.iter().map(|ty| generator.masked(*ty)).collect()));
+    lists.extend(
+        (0..random).map(|_| typing.operands.iter().map(|ty| generator.masked(*ty)).collect()),
+    );
     // Numbers near each other: random bits are seldom that.
     lists.extend((0..random / 4).map(|_| {
         let base = generator.next();
-        typing.operands.iter().map(|ty| base.wrapping_add(generator.next() % 5) & ty.mask()).collect()
+        typing
+            .operands
+            .iter()
+            .map(|ty| base.wrapping_add(generator.next() % 5) & ty.mask())
+            .collect()
     }));
     lists
 }
@@ -104,12 +129,16 @@ pub(crate) fn folded(typing: &Typing, seed: u64, random: usize) -> Vec<Case> {
     operands(typing, seed, random).into_iter().map(case).collect()
 }
 
-/// Constants by which [`ir::Function::may_trap`] says that a division cannot trap: of 8 bits all, else a choice.
+/// Constants by which [`ir::Function::may_trap`] says that a division cannot trap: of 8 bits all,
+/// else a choice.
 pub(crate) fn safe_divisors(typing: &Typing, seed: u64) -> Vec<u64> {
     let mut generator = Generator::new(seed);
     let candidates = match typing.ty {
         Type::I8 => (0..256).collect(),
-        ty => inputs(ty).into_iter().chain((0..100).map(|_| generator.masked(ty))).collect::<Vec<u64>>(),
+        ty => inputs(ty)
+            .into_iter()
+            .chain((0..100).map(|_| generator.masked(ty)))
+            .collect::<Vec<u64>>(),
     };
     candidates.into_iter().filter(|divisor| !division_may_trap(typing, *divisor)).collect()
 }
@@ -129,12 +158,17 @@ fn division_may_trap(typing: &Typing, divisor: u64) -> bool {
 }
 
 /// The operation gives what each case says.
-pub(crate) fn gives(definitions: &mut Definitions<'_>, typing: &Typing, cases: &[Case]) -> io::Result<Goal> {
+pub(crate) fn gives(
+    definitions: &mut Definitions<'_>,
+    typing: &Typing,
+    cases: &[Case],
+) -> io::Result<Goal> {
     let mut goal = Goal::default();
     let mut equalities = Vec::new();
     for case in cases {
         let pairs = case.operands.iter().zip(&typing.operands);
-        let operands: Vec<SExpr> = pairs.map(|(bits, ty)| definitions.terms().of_type(*bits, *ty)).collect();
+        let operands: Vec<SExpr> =
+            pairs.map(|(bits, ty)| definitions.terms().of_type(*bits, *ty)).collect();
         let meaning = definitions.apply(typing, &operands)?;
         let t = definitions.terms();
         let mut all: Vec<SExpr> = Vec::new();
@@ -154,15 +188,24 @@ pub(crate) fn gives(definitions: &mut Definitions<'_>, typing: &Typing, cases: &
             Err(_) => {}
         }
         equalities.push(t.and(&all));
-        let result = case.gives.map_or_else(|kind| format!("the trap {kind}"), |bits| format!("{bits:#x}"));
-        goal.cases.push(format!("{} of {}: computed {result}", typing.opcode.name(), hex(&case.operands)));
+        let result =
+            case.gives.map_or_else(|kind| format!("the trap {kind}"), |bits| format!("{bits:#x}"));
+        goal.cases.push(format!(
+            "{} of {}: computed {result}",
+            typing.opcode.name(),
+            hex(&case.operands)
+        ));
     }
     goal.holds_in_each_case(definitions, &equalities)?;
     Ok(goal)
 }
 
 /// Divisions of all values by these constants do not trap.
-pub(crate) fn never_trap(definitions: &mut Definitions<'_>, typing: &Typing, divisors: &[u64]) -> io::Result<Goal> {
+pub(crate) fn never_trap(
+    definitions: &mut Definitions<'_>,
+    typing: &Typing,
+    divisors: &[u64],
+) -> io::Result<Goal> {
     let x = definitions.variable("X", typing.ty)?;
     let mut goal = Goal { shown: vec![("X".to_owned(), x)], ..Goal::default() };
     let mut all = Vec::new();
@@ -170,7 +213,8 @@ pub(crate) fn never_trap(definitions: &mut Definitions<'_>, typing: &Typing, div
         let divisor_term = definitions.terms().of_type(*divisor, typing.ty);
         let meaning = definitions.apply(typing, &[x, divisor_term])?;
         let t = definitions.terms();
-        let conditions: Vec<SExpr> = meaning.traps.into_iter().map(|(_, condition)| condition).collect();
+        let conditions: Vec<SExpr> =
+            meaning.traps.into_iter().map(|(_, condition)| condition).collect();
         all.push(t.not(t.or(&conditions)));
         goal.cases.push(format!("{} by {divisor:#x}", typing.opcode.name()));
     }

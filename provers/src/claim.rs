@@ -39,7 +39,8 @@ impl fmt::Display for Subject {
     }
 }
 
-/// How many operations on constants one query holds: with many more, cvc5 needs more than linear time.
+/// How many operations on constants one query holds: with many more, cvc5 needs more than linear
+/// time.
 const CASES: usize = 1500;
 
 /// What is claimed.
@@ -72,27 +73,49 @@ pub struct Claim {
     pub body: Body,
 }
 
-/// Every claim, in a fixed order. `seed` decides the random constants, of which there are `random` for each
-/// operation besides the special ones.
+/// Every claim, in a fixed order. `seed` decides the random constants, of which there are `random`
+/// for each operation besides the special ones.
 pub fn claims(seed: u64, random: usize) -> Vec<Claim> {
     let mut found: Vec<Claim> = RULES.iter().flat_map(rule_claims).collect();
-    let all = |which: fn(Opcode) -> bool| Opcode::ALL.iter().copied().filter(move |o| which(*o)).flat_map(typings);
+    let all = |which: fn(Opcode) -> bool| {
+        Opcode::ALL.iter().copied().filter(move |o| which(*o)).flat_map(typings)
+    };
     for typing in all(|o| has_meaning(o) && reach(o) != Reach::Any) {
-        found.push(of_operation(Subject::Masks, &typing, "", Body::Masks(typing.clone(), reach(typing.opcode))));
+        found.push(of_operation(
+            Subject::Masks,
+            &typing,
+            "",
+            Body::Masks(typing.clone(), reach(typing.opcode)),
+        ));
     }
     for typing in all(|o| has_meaning(o) && reach(o) != Reach::Any) {
-        found.push(of_operation(Subject::Masks, &typing, " computed", Body::ComputedMasks(typing.clone(), seed)));
+        found.push(of_operation(
+            Subject::Masks,
+            &typing,
+            " computed",
+            Body::ComputedMasks(typing.clone(), seed),
+        ));
     }
     for typing in all(Opcode::is_commutative) {
         found.push(of_operation(Subject::Commutativity, &typing, "", Body::Swap(typing.clone())));
     }
     for typing in all(|o| matches!(o, Opcode::Sdiv | Opcode::Udiv | Opcode::Srem | Opcode::Urem)) {
         let divisors = safe_divisors(&typing, seed);
-        found.push(of_operation(Subject::Division, &typing, "", Body::Divisors(typing.clone(), divisors)));
+        found.push(of_operation(
+            Subject::Division,
+            &typing,
+            "",
+            Body::Divisors(typing.clone(), divisors),
+        ));
     }
     for typing in all(is_evaluated) {
         for cases in folded(&typing, seed, random).chunks(CASES) {
-            found.push(of_operation(Subject::Folding, &typing, "", Body::Cases(typing.clone(), cases.to_vec())));
+            found.push(of_operation(
+                Subject::Folding,
+                &typing,
+                "",
+                Body::Cases(typing.clone(), cases.to_vec()),
+            ));
         }
     }
     found
@@ -102,7 +125,12 @@ pub fn claims(seed: u64, random: usize) -> Vec<Claim> {
 pub fn rule_claims(rule: &Rule) -> Vec<Claim> {
     let claim = |instance: Instance| {
         let types = format!("{} -> {}", variables(instance.variables), instance.left[0].ty());
-        Claim { subject: Subject::Rule, name: rule.name.to_owned(), types, body: Body::Rule(instance) }
+        Claim {
+            subject: Subject::Rule,
+            name: rule.name.to_owned(),
+            types,
+            body: Body::Rule(instance),
+        }
     };
     instances(rule).into_iter().map(claim).collect()
 }
@@ -128,19 +156,24 @@ pub(crate) struct Goal {
     pub(crate) holds: Option<SExpr>,
     /// What to show of a counterexample, each with its name.
     pub(crate) shown: Vec<(String, SExpr)>,
-    /// Where the claim is about many constants: what each case says, by the number of the case, which is the
-    /// last of what is shown.
+    /// Where the claim is about many constants: what each case says, by the number of the case,
+    /// which is the last of what is shown.
     pub(crate) cases: Vec<String>,
 }
 
 impl Goal {
     /// Each of these holds; a counterexample names the case.
-    pub(crate) fn holds_in_each_case(&mut self, definitions: &mut Definitions<'_>, all: &[SExpr]) -> io::Result<()> {
+    pub(crate) fn holds_in_each_case(
+        &mut self,
+        definitions: &mut Definitions<'_>,
+        all: &[SExpr],
+    ) -> io::Result<()> {
         let case = definitions.variable("case", Type::I32)?;
         let t = definitions.terms();
         let numbered = all.iter().zip(0u64..);
-        let each: Vec<SExpr> =
-            numbered.map(|(one, n)| t.app("=>", &[t.equal(case, t.of_type(n, Type::I32)), *one])).collect();
+        let each: Vec<SExpr> = numbered
+            .map(|(one, n)| t.app("=>", &[t.equal(case, t.of_type(n, Type::I32)), *one]))
+            .collect();
         self.holds = Some(t.and(&each));
         self.shown.push(("case".to_owned(), case));
         Ok(())
@@ -164,11 +197,16 @@ impl Claim {
     }
 
     /// Writes the claim; or says why it fails without a solver.
-    pub(crate) fn goal(&self, definitions: &mut Definitions<'_>) -> io::Result<Result<Goal, String>> {
+    pub(crate) fn goal(
+        &self,
+        definitions: &mut Definitions<'_>,
+    ) -> io::Result<Result<Goal, String>> {
         match &self.body {
             Body::Rule(instance) => rewrite::goal(definitions, instance),
             Body::Masks(typing, reach) => masks::within(definitions, typing, *reach).map(Ok),
-            Body::ComputedMasks(typing, seed) => masks::computed(definitions, typing, *seed).map(Ok),
+            Body::ComputedMasks(typing, seed) => {
+                masks::computed(definitions, typing, *seed).map(Ok)
+            }
             Body::Swap(typing) => swapped(definitions, typing).map(Ok),
             Body::Divisors(typing, divisors) => never_trap(definitions, typing, divisors).map(Ok),
             Body::Cases(typing, cases) => gives(definitions, typing, cases).map(Ok),

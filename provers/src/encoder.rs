@@ -5,7 +5,8 @@
 use easy_smt::{Context, SExpr};
 use ir::Type;
 
-/// Writes terms; see the SMT-LIB theories `FixedSizeBitVectors` and `FloatingPoint` for what they mean.
+/// Writes terms; see the SMT-LIB theories `FixedSizeBitVectors` and `FloatingPoint` for what they
+/// mean.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'c> {
     context: &'c Context,

@@ -1,7 +1,7 @@
 //! Proves every rule by every solver of the machine, and prints what came of it.
 //!
-//! Ends with status 0 if every claim is proved by enough solvers; 1 if one is refuted or is not; 2 if there is
-//! nothing to prove with.
+//! Ends with status 0 if every claim is proved by enough solvers; 1 if one is refuted or is not; 2
+//! if there is nothing to prove with.
 
 mod report;
 
@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// Proves the rewrite rules, the masks behind them, commutativity and constant folding by SMT solvers.
+/// Proves the rewrite rules, the masks behind them, commutativity and constant folding by SMT
+/// solvers.
 #[derive(Parser, Debug)]
 #[command(name = "osier-provers")]
 struct Arguments {
@@ -74,8 +75,12 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     let begun = Instant::now();
     let answers = answers(&found, &claims, limits);
     let rows = claims.iter().zip(answers).map(|(claim, answers)| Row { claim, answers }).collect();
-    let report =
-        Report { solvers: found, rows, least: usize::from(arguments.least), seconds: begun.elapsed().as_secs_f64() };
+    let report = Report {
+        solvers: found,
+        rows,
+        least: usize::from(arguments.least),
+        seconds: begun.elapsed().as_secs_f64(),
+    };
     report.print(&mut io::stdout().lock(), arguments.all)?;
     if let Some(path) = &arguments.json {
         std::fs::write(path, report.json())?;
@@ -86,15 +91,25 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
 /// The solvers to use.
 fn chosen(names: &[String]) -> io::Result<Vec<Solver>> {
     if let Some(unknown) = names.iter().find(|n| !known().contains(&n.as_str())) {
-        return Err(io::Error::other(format!("`{unknown}` is none of the solvers {}", known().join(", "))));
+        return Err(io::Error::other(format!(
+            "`{unknown}` is none of the solvers {}",
+            known().join(", ")
+        )));
     }
-    Ok(solvers().into_iter().filter(|s| names.is_empty() || names.iter().any(|n| n == s.name)).collect())
+    Ok(solvers()
+        .into_iter()
+        .filter(|s| names.is_empty() || names.iter().any(|n| n == s.name))
+        .collect())
 }
 
 fn nothing_to_prove_with(arguments: &Arguments, found: &[Solver]) -> io::Result<ExitCode> {
     let line = "=".repeat(78);
     let names: Vec<&str> = found.iter().map(|s| s.name).collect();
-    let found = if names.is_empty() { "none was found".to_owned() } else { format!("found only {}", names.join(", ")) };
+    let found = if names.is_empty() {
+        "none was found".to_owned()
+    } else {
+        format!("found only {}", names.join(", "))
+    };
     let mut out = io::stderr().lock();
     writeln!(
         out,
@@ -106,7 +121,8 @@ fn nothing_to_prove_with(arguments: &Arguments, found: &[Solver]) -> io::Result<
     Ok(ExitCode::from(2))
 }
 
-/// What every solver says about every claim: by claim, then by solver. Threads share one list of questions.
+/// What every solver says about every claim: by claim, then by solver. Threads share one list of
+/// questions.
 fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answer>> {
     let count = claims.len() * solvers.len();
     let next = AtomicUsize::new(0);
@@ -118,14 +134,21 @@ fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answ
                 return done;
             }
             let begun = Instant::now();
-            let verdict = prove(&solvers[question % solvers.len()], &claims[question / solvers.len()], limits);
+            let verdict = prove(
+                &solvers[question % solvers.len()],
+                &claims[question / solvers.len()],
+                limits,
+            );
             done.push((question, Answer { verdict, seconds: begun.elapsed().as_secs_f64() }));
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut all: Vec<(usize, Answer)> = thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        running.into_iter().flat_map(|t| t.join().expect("asking a solver does not panic")).collect()
+        running
+            .into_iter()
+            .flat_map(|t| t.join().expect("asking a solver does not panic"))
+            .collect()
     });
     all.sort_by_key(|(question, _)| *question);
     let mut all = all.into_iter().map(|(_, answer)| answer);

@@ -10,7 +10,8 @@ use ir::Type;
 use ir::rules::{Operand, Reach, possible_bits, reach};
 use std::io;
 
-/// The mask of a result, from the masks of operands and the constant that operand 1 is, all of 64 bits.
+/// The mask of a result, from the masks of operands and the constant that operand 1 is, all of 64
+/// bits.
 fn reached(t: Terms<'_>, typing: &Typing, reach: Reach, masks: &[SExpr], constant: SExpr) -> SExpr {
     let amount = || t.app("bvurem", &[constant, t.constant(u64::from(typing.ty.bits()), 64)]);
     let found = match reach {
@@ -26,8 +27,13 @@ fn reached(t: Terms<'_>, typing: &Typing, reach: Reach, masks: &[SExpr], constan
 }
 
 /// For all masks, and all operands within them: the result is within its mask.
-pub(crate) fn within(definitions: &mut Definitions<'_>, typing: &Typing, reach: Reach) -> io::Result<Goal> {
-    let (mut given, mut shown, mut operands, mut masks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+pub(crate) fn within(
+    definitions: &mut Definitions<'_>,
+    typing: &Typing,
+    reach: Reach,
+) -> io::Result<Goal> {
+    let (mut given, mut shown, mut operands, mut masks) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, ty) in typing.operands.iter().enumerate() {
         let operand = definitions.variable(&format!("operand{index}"), *ty)?;
         let mask = definitions.variable(&format!("mask{index}"), *ty)?;
@@ -57,7 +63,11 @@ fn nothing_outside(t: Terms<'_>, x: SExpr, mask: SExpr, ty: Type) -> SExpr {
 }
 
 /// Masks that [`possible_bits`] computes, so that what was proved is what is used.
-pub(crate) fn computed(definitions: &mut Definitions<'_>, typing: &Typing, seed: u64) -> io::Result<Goal> {
+pub(crate) fn computed(
+    definitions: &mut Definitions<'_>,
+    typing: &Typing,
+    seed: u64,
+) -> io::Result<Goal> {
     let mut random = Generator::new(seed);
     let mut goal = Goal::default();
     let mut equalities = Vec::new();
@@ -74,7 +84,8 @@ pub(crate) fn computed(definitions: &mut Definitions<'_>, typing: &Typing, seed:
         let found = reached(t, typing, reach(typing.opcode), &masks, t.constant(constant, 64));
         equalities.push(t.equal(found, t.constant(mask, 64)));
         let possible: Vec<u64> = known.iter().map(|o| o.possible).collect();
-        goal.cases.push(format!("masks {}, constant {constant:#x}: computed {mask:#x}", hex(&possible)));
+        goal.cases
+            .push(format!("masks {}, constant {constant:#x}: computed {mask:#x}", hex(&possible)));
     }
     goal.holds_in_each_case(definitions, &equalities)?;
     Ok(goal)

@@ -51,7 +51,8 @@ impl Report<'_> {
         self.rows.iter().all(|r| r.is_good(self.least))
     }
 
-    /// Prints a line for each rule and operation, or for each claim; then what is wrong; then the figures.
+    /// Prints a line for each rule and operation, or for each claim; then what is wrong; then the
+    /// figures.
     pub(crate) fn print(&self, out: &mut impl Write, all: bool) -> io::Result<()> {
         for solver in &self.solvers {
             writeln!(out, "{:5} {}", solver.name, solver.version)?;
@@ -63,7 +64,9 @@ impl Report<'_> {
         writeln!(out)?;
         let mut rest = self.rows.as_slice();
         while let [first, ..] = rest {
-            let same = |r: &&Row<'_>| r.claim.name == first.claim.name && r.claim.subject == first.claim.subject;
+            let same = |r: &&Row<'_>| {
+                r.claim.name == first.claim.name && r.claim.subject == first.claim.subject
+            };
             let count = if all { 1 } else { rest.iter().take_while(same).count() };
             let (group, after) = rest.split_at(count);
             self.print_group(out, group, all)?;
@@ -95,7 +98,11 @@ impl Report<'_> {
             let word = if row.is_good(self.least) { "note" } else { "WRONG" };
             writeln!(out, "\n{word}: {}", row.title())?;
             for (solver, answer) in self.solvers.iter().zip(&row.answers) {
-                writeln!(out, "    {:5} {} ({:.1} s)", solver.name, answer.verdict, answer.seconds)?;
+                writeln!(
+                    out,
+                    "    {:5} {} ({:.1} s)",
+                    solver.name, answer.verdict, answer.seconds
+                )?;
             }
         }
         Ok(())
@@ -108,15 +115,18 @@ impl Report<'_> {
         }
         writeln!(out, " {:>8} {:>10} {:>10}", "refuted", "undecided", "constants")?;
         for subject in SUBJECTS {
-            let rows: Vec<&Row<'_>> = self.rows.iter().filter(|r| r.claim.subject == subject).collect();
+            let rows: Vec<&Row<'_>> =
+                self.rows.iter().filter(|r| r.claim.subject == subject).collect();
             write!(out, "{:14} {:>7}", subject.to_string(), rows.len())?;
             for count in (1..=self.solvers.len()).rev() {
-                let proved = rows.iter().filter(|r| !r.refuted() && proofs(&r.answers) == count).count();
+                let proved =
+                    rows.iter().filter(|r| !r.refuted() && proofs(&r.answers) == count).count();
                 write!(out, " {proved:>12}")?;
             }
             let refuted = rows.iter().filter(|r| r.refuted()).count();
             let undecided = rows.iter().filter(|r| !r.refuted() && proofs(&r.answers) == 0).count();
-            let constants: usize = rows.iter().filter(|r| r.claim.size() > 1).map(|r| r.claim.size()).sum();
+            let constants: usize =
+                rows.iter().filter(|r| r.claim.size() > 1).map(|r| r.claim.size()).sum();
             writeln!(out, " {refuted:>8} {undecided:>10} {constants:>10}")?;
         }
         let bad = self.rows.iter().filter(|r| !r.is_good(self.least)).count();

@@ -1,4 +1,5 @@
-//! What a rewrite rule claims: for all values, both sides trap alike, and are equal where they do not trap.
+//! What a rewrite rule claims: for all values, both sides trap alike, and are equal where they do
+//! not trap.
 
 use crate::claim::Goal;
 use crate::encoder::Terms;
@@ -34,7 +35,10 @@ impl Side {
 }
 
 /// The claim of a rule at one choice of types, or why it makes code that is not well-formed.
-pub(crate) fn goal(definitions: &mut Definitions<'_>, instance: &Instance) -> io::Result<Result<Goal, String>> {
+pub(crate) fn goal(
+    definitions: &mut Definitions<'_>,
+    instance: &Instance,
+) -> io::Result<Result<Goal, String>> {
     let mut sides = Sides { definitions, variables: BTreeMap::new(), given: Vec::new(), fresh: 0 };
     let types = instance.variables;
     for (name, ty) in [('X', types.x), ('Y', types.y), ('C', types.c), ('D', types.d)] {
@@ -45,7 +49,8 @@ pub(crate) fn goal(definitions: &mut Definitions<'_>, instance: &Instance) -> io
     }
     sides.guard(instance.rule.guard);
     let mut holds = Vec::new();
-    let mut shown: Vec<(String, SExpr)> = sides.variables.iter().map(|(n, (v, _))| (n.to_string(), *v)).collect();
+    let mut shown: Vec<(String, SExpr)> =
+        sides.variables.iter().map(|(n, (v, _))| (n.to_string(), *v)).collect();
     for (order, node) in instance.left.iter().enumerate() {
         let (left, operands) = sides.left(node)?;
         let right = match sides.right(&instance.right, node.ty(), &operands)? {
@@ -57,7 +62,10 @@ pub(crate) fn goal(definitions: &mut Definitions<'_>, instance: &Instance) -> io
         for (name, side) in [("left", &left), ("right", &right)] {
             shown.push((format!("{name}{which}"), side.bits));
             if !side.traps.is_empty() {
-                shown.push((format!("{name} traps{which}"), side.trapped(sides.definitions.terms())));
+                shown.push((
+                    format!("{name} traps{which}"),
+                    side.trapped(sides.definitions.terms()),
+                ));
             }
         }
     }
@@ -77,7 +85,9 @@ impl Sides<'_, '_> {
         };
         // A guard about a variable that the rule has not never holds.
         let fits = match (wide('X'), covering) {
-            (Some(x), Some(mask)) => t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.constant(0, 64)),
+            (Some(x), Some(mask)) => {
+                t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.constant(0, 64))
+            }
             _ => t.atom("false"),
         };
         self.given.push(fits);
@@ -93,7 +103,8 @@ impl Sides<'_, '_> {
         self.definitions.variable(&format!("fresh{}", self.fresh), ty)
     }
 
-    /// The bits of a value. Those of a number are a variable that stands for it: there is one, as NaN is the canonical one.
+    /// The bits of a value. Those of a number are a variable that stands for it: there is one, as
+    /// NaN is the canonical one.
     fn bits(&mut self, value: Value, ty: Type) -> io::Result<SExpr> {
         let number = match value {
             Value::Bits(bits) => return Ok(bits),
@@ -105,7 +116,8 @@ impl Sides<'_, '_> {
         Ok(bits)
     }
 
-    /// The left side, and the bits of its operands. Patterns are a few operations deep, as the table states them.
+    /// The left side, and the bits of its operands. Patterns are a few operations deep, as the
+    /// table states them.
     fn left(&mut self, node: &Node) -> io::Result<(Side, Vec<SExpr>)> {
         let leaf = |bits| Ok((Side { bits, traps: BTreeMap::new() }, Vec::new()));
         match node {
@@ -122,11 +134,15 @@ impl Sides<'_, '_> {
                 let mut operands = Vec::new();
                 for node in nodes {
                     let (side, _) = self.left(node)?;
-                    side.traps.into_iter().for_each(|(kind, all)| traps.entry(kind).or_default().extend(all));
+                    side.traps
+                        .into_iter()
+                        .for_each(|(kind, all)| traps.entry(kind).or_default().extend(all));
                     operands.push(side.bits);
                 }
                 let mut side = self.operation(typing, &operands)?;
-                traps.into_iter().for_each(|(kind, all)| side.traps.entry(kind).or_default().extend(all));
+                traps
+                    .into_iter()
+                    .for_each(|(kind, all)| side.traps.entry(kind).or_default().extend(all));
                 Ok((side, operands))
             }
         }
@@ -135,16 +151,25 @@ impl Sides<'_, '_> {
     fn operation(&mut self, typing: &Typing, operands: &[SExpr]) -> io::Result<Side> {
         let Meaning { value, traps } = self.definitions.apply(typing, operands)?;
         let bits = self.bits(value, typing.result)?;
-        Ok(Side { bits, traps: traps.into_iter().map(|(kind, condition)| (kind, vec![condition])).collect() })
+        Ok(Side {
+            bits,
+            traps: traps.into_iter().map(|(kind, condition)| (kind, vec![condition])).collect(),
+        })
     }
 
-    fn right(&mut self, right: &Right, ty: Type, operands: &[SExpr]) -> io::Result<Result<Side, String>> {
+    fn right(
+        &mut self,
+        right: &Right,
+        ty: Type,
+        operands: &[SExpr],
+    ) -> io::Result<Result<Side, String>> {
         let bits = match right {
             Right::Variable(name) => self.variable(*name)?,
             Right::Operand(index) => operands[*index],
             Right::Bits(bits) => self.definitions.terms().of_type(*bits, ty),
             Right::Op(typing, names) => {
-                let arguments = names.iter().map(|n| self.variable(*n)).collect::<io::Result<Vec<_>>>()?;
+                let arguments =
+                    names.iter().map(|n| self.variable(*n)).collect::<io::Result<Vec<_>>>()?;
                 return self.operation(typing, &arguments).map(Ok);
             }
             Right::WithConstant(typing, constant) => {
@@ -175,9 +200,12 @@ impl Sides<'_, '_> {
     /// Both sides trap alike, and are equal where they do not trap.
     fn agree(&self, left: &Side, right: &Side) -> SExpr {
         let t = self.definitions.terms();
-        let conditions = |side: &Side, kind: &TrapKind| t.or(side.traps.get(kind).map_or(&[], Vec::as_slice));
-        let kinds = left.traps.keys().chain(right.traps.keys().filter(|k| !left.traps.contains_key(k)));
-        let mut all: Vec<SExpr> = kinds.map(|k| t.equal(conditions(left, k), conditions(right, k))).collect();
+        let conditions =
+            |side: &Side, kind: &TrapKind| t.or(side.traps.get(kind).map_or(&[], Vec::as_slice));
+        let kinds =
+            left.traps.keys().chain(right.traps.keys().filter(|k| !left.traps.contains_key(k)));
+        let mut all: Vec<SExpr> =
+            kinds.map(|k| t.equal(conditions(left, k), conditions(right, k))).collect();
         let equal = t.equal(left.bits, right.bits);
         all.push(if left.traps.is_empty() { equal } else { t.or(&[left.trapped(t), equal]) });
         t.and(&all)
@@ -185,7 +213,12 @@ impl Sides<'_, '_> {
 }
 
 /// The bits of a type are those of a number.
-pub(crate) fn same_number(definitions: &Definitions<'_>, number: SExpr, bits: SExpr, ty: Type) -> SExpr {
+pub(crate) fn same_number(
+    definitions: &Definitions<'_>,
+    number: SExpr,
+    bits: SExpr,
+    ty: Type,
+) -> SExpr {
     let t = definitions.terms();
     let is_canonical = t.equal(bits, t.of_type(canonical_nan(ty), ty));
     t.ite(t.app("fp.isNaN", &[number]), is_canonical, t.equal(number, t.float(bits, ty)))

@@ -1,7 +1,7 @@
 //! Solvers as child processes.
 //!
-//! Every query has a process of its own, with a limit on time and memory: a solver that runs wild ends, and has then
-//! proved nothing. Processes are started by `sh`, which sets the limits.
+//! Every query has a process of its own, with a limit on time and memory: a solver that runs wild
+//! ends, and has then proved nothing. Processes are started by `sh`, which sets the limits.
 
 use crate::claim::{Claim, Goal};
 use crate::encoder::Terms;
@@ -56,13 +56,16 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The arguments that make a solver read queries from its input, and that limit the time of one, in milliseconds.
+/// The arguments that make a solver read queries from its input, and that limit the time of one, in
+/// milliseconds.
 type ArgumentsOf = fn(u32) -> Vec<String>;
 
 /// The solvers this crate can talk to.
 const KNOWN: &[(&str, ArgumentsOf)] = &[
     ("z3", |limit| vec!["-smt2".to_owned(), "-in".to_owned(), format!("-t:{limit}")]),
-    ("cvc5", |limit| vec!["--quiet".to_owned(), "--lang=smt2".to_owned(), format!("--tlimit-per={limit}")]),
+    ("cvc5", |limit| {
+        vec!["--quiet".to_owned(), "--lang=smt2".to_owned(), format!("--tlimit-per={limit}")]
+    }),
 ];
 
 /// The names of the solvers this crate can talk to.
@@ -83,12 +86,19 @@ pub fn solvers() -> Vec<Solver> {
 
 impl Solver {
     fn start(&self, limits: Limits) -> io::Result<Context> {
-        let arguments = KNOWN.iter().find(|(name, _)| *name == self.name).map(|(_, arguments)| arguments);
+        let arguments =
+            KNOWN.iter().find(|(name, _)| *name == self.name).map(|(_, arguments)| arguments);
         let arguments = arguments.expect("solvers are made by `solvers`, of the table");
         // The limit on processor time is for a solver that does not keep its own.
         let script = r#"ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@""#;
         let (memory, time) = (limits.megabytes * 1024, limits.seconds + 2);
-        let mut all = vec!["-c".to_owned(), script.to_owned(), "sh".to_owned(), memory.to_string(), time.to_string()];
+        let mut all = vec![
+            "-c".to_owned(),
+            script.to_owned(),
+            "sh".to_owned(),
+            memory.to_string(),
+            time.to_string(),
+        ];
         all.push(self.name.to_owned());
         all.extend(arguments(limits.seconds * 1000));
         ContextBuilder::new().solver("sh").solver_args(all).build()
@@ -112,7 +122,9 @@ fn denied(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict>
         Ok(goal) => goal,
         Err(reason) => return Ok(Verdict::Refuted(reason)),
     };
-    let Some(holds) = goal.holds else { return Ok(Verdict::Undecided("it claims nothing".to_owned())) };
+    let Some(holds) = goal.holds else {
+        return Ok(Verdict::Undecided("it claims nothing".to_owned()));
+    };
     for given in &goal.given {
         context.assert(*given)?;
     }
@@ -129,7 +141,9 @@ fn denied(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict>
 fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
     let mut context = solver.start(limits)?;
     context.set_logic(claim.logic())?;
-    let given = claim.goal(&mut Definitions::new(&mut context))?.map_or_else(|_| Vec::new(), |goal| goal.given);
+    let given = claim
+        .goal(&mut Definitions::new(&mut context))?
+        .map_or_else(|_| Vec::new(), |goal| goal.given);
     if given.is_empty() {
         return Ok(Verdict::Proved);
     }
@@ -139,7 +153,9 @@ fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Res
     Ok(match context.check()? {
         Response::Sat => Verdict::Proved,
         Response::Unsat => Verdict::Undecided("no values satisfy the guard".to_owned()),
-        Response::Unknown => Verdict::Undecided("it is not known whether values satisfy the guard".to_owned()),
+        Response::Unknown => {
+            Verdict::Undecided("it is not known whether values satisfy the guard".to_owned())
+        }
     })
 }
 
@@ -147,11 +163,16 @@ fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Res
 fn counterexample(context: &mut Context, goal: &Goal) -> io::Result<String> {
     let terms: Vec<SExpr> = goal.shown.iter().map(|(_, term)| *term).collect();
     let values = context.get_value(terms)?;
-    let shown: Vec<(&str, String)> =
-        goal.shown.iter().map(|(n, _)| n.as_str()).zip(values.iter().map(|(_, v)| number(context, *v))).collect();
+    let shown: Vec<(&str, String)> = goal
+        .shown
+        .iter()
+        .map(|(n, _)| n.as_str())
+        .zip(values.iter().map(|(_, v)| number(context, *v)))
+        .collect();
     let mut words: Vec<String> = Vec::new();
     for (name, value) in &shown {
-        let case = value.strip_prefix("0x").and_then(|digits| usize::from_str_radix(digits, 16).ok());
+        let case =
+            value.strip_prefix("0x").and_then(|digits| usize::from_str_radix(digits, 16).ok());
         match case.filter(|_| *name == "case").and_then(|case| goal.cases.get(case)) {
             Some(case) => words.push(case.clone()),
             None => words.push(format!("{name} = {value}")),
@@ -165,7 +186,9 @@ fn number(context: &Context, value: SExpr) -> String {
     let text = context.display(value).to_string();
     match (text.strip_prefix("#x"), text.strip_prefix("#b")) {
         (Some(digits), _) => format!("{:#x}", u64::from_str_radix(digits, 16).unwrap_or_default()),
-        (_, Some(digits)) => u64::from_str_radix(digits, 2).map_or(text.clone(), |bits| format!("{bits:#x}")),
+        (_, Some(digits)) => {
+            u64::from_str_radix(digits, 2).map_or(text.clone(), |bits| format!("{bits:#x}"))
+        }
         _ => text,
     }
 }

@@ -11,15 +11,15 @@ pub struct Typing {
     pub opcode: Opcode,
     /// Its controlling type.
     pub ty: Type,
-    /// The types of its operands. Of a load, the type of what is loaded, since claims about loads are about
-    /// contents and not about addresses.
+    /// The types of its operands. Of a load, the type of what is loaded, since claims about loads
+    /// are about contents and not about addresses.
     pub operands: Vec<Type>,
     /// The type of its result.
     pub result: Type,
 }
 
-/// All well-formed typings of an operation whose result depends on its operands, or on what it loads. Empty for
-/// other operations.
+/// All well-formed typings of an operation whose result depends on its operands, or on what it
+/// loads. Empty for other operations.
 pub fn typings(opcode: Opcode) -> Vec<Typing> {
     let count = match opcode.shape() {
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => 2,
@@ -46,7 +46,10 @@ pub fn typings(opcode: Opcode) -> Vec<Typing> {
 fn tuples(count: usize) -> Vec<Vec<Type>> {
     let mut lists = vec![Vec::new()];
     for _ in 0..count {
-        lists = lists.into_iter().flat_map(|l| Type::ALL.map(|t| [l.as_slice(), &[t]].concat())).collect();
+        lists = lists
+            .into_iter()
+            .flat_map(|l| Type::ALL.map(|t| [l.as_slice(), &[t]].concat()))
+            .collect();
     }
     lists
 }
@@ -117,15 +120,17 @@ pub struct Instance {
     pub right: Right,
 }
 
-/// Every choice of types at which the left side of a rule is well-formed and the pass applies it: where the
-/// right side is an operand, the two sides must have one type, else the pass leaves the rule alone.
+/// Every choice of types at which the left side of a rule is well-formed and the pass applies it:
+/// where the right side is an operand, the two sides must have one type, else the pass leaves the
+/// rule alone.
 pub fn instances(rule: &Rule) -> Vec<Instance> {
     let mut found: Vec<Instance> = Vec::new();
     for typing in typings(rule.opcode).into_iter().filter(|t| rule.ty.is_none_or(|ty| ty == t.ty)) {
         for (left, variables) in operation(&typing, rule.operands, Variables::default()) {
             let Some(right) = right(rule.result, typing.result, &left, variables) else { continue };
             // Orders of one choice of types follow each other, with others between them.
-            let same = |i: &&mut Instance| i.variables == variables && types_agree(&i.left[0], &left);
+            let same =
+                |i: &&mut Instance| i.variables == variables && types_agree(&i.left[0], &left);
             match found.iter_mut().find(same) {
                 Some(instance) => instance.left.push(left),
                 None => found.push(Instance { rule: *rule, left: vec![left], variables, right }),
@@ -159,9 +164,14 @@ fn operation(typing: &Typing, pats: &[Pat], known: Variables) -> Vec<(Node, Vari
         let mut partial = vec![(Vec::new(), known)];
         for (index, pat) in pats.iter().enumerate() {
             let ty = typing.operands[index];
-            partial = partial.iter().flat_map(|(nodes, known)| extend(nodes, *pat, ty, *known)).collect();
+            partial =
+                partial.iter().flat_map(|(nodes, known)| extend(nodes, *pat, ty, *known)).collect();
         }
-        found.extend(partial.into_iter().map(|(nodes, known)| (Node::Op(typing.clone(), swapped, nodes), known)));
+        found.extend(
+            partial
+                .into_iter()
+                .map(|(nodes, known)| (Node::Op(typing.clone(), swapped, nodes), known)),
+        );
     }
     found
 }
@@ -172,8 +182,8 @@ fn extend(nodes: &[Node], pat: Pat, ty: Type, known: Variables) -> Vec<(Vec<Node
     operand(pat, ty, known).into_iter().map(with).collect()
 }
 
-/// All ways in which a pattern matches an operand of a type. A constant must have no bit outside the type: the
-/// verifier excludes others.
+/// All ways in which a pattern matches an operand of a type. A constant must have no bit outside
+/// the type: the verifier excludes others.
 fn operand(pat: Pat, ty: Type, mut known: Variables) -> Vec<(Node, Variables)> {
     let node = match pat {
         Pat::X | Pat::Y | Pat::C | Pat::D => {
@@ -209,18 +219,25 @@ fn right(term: Term, result: Type, left: &Node, variables: Variables) -> Option<
     let (opcode, names) = match term {
         Term::X => return of_type(variables.x, Right::Variable('X')),
         Term::Y => return of_type(variables.y, Right::Variable('Y')),
-        Term::Operand(index) => return of_type(operands.get(index).map(Node::ty), Right::Operand(index)),
+        Term::Operand(index) => {
+            return of_type(operands.get(index).map(Node::ty), Right::Operand(index));
+        }
         Term::Zero => return Some(Right::Bits(0)),
         Term::One => return Some(Right::Bits(1)),
         Term::Ones => return Some(Right::Bits(result.mask())),
         Term::Unary(opcode) => (opcode, vec!['X']),
         Term::Binary(opcode) => (opcode, vec!['X', 'Y']),
-        Term::WithConstant(opcode, constant) => return Some(with_constant(opcode, constant, result, variables)),
+        Term::WithConstant(opcode, constant) => {
+            return Some(with_constant(opcode, constant, result, variables));
+        }
     };
-    let types: Option<Vec<Type>> = [variables.x, variables.y].into_iter().take(names.len()).collect();
+    let types: Option<Vec<Type>> =
+        [variables.x, variables.y].into_iter().take(names.len()).collect();
     Some(match types.and_then(|types| made(opcode, &types, result)) {
         Some(typing) => Right::Op(typing, names),
-        None => Right::IllFormed(format!("{} does not make {result} of these operands", opcode.name())),
+        None => {
+            Right::IllFormed(format!("{} does not make {result} of these operands", opcode.name()))
+        }
     })
 }
 

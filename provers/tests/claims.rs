@@ -15,7 +15,11 @@ fn every_rule_is_claimed_and_makes_sound_code() {
     for rule in RULES {
         let claims = rule_claims(rule);
         assert!(!claims.is_empty(), "{} fits no types: it is never applied", rule.name);
-        assert!(claims.iter().all(|c| !c.is_ill_formed()), "{} makes code that is not well-formed", rule.name);
+        assert!(
+            claims.iter().all(|c| !c.is_ill_formed()),
+            "{} makes code that is not well-formed",
+            rule.name
+        );
     }
 }
 
@@ -23,11 +27,14 @@ fn every_rule_is_claimed_and_makes_sound_code() {
 #[test]
 fn rules_are_claimed_at_every_width() {
     let types = |name: &str| -> BTreeSet<Option<Type>> {
-        let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
+        let rule =
+            RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
         instances(rule).iter().map(|i| i.variables.x).collect()
     };
     let integers: BTreeSet<_> = [Type::I8, Type::I16, Type::I32, Type::I64].map(Some).into();
-    for name in ["add-zero", "mul-mul", "sdiv-one", "not-slt", "eq-same", "and-known", "select-bool"] {
+    for name in
+        ["add-zero", "mul-mul", "sdiv-one", "not-slt", "eq-same", "and-known", "select-bool"]
+    {
         assert_eq!(types(name), integers, "{name}");
     }
     assert_eq!(types("select-same"), Type::ALL.map(Some).into(), "a selection moves floats too");
@@ -40,7 +47,8 @@ fn rules_are_claimed_at_every_width() {
 #[test]
 fn both_orders_are_claimed() {
     let orders = |name: &str| {
-        let rule = RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
+        let rule =
+            RULES.iter().find(|r| r.name == name).unwrap_or_else(|| panic!("no rule {name}"));
         instances(rule)[0].left.len()
     };
     assert_eq!(orders("sub-zero"), 1);
@@ -52,7 +60,8 @@ fn both_orders_are_claimed() {
 #[test]
 fn every_operation_on_values_has_its_folding_claimed() {
     let all = claims(1, 10);
-    let folding: BTreeSet<&str> = of(Subject::Folding, &all).iter().map(|c| c.name.as_str()).collect();
+    let folding: BTreeSet<&str> =
+        of(Subject::Folding, &all).iter().map(|c| c.name.as_str()).collect();
     let evaluated = || Opcode::ALL.iter().copied().filter(|o| ir::eval::is_evaluated(*o));
     assert_eq!(folding, evaluated().map(Opcode::name).collect());
     for opcode in evaluated() {
@@ -65,7 +74,8 @@ fn every_operation_on_values_has_its_folding_claimed() {
 #[test]
 fn every_rule_about_masks_is_claimed() {
     let all = claims(1, 10);
-    let claimed: BTreeSet<&str> = of(Subject::Masks, &all).iter().map(|c| c.name.as_str()).collect();
+    let claimed: BTreeSet<&str> =
+        of(Subject::Masks, &all).iter().map(|c| c.name.as_str()).collect();
     for opcode in Opcode::ALL.iter().filter(|o| reach(**o) != Reach::Any) {
         assert!(claimed.contains(opcode.name()), "{} says which bits are possible", opcode.name());
     }
@@ -97,19 +107,28 @@ fn a_seed_decides_the_cases() {
 /// A rule whose right side has another type than its left, or a constant too large, is no rule.
 #[test]
 fn ill_formed_rules_are_noticed() {
-    let rule =
-        |opcode, operands, result| Rule { name: "wrong", opcode, ty: None, operands, guard: Guard::Always, result };
+    let rule = |opcode, operands, result| Rule {
+        name: "wrong",
+        opcode,
+        ty: None,
+        operands,
+        guard: Guard::Always,
+        result,
+    };
     let compare = rule_claims(&rule(Opcode::Add, &[Pat::X, Pat::Zero], Term::Unary(Opcode::Eqz)));
     assert!(compare.iter().any(Claim::is_ill_formed));
     let float = rule_claims(&rule(Opcode::Add, &[Pat::X, Pat::Zero], Term::Unary(Opcode::Fneg)));
     assert!(!float.is_empty() && float.iter().all(Claim::is_ill_formed));
     let constant = Term::WithConstant(Opcode::And, ir::rules::Const::Bits(0x100));
     let narrow = rule_claims(&rule(Opcode::Sub, &[Pat::X, Pat::Zero], constant));
-    assert_eq!(narrow.iter().map(Claim::is_ill_formed).collect::<Vec<_>>(), [true, false, false, false]);
+    assert_eq!(
+        narrow.iter().map(Claim::is_ill_formed).collect::<Vec<_>>(),
+        [true, false, false, false]
+    );
 }
 
-/// The pass compares constants as bits, so that a variable for a constant at two places might stand for constants
-/// of two types; the claims take it to be of one.
+/// The pass compares constants as bits, so that a variable for a constant at two places might stand
+/// for constants of two types; the claims take it to be of one.
 #[test]
 fn a_constant_of_a_rule_stands_at_one_place() {
     fn count(pats: &[Pat], which: fn(&Pat) -> bool) -> usize {
@@ -131,7 +150,8 @@ fn the_manual_has_the_figures() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/testing.md");
     let manual = std::fs::read_to_string(path).expect("docs/testing.md");
     let all = claims(1, 200);
-    let mut expected = vec![format!("all {} claims", all.len()), format!("of {} rules", RULES.len())];
+    let mut expected =
+        vec![format!("all {} claims", all.len()), format!("of {} rules", RULES.len())];
     let subjects = [
         ("rules", Subject::Rule),
         ("masks", Subject::Masks),
@@ -141,9 +161,14 @@ fn the_manual_has_the_figures() {
     ];
     for (name, subject) in subjects {
         let count = of(subject, &all).len();
-        let row =
-            manual.lines().find(|l| l.starts_with(&format!("| {name} |"))).unwrap_or_else(|| panic!("no row {name}"));
-        assert!(row.ends_with(&format!("| {count} |")), "{name}: {count} claims, and the manual says: {row}");
+        let row = manual
+            .lines()
+            .find(|l| l.starts_with(&format!("| {name} |")))
+            .unwrap_or_else(|| panic!("no row {name}"));
+        assert!(
+            row.ends_with(&format!("| {count} |")),
+            "{name}: {count} claims, and the manual says: {row}"
+        );
     }
     let constants: usize = of(Subject::Folding, &all).iter().map(|c| c.size()).sum();
     expected.push(format!("{},{:03} lists", constants / 1000, constants % 1000));

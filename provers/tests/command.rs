@@ -13,7 +13,10 @@ fn without_a_solver_it_says_so_and_fails() {
     let output = run(&[]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("NOTHING WAS PROVED: 1 of the solvers z3, cvc5 are needed, none was found."), "{said}");
+    assert!(
+        said.contains("NOTHING WAS PROVED: 1 of the solvers z3, cvc5 are needed, none was found."),
+        "{said}"
+    );
     assert!(said.contains("provers/install"), "{said}");
     assert!(output.stdout.is_empty());
 }

@@ -1,10 +1,12 @@
-//! Judges on trial: what is wrong must be refuted by every solver, and what is not decided must not count as proved.
-//! Needs a solver: `cargo test --release -p osier-provers --features solvers`.
+//! Judges on trial: what is wrong must be refuted by every solver, and what is not decided must not
+//! count as proved. Needs a solver: `cargo test --release -p osier-provers --features solvers`.
 
 use ir::rules::{Const, Guard, Pat, RULES, Reach, Rule, Term, reach};
 use ir::{Opcode, TrapKind, Type};
 use osier_provers::typing::typings;
-use osier_provers::{Body, Case, Claim, Limits, Solver, Subject, Verdict, claims, prove, rule_claims, solvers};
+use osier_provers::{
+    Body, Case, Claim, Limits, Solver, Subject, Verdict, claims, prove, rule_claims, solvers,
+};
 
 /// The solvers of this machine; without one there is nothing to test, and that is a failure.
 fn found() -> Vec<Solver> {
@@ -72,7 +74,8 @@ fn wrong_rules_are_refuted_at_every_width() {
     wrong.iter().for_each(refuted_everywhere);
 }
 
-/// Division by a nonzero constant and back: true of no width, and wrong only where the division traps or rounds.
+/// Division by a nonzero constant and back: true of no width, and wrong only where the division
+/// traps or rounds.
 #[test]
 fn a_rule_that_loses_a_trap_is_refuted() {
     for (operands, result) in [(&[Pat::X, Pat::X], Term::One), (&[Pat::X, Pat::Zero], Term::Zero)] {
@@ -89,10 +92,13 @@ fn a_counterexample_is_one() {
     for claim in rule_claims(&rule(Opcode::Sub, &[Pat::Zero, Pat::X], Term::X)) {
         for values in refuted(&claim) {
             let value = |name: &str| {
-                let found = values.split(", ").find_map(|v| v.strip_prefix(name)?.strip_prefix(" = 0x"));
-                u64::from_str_radix(found.unwrap_or_else(|| panic!("no {name} in {values}")), 16).expect("hexadecimal")
+                let found =
+                    values.split(", ").find_map(|v| v.strip_prefix(name)?.strip_prefix(" = 0x"));
+                u64::from_str_radix(found.unwrap_or_else(|| panic!("no {name} in {values}")), 16)
+                    .expect("hexadecimal")
             };
-            let ty = Type::ALL.into_iter().find(|t| claim.types.ends_with(t.name())).expect("a type");
+            let ty =
+                Type::ALL.into_iter().find(|t| claim.types.ends_with(t.name())).expect("a type");
             let left = ir::eval::eval(Opcode::Sub, ty, ty, &[0, value("X")]);
             assert_eq!(left, Ok(value("left")), "{values}");
             assert_eq!(value("right"), value("X"), "{values}");
@@ -111,13 +117,16 @@ fn damaged(term: Term) -> Term {
         Term::Unary(_) => Term::Unary(Opcode::Sext8),
         Term::Binary(Opcode::Eq) => Term::Binary(Opcode::Ule),
         Term::Binary(_) => Term::Binary(Opcode::Eq),
-        Term::WithConstant(opcode, Const::Bits(bits)) => Term::WithConstant(opcode, Const::Bits(bits >> 1)),
+        Term::WithConstant(opcode, Const::Bits(bits)) => {
+            Term::WithConstant(opcode, Const::Bits(bits >> 1))
+        }
         Term::WithConstant(Opcode::Sub, constant) => Term::WithConstant(Opcode::Add, constant),
         Term::WithConstant(_, constant) => Term::WithConstant(Opcode::Sub, constant),
     }
 }
 
-/// Every rule of the table with another right side is refuted at every choice of types: the proofs look at all of it.
+/// Every rule of the table with another right side is refuted at every choice of types: the proofs
+/// look at all of it.
 #[test]
 fn every_rule_is_refuted_when_damaged() {
     for original in RULES {
@@ -134,13 +143,15 @@ fn guards_are_needed() {
     for original in guarded {
         count += 1;
         let claims = rule_claims(&Rule { guard: Guard::Always, ..*original });
-        let wrong = |claim: &Claim| verdicts(claim).iter().all(|v| matches!(v, Verdict::Refuted(_)));
+        let wrong =
+            |claim: &Claim| verdicts(claim).iter().all(|v| matches!(v, Verdict::Refuted(_)));
         assert!(claims.iter().any(wrong), "{} needs no guard", original.name);
     }
     assert!(count > 5, "{count} guarded rules");
 }
 
-/// Rules on floats may be stated, and most that look right are wrong: NaN payloads, zeros, rounding.
+/// Rules on floats may be stated, and most that look right are wrong: NaN payloads, zeros,
+/// rounding.
 #[test]
 fn floating_point_rules_are_judged() {
     use Opcode::*;
@@ -197,7 +208,15 @@ fn wrong_masks_are_refuted() {
 
 #[test]
 fn operations_that_do_not_commute_are_refuted() {
-    for opcode in [Opcode::Sub, Opcode::Shl, Opcode::Slt, Opcode::Udiv, Opcode::Fsub, Opcode::Flt, Opcode::Fcopysign] {
+    for opcode in [
+        Opcode::Sub,
+        Opcode::Shl,
+        Opcode::Slt,
+        Opcode::Udiv,
+        Opcode::Fsub,
+        Opcode::Flt,
+        Opcode::Fcopysign,
+    ] {
         typings(opcode).into_iter().for_each(|t| drop(refuted(&claim(Body::Swap(t)))));
     }
 }
@@ -217,8 +236,12 @@ fn divisors_that_trap_are_refuted() {
 #[test]
 fn wrong_folding_is_refuted() {
     let mut damaged = 0;
-    for original in claims(7, 20).into_iter().filter(|c| c.subject == Subject::Folding && c.types.len() < 12) {
-        let Body::Cases(typing, mut cases) = original.body else { panic!("{} has no cases", original.name) };
+    for original in
+        claims(7, 20).into_iter().filter(|c| c.subject == Subject::Folding && c.types.len() < 12)
+    {
+        let Body::Cases(typing, mut cases) = original.body else {
+            panic!("{} has no cases", original.name)
+        };
         let at = cases.len() / 3;
         let case: &mut Case = &mut cases[at];
         case.gives = case.gives.map(|bits| bits ^ 1).or(Ok(0));
@@ -238,7 +261,8 @@ fn single_slips_of_folding_are_refuted() {
         refuted(&claim(Body::Cases(typing, vec![Case { operands: operands.to_vec(), gives }])));
     };
     let (nan, minus_zero) = (0x7fc0_0000, 0x8000_0000);
-    // NaN that is not the canonical one, which zero, ties, a trap of another kind, none, one where there is none.
+    // NaN that is not the canonical one, which zero, ties, a trap of another kind, none, one where
+    // there is none.
     wrong(Opcode::Fadd, Type::F32, &[nan | 1, 0], Ok(nan | 1));
     wrong(Opcode::Fsub, Type::F32, &[0x7f80_0000, 0x7f80_0000], Ok(nan | minus_zero));
     wrong(Opcode::Fmin, Type::F32, &[0, minus_zero], Ok(0));
@@ -262,13 +286,15 @@ fn a_claim_about_no_values_is_not_proved() {
     }
 }
 
-/// `x % d` is `x - d * (x / d)`, here with `d = y | 1`, which these solvers do not find at 64 bits. They must say so, in time.
+/// `x % d` is `x - d * (x / d)`, here with `d = y | 1`, which these solvers do not find at 64 bits.
+/// They must say so, in time.
 #[test]
 fn a_solver_that_gives_up_proves_nothing() {
     use Opcode::{Eq, Mul, Or, Sub, Udiv, Urem};
     use Pat::{One, X, Y};
     const D: Pat = Pat::Op(Or, &[Y, One]);
-    let operands = &[Pat::Op(Urem, &[X, D]), Pat::Op(Sub, &[X, Pat::Op(Mul, &[D, Pat::Op(Udiv, &[X, D])])])];
+    let operands =
+        &[Pat::Op(Urem, &[X, D]), Pat::Op(Sub, &[X, Pat::Op(Mul, &[D, Pat::Op(Udiv, &[X, D])])])];
     let claims = rule_claims(&rule(Eq, operands, Term::One));
     let hard = claims.iter().find(|c| c.types.starts_with("X: i64")).expect("at 64 bits");
     for solver in found() {

@@ -54,8 +54,8 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// Judges mappings, entry by entry. Fails when an entry is refuted, or when one that was handed out does not
-/// hold. After Ctrl-C what is told is about the functions done by then.
+/// Judges mappings, entry by entry. Fails when an entry is refuted, or when one that was handed out
+/// does not hold. After Ctrl-C what is told is about the functions done by then.
 pub(super) fn check(args: Args) -> Result<(), Failure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let selected = args.selection.of(&module)?;
@@ -76,7 +76,9 @@ fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
     let document = Check { schema: SCHEMA, functions, checked: total, interrupted, seconds };
     let text = match args.format {
         Format::Text => osier::report::check_text(&document),
-        Format::Json => serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n",
+        Format::Json => {
+            serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n"
+        }
     };
     let output = if interrupted { None } else { args.output.clone() };
     Output::to(output).write(&text)?;
@@ -106,16 +108,29 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
 }
 
 /// Mappings from a file, which names the pipeline that made the versions.
-fn check_exported(args: &Args, path: &Path, module: &Module, selected: &Selected<'_>) -> Result<(), Failure> {
+fn check_exported(
+    args: &Args,
+    path: &Path,
+    module: &Module,
+    selected: &Selected<'_>,
+) -> Result<(), Failure> {
     let text = input::read_text(path)?;
-    let wrong = |error: export::ReadError| Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what));
+    let wrong = |error: export::ReadError| {
+        Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
+    };
     let file = export::read(&text).map_err(wrong)?;
-    let pipeline = passes::parse(file.pipeline).map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+    let pipeline = passes::parse(file.pipeline)
+        .map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
     if !Level::ALL.iter().any(|level| level.name() == file.level) {
-        return Err(Failure::input(format!("{}: no level is named `{}`", path.display(), file.level)));
+        return Err(Failure::input(format!(
+            "{}: no level is named `{}`",
+            path.display(),
+            file.level
+        )));
     }
     let exported = to_check(&file, path, module, selected)?;
-    let functions: Vec<(Func, &Function)> = exported.values().map(|(at, _)| selected[*at]).collect();
+    let functions: Vec<(Func, &Function)> =
+        exported.values().map(|(at, _)| selected[*at]).collect();
     // By name: no two functions of a module share one, and a file has none twice.
     let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
         exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
@@ -133,7 +148,8 @@ fn check_exported(args: &Args, path: &Path, module: &Module, selected: &Selected
     })
 }
 
-/// The functions of a file that are to be checked, in module order, each with its place among those selected.
+/// The functions of a file that are to be checked, in module order, each with its place among those
+/// selected.
 fn to_check<'f>(
     file: &'f Exported<'f>,
     path: &Path,
@@ -145,7 +161,8 @@ fn to_check<'f>(
     let mut exported = BTreeMap::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {
-            let what = format!("{}: @{} is no function of the module", path.display(), function.name);
+            let what =
+                format!("{}: @{} is no function of the module", path.display(), function.name);
             return Err(Failure::input(what));
         };
         // In module order, which ids follow.
@@ -154,7 +171,9 @@ fn to_check<'f>(
     }
     // Nothing judged is no verdict.
     match exported.is_empty() && !selected.is_empty() {
-        true => Err(Failure::input(format!("{} has none of the functions to check", path.display()))),
+        true => {
+            Err(Failure::input(format!("{} has none of the functions to check", path.display())))
+        }
         false => Ok(exported),
     }
 }

@@ -51,8 +51,9 @@ pub(super) struct Args {
     /// The function
     #[arg(long, value_name = "NAME")]
     func: String,
-    /// The point: a place as `osier opt --emit listing` shows it (body:4), an instruction (inst9), a value (%x: before
-    /// its definition), or a block (body: its start), by the names of the version that is left
+    /// The point: a place as `osier opt --emit listing` shows it (body:4), an instruction (inst9),
+    /// a value (%x: before its definition), or a block (body: its start), by the names of the
+    /// version that is left
     #[arg(long, value_name = "P")]
     point: String,
     /// Which way execution moves
@@ -80,7 +81,8 @@ pub(super) fn explain(args: Args) -> Result<(), Failure> {
     let (_, base) = select::named(&module, &args.func)?;
     let derived = derive(&module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
     let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
-    let question = Question { point: &args.point, headings: args.direction.headings(), level: args.level };
+    let question =
+        Question { point: &args.point, headings: args.direction.headings(), level: args.level };
     let answers = told(&module, base, &derived, &certified, question)
         .map_err(|e| Failure::input(format!("@{}: {e}", base.name())))?;
     let explanation = Explanation {
@@ -94,7 +96,9 @@ pub(super) fn explain(args: Args) -> Result<(), Failure> {
     };
     let text = match args.format {
         Format::Text => text(&explanation),
-        Format::Json => serde_json::to_string_pretty(&explanation).expect("it has a JSON form") + "\n",
+        Format::Json => {
+            serde_json::to_string_pretty(&explanation).expect("it has a JSON form") + "\n"
+        }
     };
     Output::to(args.output).write(&text)
 }

@@ -44,7 +44,9 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
         return Err(Failure::input(format!("{name} is empty")));
     }
     if bytes.len() as u64 > most {
-        return Err(Failure::input(format!("{name} is larger than {most} bytes (--max-input-bytes)")));
+        return Err(Failure::input(format!(
+            "{name} is larger than {most} bytes (--max-input-bytes)"
+        )));
     }
     Ok(Input { name, bytes })
 }
@@ -70,7 +72,8 @@ pub(super) struct Loaded {
 /// Reads a file that must be text.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let input = read(path)?;
-    String::from_utf8(input.bytes).map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))
+    String::from_utf8(input.bytes)
+        .map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))
 }
 
 /// Reads a list of names, one a line; blank lines are left out.

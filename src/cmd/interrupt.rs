@@ -1,4 +1,5 @@
-//! Ctrl-C: the first ends the work, so that what was found so far can be told; the second ends the process.
+//! Ctrl-C: the first ends the work, so that what was found so far can be told; the second ends the
+//! process.
 
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
@@ -10,11 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on. To be called behind the reading of input: until then, Ctrl-C ends the process at once.
+    /// Listens from now on. To be called behind the reading of input: until then, Ctrl-C ends the
+    /// process at once.
     pub(super) fn listen() -> Interrupt {
         let interrupt = Interrupt::default();
-        // In this order: the first signal finds the flag lowered and raises it, the second one finds it raised. Where
-        // signals cannot be listened to, Ctrl-C ends the process as it does anyway.
+        // In this order: the first signal finds the flag lowered and raises it, the second one
+        // finds it raised. Where signals cannot be listened to, Ctrl-C ends the process as it does
+        // anyway.
         if flag::register_conditional_default(SIGINT, Arc::clone(&interrupt.0)).is_ok() {
             let _ = flag::register(SIGINT, Arc::clone(&interrupt.0));
         }

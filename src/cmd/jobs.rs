@@ -51,12 +51,12 @@ pub(super) struct Worked<T> {
 /// A function that was done, by its place in the list; or the panic that ended it.
 type Message<T> = (usize, Result<(T, Stopwatch), Box<dyn Any + Send>>);
 
-/// Works on functions one by one, on so many threads, and hands over what came of them. Of each thread, what belongs
-/// to one function is there at a time; of all others only results. The largest come first, so that no thread is left
-/// alone with one at the end.
+/// Works on functions one by one, on so many threads, and hands over what came of them. Of each
+/// thread, what belongs to one function is there at a time; of all others only results. The largest
+/// come first, so that no thread is left alone with one at the end.
 ///
-/// After Ctrl-C `finish` gets what is done by then, and the process ends with its status: what is under way is not
-/// waited for.
+/// After Ctrl-C `finish` gets what is done by then, and the process ends with its status: what is
+/// under way is not waited for.
 ///
 /// # Panics
 /// When the work does; the message names the function.
@@ -71,7 +71,8 @@ pub(super) fn each_function<T: Send>(
         order.sort_by_key(|at| Reverse(functions[*at].1.inst_count()));
     }
     let threads = ThreadPoolBuilder::new().num_threads(jobs).stack_size(STACK).build();
-    let threads = threads.map_err(|e| Failure::input(format!("cannot start {jobs} threads: {e}")))?;
+    let threads =
+        threads.map_err(|e| Failure::input(format!("cannot start {jobs} threads: {e}")))?;
     let interrupt = Interrupt::listen();
     let progress = Progress::new(functions.len() as u64);
     let panicked = AtomicBool::new(false);
@@ -90,7 +91,9 @@ pub(super) fn each_function<T: Send>(
     };
     let (sender, receiver) = channel();
     let ended = threads.in_place_scope(|scope| {
-        scope.spawn(|_| order.into_iter().par_bridge().for_each_with(sender, |sender, at| one(at, sender)));
+        scope.spawn(|_| {
+            order.into_iter().par_bridge().for_each_with(sender, |sender, at| one(at, sender))
+        });
         let worked = gather(&receiver, &interrupt)?;
         progress.clear();
         let (interrupted, done) = (worked.interrupted, worked.results.len());
@@ -102,7 +105,10 @@ pub(super) fn each_function<T: Send>(
     });
     ended.unwrap_or_else(|(at, panic): (usize, Box<dyn Any + Send>)| {
         let name = functions[at].1.name();
-        tell(&format!("a bug in Osier: the panic above happened at work on @{}", name.escape_debug()));
+        tell(&format!(
+            "a bug in Osier: the panic above happened at work on @{}",
+            name.escape_debug()
+        ));
         resume_unwind(panic)
     })
 }
@@ -176,8 +182,11 @@ mod tests {
         let module = module();
         let functions: Vec<_> = module.defined().collect();
         for jobs in [1, 3] {
-            let work = |function: &Function, _: &mut Stopwatch| assert!(function.name() != "g", "bug on @g");
-            let all = || each_function(jobs, &functions, work, |_| panic!("nothing is handed over"));
+            let work = |function: &Function, _: &mut Stopwatch| {
+                assert!(function.name() != "g", "bug on @g")
+            };
+            let all =
+                || each_function(jobs, &functions, work, |_| panic!("nothing is handed over"));
             let panic = catch_unwind(AssertUnwindSafe(all)).expect_err("it panics");
             assert_eq!(panic.downcast_ref::<&str>(), Some(&"bug on @g"));
         }

@@ -43,7 +43,8 @@ pub(super) struct RunLimits {
     /// Entries all tables together may have
     #[arg(long, value_name = "N", default_value_t = Limits::default().run.table_entries)]
     max_table_entries: u32,
-    /// Activations that may exist at once in the interpreter; those of native code share 512 MiB of stack
+    /// Activations that may exist at once in the interpreter; those of native code share 512 MiB of
+    /// stack
     #[arg(long, value_name = "N", default_value_t = Limits::default().run.call_depth)]
     max_call_depth: u32,
     /// Values the frames of all activations together may hold in the interpreter

@@ -1,8 +1,8 @@
 //! The commands.
 //!
-//! Results go to standard output, diagnostics and progress to standard error. The exit status is 0 when
-//! all is well, 1 when the program or the check failed, 2 for bad usage or bad input (clap's own errors
-//! included), 130 after Ctrl-C. A bug in Osier panics and says so.
+//! Results go to standard output, diagnostics and progress to standard error. The exit status is 0
+//! when all is well, 1 when the program or the check failed, 2 for bad usage or bad input (clap's
+//! own errors included), 130 after Ctrl-C. A bug in Osier panics and says so.
 
 mod check;
 mod explain;
@@ -45,7 +45,8 @@ enum Command {
     Opt(opt::Args),
     /// Tell at how many points execution can move between a function and its optimized version
     Report(report::Args),
-    /// Explain one point: where execution moves to from there, or why it cannot and which pass is to blame
+    /// Explain one point: where execution moves to from there, or why it cannot and which pass is
+    /// to blame
     Explain(explain::Args),
     /// Put random programs, and mappings between their versions, to every oracle
     Fuzz(fuzz::Args),

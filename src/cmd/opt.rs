@@ -60,7 +60,8 @@ pub(super) fn opt(args: Args) -> Result<(), Failure> {
         let count = selected.len();
         let functions = selected.into_iter().map(|(_, base)| emitted(&args, &module, base));
         let pipeline = args.pipeline.names().join(",");
-        let header = (args.emit == Emit::Mapping).then(|| export::header(&pipeline, args.level.name(), count));
+        let header = (args.emit == Emit::Mapping)
+            .then(|| export::header(&pipeline, args.level.name(), count));
         header.into_iter().chain(functions).collect()
     };
     Output::to(args.output).write(&text)
@@ -72,7 +73,9 @@ fn emitted(args: &Args, module: &Module, base: &Function) -> String {
     match args.emit {
         Emit::Oir => print_function(module, &derived.function),
         Emit::Actions => listing::actions(base.name(), &derived.log),
-        Emit::Listing => listing::mappings(module, base, &derived, &certified(args, module, base, &derived)),
+        Emit::Listing => {
+            listing::mappings(module, base, &derived, &certified(args, module, base, &derived))
+        }
         Emit::Mapping => {
             let mut text = String::new();
             let Certified { certificate, levels } = certified(args, module, base, &derived);

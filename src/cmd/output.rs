@@ -27,13 +27,15 @@ impl Output {
                 let written = out.write_all(result.as_bytes()).and_then(|()| out.flush());
                 written.map_err(|e| Failure::writing("standard output", &e))
             }
-            Output::File(path) => write_file(path, result).map_err(|e| Failure::writing(path.display(), &e)),
+            Output::File(path) => {
+                write_file(path, result).map_err(|e| Failure::writing(path.display(), &e))
+            }
         }
     }
 }
 
-/// Writes beside the file and then takes its place, so that nobody ever sees half a result. What is no
-/// regular file (a pipe, a terminal) is written directly: there is nothing to replace.
+/// Writes beside the file and then takes its place, so that nobody ever sees half a result. What is
+/// no regular file (a pipe, a terminal) is written directly: there is nothing to replace.
 fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
     if path.metadata().is_ok_and(|m| !m.is_file()) {
         return std::fs::OpenOptions::new().write(true).open(path)?.write_all(result.as_bytes());
@@ -67,9 +69,12 @@ fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// Those of the file replaced, or what the umask leaves of the usual ones: temporary files are private.
+/// Those of the file replaced, or what the umask leaves of the usual ones: temporary files are
+/// private.
 #[cfg(unix)]
 fn permissions(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
-    path.metadata().map(|m| m.permissions()).unwrap_or_else(|_| std::fs::Permissions::from_mode(0o666))
+    path.metadata()
+        .map(|m| m.permissions())
+        .unwrap_or_else(|_| std::fs::Permissions::from_mode(0o666))
 }

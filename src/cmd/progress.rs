@@ -39,7 +39,9 @@ impl Progress {
         let done = 1 + self.done.fetch_add(1, Ordering::Relaxed);
         match &self.bar {
             Some(bar) => bar.inc(1),
-            None if done.is_multiple_of(EVERY) => tell(&format!("{done} of {} functions", self.total)),
+            None if done.is_multiple_of(EVERY) => {
+                tell(&format!("{done} of {} functions", self.total))
+            }
             None => {}
         }
     }
@@ -53,7 +55,8 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// Clears the bar, also when the command fails midway: its last state would stand before the message.
+    /// Clears the bar, also when the command fails midway: its last state would stand before the
+    /// message.
     fn drop(&mut self) {
         self.clear();
     }

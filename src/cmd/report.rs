@@ -53,16 +53,16 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// Writes the report on a module. After Ctrl-C it is about the functions done by then, and goes to standard output: what
-/// a file holds is not replaced by half a report.
+/// Writes the report on a module. After Ctrl-C it is about the functions done by then, and goes to
+/// standard output: what a file holds is not replaced by half a report.
 pub(super) fn report(args: Args) -> Result<(), Failure> {
     let started = Instant::now();
     let loaded = input::load(&args.file, &args.limits.limits())?;
     let import = started.elapsed().as_secs_f64();
     let selected = args.selection.of(&loaded.module)?;
     let jobs = args.jobs.count();
-    // Versions and mappings of a function are dropped before a thread takes the next, so that memory is that of the module
-    // and of the largest functions, one for each thread.
+    // Versions and mappings of a function are dropped before a thread takes the next, so that
+    // memory is that of the module and of the largest functions, one for each thread.
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {
         let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, stopwatch);
         report::function_report(&loaded.module, base, &derived, args.level, stopwatch)
@@ -71,13 +71,19 @@ pub(super) fn report(args: Args) -> Result<(), Failure> {
         let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
         let mut report = report::report(program(&loaded), pipeline, args.level, worked.results);
         report.interrupted = worked.interrupted;
-        report.time =
-            Time { import, jobs: jobs as u64, elapsed: started.elapsed().as_secs_f64(), ..times(&worked.stopwatch) };
+        report.time = Time {
+            import,
+            jobs: jobs as u64,
+            elapsed: started.elapsed().as_secs_f64(),
+            ..times(&worked.stopwatch)
+        };
         tell_times(&report.time);
         let text = match args.format {
             Format::Text => report::text(&report),
             Format::Html => report::html(&report),
-            Format::Json => serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n",
+            Format::Json => {
+                serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n"
+            }
         };
         let output = if report.interrupted { None } else { args.output.clone() };
         Output::to(output).write(&text)

@@ -26,7 +26,8 @@ enum Engine {
     Interp,
     /// Native code; a function is compiled when it is first called
     Jit,
-    /// The interpreter, then native code: what is hot is optimized and compiled, and loops are entered in the middle
+    /// The interpreter, then native code: what is hot is optimized and compiled, and loops are
+    /// entered in the middle
     Tiered,
 }
 
@@ -34,8 +35,8 @@ enum Engine {
 pub(super) struct Args {
     /// The program
     file: PathBuf,
-    /// Call this function and print its results, one a line, instead of running the program's _start; what
-    /// follows are its arguments, so that FILE and other options come first
+    /// Call this function and print its results, one a line, instead of running the program's
+    /// _start; what follows are its arguments, so that FILE and other options come first
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Option<Vec<String>>,
     /// What executes the program
@@ -47,7 +48,8 @@ pub(super) struct Args {
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
-    /// Calls of a function, or visits of a loop header, that make it hot, with --engine tiered alone [default: 1000]
+    /// Calls of a function, or visits of a loop header, that make it hot, with --engine tiered
+    /// alone [default: 1000]
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
     /// The arguments of the program
@@ -72,7 +74,9 @@ struct Call {
 /// Runs a program.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if args.hot.is_some() && args.engine != Engine::Tiered {
-        return Err(Failure::input("--hot is for --engine tiered: with the others nothing turns hot"));
+        return Err(Failure::input(
+            "--hot is for --engine tiered: with the others nothing turns hot",
+        ));
     }
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
     let module = loaded(&args, &mut stats.seconds)?;
@@ -85,8 +89,8 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         Ok(outcome) => told(&module, &call, outcome),
         Err(why) => Err(Failure::Program(why.clone())),
     };
-    // Figures are of interest above all when the program failed: they come before the failure ends us
-    // (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
+    // Figures are of interest above all when the program failed: they come before the failure ends
+    // us (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
     if let Some(out) = &args.stats {
         write_stats(out.clone(), &stats)?;
     }
@@ -110,7 +114,8 @@ fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
 fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
     let Some((name, texts)) = invoke.and_then(<[String]>::split_first) else {
         let entry = ["_start", "main"].into_iter().find_map(|name| module.lookup(name));
-        let func = entry.ok_or_else(|| no_function("the program has no _start; use --invoke", module))?;
+        let func =
+            entry.ok_or_else(|| no_function("the program has no _start; use --invoke", module))?;
         if !module.signature(func).params.is_empty() {
             return Err(Failure::input("main takes arguments; use --invoke main ARG..."));
         }
@@ -121,10 +126,13 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
     let signature = module.signature(func);
     if signature.params.len() != texts.len() {
         let (wants, given) = (signature.params.len(), texts.len());
-        return Err(Failure::input(format!("{name} {signature} takes {wants} arguments, {given} are given")));
+        return Err(Failure::input(format!(
+            "{name} {signature} takes {wants} arguments, {given} are given"
+        )));
     }
     let literal = |(text, ty): (&String, &ir::Type)| {
-        parse_literal(text, *ty).ok_or_else(|| Failure::input(format!("{text:?} is no {ty}, which {name} takes")))
+        parse_literal(text, *ty)
+            .ok_or_else(|| Failure::input(format!("{text:?} is no {ty}, which {name} takes")))
     };
     let args = texts.iter().zip(&signature.params).map(literal).collect::<Result<_, _>>()?;
     Ok(Call { func, args, prints_results: true })
@@ -156,11 +164,17 @@ fn host(args: &Args) -> Wasi<'static> {
 type Ended = Result<Outcome, String>;
 
 /// Instantiates the module and makes the call.
-fn execute(args: &Args, module: &Module, call: &Call, stats: &mut RunStats) -> Result<Ended, Failure> {
+fn execute(
+    args: &Args,
+    module: &Module,
+    call: &Call,
+    stats: &mut RunStats,
+) -> Result<Ended, Failure> {
     let started = Instant::now();
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
-    let mut machine = machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
+    let mut machine =
+        machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
     let mut host = host(args);
     let mut outcome = Outcome::Returned(Vec::new());
     if let Some(start) = machine.start_function() {
@@ -179,12 +193,19 @@ fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> 
     match outcome {
         Outcome::Returned(values) if call.prints_results => {
             let types = &module.signature(call.func).results;
-            let lines = values.iter().zip(types).map(|(bits, ty)| format!("{}\n", print_literal(*ty, *bits)));
+            let lines = values
+                .iter()
+                .zip(types)
+                .map(|(bits, ty)| format!("{}\n", print_literal(*ty, *bits)));
             Output::Stdout.write(&lines.collect::<String>())
         }
         Outcome::Returned(_) | Outcome::Exited(0) => Ok(()),
-        Outcome::Exited(status) => Err(Failure::Program(format!("the program exited with status {status}"))),
-        other => Err(Failure::Program(format!("{other}{}", place(module, other).unwrap_or_default()))),
+        Outcome::Exited(status) => {
+            Err(Failure::Program(format!("the program exited with status {status}")))
+        }
+        other => {
+            Err(Failure::Program(format!("{other}{}", place(module, other).unwrap_or_default())))
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Mappings that the checker has accepted, entry by entry. What it does not accept is dropped and counted.
+//! Mappings that the checker has accepted, entry by entry. What it does not accept is dropped and
+//! counted.
 
 use super::{Derived, Observer, Step};
 use crate::export::Parts;
@@ -95,11 +96,13 @@ pub struct Certified {
     pub levels: Vec<CertifiedLevel>,
 }
 
-/// Makes the mappings between a version and the one derived from it, at some levels, and hands out what the
-/// checker accepts. Cost: that of one synthesis for each level, and of judging what it makes.
+/// Makes the mappings between a version and the one derived from it, at some levels, and hands out
+/// what the checker accepts. Cost: that of one synthesis for each level, and of judging what it
+/// makes.
 ///
 /// # Panics
-/// When the log does not lead from `base` to the version derived: not where [`super::derive()`] made it.
+/// When the log does not lead from `base` to the version derived: not where [`super::derive()`]
+/// made it.
 pub fn certify(
     module: &Module,
     base: &Function,
@@ -109,7 +112,8 @@ pub fn certify(
 ) -> Certified {
     observer.begin(Some(Step::Map));
     let versions = [base, &derived.function];
-    let pair = VersionPair::new(base, &derived.function, &derived.log).expect("the log leads to the version derived");
+    let pair = VersionPair::new(base, &derived.function, &derived.log)
+        .expect("the log leads to the version derived");
     let made = synthesize_levels(&pair, levels);
     let mut certifier = Certifier::new(&pair);
     let facts: Vec<[MappingFacts; 2]> = made
@@ -122,10 +126,11 @@ pub fn certify(
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
-    let judge = |heads: Heads, mapping: &Mapping, facts: &MappingFacts, armed: &Mapping| match &relation {
-        Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
-        Err(verdict) => vec![*verdict; mapping.len()],
-    };
+    let judge =
+        |heads: Heads, mapping: &Mapping, facts: &MappingFacts, armed: &Mapping| match &relation {
+            Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
+            Err(verdict) => vec![*verdict; mapping.len()],
+        };
     let levels = made.into_iter().zip(facts).map(|((level, made), [forward, backward])| {
         let Synthesis { forward: ahead, backward: back } = made;
         let verdicts = [
@@ -175,11 +180,14 @@ pub fn recheck(
 /// Keeps the entries that hold.
 fn accepted(made: osr::Direction, facts: MappingFacts, verdicts: Vec<Verdict>) -> CertifiedMapping {
     let osr::Direction { mut mapping, points, unreachable, unmapped } = made;
-    let said: Vec<(Point, Verdict)> = mapping.entries().map(|(point, _)| point).zip(verdicts.iter().copied()).collect();
-    let rejected: Vec<(Point, Verdict)> = said.into_iter().filter(|(_, verdict)| !verdict.holds()).collect();
+    let said: Vec<(Point, Verdict)> =
+        mapping.entries().map(|(point, _)| point).zip(verdicts.iter().copied()).collect();
+    let rejected: Vec<(Point, Verdict)> =
+        said.into_iter().filter(|(_, verdict)| !verdict.holds()).collect();
     for (point, _) in &rejected {
         mapping.remove(*point);
     }
-    let facts = facts.into_iter().zip(&verdicts).filter(|(_, v)| v.holds()).map(|(f, _)| f).collect();
+    let facts =
+        facts.into_iter().zip(&verdicts).filter(|(_, v)| v.holds()).map(|(f, _)| f).collect();
     CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

@@ -10,21 +10,27 @@ use verify::checker::relate;
 use verify::state_oracle::Direction;
 use verify::verdict::{Options, Verdict};
 
-/// The reason of entries between versions neither of which was derived from the other: there is no log to find
-/// a certificate by. Edges composed of proved ones need none.
+/// The reason of entries between versions neither of which was derived from the other: there is no
+/// log to find a certificate by. Edges composed of proved ones need none.
 pub const NO_LOG: &str = "no-log";
 
 /// The entries that hold, by edge: two edges may join the same versions
 /// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
 type Held = BTreeMap<usize, BTreeSet<Point>>;
 
-/// Drops the entries of a graph that the checker does not accept, and composes the others again from what is
-/// left: composed entries are right because their parts are, and require no more than those provide. Cost: that
-/// of a certificate for every two versions with an edge, and of judging their entries.
+/// Drops the entries of a graph that the checker does not accept, and composes the others again
+/// from what is left: composed entries are right because their parts are, and require no more than
+/// those provide. Cost: that of a certificate for every two versions with an edge, and of judging
+/// their entries.
 ///
 /// # Panics
-/// When a log of the graph's tree does not replay: not where the tree was built by its own functions.
-pub fn certify_graph(module: &Module, graph: &mut VersionGraph<'_>, observer: &mut dyn Observer) -> Checked {
+/// When a log of the graph's tree does not replay: not where the tree was built by its own
+/// functions.
+pub fn certify_graph(
+    module: &Module,
+    graph: &mut VersionGraph<'_>,
+    observer: &mut dyn Observer,
+) -> Checked {
     let mut checked = Checked::default();
     let mut held = Held::new();
     let is_own = |e: &&Edge| !matches!(e.origin, Origin::Composed { .. });
@@ -33,7 +39,9 @@ pub fn certify_graph(module: &Module, graph: &mut VersionGraph<'_>, observer: &m
     for ends in ends {
         judge_pair(module, graph, ends, &mut held, &mut checked, observer);
     }
-    graph.retain(|(index, _), point, _| held.get(&index).is_some_and(|points| points.contains(&point)));
+    graph.retain(|(index, _), point, _| {
+        held.get(&index).is_some_and(|points| points.contains(&point))
+    });
     observer.begin(None);
     checked
 }
@@ -61,25 +69,33 @@ fn judge_pair(
         edges.filter(|(_, e)| !matches!(e.origin, Origin::Composed { .. }))
     };
     let Some(log) = tree.log(before, after) else {
-        let entries = ways.iter().flat_map(|(_, _, ends)| own(*ends)).map(|(_, e)| e.mapping.len() as u64).sum::<u64>();
+        let entries = ways
+            .iter()
+            .flat_map(|(_, _, ends)| own(*ends))
+            .map(|(_, e)| e.mapping.len() as u64)
+            .sum::<u64>();
         if entries > 0 {
             checked.points += entries;
             *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
         }
         return;
     };
-    let pair = VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
+    let pair =
+        VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
     let mut certifier = Certifier::new(&pair);
     let mut made: Vec<(Direction, (usize, &Edge), MappingFacts)> = Vec::new();
     for &(direction, heading, ends) in ways {
-        made.extend(own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.1.mapping))));
+        made.extend(
+            own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.1.mapping))),
+        );
     }
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
     for (direction, (index, edge), facts) in &made {
         // Whatever leaves the version landed in may follow.
-        let armed: Vec<&Mapping> = graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
+        let armed: Vec<&Mapping> =
+            graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
         let verdicts = match &relation {
             Ok(relation) => relation.judge(*direction, &edge.mapping, facts, &armed),
             Err(verdict) => vec![*verdict; edge.mapping.len()],

@@ -19,7 +19,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file: its extension decides (`wasm`, `wat`, `oir`), or else how its contents begin.
+    /// The format of a file: its extension decides (`wasm`, `wat`, `oir`), or else how its contents
+    /// begin.
     pub fn of(extension: Option<&str>, bytes: &[u8]) -> Format {
         match extension {
             Some("wasm") => Format::Wasm,
@@ -32,8 +33,8 @@ impl Format {
     }
 }
 
-/// What follows the blank lines and comments at the start of a text. In both text formats a comment runs
-/// from a semicolon to the end of its line.
+/// What follows the blank lines and comments at the start of a text. In both text formats a comment
+/// runs from a semicolon to the end of its line.
 fn first_statement(text: &[u8]) -> &[u8] {
     let mut rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     while rest.starts_with(b";") {
@@ -58,9 +59,11 @@ struct Message {
 }
 
 impl LoadError {
-    /// The messages about a file of this name: `name:3:5: text`, or `name: text` where there is no line.
+    /// The messages about a file of this name: `name:3:5: text`, or `name: text` where there is no
+    /// line.
     pub fn in_file(&self, name: &str) -> String {
-        let line = |m: &Message| format!("{name}:{}{}", if m.begins_with_line { "" } else { " " }, m.text);
+        let line =
+            |m: &Message| format!("{name}:{}{}", if m.begins_with_line { "" } else { " " }, m.text);
         self.messages.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
@@ -69,7 +72,8 @@ impl LoadError {
     }
 
     fn with_lines(messages: impl IntoIterator<Item = impl fmt::Display>) -> LoadError {
-        let message = |m: &dyn fmt::Display| Message { begins_with_line: true, text: m.to_string() };
+        let message =
+            |m: &dyn fmt::Display| Message { begins_with_line: true, text: m.to_string() };
         LoadError { messages: messages.into_iter().map(|m| message(&m)).collect() }
     }
 }
@@ -102,7 +106,8 @@ pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
 /// As [`load`].
 pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
     if bytes.len() as u64 > limits.input_bytes {
-        let what = format!("the input has {} bytes, {} are allowed", bytes.len(), limits.input_bytes);
+        let what =
+            format!("the input has {} bytes, {} are allowed", bytes.len(), limits.input_bytes);
         return Err(LoadError::about_bytes(what));
     }
     let module = match format {
@@ -110,12 +115,16 @@ pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Modu
         Format::Wasm => imported(wasm::import(bytes, &limits.import))?,
         Format::Wat => imported(wasm::import_wat(utf8(bytes)?, &limits.import))?,
     };
-    let too_long = module.defined().find(|(_, body)| body.inst_count() as u64 > limits.function_instructions);
+    let too_long =
+        module.defined().find(|(_, body)| body.inst_count() as u64 > limits.function_instructions);
     match too_long {
         None => Ok(module),
         Some((_, body)) => {
-            let (name, count, most) = (body.name().escape_debug(), body.inst_count(), limits.function_instructions);
-            Err(LoadError::about_bytes(format!("@{name} has {count} instructions, {most} are allowed")))
+            let (name, count, most) =
+                (body.name().escape_debug(), body.inst_count(), limits.function_instructions);
+            Err(LoadError::about_bytes(format!(
+                "@{name} has {count} instructions, {most} are allowed"
+            )))
         }
     }
 }
@@ -124,8 +133,8 @@ fn imported(module: Result<Module, ImportError>) -> Result<Module, LoadError> {
     let module = module.map_err(LoadError::about_bytes)?;
     match verify_module(&module).first() {
         None => Ok(module),
-        // Valid, and of no use: instantiating it traps. The test `segments_outside_their_memory_are_refused` breaks
-        // otherwise.
+        // Valid, and of no use: instantiating it traps. The test
+        // `segments_outside_their_memory_are_refused` breaks otherwise.
         Some(finding) if matches!(finding.rule(), Rule::ModData2 | Rule::ModElem2) => {
             Err(LoadError::about_bytes(format!("the module cannot be instantiated: {finding}")))
         }
@@ -145,7 +154,9 @@ fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
     let findings = verify_module(&module);
     match findings.as_slice() {
         [] => Ok(module),
-        findings => Err(LoadError { messages: findings.iter().map(|f| located(&module, &lines, f)).collect() }),
+        findings => Err(LoadError {
+            messages: findings.iter().map(|f| located(&module, &lines, f)).collect(),
+        }),
     }
 }
 
@@ -172,7 +183,8 @@ mod tests {
             "(module (memory 1) (data (i32.const 65534) \"abc\"))",
             "(module (table 1 funcref) (func $f) (elem (i32.const 1) $f))",
         ] {
-            let error = load(Format::Wat, text.as_bytes()).expect_err("it lies outside").to_string();
+            let error =
+                load(Format::Wat, text.as_bytes()).expect_err("it lies outside").to_string();
             assert!(error.starts_with("the module cannot be instantiated: MOD-"), "{error}");
         }
     }
@@ -181,7 +193,10 @@ mod tests {
     fn the_extension_decides_and_else_the_contents() {
         assert_eq!(Format::of(Some("oir"), b"\0asm"), Format::Oir);
         assert_eq!(Format::of(Some("txt"), b"\0asm\x01"), Format::Wasm);
-        assert_eq!(Format::of(None, b"\xef\xbb\xbf ;; a comment\n ; and another\n (module)"), Format::Wat);
+        assert_eq!(
+            Format::of(None, b"\xef\xbb\xbf ;; a comment\n ; and another\n (module)"),
+            Format::Wat
+        );
         assert_eq!(Format::of(None, b"(; a comment ;) (module)"), Format::Wat);
         assert_eq!(Format::of(None, b"; (a comment)\nfunc @f() {"), Format::Oir);
         assert_eq!(Format::of(None, b"; nothing else"), Format::Oir);

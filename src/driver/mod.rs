@@ -1,8 +1,8 @@
 //! Where the crates meet: loading modules and running pipelines over them.
 //!
-//! After each pass on each function the driver verifies the version it made and replays its log. Neither
-//! should ever find anything; if one does, that is a bug in a pass or in the editor, and the driver
-//! panics naming pass and function rather than go on with a version nobody vouches for.
+//! After each pass on each function the driver verifies the version it made and replays its log.
+//! Neither should ever find anything; if one does, that is a bug in a pass or in the editor, and
+//! the driver panics naming pass and function rather than go on with a version nobody vouches for.
 
 mod certified;
 mod certified_graph;
@@ -72,8 +72,8 @@ pub struct Derived {
 /// Runs a pipeline over one function of a module. The version given stays as it is.
 ///
 /// # Panics
-/// When a pass asks for an illegal edit, makes a version that is not well-formed, or its log does not
-/// replay to that version: bugs, all of them. The message names pass and function.
+/// When a pass asks for an illegal edit, makes a version that is not well-formed, or its log does
+/// not replay to that version: bugs, all of them. The message names pass and function.
 pub fn derive(
     module: &Module,
     base: &Function,
@@ -84,7 +84,8 @@ pub fn derive(
     let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
     for pass in pipeline.passes() {
         observer.begin(Some(Step::Optimize));
-        let (function, log) = apply(&derived.function, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+        let (function, log) =
+            apply(&derived.function, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
         if vigilance == Vigilance::On {
             observer.begin(Some(Step::Replay));
             check_pass(module, *pass, &derived.function, &log, &function);
@@ -97,8 +98,15 @@ pub fn derive(
 }
 
 /// Panics when a pass did not do what its log says, or broke a rule of well-formedness.
-fn check_pass(module: &Module, pass: &dyn Pass, before: &Function, log: &ActionLog, after: &Function) {
-    let bug = |what: String| -> ! { panic!("bug in pass {} on @{}: {what}", pass.name(), before.name()) };
+fn check_pass(
+    module: &Module,
+    pass: &dyn Pass,
+    before: &Function,
+    log: &ActionLog,
+    after: &Function,
+) {
+    let bug =
+        |what: String| -> ! { panic!("bug in pass {} on @{}: {what}", pass.name(), before.name()) };
     if let Err(error) = check_replay(before, log, after) {
         bug(format!("its log does not replay: {error}"));
     }
@@ -120,7 +128,12 @@ pub struct Optimized {
 ///
 /// # Panics
 /// As [`derive()`].
-pub fn optimize(module: &Module, pipeline: &Pipeline, vigilance: Vigilance, observer: &mut dyn Observer) -> Optimized {
+pub fn optimize(
+    module: &Module,
+    pipeline: &Pipeline,
+    vigilance: Vigilance,
+    observer: &mut dyn Observer,
+) -> Optimized {
     let mut optimized = Optimized { module: module.clone(), logs: BTreeMap::new() };
     for (func, base) in module.defined() {
         let derived = derive(module, base, pipeline, vigilance, observer);

@@ -1,5 +1,5 @@
-//! What there is to know about one point: where execution goes on from it, what is computed and kept for that, or why
-//! it cannot leave there, and which action of which pass is to blame.
+//! What there is to know about one point: where execution goes on from it, what is computed and
+//! kept for that, or why it cannot leave there, and which action of which pass is to blame.
 //!
 //! Everything told is read off the certified mappings and the log; nothing is derived again.
 
@@ -13,7 +13,9 @@ use crate::blame::History;
 use crate::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
 use crate::listing::Version;
 use crate::report::{UNPROVED, place};
-use crate::schema::{Answer, Computed, Kept, Move, PerLevel, Place, Replayed, SetValue, Status, Why};
+use crate::schema::{
+    Answer, Computed, Kept, Move, PerLevel, Place, Replayed, SetValue, Status, Why,
+};
 use crate::table::shortened;
 use ir::cfg::Cfg;
 use ir::mapping::Entry;
@@ -47,17 +49,19 @@ impl std::error::Error for NoSuchPoint {}
 /// What to explain.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The point, as listings show it (`body:4`), or an instruction (`inst9`), a value (`%x`, where it is defined) or
-    /// a block (`body`, its start), each by the names of the version that is left.
+    /// The point, as listings show it (`body:4`), or an instruction (`inst9`), a value (`%x`, where
+    /// it is defined) or a block (`body`, its start), each by the names of the version that is
+    /// left.
     pub point: &'a str,
     /// The directions, in this order.
     pub headings: &'a [Heading],
-    /// The level. A point has an entry at it when this level's mapping has one, or that of a level before.
+    /// The level. A point has an entry at it when this level's mapping has one, or that of a level
+    /// before.
     pub level: Level,
 }
 
-/// Tells what there is to know about a point of a function whose mappings `certified` holds, at every level up to the
-/// one asked about at least. Cost: linear in the versions and the log.
+/// Tells what there is to know about a point of a function whose mappings `certified` holds, at
+/// every level up to the one asked about at least. Cost: linear in the versions and the log.
 ///
 /// # Errors
 /// When neither version has the point; what it may have meant is in the message.
@@ -72,7 +76,11 @@ pub fn explain(
     question: Question<'_>,
 ) -> Result<Vec<Answer>, NoSuchPoint> {
     let history = History { base, opt: &derived.function, log: &derived.log };
-    let told = Told { base: Version::new(module, base), opt: Version::new(module, &derived.function), history };
+    let told = Told {
+        base: Version::new(module, base),
+        opt: Version::new(module, &derived.function),
+        history,
+    };
     let found = [&told.base, &told.opt].map(|version| point::find(version, question.point));
     if found == [None, None] {
         let near = point::near(&[&told.base, &told.opt], question.point);
@@ -83,12 +91,16 @@ pub fn explain(
             Heading::Forward => (Side::base(&told), Side::opt(&told)),
             Heading::Backward => (Side::opt(&told), Side::base(&told)),
         };
-        let teller = Teller { told: &told, from, to, heading: *heading, certified, level: question.level };
+        let teller =
+            Teller { told: &told, from, to, heading: *heading, certified, level: question.level };
         match (found[*heading as usize], found[1 - *heading as usize]) {
             (Some(point), _) => teller.answer(point),
-            // A place beyond the end of a block that has become shorter: the instruction may stand elsewhere.
+            // A place beyond the end of a block that has become shorter: the instruction may stand
+            // elsewhere.
             (None, Some(point)) if teller.has_same(question.point, point) => teller.answer(point),
-            (None, elsewhere) => teller.absent(question.point, elsewhere.expect("one version has it")),
+            (None, elsewhere) => {
+                teller.absent(question.point, elsewhere.expect("one version has it"))
+            }
         }
     };
     Ok(question.headings.iter().map(answer).collect())
@@ -123,9 +135,15 @@ impl<'a> Side<'a> {
     fn defined(&self, value: Value) -> String {
         match self.version.version.value_def(value) {
             ValueDef::Result(inst, _) => {
-                format!("{} {}", self.version.place(Point::before(inst)), self.version.text.inst_up_to(inst, INST))
+                format!(
+                    "{} {}",
+                    self.version.place(Point::before(inst)),
+                    self.version.text.inst_up_to(inst, INST)
+                )
             }
-            ValueDef::Param(block, index) if block == self.version.version.entry() => format!("argument {index}"),
+            ValueDef::Param(block, index) if block == self.version.version.entry() => {
+                format!("argument {index}")
+            }
             ValueDef::Param(block, _) => format!("parameter of {}", self.version.text.block(block)),
         }
     }
@@ -168,7 +186,9 @@ impl Teller<'_> {
     /// The entry used at a level: its own, or that of the nearest level before.
     fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
         let levels = self.certified.levels.iter().rev().filter(|made| made.level <= level);
-        levels.filter_map(|made| Some((made.level, self.mapping(made).mapping.entry(point)?))).next()
+        levels
+            .filter_map(|made| Some((made.level, self.mapping(made).mapping.entry(point)?)))
+            .next()
     }
 
     fn answer(&self, point: Point) -> Answer {
@@ -186,14 +206,25 @@ impl Teller<'_> {
                 levels.set(place(made.level), self.entry(point, made.level).is_some());
             }
         }
-        Answer { direction: self.direction(), status, point: Some(self.from.place(point)), entry, why, levels }
+        Answer {
+            direction: self.direction(),
+            status,
+            point: Some(self.from.place(point)),
+            entry,
+            why,
+            levels,
+        }
     }
 
     fn moved(&self, level: Level, entry: &Entry) -> Move {
         let compute = entry.steps.iter().enumerate().map(|(index, step)| Computed {
             name: format!("${index}"),
             code: self.from.version.step(step),
-            meaning: if step.opcode == Opcode::Const { "A constant." } else { step.opcode.summary().trim() },
+            meaning: if step.opcode == Opcode::Const {
+                "A constant."
+            } else {
+                step.opcode.summary().trim()
+            },
         });
         let replay = entry.replays.iter().map(|replay| Replayed {
             code: self.from.version.replay(replay),
@@ -236,7 +267,8 @@ impl Teller<'_> {
             let finding = verdict.finding().expect("what is rejected failed a check");
             let text = match finding.check {
                 Check::SourceReached => {
-                    "the certificate shows that control never comes here: nothing is handed out".into()
+                    "the certificate shows that control never comes here: nothing is handed out"
+                        .into()
                 }
                 check => format!(
                     "an entry was found and dropped, because it is not proved; what failed: {}",
@@ -258,8 +290,10 @@ impl Teller<'_> {
 
     fn unmapped(&self, unmapped: &Unmapped) -> Why {
         let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
-        // What only the version left has written stands there (`explanations_of_all_points_are_what_the_report_counts`).
-        let home = |inst: Inst| if self.to.version.version.has_inst(inst) { &self.to } else { &self.from };
+        // What only the version left has written stands there
+        // (`explanations_of_all_points_are_what_the_report_counts`).
+        let home =
+            |inst: Inst| if self.to.version.version.has_inst(inst) { &self.to } else { &self.from };
         Why {
             value: unmapped.value.map(|value| self.to.version.text.value(value)),
             defined: unmapped.value.map(|value| self.to.defined(value)),
@@ -283,10 +317,14 @@ impl Teller<'_> {
     fn absent(&self, asked: &str, elsewhere: Point) -> Answer {
         let place = self.to.place(elsewhere);
         let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));
-        let text = format!("{} has no {asked}; in {} it is {} {}", self.from.name, self.to.name, place.at, place.inst);
+        let text = format!(
+            "{} has no {asked}; in {} it is {} {}",
+            self.from.name, self.to.name, place.at, place.inst
+        );
         let f = self.to.version.version;
         let block = f.inst_block(elsewhere.inst());
-        let param = f.block_params(block).iter().copied().find(|v| self.to.version.text.value(*v) == name);
+        let param =
+            f.block_params(block).iter().copied().find(|v| self.to.version.text.value(*v) == name);
         let history = &self.told.history;
         let blame = match param {
             Some(param) => history.of_value(param),
@@ -294,6 +332,13 @@ impl Teller<'_> {
         };
         let why = self.because("absent", text, blame);
         let levels = PerLevel::default();
-        Answer { direction: self.direction(), status: Status::Absent, point: None, entry: None, why: Some(why), levels }
+        Answer {
+            direction: self.direction(),
+            status: Status::Absent,
+            point: None,
+            entry: None,
+            why: Some(why),
+            levels,
+        }
     }
 }

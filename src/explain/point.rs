@@ -1,8 +1,8 @@
 //! Points as people write them.
 //!
-//! `body:4` is the place listings show, `inst9` an instruction, `%x` the place where a value is defined (before the
-//! instruction, or the start of its block), `body` the start of a block. What a listing prints for a point,
-//! `body:4 inst9`, may be pasted as it is.
+//! `body:4` is the place listings show, `inst9` an instruction, `%x` the place where a value is
+//! defined (before the instruction, or the start of its block), `body` the start of a block. What a
+//! listing prints for a point, `body:4 inst9`, may be pasted as it is.
 
 use crate::listing::Version;
 use ir::{Inst, Point, Value, ValueDef};
@@ -28,7 +28,9 @@ pub(super) fn find(version: &Version<'_>, text: &str) -> Option<Point> {
 
 fn find_exactly(version: &Version<'_>, text: &str) -> Option<Point> {
     if text.starts_with('%') {
-        return values(version).find(|v| version.text.value(*v) == text).map(|value| defined(version, value));
+        return values(version)
+            .find(|v| version.text.value(*v) == text)
+            .map(|value| defined(version, value));
     }
     // The block with this very name can still be had, as `inst9:0`.
     if let Some(point) = instruction(version, text) {
@@ -74,7 +76,8 @@ fn values<'v>(version: &'v Version<'_>) -> impl Iterator<Item = Value> + 'v {
     })
 }
 
-/// What there is instead of a point that no version has, as a sentence. Cost: linear in the versions.
+/// What there is instead of a point that no version has, as a sentence. Cost: linear in the
+/// versions.
 pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
     let text = text.trim();
     if let Some((name, _)) = text.rsplit_once(':')
@@ -92,7 +95,9 @@ pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
             None => names.extend(version.version.blocks().map(|b| version.text.block(b))),
         }
         // Somebody who forgets the sigil means the value.
-        names.extend(values(version).map(|v| version.text.value(v)).filter(|name| name[1..] == *text));
+        names.extend(
+            values(version).map(|v| version.text.value(v)).filter(|name| name[1..] == *text),
+        );
     }
     match alike(names, text).as_slice() {
         [] => "a point is written `block:index`, `block`, `inst9` or `%value`; `osier opt --emit listing` shows all"
@@ -110,7 +115,8 @@ fn block_length(version: &Version<'_>, name: &str) -> Option<String> {
 
 /// The instructions with the numbers next to one that there is not.
 fn near_instructions(versions: &[&Version<'_>], number: u32) -> String {
-    let mut numbers: Vec<u32> = versions.iter().flat_map(|v| v.version.all_insts()).map(Inst::as_u32).collect();
+    let mut numbers: Vec<u32> =
+        versions.iter().flat_map(|v| v.version.all_insts()).map(Inst::as_u32).collect();
     numbers.sort_unstable();
     numbers.dedup();
     numbers.sort_by_key(|n| n.abs_diff(number));

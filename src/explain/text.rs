@@ -98,11 +98,19 @@ fn entry_lines(entry: &Move, lines: &mut Lines) {
     }
     for (number, replay) in entry.replay.iter().enumerate() {
         let label = if number == 0 { "replay" } else { "" };
-        lines.code(label, &replay.code, &format!("there: {} {}", replay.stands.at, replay.stands.text));
+        lines.code(
+            label,
+            &replay.code,
+            &format!("there: {} {}", replay.stands.at, replay.stands.text),
+        );
     }
     for (number, set) in entry.set.iter().enumerate() {
         let label = if number == 0 { "set" } else { "" };
-        lines.code(label, &format!("{} = {}", set.value, set.from), &format!("there: {}", set.defined));
+        lines.code(
+            label,
+            &format!("{} = {}", set.value, set.from),
+            &format!("there: {}", set.defined),
+        );
         if let Some(done) = &set.since {
             lines.below(&format!("  {} {} (a{})", done.pass, done.words, done.number));
         }
@@ -119,7 +127,9 @@ fn entry_lines(entry: &Move, lines: &mut Lines) {
 
 /// What the entry costs, in words.
 fn cost(entry: &Move) -> String {
-    let counted = |count: usize, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let counted = |count: usize, one: &str, many: &str| {
+        format!("{count} {}", if count == 1 { one } else { many })
+    };
     let operations = counted(entry.compute.len(), "operation", "operations");
     let copies = counted(entry.set.len(), "copy", "copies");
     let arguments = entry.kept.iter().filter(|kept| kept.argument).count();
@@ -134,8 +144,12 @@ fn cost(entry: &Move) -> String {
     };
     let kept = match (values, arguments) {
         (0, 0) => "nothing is kept for it".to_owned(),
-        (values, 0) => format!("{} kept until here, used by nothing else", counted(values, "value", "values")),
-        (0, args) => format!("{} of the function kept until here", counted(args, "argument", "arguments")),
+        (values, 0) => {
+            format!("{} kept until here, used by nothing else", counted(values, "value", "values"))
+        }
+        (0, args) => {
+            format!("{} of the function kept until here", counted(args, "argument", "arguments"))
+        }
         (values, args) => format!(
             "{} and {} of the function kept until here",
             counted(values, "value", "values"),
@@ -149,7 +163,9 @@ fn why_lines(status: Status, why: &Why, to: &str, lines: &mut Lines) {
     match status {
         Status::None | Status::Unproved => lines.words("to", &format!("nowhere: {}", why.text)),
         Status::Unreachable => lines.words("to", &format!("nothing to do: {}", why.text)),
-        Status::Absent | Status::Entry => lines.words("from", &format!("no such point: {}", why.text)),
+        Status::Absent | Status::Entry => {
+            lines.words("from", &format!("no such point: {}", why.text))
+        }
     }
     if let Some(verdict) = &why.verdict {
         lines.words("verdict", verdict);
@@ -176,14 +192,22 @@ fn blame(label: &str, done: &Done, lines: &mut Lines) {
 /// At which levels the point has an entry, when not at all alike.
 fn levels(answer: &Answer, lines: &mut Lines) {
     let with = |wanted: bool| -> Vec<&str> {
-        answer.levels.iter().filter(|(_, has)| **has == wanted).map(|(level, _)| LEVELS[level]).collect()
+        answer
+            .levels
+            .iter()
+            .filter(|(_, has)| **has == wanted)
+            .map(|(level, _)| LEVELS[level])
+            .collect()
     };
     match (with(true).as_slice(), with(false).as_slice()) {
         ([], []) => {}
         (all, []) => lines.words("levels", &format!("an entry at every level: {}", all.join(" "))),
         ([], _) => lines.words("levels", "no entry at any"),
         (some, others) => {
-            lines.words("levels", &format!("an entry at {}; none at {}", some.join(" "), others.join(" ")));
+            lines.words(
+                "levels",
+                &format!("an entry at {}; none at {}", some.join(" "), others.join(" ")),
+            );
         }
     }
 }

@@ -39,7 +39,10 @@ impl Told<'_> {
     /// An instruction and its id.
     fn inst(&self, inst: Inst) -> String {
         let known = self.versions().into_iter().find(|v| v.version.has_inst(inst));
-        known.map_or_else(|| inst.to_string(), |v| format!("{inst} ({})", v.text.inst_up_to(inst, INST)))
+        known.map_or_else(
+            || inst.to_string(),
+            |v| format!("{inst} ({})", v.text.inst_up_to(inst, INST)),
+        )
     }
 
     /// An instruction as the base has it, and its id.
@@ -82,45 +85,78 @@ impl Told<'_> {
         match kind {
             ActionKind::Add { inst, data, .. } => match self.opt.version.has_inst(*inst) {
                 true => format!("added {}", self.inst(*inst)),
-                false => format!("added {inst} ({}), which a later action took away", data.opcode.name()),
+                false => {
+                    format!("added {inst} ({}), which a later action took away", data.opcode.name())
+                }
             },
             ActionKind::Delete { inst, .. } if self.is_store(*inst) => {
                 format!("removed {}, which nothing can see", self.inst(*inst))
             }
-            ActionKind::Delete { inst, .. } => format!("removed {}, which nothing used any more", self.inst(*inst)),
+            ActionKind::Delete { inst, .. } => {
+                format!("removed {}, which nothing used any more", self.inst(*inst))
+            }
             ActionKind::Hoist { inst, to, .. } => self.moved(*inst, *to, "up"),
             ActionKind::Sink { inst, to, .. } => self.moved(*inst, *to, "down"),
             ActionKind::ReplaceOperand { inst, before, after, .. } => {
-                format!("made {} read {} instead of {}", self.inst(*inst), self.value(*after), self.value(*before))
+                format!(
+                    "made {} read {} instead of {}",
+                    self.inst(*inst),
+                    self.value(*after),
+                    self.value(*before)
+                )
             }
             ActionKind::ReplaceAll { before, after } => {
-                format!("replaced every use of {} by {}, which is equal", self.value(*before), self.value(*after))
+                format!(
+                    "replaced every use of {} by {}, which is equal",
+                    self.value(*before),
+                    self.value(*after)
+                )
             }
             ActionKind::FoldBranch { inst, keep } => {
                 let base = self.base.version;
-                let targets = if base.has_inst(*inst) { base.inst(*inst).targets.as_slice() } else { &[] };
+                let targets =
+                    if base.has_inst(*inst) { base.inst(*inst).targets.as_slice() } else { &[] };
                 let target = targets.get(*keep as usize).map(|target| self.block(target.block));
                 let target = target.unwrap_or_else(|| format!("its target {keep}"));
-                format!("made the branch {} a jump: it always goes to {target}", self.inst_before(*inst))
+                format!(
+                    "made the branch {} a jump: it always goes to {target}",
+                    self.inst_before(*inst)
+                )
             }
             ActionKind::SplitEdge { edge, block, .. } => {
-                format!("put the new block {} on an edge of {}", self.block(*block), self.inst(edge.inst))
+                format!(
+                    "put the new block {} on an edge of {}",
+                    self.block(*block),
+                    self.inst(edge.inst)
+                )
             }
             ActionKind::JoinEdges { edges, block, .. } => {
                 format!("joined {} edges in the new block {}", edges.len(), self.block(*block))
             }
             ActionKind::Redirect { edge, past, .. } => {
-                format!("sent an edge of {} straight past {}", self.inst(edge.inst), self.block(*past))
+                format!(
+                    "sent an edge of {} straight past {}",
+                    self.inst(edge.inst),
+                    self.block(*past)
+                )
             }
             ActionKind::MergeBlocks { into, from, jump } => {
-                format!("appended {} to {}, without the jump {jump} between them", self.block(*from), self.block(*into))
+                format!(
+                    "appended {} to {}, without the jump {jump} between them",
+                    self.block(*from),
+                    self.block(*into)
+                )
             }
             ActionKind::RemoveUnreachable { blocks } => self.removed_blocks(blocks),
             ActionKind::AddBlockParam { block, param, .. } => {
                 format!("added the parameter {} to {}", self.value(*param), self.block(*block))
             }
             ActionKind::RemoveBlockParam { block, param, .. } => {
-                format!("removed the parameter {} of {}, which nothing used", self.value(*param), self.block(*block))
+                format!(
+                    "removed the parameter {} of {}, which nothing used",
+                    self.value(*param),
+                    self.block(*block)
+                )
             }
             ActionKind::RemoveDead { params, insts } => {
                 let (p, i) = (params.len(), insts.len());
@@ -131,7 +167,9 @@ impl Told<'_> {
 
     fn moved(&self, inst: Inst, to: Inst, way: &str) -> String {
         let from = self.home(inst, [&self.base, &self.opt]);
-        let place = self.home(to, [&self.opt, &self.base]).or_else(|| self.home(inst, [&self.opt, &self.base]));
+        let place = self
+            .home(to, [&self.opt, &self.base])
+            .or_else(|| self.home(inst, [&self.opt, &self.base]));
         let between = match (from, place) {
             (Some(from), Some(place)) if from != place => format!(", from {from} to {place}"),
             _ => format!(", before {to}"),

@@ -1,8 +1,9 @@
 //! Mappings with their certificates as text, for another process or another program.
 //!
-//! The form is described in `docs/certificates.md`: one record a line, the first word naming its kind,
-//! numbers in decimal. [`write()`] writes one function; [`read`] reads a file back. Reading needs the versions:
-//! they are made again and must be, line for line, those the file was written for.
+//! The form is described in `docs/certificates.md`: one record a line, the first word naming its
+//! kind, numbers in decimal. [`write()`] writes one function; [`read`] reads a file back. Reading
+//! needs the versions: they are made again and must be, line for line, those the file was written
+//! for.
 
 mod read;
 mod write;

@@ -1,5 +1,5 @@
-//! Reading. Whatever the bytes: an error names the line and the cause; nothing is allocated but for what is
-//! there.
+//! Reading. Whatever the bytes: an error names the line and the cause; nothing is allocated but for
+//! what is there.
 
 use super::{DIRECTIONS, MAGIC, SIDES, write};
 use cranelift_entity::EntityRef;
@@ -59,9 +59,13 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let error = |line: usize, what: &str| ReadError { line, what: what.to_owned() };
     let mut lines = text.lines().zip(1..);
     let mut expect = |word: &'static str| match lines.next() {
-        Some((line, _)) if line == word || (line.starts_with(word) && word.ends_with(' ')) => Ok(&line[word.len()..]),
+        Some((line, _)) if line == word || (line.starts_with(word) && word.ends_with(' ')) => {
+            Ok(&line[word.len()..])
+        }
         Some((_, number)) => Err(error(number, &format!("expected `{word}`"))),
-        None => Err(error(text.lines().count(), &format!("the file ends where `{word}` is expected"))),
+        None => {
+            Err(error(text.lines().count(), &format!("the file ends where `{word}` is expected")))
+        }
     };
     expect(MAGIC)?;
     let (pipeline, level) = (expect("pipeline ")?, expect("level ")?);
@@ -71,22 +75,29 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let mut names = BTreeSet::new();
     for (line, number) in lines {
         match (line.strip_prefix("function "), open) {
-            (Some(name), false) if !names.insert(name) => return Err(error(number, "the function is there twice")),
+            (Some(name), false) if !names.insert(name) => {
+                return Err(error(number, "the function is there twice"));
+            }
             (Some(name), false) => {
                 functions.push(ExportedFunction { name, first: number, lines: Vec::new() });
                 open = true;
             }
-            (Some(_), true) => return Err(error(number, "a function begins before the one before has ended")),
+            (Some(_), true) => {
+                return Err(error(number, "a function begins before the one before has ended"));
+            }
             (None, true) if line == "end" => open = false,
             (None, true) => functions.last_mut().expect("one is open").lines.push(line),
             (None, false) => return Err(error(number, "expected `function NAME`")),
         }
     }
     match functions.last() {
-        Some(last) if open => Err(error(last.first + last.lines.len(), "the file ends within a function")),
-        _ if announced != functions.len().to_string() => {
-            Err(error(4, &format!("{announced} functions are announced, {} are there", functions.len())))
+        Some(last) if open => {
+            Err(error(last.first + last.lines.len(), "the file ends within a function"))
         }
+        _ if announced != functions.len().to_string() => Err(error(
+            4,
+            &format!("{announced} functions are announced, {} are there", functions.len()),
+        )),
         _ => Ok(Exported { pipeline, level, functions }),
     }
 }
@@ -97,8 +108,11 @@ impl ExportedFunction<'_> {
     /// # Errors
     /// When the lines are for other versions, or say nothing that makes sense.
     pub fn parts(&self, versions: [&Function; 2]) -> Result<Parts, ReadError> {
-        let mut reader =
-            Reader { opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(), at: 0, function: self };
+        let mut reader = Reader {
+            opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(),
+            at: 0,
+            function: self,
+        };
         for (side, f) in SIDES.iter().zip(versions) {
             reader.version(side, f)?;
         }
@@ -173,7 +187,9 @@ impl<'t> Reader<'t> {
         self.expect(&format!("version {side}"))?;
         for line in write::version(f).lines() {
             if self.peek() != Some(line) {
-                let what = format!("this is for another version {side} of the function: `{line}` is expected");
+                let what = format!(
+                    "this is for another version {side} of the function: `{line}` is expected"
+                );
                 return Err(self.error(what));
             }
             self.at += 1;
@@ -239,7 +255,12 @@ impl<'t> Reader<'t> {
         Ok(Term { kind, ty, class, by })
     }
 
-    fn mapping(&mut self, direction: &str, source: &Function, target: &Function) -> Read<(Mapping, MappingFacts)> {
+    fn mapping(
+        &mut self,
+        direction: &str,
+        source: &Function,
+        target: &Function,
+    ) -> Read<(Mapping, MappingFacts)> {
         let mut words = self.expect(&format!("mapping {direction}"))?;
         let claimed: usize = words.number()?;
         words.end()?;
@@ -261,7 +282,10 @@ impl<'t> Reader<'t> {
         }
         match mapping.len() == claimed {
             true => Ok((mapping, facts)),
-            false => Err(self.error(format_args!("{claimed} entries are announced, {} are there", mapping.len()))),
+            false => Err(self.error(format_args!(
+                "{claimed} entries are announced, {} are there",
+                mapping.len()
+            ))),
         }
     }
 
@@ -315,11 +339,16 @@ impl<'t> Words<'t> {
     }
 
     fn end(&self) -> Read<()> {
-        if self.words.is_empty() { Ok(()) } else { Err(self.error(format_args!("`{}` is too much", self.words))) }
+        if self.words.is_empty() {
+            Ok(())
+        } else {
+            Err(self.error(format_args!("`{}` is too much", self.words)))
+        }
     }
 
     fn parse<T: std::str::FromStr>(&self, word: &str) -> Read<T> {
-        word.parse().map_err(|_| self.error(format_args!("`{word}` is no number that can stand here")))
+        word.parse()
+            .map_err(|_| self.error(format_args!("`{word}` is no number that can stand here")))
     }
 
     fn number<T: std::str::FromStr>(&mut self) -> Read<T> {
@@ -330,7 +359,11 @@ impl<'t> Words<'t> {
     fn parse_entity<T: EntityRef>(&self, word: &str) -> Read<T> {
         let index: u32 = self.parse(word)?;
         // The largest number is the one ids keep for `none`.
-        if index == u32::MAX { Err(self.error(format_args!("`{word}` is no id"))) } else { Ok(T::new(index as usize)) }
+        if index == u32::MAX {
+            Err(self.error(format_args!("`{word}` is no id")))
+        } else {
+            Ok(T::new(index as usize))
+        }
     }
 
     fn entity<T: EntityRef>(&mut self) -> Read<T> {
@@ -347,7 +380,10 @@ impl<'t> Words<'t> {
 
     fn opcode(&mut self, opcodes: &BTreeMap<&'static str, Opcode>) -> Read<Opcode> {
         let word = self.next()?;
-        opcodes.get(word).copied().ok_or_else(|| self.error(format_args!("no operation is named `{word}`")))
+        opcodes
+            .get(word)
+            .copied()
+            .ok_or_else(|| self.error(format_args!("no operation is named `{word}`")))
     }
 
     fn type_named(&self, name: &str) -> Read<Type> {
@@ -389,7 +425,9 @@ impl<'t> Words<'t> {
             ["folding"] => Ok(By::Folding),
             ["rule", name, swapped, inner, result] => {
                 let rule = RULES.iter().position(|r| r.name == *name);
-                let rule = rule.ok_or_else(|| self.error(format_args!("no rule is named `{name}`")))? as u32;
+                let rule = rule
+                    .ok_or_else(|| self.error(format_args!("no rule is named `{name}`")))?
+                    as u32;
                 let inner = self.inside(inner).list(|w, item| w.parse(item))?.into();
                 let result = self.inside(result).term_named()?;
                 Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result })
@@ -398,16 +436,18 @@ impl<'t> Words<'t> {
                 let via = [self.inside(one).term_named()?, self.inside(other).term_named()?];
                 Ok(By::Apart { via, result: self.parse(result)? })
             }
-            ["stored", one, other] => {
-                Ok(By::Stored { via: [self.inside(one).term_named()?, self.inside(other).term_named()?] })
-            }
+            ["stored", one, other] => Ok(By::Stored {
+                via: [self.inside(one).term_named()?, self.inside(other).term_named()?],
+            }),
             ["swaps", one, other, inner, result] => Ok(By::Swaps {
                 via: [self.inside(one).term_named()?, self.inside(other).term_named()?],
                 inner: self.parse(inner)?,
                 result: self.parse(result)?,
             }),
             ["covers", result] => Ok(By::Covers { result: self.parse(result)? }),
-            ["merged", reads] => Ok(By::Merged { reads: self.inside(reads).list(|w, item| w.parse(item))?.into() }),
+            ["merged", reads] => {
+                Ok(By::Merged { reads: self.inside(reads).list(|w, item| w.parse(item))?.into() })
+            }
             _ => Err(self.error(format_args!("`{word}` is no reason for a class"))),
         }
     }
@@ -418,7 +458,9 @@ impl<'t> Words<'t> {
         match parts.as_slice() {
             ["-"] => Ok(Imm::None),
             ["bits", bits] => Ok(Imm::Bits(self.parse(bits)?)),
-            ["address", memory, offset] => Ok(Imm::Address(self.parse_entity::<Memory>(memory)?, self.parse(offset)?)),
+            ["address", memory, offset] => {
+                Ok(Imm::Address(self.parse_entity::<Memory>(memory)?, self.parse(offset)?))
+            }
             ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
             ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
             ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),

@@ -17,8 +17,8 @@ pub fn escaped(name: &str) -> String {
     name.escape_default().to_string()
 }
 
-/// One function: both versions, the certificate, and the mappings both ways with the facts behind their
-/// entries, in the order of the entries. Cost: linear in what is written.
+/// One function: both versions, the certificate, and the mappings both ways with the facts behind
+/// their entries, in the order of the entries. Cost: linear in what is written.
 pub fn write(
     out: &mut String,
     versions: [&Function; 2],
@@ -65,14 +65,18 @@ pub(super) fn version(f: &Function) -> String {
     let mut out = String::new();
     let mut writer = Writer { out: &mut out };
     for block in f.blocks() {
-        let params = f.block_params(block).iter().map(|v| format!(" {}:{}", v.as_u32(), f.value_type(*v)));
+        let params =
+            f.block_params(block).iter().map(|v| format!(" {}:{}", v.as_u32(), f.value_type(*v)));
         writer.line(format_args!("block {}{}", block.as_u32(), params.collect::<String>()));
         for inst in f.block_insts(block) {
             let data = f.inst(inst);
             let imm = immediate(&data.imm);
             let args = list(data.args.iter().map(|v| v.as_u32()));
-            let results = list(data.results.iter().map(|v| format!("{}:{}", v.as_u32(), f.value_type(*v))));
-            let target = |t: &ir::Target| format!("{}({})", t.block.as_u32(), list(t.args.iter().map(|v| v.as_u32())));
+            let results =
+                list(data.results.iter().map(|v| format!("{}:{}", v.as_u32(), f.value_type(*v))));
+            let target = |t: &ir::Target| {
+                format!("{}({})", t.block.as_u32(), list(t.args.iter().map(|v| v.as_u32())))
+            };
             let targets = list(data.targets.iter().map(target));
             let (id, opcode, ty) = (inst.as_u32(), data.opcode.name(), data.ty);
             writer.line(format_args!("inst {id} {opcode} {ty} {imm} {args} {results} {targets}"));
@@ -98,7 +102,9 @@ fn immediate(imm: &Imm) -> String {
         Imm::Indirect(sig, table) => format!("indirect:{}:{}", sig.as_u32(), table.as_u32()),
         Imm::Trap(kind) => format!("trap:{kind}"),
         Imm::Memories(to, from) => format!("memories:{}:{}", to.as_u32(), from.as_u32()),
-        Imm::MemoryData(memory, data) => format!("memory_data:{}:{}", memory.as_u32(), data.as_u32()),
+        Imm::MemoryData(memory, data) => {
+            format!("memory_data:{}:{}", memory.as_u32(), data.as_u32())
+        }
         Imm::Data(data) => format!("data:{}", data.as_u32()),
         Imm::Table(table) => format!("table:{}", table.as_u32()),
         Imm::Tables(to, from) => format!("tables:{}:{}", to.as_u32(), from.as_u32()),
@@ -126,7 +132,9 @@ impl Writer<'_> {
                 let name = RULES.get(*rule as usize).map_or("-", |r| r.name);
                 format!("rule:{name}:{swapped}:{}:{}", list(inner.iter()), named(*result))
             }
-            By::Apart { via, result } => format!("apart:{}:{}:{result}", named(via[0]), named(via[1])),
+            By::Apart { via, result } => {
+                format!("apart:{}:{}:{result}", named(via[0]), named(via[1]))
+            }
             By::Stored { via } => format!("stored:{}:{}", named(via[0]), named(via[1])),
             By::Swaps { via, inner, result } => {
                 format!("swaps:{}:{}:{inner}:{result}", named(via[0]), named(via[1]))
@@ -156,14 +164,18 @@ impl Writer<'_> {
         for (index, step) in entry.steps.iter().enumerate() {
             let at = |facts: &[TermId]| named(facts.get(index).copied().unwrap_or(NO_TERM));
             let args = list(step.args.iter().map(|a| operand(*a)));
-            let (opcode, ty, operand_ty, bits) = (step.opcode.name(), step.ty, step.operand_ty, step.bits);
+            let (opcode, ty, operand_ty, bits) =
+                (step.opcode.name(), step.ty, step.operand_ty, step.bits);
             let (here, far) = (at(&facts.here), at(&facts.far));
             self.line(format_args!("step {opcode} {ty} {operand_ty} {bits} {args} {here} {far}"));
         }
         for (index, replay) in entry.replays.iter().enumerate() {
             let args = list(replay.args.iter().map(|a| operand(*a)));
             let (inst, opcode, ty) = (replay.inst.as_u32(), replay.opcode.name(), replay.ty);
-            let (imm, term) = (immediate(&replay.imm), named(facts.replays.get(index).copied().unwrap_or(NO_TERM)));
+            let (imm, term) = (
+                immediate(&replay.imm),
+                named(facts.replays.get(index).copied().unwrap_or(NO_TERM)),
+            );
             self.line(format_args!("replay {inst} {opcode} {ty} {imm} {args} {term}"));
         }
         for assign in &entry.assigns {

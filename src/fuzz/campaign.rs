@@ -1,8 +1,8 @@
 //! Many cases, on several threads, with figures that do not depend on how many.
 //!
-//! Cases are taken in batches of neighboring numbers and added up in order of their numbers. A budget of
-//! transitions ends the campaign after the first batch, in that order, with which it is spent; what other threads
-//! did beyond is forgotten.
+//! Cases are taken in batches of neighboring numbers and added up in order of their numbers. A
+//! budget of transitions ends the campaign after the first batch, in that order, with which it is
+//! spent; what other threads did beyond is forgotten.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -74,7 +74,8 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Takes in a batch, and adds what has become contiguous. `last`: whether the source ended in it.
+    /// Takes in a batch, and adds what has become contiguous. `last`: whether the source ended in
+    /// it.
     fn hand_in(&mut self, batch: u64, results: Results, last: bool, budget: &Budget<'_>) {
         self.waiting.insert(batch, (results, last));
         while let Some((results, last)) = self.waiting.remove(&self.next) {
@@ -85,23 +86,35 @@ impl Ledger {
             self.results.figures.add(&results.figures);
             self.results.failures.extend(results.failures);
             let figures = &self.results.figures;
-            self.spent =
-                last || figures.transitions() >= budget.transitions || self.results.failures.len() >= budget.failures;
+            self.spent = last
+                || figures.transitions() >= budget.transitions
+                || self.results.failures.len() >= budget.failures;
         }
     }
 }
 
-/// Judges cases from number 0 on until the budget is spent. `tell` is called with the figures so far after each
-/// batch. Cost: that of the cases; memory, that of one batch for each thread.
-pub fn campaign(source: &dyn Source, jobs: usize, budget: &Budget<'_>, tell: &(dyn Fn(&Figures) + Sync)) -> Results {
+/// Judges cases from number 0 on until the budget is spent. `tell` is called with the figures so
+/// far after each batch. Cost: that of the cases; memory, that of one batch for each thread.
+pub fn campaign(
+    source: &dyn Source,
+    jobs: usize,
+    budget: &Budget<'_>,
+    tell: &(dyn Fn(&Figures) + Sync),
+) -> Results {
     campaign_by(&|cases| judge_batch(source, cases, budget), jobs, budget, tell)
 }
 
-/// Judges the cases with some numbers, however that is done; whether the source or the budget ended among them.
+/// Judges the cases with some numbers, however that is done; whether the source or the budget ended
+/// among them.
 pub type Batch<'a> = dyn Fn(Range<u64>) -> (Results, bool) + Sync + 'a;
 
 /// As [`campaign()`], with cases judged elsewhere: in other processes.
-pub fn campaign_by(judge: &Batch<'_>, jobs: usize, budget: &Budget<'_>, tell: &(dyn Fn(&Figures) + Sync)) -> Results {
+pub fn campaign_by(
+    judge: &Batch<'_>,
+    jobs: usize,
+    budget: &Budget<'_>,
+    tell: &(dyn Fn(&Figures) + Sync),
+) -> Results {
     let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let ledger = Mutex::new(Ledger::default());
     let work = || {
@@ -112,8 +125,8 @@ pub fn campaign_by(judge: &Batch<'_>, jobs: usize, budget: &Budget<'_>, tell: &(
             ledger.hand_in(batch, results, last, budget);
             over.fetch_or(ledger.spent, Ordering::Relaxed);
             tell(&ledger.results.figures);
-            // Behind the end are empty batches alone, without number, while another thread is at a long one
-            // (`a_source_that_has_ended_is_not_asked_again`).
+            // Behind the end are empty batches alone, without number, while another thread is at a
+            // long one (`a_source_that_has_ended_is_not_asked_again`).
             if last {
                 break;
             }
@@ -126,7 +139,8 @@ pub fn campaign_by(judge: &Batch<'_>, jobs: usize, budget: &Budget<'_>, tell: &(
     finished(ledger.into_inner().expect("judging catches panics"))
 }
 
-/// When the time was up, batches may be left that wait for none that will come: what was done is not thrown away.
+/// When the time was up, batches may be left that wait for none that will come: what was done is
+/// not thrown away.
 fn finished(mut ledger: Ledger) -> Results {
     if !ledger.spent {
         for (results, _) in std::mem::take(&mut ledger.waiting).into_values() {
@@ -144,7 +158,8 @@ fn judge_batch(source: &dyn Source, cases: Range<u64>, budget: &Budget<'_>) -> (
         if number >= budget.cases {
             return (results, true);
         }
-        // A few large programs may take minutes (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
+        // A few large programs may take minutes
+        // (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
         if (budget.stop)() {
             return (results, false);
         }

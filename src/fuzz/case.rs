@@ -55,7 +55,9 @@ impl Case {
 
     /// The passes, a bar where a version is kept.
     pub fn steps_text(&self) -> String {
-        let step = |passes: &Vec<StaticPass>| passes.iter().map(|p| p.name()).collect::<Vec<_>>().join(",");
+        let step = |passes: &Vec<StaticPass>| {
+            passes.iter().map(|p| p.name()).collect::<Vec<_>>().join(",")
+        };
         self.steps.iter().map(step).collect::<Vec<_>>().join(" | ")
     }
 }
@@ -66,8 +68,8 @@ pub enum World {
     /// There are none.
     #[default]
     Nothing,
-    /// A WASI process that reads this and whose output is dropped: that it is the same shows in the trace of
-    /// its calls.
+    /// A WASI process that reads this and whose output is dropped: that it is the same shows in the
+    /// trace of its calls.
     Wasi {
         /// Its arguments, the name of the program first.
         args: Vec<String>,
@@ -86,7 +88,10 @@ impl Host for World {
         results: &mut [u64],
     ) -> Result<(), HostError> {
         match self {
-            World::Nothing => Err(HostError::Failed(format!("nobody provides {}.{}", import.module, import.field))),
+            World::Nothing => Err(HostError::Failed(format!(
+                "nobody provides {}.{}",
+                import.module, import.field
+            ))),
             World::Wasi { args: words, input } => {
                 let mut wasi = Wasi::new(words.clone(), input, io::sink(), io::sink());
                 wasi.call(import, func, args, memories, results)

@@ -1,11 +1,12 @@
-//! Certificates: every entry of every mapping that was built is judged without a run. Composed ones are right if their
-//! parts are, and what they provide is checked by composing itself: a certificate between the two ends knows
-//! nothing of the versions they came through.
+//! Certificates: every entry of every mapping that was built is judged without a run. Composed ones
+//! are right if their parts are, and what they provide is checked by composing itself: a
+//! certificate between the two ends knows nothing of the versions they came through.
 //!
-//! What the checker cannot follow it drops; that is counted, and such entries go on to the other oracles all the
-//! same, which have their own opinion of them. An entry that it refutes is a finding. A refuted *relation* between
-//! the versions is not: it says that the certificate is wrong, whose maker nobody trusts, and not that a mapping
-//! is; its entries are dropped, and whether the versions agree is for the next oracle.
+//! What the checker cannot follow it drops; that is counted, and such entries go on to the other
+//! oracles all the same, which have their own opinion of them. An entry that it refutes is a
+//! finding. A refuted *relation* between the versions is not: it says that the certificate is
+//! wrong, whose maker nobody trusts, and not that a mapping is; its entries are dropped, and
+//! whether the versions agree is for the next oracle.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -18,7 +19,11 @@ use verify::state_oracle::Direction;
 use verify::verdict::{self, Check, Verdict};
 
 /// Judges the edges of every function.
-pub(super) fn run(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Result<(), Vec<Finding>> {
+pub(super) fn run(
+    case: &Case,
+    mapped: &[Mapped<'_>],
+    figures: &mut Figures,
+) -> Result<(), Vec<Finding>> {
     let mut findings = Vec::new();
     for one in mapped {
         for (before, after) in pairs(one.built()) {
@@ -26,8 +31,11 @@ pub(super) fn run(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> 
             let place = |version| one.family.at.iter().position(|v| *v == version).unwrap_or(0);
             let versions = (place(before), place(after));
             let name = one.family.function(0).name();
-            let finding =
-                |text: String| Finding { oracle: Oracle::Certificates, versions, message: format!("@{name}, {text}") };
+            let finding = |text: String| Finding {
+                oracle: Oracle::Certificates,
+                versions,
+                message: format!("@{name}, {text}"),
+            };
             findings.extend(refuted.into_iter().map(finding));
         }
     }
@@ -37,25 +45,39 @@ pub(super) fn run(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> 
 
 /// Every two versions with an edge between them, the earlier one first.
 fn pairs<'e>(edges: impl Iterator<Item = &'e Edge>) -> Vec<(Version, Version)> {
-    let mut pairs: Vec<(Version, Version)> = edges.map(|e| (e.from, e.to)).filter(|(a, b)| a < b).collect();
+    let mut pairs: Vec<(Version, Version)> =
+        edges.map(|e| (e.from, e.to)).filter(|(a, b)| a < b).collect();
     pairs.sort_unstable();
     pairs.dedup();
     pairs
 }
 
 /// What the checker refutes of the mappings between two versions.
-fn judge_pair(case: &Case, one: &Mapped<'_>, ends: (Version, Version), figures: &mut Figures) -> Vec<String> {
+fn judge_pair(
+    case: &Case,
+    one: &Mapped<'_>,
+    ends: (Version, Version),
+    figures: &mut Figures,
+) -> Vec<String> {
     let tree = &one.family.tree;
     let versions = [tree.function(ends.0), tree.function(ends.1)];
     let log = tree.log(ends.0, ends.1).expect("versions form a chain");
-    let pair = VersionPair::new(versions[0], versions[1], &log).expect("the log of a chain was replayed");
+    let pair =
+        VersionPair::new(versions[0], versions[1], &log).expect("the log of a chain was replayed");
     let mut certifier = Certifier::new(&pair);
-    let ways =
-        [(Direction::Forward, Heading::Forward, ends), (Direction::Backward, Heading::Backward, (ends.1, ends.0))];
+    let ways = [
+        (Direction::Forward, Heading::Forward, ends),
+        (Direction::Backward, Heading::Backward, (ends.1, ends.0)),
+    ];
     let mut mappings = Vec::new();
     for (direction, heading, (from, to)) in ways {
         for edge in one.built().filter(|e| (e.from, e.to) == (from, to)) {
-            mappings.push((direction, &edge.mapping, certifier.facts(heading, &edge.mapping), leaving(one, to)));
+            mappings.push((
+                direction,
+                &edge.mapping,
+                certifier.facts(heading, &edge.mapping),
+                leaving(one, to),
+            ));
         }
     }
     let certificate = certifier.into_certificate();
@@ -72,7 +94,9 @@ fn judge_pair(case: &Case, one: &Mapped<'_>, ends: (Version, Version), figures: 
     let mut refuted = Vec::new();
     for (direction, mapping, facts, armed) in mappings {
         let verdicts = relation.judge(direction, mapping, &facts, &armed);
-        refuted.extend(count(&verdicts, figures).into_iter().map(|text| format!("{direction}: {text}")));
+        refuted.extend(
+            count(&verdicts, figures).into_iter().map(|text| format!("{direction}: {text}")),
+        );
     }
     refuted
 }
@@ -88,7 +112,9 @@ fn count(verdicts: &[Verdict], figures: &mut Figures) -> Vec<String> {
     for verdict in verdicts {
         match verdict {
             Verdict::Holds => figures.certified += 1,
-            Verdict::Undecided(finding) if finding.check == Check::SourceReached => figures.unreached += 1,
+            Verdict::Undecided(finding) if finding.check == Check::SourceReached => {
+                figures.unreached += 1
+            }
             Verdict::Undecided(finding) => {
                 *figures.dropped.entry(finding.check.name()).or_default() += 1;
             }

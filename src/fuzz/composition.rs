@@ -1,9 +1,9 @@
 //! Mappings between the first version and the last that were made in three ways.
 //!
-//! *Composed*, entry by entry, along the chain of versions; *rebuilt*, from the concatenated logs of the steps, together
-//! with the mappings between all versions; *direct*, from the same log for the two ends alone. The state oracle
-//! has judged the second by now; here it judges the first, and where two of them land at the same point they
-//! must rebuild equal values.
+//! *Composed*, entry by entry, along the chain of versions; *rebuilt*, from the concatenated logs
+//! of the steps, together with the mappings between all versions; *direct*, from the same log for
+//! the two ends alone. The state oracle has judged the second by now; here it judges the first, and
+//! where two of them land at the same point they must rebuild equal values.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -18,7 +18,11 @@ use verify::agreement::Agreement;
 use verify::state_oracle::FunctionPair;
 
 /// Judges composed mappings of every function that has them, and compares the three.
-pub(super) fn run(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Result<(), Vec<Finding>> {
+pub(super) fn run(
+    case: &Case,
+    mapped: &[Mapped<'_>],
+    figures: &mut Figures,
+) -> Result<(), Vec<Finding>> {
     let versions = (0, case.steps.len());
     let composed: Vec<FunctionPair<'_>> = mapped.iter().filter_map(Mapped::composed).collect();
     let as_composition = |mut findings: Vec<Finding>| {
@@ -27,11 +31,14 @@ pub(super) fn run(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> 
     };
     compare_states(case, &case.module, versions, &composed, figures).map_err(as_composition)?;
     for one in mapped {
-        let (Some(composed), Some(rebuilt)) = (one.composed(), one.pair(versions)) else { continue };
+        let (Some(composed), Some(rebuilt)) = (one.composed(), one.pair(versions)) else {
+            continue;
+        };
         let tree = &one.family.tree;
         let last = tree.versions().last().expect("the base is there");
         let log = tree.log(VersionTree::BASE, last).expect("versions form a chain");
-        let pair = VersionPair::new(composed.before, composed.after, &log).expect("the log of a chain was replayed");
+        let pair = VersionPair::new(composed.before, composed.after, &log)
+            .expect("the log of a chain was replayed");
         let direct = synthesize(&pair, case.level);
         let forward = [composed.forward, rebuilt.forward, &direct.forward.mapping];
         let backward = [composed.backward, rebuilt.backward, &direct.backward.mapping];
@@ -48,8 +55,9 @@ fn agree(
     mappings: &[&Mapping],
     figures: &mut Figures,
 ) -> Result<(), Vec<Finding>> {
-    let finding =
-        |message: String| vec![Finding { oracle: Oracle::Composition, versions: (0, case.steps.len()), message }];
+    let finding = |message: String| {
+        vec![Finding { oracle: Oracle::Composition, versions: (0, case.steps.len()), message }]
+    };
     let limits = Limits { fuel: case.fuel, ..Limits::default() };
     let agreement = Agreement::new(&case.module, source, mappings, limits);
     let mut agreement = agreement.map_err(|e| finding(e.to_string()))?;

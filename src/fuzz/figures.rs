@@ -84,8 +84,8 @@ impl Figures {
         self.state.total().transitions + native
     }
 
-    /// Whether an oracle was asked: native code by itself, or all the others. A report names those that were not, so that nobody takes
-    /// silence for a verdict.
+    /// Whether an oracle was asked: native code by itself, or all the others. A report names those
+    /// that were not, so that nobody takes silence for a verdict.
     pub fn asked(&self, oracle: Oracle) -> bool {
         #[cfg(feature = "native")]
         let native = self.native.runs > 0;
@@ -129,7 +129,10 @@ impl Figures {
         self.certified += other.certified;
         self.unrelated += other.unrelated;
         self.unreached += other.unreached;
-        other.dropped.iter().for_each(|(check, count)| *self.dropped.entry(check).or_default() += count);
+        other
+            .dropped
+            .iter()
+            .for_each(|(check, count)| *self.dropped.entry(check).or_default() += count);
         self.composed += other.composed;
         self.not_composed += other.not_composed;
         self.same_point += other.same_point;
@@ -141,7 +144,10 @@ impl Figures {
         self.stressed_exhausted += other.stressed_exhausted;
         #[cfg(feature = "native")]
         self.native.add(&other.native);
-        other.findings.iter().for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
+        other
+            .findings
+            .iter()
+            .for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
     }
 
     /// Counts the passes of one program, with the actions of each.
@@ -155,8 +161,8 @@ impl Figures {
         self.unchanged += u64::from(acted.values().all(|actions| *actions == 0));
     }
 
-    /// The floors that the figures of many generated programs must not fall below, and do: what the judges do not
-    /// get to see they cannot judge. Each as a sentence; none when all is well.
+    /// The floors that the figures of many generated programs must not fall below, and do: what the
+    /// judges do not get to see they cannot judge. Each as a sentence; none when all is well.
     pub fn below_floors(&self) -> Vec<String> {
         let total = self.state.total();
         let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };

@@ -32,8 +32,8 @@ impl Judged {
 /// Findings kept of one case.
 pub const MAX_FINDINGS: usize = 4;
 
-/// How much more fuel a run with transitions gets than one without: an entry may lead back to before what was
-/// executed already.
+/// How much more fuel a run with transitions gets than one without: an entry may lead back to
+/// before what was executed already.
 const HOP_FUEL: u64 = 4;
 
 /// Puts a case to all oracles, in order, until one finds something.
@@ -47,7 +47,10 @@ pub fn judge_with(case: &Case, damage: Option<Damage>) -> Judged {
 }
 
 /// What judging a case comes to, panics included.
-pub(super) fn judged_by(case: &Case, judge: impl FnOnce(&mut Figures) -> Result<(), Vec<Finding>>) -> Judged {
+pub(super) fn judged_by(
+    case: &Case,
+    judge: impl FnOnce(&mut Figures) -> Result<(), Vec<Finding>>,
+) -> Judged {
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let mut figures = Figures { programs: 1, ..Figures::default() };
         *figures.versions.entry(case.versions()).or_default() += 1;
@@ -55,7 +58,11 @@ pub(super) fn judged_by(case: &Case, judge: impl FnOnce(&mut Figures) -> Result<
         (figures, findings)
     }));
     let (mut figures, findings) = judged.unwrap_or_else(|panic| {
-        let finding = Finding { oracle: Oracle::Panic, versions: (0, case.steps.len()), message: panic_text(&*panic) };
+        let finding = Finding {
+            oracle: Oracle::Panic,
+            versions: (0, case.steps.len()),
+            message: panic_text(&*panic),
+        };
         (Figures { programs: 1, ..Figures::default() }, vec![finding])
     });
     if let Some(first) = findings.first() {
@@ -66,11 +73,17 @@ pub(super) fn judged_by(case: &Case, judge: impl FnOnce(&mut Figures) -> Result<
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without a message")
+        .to_owned()
 }
 
 /// The oracles, in the order of `Oracle::ALL`.
-fn run_oracles(case: &Case, damage: Option<Damage>, figures: &mut Figures) -> Result<(), Vec<Finding>> {
+fn run_oracles(
+    case: &Case,
+    damage: Option<Damage>,
+    figures: &mut Figures,
+) -> Result<(), Vec<Finding>> {
     let families = derive(case, figures).map_err(|finding| vec![finding])?;
     let mapped = map(&families, case.level, damage, figures).map_err(|finding| vec![finding])?;
     if mapped.is_empty() {
@@ -81,13 +94,26 @@ fn run_oracles(case: &Case, damage: Option<Damage>, figures: &mut Figures) -> Re
     }
     for versions in pairs_of(case.versions()) {
         let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
-        compare_states(case, &module_of(&case.module, &families, versions.0), versions, &pairs, figures)?;
+        compare_states(
+            case,
+            &module_of(&case.module, &families, versions.0),
+            versions,
+            &pairs,
+            figures,
+        )?;
     }
     run_chains(case, &mapped, figures)?;
     if case.stress.is_on() {
         for versions in pairs_of(case.versions()) {
-            let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
-            stress::run(case, &module_of(&case.module, &families, versions.0), versions, &pairs, figures)?;
+            let pairs: Vec<FunctionPair<'_>> =
+                mapped.iter().filter_map(|m| m.pair(versions)).collect();
+            stress::run(
+                case,
+                &module_of(&case.module, &families, versions.0),
+                versions,
+                &pairs,
+                figures,
+            )?;
         }
     }
     composition::run(case, &mapped, figures)
@@ -144,15 +170,22 @@ pub(super) fn compare_states(
     figures.armed += all as u64;
     let found = std::mem::take(&mut report.divergences);
     figures.state.add(&report);
-    let finding =
-        |d: &state_oracle::Divergence| Finding { oracle: Oracle::of(&d.difference), versions, message: d.to_string() };
+    let finding = |d: &state_oracle::Divergence| Finding {
+        oracle: Oracle::of(&d.difference),
+        versions,
+        message: d.to_string(),
+    };
     let mut findings: Vec<Finding> = found.iter().map(finding).collect();
     findings.sort_by_key(|f| f.oracle);
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
 /// Random chains of hops among all versions.
-fn run_chains(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Result<(), Vec<Finding>> {
+fn run_chains(
+    case: &Case,
+    mapped: &[Mapped<'_>],
+    figures: &mut Figures,
+) -> Result<(), Vec<Finding>> {
     let versions = (0, case.steps.len());
     let finding = |message: String| Finding { oracle: Oracle::Hops, versions, message };
     if case.chains == 0 {
@@ -160,8 +193,9 @@ fn run_chains(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Resu
     }
     let parts: Vec<_> = mapped.iter().map(graph_parts).collect();
     let graphs = mapped.iter().zip(&parts);
-    let graphs: Vec<FunctionGraph<'_>> =
-        graphs.map(|(m, (versions, edges))| FunctionGraph { func: m.family.func, versions, edges }).collect();
+    let graphs: Vec<FunctionGraph<'_>> = graphs
+        .map(|(m, (versions, edges))| FunctionGraph { func: m.family.func, versions, edges })
+        .collect();
     let options = HopOptions {
         seed: case.seed,
         chains: case.chains,
@@ -177,7 +211,11 @@ fn run_chains(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Resu
     let mut report = hopper.report().clone();
     let found = std::mem::take(&mut report.divergences);
     figures.hops.add(&report);
-    if found.is_empty() { Ok(()) } else { Err(found.iter().map(|d| finding(d.to_string())).collect()) }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(found.iter().map(|d| finding(d.to_string())).collect())
+    }
 }
 
 /// Versions and edges as the runner of chains takes them.
@@ -185,6 +223,7 @@ fn graph_parts<'m>(mapped: &'m Mapped<'_>) -> (Vec<&'m ir::Function>, Vec<hops::
     let tree = &mapped.family.tree;
     let place = |version: osr::Version| version.as_u32() as usize;
     let edges = mapped.edges().iter();
-    let edges = edges.map(|e| hops::Edge { from: place(e.from), to: place(e.to), mapping: &e.mapping });
+    let edges =
+        edges.map(|e| hops::Edge { from: place(e.from), to: place(e.to), mapping: &e.mapping });
     (tree.versions().map(|v| tree.function(v)).collect(), edges.collect())
 }

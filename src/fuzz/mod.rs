@@ -1,9 +1,10 @@
 //! The fuzzer: random programs and versions of them, put to every oracle there is.
 //!
-//! A [`Case`] is a program, the inputs it runs on, and the passes that lead from each of its versions to the next.
-//! [`judge()`] derives the versions, makes the mappings and asks the [`Oracle`]s in order. [`campaign()`] does that
-//! for many cases, [`Options`] draw them from seeds. What was done is counted in [`Figures`], which have floors: a
-//! fuzzer that sees no compensation code finds nothing wrong with it.
+//! A [`Case`] is a program, the inputs it runs on, and the passes that lead from each of its
+//! versions to the next. [`judge()`] derives the versions, makes the mappings and asks the
+//! [`Oracle`]s in order. [`campaign()`] does that for many cases, [`Options`] draw them from seeds.
+//! What was done is counted in [`Figures`], which have floors: a fuzzer that sees no compensation
+//! code finds nothing wrong with it.
 //!
 //! A case that fails is made smaller ([`reduce()`]) and written down as a test ([`as_test`]).
 //!

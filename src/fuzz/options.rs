@@ -30,8 +30,8 @@ pub struct Options {
     pub inputs: u32,
     /// What compensation code may read; empty: mostly everything, by seed.
     pub levels: Vec<Level>,
-    /// The passes between a program and its last version, one list by seed; empty: named pipelines, shuffled ones
-    /// and random ones.
+    /// The passes between a program and its last version, one list by seed; empty: named pipelines,
+    /// shuffled ones and random ones.
     pub pipelines: Vec<Vec<StaticPass>>,
     /// Whether the passes of each list are put in a random order.
     pub shuffle: bool,
@@ -65,8 +65,8 @@ impl Default for Options {
     }
 }
 
-/// How a case is made of a program: drawn from the seed alone, in a stream of its own, so that the program does not
-/// depend on it.
+/// How a case is made of a program: drawn from the seed alone, in a stream of its own, so that the
+/// program does not depend on it.
 struct Plan {
     steps: Vec<Vec<StaticPass>>,
     level: Level,
@@ -82,7 +82,14 @@ impl Options {
     }
 
     /// What a seed does with a program that imports nothing.
-    pub fn case(&self, seed: u64, module: Module, entry: Func, arguments: Vec<Vec<u64>>, fuel: u64) -> Case {
+    pub fn case(
+        &self,
+        seed: u64,
+        module: Module,
+        entry: Func,
+        arguments: Vec<Vec<u64>>,
+        fuel: u64,
+    ) -> Case {
         let Plan { steps, level } = self.plan(seed);
         Case {
             module,
@@ -101,11 +108,12 @@ impl Options {
         }
     }
 
-    /// The passes of a list from each version to the next, for a program that is given and not generated: two versions
-    /// where nothing is said.
+    /// The passes of a list from each version to the next, for a program that is given and not
+    /// generated: two versions where nothing is said.
     pub fn steps(&self, seed: u64, passes: &[StaticPass]) -> Vec<Vec<StaticPass>> {
         let mut prng = Prng::new(seed).fork(0x73_74_65_70);
-        let passes = if self.shuffle { shuffled(passes.to_vec(), &mut prng) } else { passes.to_vec() };
+        let passes =
+            if self.shuffle { shuffled(passes.to_vec(), &mut prng) } else { passes.to_vec() };
         let versions = self.versions.unwrap_or(2).clamp(2, MAX_VERSIONS);
         cut(&passes, versions as usize - 1, &mut prng)
     }
@@ -113,7 +121,14 @@ impl Options {
     fn plan(&self, seed: u64) -> Plan {
         let mut prng = Prng::new(seed).fork(0x66_75_7a_7a);
         let level = match self.levels.as_slice() {
-            [] => prng.pick(&[Level::Avail, Level::Avail, Level::Avail, Level::Avail, Level::Avail, Level::Alias]),
+            [] => prng.pick(&[
+                Level::Avail,
+                Level::Avail,
+                Level::Avail,
+                Level::Avail,
+                Level::Avail,
+                Level::Alias,
+            ]),
             levels => prng.pick(levels),
         };
         let versions = match self.versions {
@@ -128,7 +143,9 @@ impl Options {
     fn draw_passes(&self, prng: &mut Prng) -> Vec<StaticPass> {
         let named = |name| parse(name).expect("a pipeline of the registry").passes().to_vec();
         let random = |prng: &mut Prng| -> Vec<StaticPass> {
-            (0..prng.between(RANDOM_PASSES.start, RANDOM_PASSES.end - 1)).map(|_| prng.pick(PASSES)).collect()
+            (0..prng.between(RANDOM_PASSES.start, RANDOM_PASSES.end - 1))
+                .map(|_| prng.pick(PASSES))
+                .collect()
         };
         let mut passes = match (self.pipelines.as_slice(), prng.below(8)) {
             ([], 0..=2) => named("O1"),
@@ -163,7 +180,8 @@ fn cut(passes: &[StaticPass], parts: usize, prng: &mut Prng) -> Vec<Vec<StaticPa
 }
 
 impl fmt::Display for Options {
-    /// The options of `osier fuzz` that say the same, without the seed; those that hold anyway are left out.
+    /// The options of `osier fuzz` that say the same, without the seed; those that hold anyway are
+    /// left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Options { size, inputs, going_on, chains, .. } = self;
         write!(f, "--size {size} --inputs {inputs} --going-on {going_on} --chains {chains}")?;

@@ -3,8 +3,8 @@
 use std::fmt;
 use verify::state_oracle::Difference;
 
-/// A judge of one program and its versions. Cheap ones that blame precisely come first: the first that finds
-/// something ends the judgment of a program.
+/// A judge of one program and its versions. Cheap ones that blame precisely come first: the first
+/// that finds something ends the judgment of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Oracle {
     /// Nothing panics: passes, editor, mappings, judges.
@@ -19,7 +19,8 @@ pub enum Oracle {
     State,
     /// A run that goes on after a transition ends as the run without one.
     GoingOn,
-    /// So does a run with many transitions, among all versions: random ones, or those of a stress switch.
+    /// So does a run with many transitions, among all versions: random ones, or those of a stress
+    /// switch.
     Hops,
     /// The same in native code.
     Native,
@@ -59,7 +60,9 @@ impl Oracle {
     /// The oracle that a difference found by the state oracle belongs to.
     pub(super) fn of(difference: &Difference) -> Oracle {
         match difference {
-            Difference::Stops { .. } | Difference::LockstepEffects | Difference::FinalMemory => Oracle::Lockstep,
+            Difference::Stops { .. } | Difference::LockstepEffects | Difference::FinalMemory => {
+                Oracle::Lockstep
+            }
             Difference::GoingOn { .. } | Difference::Refused(_) => Oracle::GoingOn,
             _ => Oracle::State,
         }

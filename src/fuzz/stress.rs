@@ -1,19 +1,22 @@
 //! Runs in which transitions are really made, where a switch says.
 //!
-//! The state oracle compares states and, but for a sample, makes no transition. A stress switch makes them:
-//! at every visit of the n-th mapped point (`at_static`), at the n-th visit of any (`at_dynamic`), at every n-th
-//! visit (`every`). A run starts in the version before and changes sides at each; frames it enters hold
-//! poison in all that the entry does not provide. It must end as the run that stayed.
+//! The state oracle compares states and, but for a sample, makes no transition. A stress switch
+//! makes them: at every visit of the n-th mapped point (`at_static`), at the n-th visit of any
+//! (`at_dynamic`), at every n-th visit (`every`). A run starts in the version before and changes
+//! sides at each; frames it enters hold poison in all that the entry does not provide. It must end
+//! as the run that stayed.
 //!
-//! An entry may lead back within the gap between two anchors, so a run that moved at every point could move
-//! forever. After a transition the next one is not made before an anchor has been executed: anchors are executed in the
-//! same order by both versions, so the run goes on.
+//! An entry may lead back within the gap between two anchors, so a run that moved at every point
+//! could move forever. After a transition the next one is not made before an anchor has been
+//! executed: anchors are executed in the same order by both versions, so the run goes on.
 
 use super::case::Case;
 use super::figures::Figures;
 use super::judge::hop_limits;
 use super::oracle::{Finding, Oracle};
-use ir::interp::{Control, Machine, Observer, Options, Outcome, Program, Run, Scope, TraceLevel, VersionId, View};
+use ir::interp::{
+    Control, Machine, Observer, Options, Outcome, Program, Run, Scope, TraceLevel, VersionId, View,
+};
 use ir::mapping::{Entry, Mapping};
 use ir::{Func, Inst, Module, Point};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +29,13 @@ use verify::state_oracle::FunctionPair;
 pub struct Stress {
     /// At every visit of a mapped point whose number is a multiple of this.
     pub every: Option<u64>,
-    /// At every visit of the mapped point with this number, counted from 1 over the functions of a pair of versions
-    /// in order, first those of the version before.
+    /// At every visit of the mapped point with this number, counted from 1 over the functions of a
+    /// pair of versions in order, first those of the version before.
     pub at_static: Option<u64>,
     /// At the visit of a mapped point with this number, counted from 1 over a run.
     pub at_dynamic: Option<u64>,
-    /// Decides at which visit counting starts, below the number of `every`; without it, at the first.
+    /// Decides at which visit counting starts, below the number of `every`; without it, at the
+    /// first.
     pub seed: Option<u64>,
 }
 
@@ -86,11 +90,14 @@ struct Sides<'m> {
 }
 
 impl<'m> Sides<'m> {
-    /// Adds the versions to a machine, with every mapped point marked. New activations run the version before.
+    /// Adds the versions to a machine, with every mapped point marked. New activations run the
+    /// version before.
     fn new(machine: &mut Machine, module: &Module, pairs: &[FunctionPair<'m>]) -> Sides<'m> {
-        let mut sides = Sides { leaving: BTreeMap::new(), numbers: BTreeMap::new(), anchors: BTreeMap::new() };
+        let mut sides =
+            Sides { leaving: BTreeMap::new(), numbers: BTreeMap::new(), anchors: BTreeMap::new() };
         for pair in pairs {
-            let ids = [pair.before, pair.after].map(|version| machine.add_version(module, pair.func, version));
+            let ids = [pair.before, pair.after]
+                .map(|version| machine.add_version(module, pair.func, version));
             machine.set_current(pair.func, ids[0]);
             for id in ids {
                 sides.anchors.insert(id, pair.anchors);
@@ -102,7 +109,10 @@ impl<'m> Sides<'m> {
         for (version, (_, mapping)) in &sides.leaving {
             machine.mark(*version, mapping.entries().map(|(point, _)| point.inst()));
         }
-        let points = sides.leaving.iter().flat_map(|(v, (_, m))| m.entries().map(|(point, _)| (*v, point.inst())));
+        let points = sides
+            .leaving
+            .iter()
+            .flat_map(|(v, (_, m))| m.entries().map(|(point, _)| (*v, point.inst())));
         sides.numbers = points.zip(1..).collect();
         sides
     }
@@ -157,17 +167,26 @@ impl End {
             Outcome::Left { point, values, .. } => format!("left at {point} with {values:?}"),
             outcome => outcome.to_string(),
         };
-        End { how, memory: machine.memory_digest(), effects: (machine.trace().count(), machine.trace().digest()) }
+        End {
+            how,
+            memory: machine.memory_digest(),
+            effects: (machine.trace().count(), machine.trace().digest()),
+        }
     }
 }
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}; memory {:#x}; {} effects, {:#x}]", self.how, self.memory, self.effects.0, self.effects.1)
+        write!(
+            f,
+            "[{}; memory {:#x}; {} effects, {:#x}]",
+            self.how, self.memory, self.effects.0, self.effects.1
+        )
     }
 }
 
-/// Makes the transitions that the switches of the case ask for, between two versions of every function.
+/// Makes the transitions that the switches of the case ask for, between two versions of every
+/// function.
 pub(super) fn run(
     case: &Case,
     module: &Module,
@@ -177,13 +196,18 @@ pub(super) fn run(
 ) -> Result<(), Vec<Finding>> {
     let finding = |message: String| vec![Finding { oracle: Oracle::Hops, versions, message }];
     let options = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
-    let mut pristine =
-        Machine::with_options(&Program::new(module), hop_limits(case), options).map_err(|e| finding(e.to_string()))?;
+    let mut pristine = Machine::with_options(&Program::new(module), hop_limits(case), options)
+        .map_err(|e| finding(e.to_string()))?;
     let sides = Sides::new(&mut pristine, module, pairs);
     for (number, args) in (0..).zip(&case.arguments) {
         let stayed = end_of(&pristine, case, args, None)?;
-        let watcher =
-            Watcher { sides: &sides, stress: case.stress, offset: case.stress.offset(number), visits: 0, waits: false };
+        let watcher = Watcher {
+            sides: &sides,
+            stress: case.stress,
+            offset: case.stress.offset(number),
+            visits: 0,
+            waits: false,
+        };
         let mut chain = Chain { watcher, hops: Vec::new() };
         let hopped = end_of(&pristine, case, args, Some(&mut chain)).map_err(|mut e| {
             e.iter_mut().for_each(|f| f.versions = versions);
@@ -239,7 +263,8 @@ impl Chain<'_, '_> {
     }
 }
 
-/// Runs the start function and the entry, with transitions or without; `None` when a limit ended the run.
+/// Runs the start function and the entry, with transitions or without; `None` when a limit ended
+/// the run.
 fn end_of(
     pristine: &Machine,
     case: &Case,
@@ -262,9 +287,9 @@ fn end_of(
             match (run, &mut chain) {
                 (Run::Done(outcome), _) => break outcome,
                 (Run::Called { .. }, _) => unreachable!("no function runs elsewhere"),
-                (Run::Paused, Some(chain)) => chain
-                    .hop(&mut machine)
-                    .map_err(|message| vec![Finding { oracle: Oracle::Hops, versions: (0, 0), message }])?,
+                (Run::Paused, Some(chain)) => chain.hop(&mut machine).map_err(|message| {
+                    vec![Finding { oracle: Oracle::Hops, versions: (0, 0), message }]
+                })?,
                 (Run::Paused, None) => {}
             }
         };

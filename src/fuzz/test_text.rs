@@ -7,12 +7,12 @@ use ir::text::{print_literal, print_module};
 use ir::{Module, Type};
 use std::fmt::Write;
 
-/// A test file: ready to be put into `tests/oir/`, where it fails until the mistake is gone. `origin` says how the
-/// program was found, as the command that finds it again.
+/// A test file: ready to be put into `tests/oir/`, where it fails until the mistake is gone.
+/// `origin` says how the program was found, as the command that finds it again.
 ///
-/// The runner judges mappings at every level, fires every transition of its calls and goes on from each. What it does
-/// not do is stay at several versions, or follow a stress switch: a failure that needs these is described in the
-/// text alone.
+/// The runner judges mappings at every level, fires every transition of its calls and goes on from
+/// each. What it does not do is stay at several versions, or follow a stress switch: a failure that
+/// needs these is described in the text alone.
 pub fn as_test(case: &Case, finding: &Finding, origin: &str) -> String {
     let (module, passes) = versions_apart(case, finding);
     let mut out = String::new();
@@ -37,7 +37,8 @@ pub fn as_test(case: &Case, finding: &Finding, origin: &str) -> String {
     out
 }
 
-/// The program in the earlier of the two versions a finding is about, and the passes that lead to the later one.
+/// The program in the earlier of the two versions a finding is about, and the passes that lead to
+/// the later one.
 fn versions_apart(case: &Case, finding: &Finding) -> (Module, String) {
     let (first, last) = finding.versions;
     let last = last.clamp(first, case.steps.len());
@@ -50,11 +51,13 @@ fn versions_apart(case: &Case, finding: &Finding) -> (Module, String) {
             module.bodies[func] = Some(applied.into_parts().0);
         }
     }
-    let passes: Vec<&str> = case.steps[first.min(last)..last].iter().flatten().map(|p| p.name()).collect();
+    let passes: Vec<&str> =
+        case.steps[first.min(last)..last].iter().flatten().map(|p| p.name()).collect();
     (module, passes.join(","))
 }
 
-/// A call and how it ends; nothing when a limit ends it, or the runner has no words for how it does.
+/// A call and how it ends; nothing when a limit ends it, or the runner has no words for how it
+/// does.
 fn run_line(case: &Case, module: &Module, args: &[u64]) -> Option<String> {
     let limits = ir::interp::Limits { fuel: case.fuel, ..Default::default() };
     let mut machine = Machine::new(module, limits).ok()?;
@@ -64,7 +67,11 @@ fn run_line(case: &Case, module: &Module, args: &[u64]) -> Option<String> {
     match outcome {
         Outcome::Returned(values) => {
             let results = literals(&signature.results, &values);
-            Some(if values.len() == 1 { format!("{call} == {results}") } else { format!("{call} == ({results})") })
+            Some(if values.len() == 1 {
+                format!("{call} == {results}")
+            } else {
+                format!("{call} == ({results})")
+            })
         }
         Outcome::Trapped { kind, .. } => Some(format!("{call} traps {kind}")),
         _ => None,
@@ -72,5 +79,10 @@ fn run_line(case: &Case, module: &Module, args: &[u64]) -> Option<String> {
 }
 
 fn literals(types: &[Type], bits: &[u64]) -> String {
-    types.iter().zip(bits).map(|(ty, bits)| print_literal(*ty, *bits)).collect::<Vec<_>>().join(", ")
+    types
+        .iter()
+        .zip(bits)
+        .map(|(ty, bits)| print_literal(*ty, *bits))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

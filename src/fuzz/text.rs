@@ -4,7 +4,8 @@ use super::figures::Figures;
 use super::oracle::Oracle;
 use std::fmt::Write;
 
-/// The figures of one kind of programs, with a title. Nothing in it depends on the time or on threads.
+/// The figures of one kind of programs, with a title. Nothing in it depends on the time or on
+/// threads.
 pub fn text(title: &str, figures: &Figures) -> String {
     let mut out = String::new();
     let total = figures.state.total();
@@ -12,8 +13,15 @@ pub fn text(title: &str, figures: &Figures) -> String {
         writeln!(out, "{name:<13} {value}").expect("writing to a string");
     };
     let chains: u64 = figures.versions.range(3..).map(|(_, count)| count).sum();
-    let refused = if figures.refused > 0 { format!(", {} inputs refused", figures.refused) } else { String::new() };
-    line(title, format!("{} programs, {chains} of them with 3 to 6 versions{refused}", figures.programs));
+    let refused = if figures.refused > 0 {
+        format!(", {} inputs refused", figures.refused)
+    } else {
+        String::new()
+    };
+    line(
+        title,
+        format!("{} programs, {chains} of them with 3 to 6 versions{refused}", figures.programs),
+    );
     #[cfg(feature = "native")]
     if figures.native.runs > 0 {
         native_text(&mut line, figures);
@@ -24,7 +32,10 @@ pub fn text(title: &str, figures: &Figures) -> String {
         let state = &figures.state;
         format!("{}, {} ended by a trap, {} by a limit", state.runs, state.trapped, state.exhausted)
     });
-    line("  mapped", format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs));
+    line(
+        "  mapped",
+        format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs),
+    );
     line("  certified", {
         let dropped = figures.dropped();
         let share = percent(dropped, figures.certified + dropped);
@@ -35,25 +46,47 @@ pub fn text(title: &str, figures: &Figures) -> String {
         let share = percent(figures.fired, figures.armed);
         format!("{} entries fired, {share} of those there are", figures.fired)
     });
-    let (forward, backward) = (figures.state.forward.transitions, figures.state.backward.transitions);
-    line("  transitions", format!("{} compared, {forward} forward and {backward} backward", total.transitions));
+    let (forward, backward) =
+        (figures.state.forward.transitions, figures.state.backward.transitions);
+    line(
+        "  transitions",
+        format!("{} compared, {forward} forward and {backward} backward", total.transitions),
+    );
     line("", {
-        let (code, loops) = (percent(total.with_code, total.transitions), percent(total.in_loops, total.transitions));
-        format!("{code} run code, {loops} in loops, {} values each", mean(total.compared, total.transitions))
+        let (code, loops) = (
+            percent(total.with_code, total.transitions),
+            percent(total.in_loops, total.transitions),
+        );
+        format!(
+            "{code} run code, {loops} in loops, {} values each",
+            mean(total.compared, total.transitions)
+        )
     });
-    line("  going on", format!("{} runs, {} ended by a limit", total.going_on, total.going_on_exhausted));
+    line(
+        "  going on",
+        format!("{} runs, {} ended by a limit", total.going_on, total.going_on_exhausted),
+    );
     line("  hop chains", {
         let hops = &figures.hops;
         let full = percent(hops.full_chains, hops.chains);
-        format!("{}, {} hops, {full} with 4 or more, {} ended by a limit", hops.chains, hops.hops, hops.exhausted)
+        format!(
+            "{}, {} hops, {full} with 4 or more, {} ended by a limit",
+            hops.chains, hops.hops, hops.exhausted
+        )
     });
     if figures.stressed > 0 {
         let Figures { stressed, stress_hops, stressed_exhausted, .. } = figures;
-        line("  stressed", format!("{stressed} runs, {stress_hops} hops, {stressed_exhausted} ended by a limit"));
+        line(
+            "  stressed",
+            format!("{stressed} runs, {stress_hops} hops, {stressed_exhausted} ended by a limit"),
+        );
     }
     line("  composed", {
         let share = percent(figures.composed, figures.composed + figures.not_composed);
-        format!("{} entries, {share} of those tried; {} agree with others", figures.composed, figures.same_point)
+        format!(
+            "{} entries, {share} of those tried; {} agree with others",
+            figures.composed, figures.same_point
+        )
     });
     passes(&mut out, figures);
     out
@@ -63,9 +96,15 @@ pub fn text(title: &str, figures: &Figures) -> String {
 #[cfg(feature = "native")]
 fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     let native = &figures.native;
-    line("  mapped", format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs));
+    line(
+        "  mapped",
+        format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs),
+    );
     line("  native runs", {
-        format!("{}, {} ended by a trap, {} by a limit", native.runs, native.trapped, native.exhausted)
+        format!(
+            "{}, {} ended by a trap, {} by a limit",
+            native.runs, native.trapped, native.exhausted
+        )
     });
     line("  covered", {
         let share = percent(native.fired, native.points);
@@ -73,7 +112,10 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     });
     let forward = native.transitions - native.backward;
     line("  transitions", {
-        format!("{} compared, {forward} forward and {} backward", native.transitions, native.backward)
+        format!(
+            "{} compared, {forward} forward and {} backward",
+            native.transitions, native.backward
+        )
     });
     line("", {
         let probed = percent(native.probed, native.transitions);
@@ -95,7 +137,9 @@ fn passes(out: &mut String, figures: &Figures) {
     let columns: Vec<String> = figures
         .passes
         .iter()
-        .map(|(name, pass)| format!("{name:<11}{:>8} of {:<8}", percent(pass.acted, pass.programs), pass.programs))
+        .map(|(name, pass)| {
+            format!("{name:<11}{:>8} of {:<8}", percent(pass.acted, pass.programs), pass.programs)
+        })
         .collect();
     for (number, pair) in columns.chunks(2).enumerate() {
         let name = if number == 0 { "  acted on" } else { "" };
@@ -103,7 +147,8 @@ fn passes(out: &mut String, figures: &Figures) {
     }
 }
 
-/// The oracles in order, with the programs in which each found something; a dash where it was not asked.
+/// The oracles in order, with the programs in which each found something; a dash where it was not
+/// asked.
 pub fn oracles_text(figures: &Figures) -> String {
     let found = |oracle: &Oracle| match figures.asked(*oracle) {
         true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),

@@ -30,8 +30,8 @@ impl Family {
     }
 }
 
-/// Derives the versions of every function. After each pass the version is verified and the log replayed: the
-/// first oracle.
+/// Derives the versions of every function. After each pass the version is verified and the log
+/// replayed: the first oracle.
 pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, Finding> {
     let mut acted: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut families = Vec::new();
@@ -39,12 +39,19 @@ pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, 
         let (mut tree, mut at) = (VersionTree::new(base.clone()), vec![VersionTree::BASE]);
         for (number, passes) in case.steps.iter().enumerate() {
             let parent = at[number];
-            let finding = |message| Finding { oracle: Oracle::Ssa, versions: (number, number + 1), message };
+            let finding =
+                |message| Finding { oracle: Oracle::Ssa, versions: (number, number + 1), message };
             let derived = derive_one(&case.module, tree.function(parent), passes, &mut acted);
             let (function, log) = derived.map_err(finding)?;
-            let replayed = |e| finding(format!("@{}: the log of several passes does not replay: {e}", base.name()));
+            let replayed = |e| {
+                finding(format!("@{}: the log of several passes does not replay: {e}", base.name()))
+            };
             let changed = !log.is_empty();
-            at.push(if changed { tree.add(parent, function, log).map_err(replayed)? } else { parent });
+            at.push(if changed {
+                tree.add(parent, function, log).map_err(replayed)?
+            } else {
+                parent
+            });
         }
         families.push(Family { func, tree, at });
     }
@@ -76,7 +83,8 @@ fn derive_one(
     Ok((version, log))
 }
 
-/// What is done to the mappings on an edge before they are judged. Wrong ones put the oracles on trial.
+/// What is done to the mappings on an edge before they are judged. Wrong ones put the oracles on
+/// trial.
 pub type Damage = fn(&mut Edge);
 
 /// The mappings between all versions of a function.
@@ -97,16 +105,21 @@ impl Mapped<'_> {
         self.edges().iter().filter(|e| matches!(e.origin, Origin::Built { .. }))
     }
 
-    /// What the state oracle takes of two versions of the program; nothing when the function is the same in both.
+    /// What the state oracle takes of two versions of the program; nothing when the function is the
+    /// same in both.
     pub(super) fn pair(&self, (first, last): (usize, usize)) -> Option<FunctionPair<'_>> {
         let (from, to) = (self.family.at[first], self.family.at[last]);
         let edge = |from, to| self.edges().iter().find(|e| (e.from, e.to) == (from, to));
-        (from != to).then(|| self.pair_of([edge(from, to), edge(to, from)].map(|e| e.expect("all pairs were built"))))
+        (from != to).then(|| {
+            self.pair_of([edge(from, to), edge(to, from)].map(|e| e.expect("all pairs were built")))
+        })
     }
 
-    /// The composed mappings between the first version and the last; nothing when there is none between them.
+    /// The composed mappings between the first version and the last; nothing when there is none
+    /// between them.
     pub(super) fn composed(&self) -> Option<FunctionPair<'_>> {
-        let mut composed = self.edges().iter().filter(|e| matches!(e.origin, Origin::Composed { .. }));
+        let mut composed =
+            self.edges().iter().filter(|e| matches!(e.origin, Origin::Composed { .. }));
         let (there, back) = (composed.next()?, composed.next()?);
         Some(self.pair_of([there, back]))
     }
@@ -124,8 +137,8 @@ impl Mapped<'_> {
     }
 }
 
-/// The mappings between any two versions of a function that differ, made together, and composed ones from the first
-/// to the last and back. Functions without a second version are left out.
+/// The mappings between any two versions of a function that differ, made together, and composed
+/// ones from the first to the last and back. Functions without a second version are left out.
 pub(super) fn map<'f>(
     families: &'f [Family],
     level: Level,
@@ -136,10 +149,15 @@ pub(super) fn map<'f>(
     for family in families.iter().filter(|f| f.last() != VersionTree::BASE) {
         let versions: Vec<Version> = family.tree.versions().collect();
         let later = |first: usize| versions[first + 1..].iter().map(move |last| (first, *last));
-        let pairs: Vec<_> = (0..versions.len()).flat_map(later).map(|(first, last)| (versions[first], last)).collect();
-        let finding = |message| Finding { oracle: Oracle::Ssa, versions: (0, family.at.len() - 1), message };
+        let pairs: Vec<_> = (0..versions.len())
+            .flat_map(later)
+            .map(|(first, last)| (versions[first], last))
+            .collect();
+        let finding =
+            |message| Finding { oracle: Oracle::Ssa, versions: (0, family.at.len() - 1), message };
         let graph = VersionGraph::build(&family.tree, &pairs, level, Demand::Needed);
-        let mut graph = graph.map_err(|e| finding(format!("@{}: {e}", family.function(0).name())))?;
+        let mut graph =
+            graph.map_err(|e| finding(format!("@{}: {e}", family.function(0).name())))?;
         if versions.len() > 2 {
             let back: Vec<Version> = versions.iter().rev().copied().collect();
             graph.add_composed(&versions).map_err(|e| finding(e.to_string()))?;

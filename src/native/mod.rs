@@ -1,7 +1,8 @@
 //! What is compiled, and when: two plain policies for [`jit::Vm`].
 //!
-//! [`Eager`] compiles every function when native code first calls it. [`Tiered`] begins in the interpreter; a function that is called often is
-//! optimized and compiled, and so is one with a loop that turns hot, which is entered in the middle.
+//! [`Eager`] compiles every function when native code first calls it. [`Tiered`] begins in the
+//! interpreter; a function that is called often is optimized and compiled, and so is one with a
+//! loop that turns hot, which is entered in the middle.
 
 mod tiered;
 
@@ -40,7 +41,8 @@ pub enum CompiledKind {
 
 /// Told what is done to make code, so that an embedder may take times: the library reads no clock.
 pub trait Observer {
-    /// A step of optimizing begins, and whatever was under way has ended; `None` when nothing begins. Compiling is no such step.
+    /// A step of optimizing begins, and whatever was under way has ended; `None` when nothing
+    /// begins. Compiling is no such step.
     fn step(&mut self, step: Option<Step>);
 
     /// Compiling a piece of code begins.
@@ -83,9 +85,16 @@ fn install(
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
-    let version = tier.engine().version(tier.module(), func, function, &[]).map_err(RunError::Compile)?;
+    let version =
+        tier.engine().version(tier.module(), func, function, &[]).map_err(RunError::Compile)?;
     let (instructions, bytes) = (function.inst_count(), version.code_size());
-    observer.compiled(Compiled { func, version: version.key(), kind: CompiledKind::Version, instructions, bytes });
+    observer.compiled(Compiled {
+        func,
+        version: version.key(),
+        kind: CompiledKind::Version,
+        instructions,
+        bytes,
+    });
     tier.install(&version, Vec::new()).map_err(RunError::Link)?;
     Ok(version)
 }
@@ -98,11 +107,17 @@ impl<O: Observer> Tiering for Eager<O> {
     }
 }
 
-/// Makes a function native and runs it: what [`Eager`] does not do for the function that a run begins with.
+/// Makes a function native and runs it: what [`Eager`] does not do for the function that a run
+/// begins with.
 ///
 /// # Errors
 /// When it cannot be compiled; and as [`Vm::invoke`].
-pub fn invoke(vm: &mut Vm, func: Func, args: &[u64], host: &mut dyn Host) -> Result<Outcome, RunError> {
+pub fn invoke(
+    vm: &mut Vm,
+    func: Func,
+    args: &[u64],
+    host: &mut dyn Host,
+) -> Result<Outcome, RunError> {
     vm.demand(func)?;
     vm.invoke(func, args, host)
 }

@@ -28,8 +28,9 @@ struct Optimized {
     forward: Option<Arc<Mapping>>,
 }
 
-/// Begins in the interpreter. What is called or repeated so often as the threshold says is optimized, compiled, and entered: a function at its next
-/// call, a loop in the middle, through an entry that the checker has accepted.
+/// Begins in the interpreter. What is called or repeated so often as the threshold says is
+/// optimized, compiled, and entered: a function at its next call, a loop in the middle, through an
+/// entry that the checker has accepted.
 #[derive(Debug)]
 pub struct Tiered<O> {
     threshold: u32,
@@ -39,16 +40,28 @@ pub struct Tiered<O> {
 }
 
 impl<O: Observer> Tiered<O> {
-    /// With a number of calls or visits that make something hot, at least 1, and what is then done to it.
+    /// With a number of calls or visits that make something hot, at least 1, and what is then done
+    /// to it.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
         Tiered { threshold: threshold.max(1), pipeline, observer, optimized: BTreeMap::new() }
     }
 
     /// Optimizes and compiles a function, unless that was done.
-    fn optimize(&mut self, tier: &mut Tier<'_>, func: Func, base: &Function) -> Result<(), RunError> {
+    fn optimize(
+        &mut self,
+        tier: &mut Tier<'_>,
+        func: Func,
+        base: &Function,
+    ) -> Result<(), RunError> {
         if !self.optimized.contains_key(&func) {
             let module = Arc::clone(tier.module());
-            let derived = derive(&module, base, &self.pipeline, Vigilance::Off, &mut Steps(&mut self.observer));
+            let derived = derive(
+                &module,
+                base,
+                &self.pipeline,
+                Vigilance::Off,
+                &mut Steps(&mut self.observer),
+            );
             let version = install(tier, func, &derived.function, &mut self.observer)?;
             self.optimized.insert(func, Optimized { derived, version, forward: None });
         }
@@ -69,7 +82,11 @@ impl<O: Observer> Tiering for Tiered<O> {
         }
     }
 
-    fn hot(&mut self, tier: &mut Tier<'_>, at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+    fn hot(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
         let module = Arc::clone(tier.module());
         let Some(base) = module.body(at.func) else { return Ok(None) };
         self.optimize(tier, at.func, base)?;
@@ -77,7 +94,13 @@ impl<O: Observer> Tiering for Tiered<O> {
         let forward = match &optimized.forward {
             Some(known) => Arc::clone(known),
             None => {
-                let made = certify(&module, base, &optimized.derived, &[Level::Avail], &mut Steps(&mut self.observer));
+                let made = certify(
+                    &module,
+                    base,
+                    &optimized.derived,
+                    &[Level::Avail],
+                    &mut Steps(&mut self.observer),
+                );
                 let level = made.levels.into_iter().next().expect("one level was asked for");
                 Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
             }

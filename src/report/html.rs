@@ -42,8 +42,9 @@ fn write_section(page: &mut String, section: &Section) {
             writeln!(page, "<h2>{}</h2>\n<p>{}</p>", escaped(heading), escaped(&words.join(" ")))
         }
         Section::Terms(terms) => {
-            let each =
-                |(term, text): &(String, String)| format!("<dt>{}</dt><dd>{}</dd>\n", escaped(term), escaped(text));
+            let each = |(term, text): &(String, String)| {
+                format!("<dt>{}</dt><dd>{}</dd>\n", escaped(term), escaped(text))
+            };
             writeln!(page, "<dl>\n{}</dl>", terms.iter().map(each).collect::<String>())
         }
         Section::Note(text) => writeln!(page, "<p class=\"note\">* {}</p>", escaped(text)),
@@ -51,14 +52,19 @@ fn write_section(page: &mut String, section: &Section) {
     written.expect("writing to a string cannot fail");
 }
 
-/// A table. Its first row with figures holds the headings of its columns, the rows before it headings over several.
+/// A table. Its first row with figures holds the headings of its columns, the rows before it
+/// headings over several.
 fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
     let heads = 1 + table.rows().iter().take_while(|row| matches!(row, Row::Spans(_))).count();
     let title = table.rows().iter().find_map(|row| match row {
         Row::Figures(label, _) => Some(label.as_str()),
         Row::Spans(_) | Row::Text(_) => None,
     });
-    writeln!(page, "<h2>{}</h2>\n<div class=\"scroll\"><table>", escaped(title.unwrap_or_default()))?;
+    writeln!(
+        page,
+        "<h2>{}</h2>\n<div class=\"scroll\"><table>",
+        escaped(title.unwrap_or_default())
+    )?;
     let columns = table.rows().iter().map(|row| match row {
         Row::Figures(_, figures) => figures.len(),
         Row::Spans(_) | Row::Text(_) => 0,
@@ -67,11 +73,17 @@ fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
     for (number, row) in table.rows().iter().enumerate() {
         match row {
             Row::Spans(headings) => {
-                let each = headings.iter().map(|(over, text)| format!("<th colspan=\"{over}\">{}</th>", escaped(text)));
+                let each = headings
+                    .iter()
+                    .map(|(over, text)| format!("<th colspan=\"{over}\">{}</th>", escaped(text)));
                 writeln!(page, "<tr><th></th>{}</tr>", each.collect::<String>())?;
             }
             Row::Text(text) => {
-                writeln!(page, "<tr><td class=\"text\" colspan=\"{columns}\">{}</td></tr>", escaped(text.trim()))?;
+                writeln!(
+                    page,
+                    "<tr><td class=\"text\" colspan=\"{columns}\">{}</td></tr>",
+                    escaped(text.trim())
+                )?;
             }
             // The heading right above the table has the title.
             Row::Figures(_, figures) if number == 0 => write_figures(page, true, "", figures)?,
@@ -81,7 +93,12 @@ fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
     writeln!(page, "</table></div>")
 }
 
-fn write_figures(page: &mut String, is_head: bool, label: &str, figures: &[String]) -> std::fmt::Result {
+fn write_figures(
+    page: &mut String,
+    is_head: bool,
+    label: &str,
+    figures: &[String],
+) -> std::fmt::Result {
     let (row, cell) = if is_head { ("<tr class=\"head\">", "th") } else { ("<tr>", "td") };
     let bare = label.trim_start();
     let indent = (label.len() - bare.len()) as f64 * 0.6;
@@ -90,8 +107,8 @@ fn write_figures(page: &mut String, is_head: bool, label: &str, figures: &[Strin
     writeln!(page, "</tr>")
 }
 
-/// A text as HTML has it. Names come from the input: nothing in one is markup, and control characters become `?`. No line ends
-/// within a number.
+/// A text as HTML has it. Names come from the input: nothing in one is markup, and control
+/// characters become `?`. No line ends within a number.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text.chars().peekable();
@@ -119,6 +136,9 @@ mod tests {
 
     #[test]
     fn no_name_is_markup() {
-        assert_eq!(escaped("<b a='x' c=\"y\">&\u{1b}"), "&lt;b a=&#39;x&#39; c=&quot;y&quot;&gt;&amp;?");
+        assert_eq!(
+            escaped("<b a='x' c=\"y\">&\u{1b}"),
+            "&lt;b a=&#39;x&#39; c=&quot;y&quot;&gt;&amp;?"
+        );
     }
 }

@@ -22,8 +22,8 @@ pub(crate) fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
-/// The figures of one function and the version derived from it; `infeasible` and `blame` at `level`. Only
-/// entries that the checker has accepted count.
+/// The figures of one function and the version derived from it; `infeasible` and `blame` at
+/// `level`. Only entries that the checker has accepted count.
 ///
 /// Cost: that of one synthesis for each level, and of checking what it makes.
 ///
@@ -62,12 +62,20 @@ pub fn function_report(
 }
 
 /// Takes in the mapping of one level; with the history, also why points have no entry.
-fn take(tally: &mut Tally<'_>, place: usize, made: &CertifiedMapping, history: Option<History<'_>>) {
+fn take(
+    tally: &mut Tally<'_>,
+    place: usize,
+    made: &CertifiedMapping,
+    history: Option<History<'_>>,
+) {
     tally.take_level(place, made.points as u64, made.unreachable as u64, &made.mapping);
     let Some(history) = history else { return };
-    let pass = |blame: Option<usize>| blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass());
+    let pass = |blame: Option<usize>| {
+        blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass())
+    };
     let unmapped = made.unmapped.iter();
-    let unmapped = unmapped.map(|u| Gap { point: u.point, reason: u.reason.name(), pass: pass(u.blame) });
+    let unmapped =
+        unmapped.map(|u| Gap { point: u.point, reason: u.reason.name(), pass: pass(u.blame) });
     let rejected = made.rejected.iter().map(|(point, verdict)| {
         let blame = history.of_rejected(*point, verdict);
         Gap { point: *point, reason: UNPROVED, pass: pass(blame) }
@@ -82,8 +90,22 @@ pub const UNBLAMED: &str = "none";
 pub const UNPROVED: &str = "unproved";
 
 /// The report on functions given in module order. Its times are all 0: the library reads no clock.
-pub fn report(program: Program, pipeline: Vec<String>, level: Level, functions: Vec<FunctionReport>) -> Report {
+pub fn report(
+    program: Program,
+    pipeline: Vec<String>,
+    level: Level,
+    functions: Vec<FunctionReport>,
+) -> Report {
     let totals = totals::totals(&functions);
     let level = level.name().to_owned();
-    Report { schema: SCHEMA, program, pipeline, level, functions, totals, interrupted: false, time: Time::default() }
+    Report {
+        schema: SCHEMA,
+        program,
+        pipeline,
+        level,
+        functions,
+        totals,
+        interrupted: false,
+        time: Time::default(),
+    }
 }

@@ -1,6 +1,6 @@
-//! The figures of the thesis this report stands beside: D'Elia, chapter 5, the twelve hottest functions of
-//! C benchmarks, LLVM 3.6.2. Other programs and another compiler: they are printed for orientation, and
-//! ours are no reproduction of them.
+//! The figures of the thesis this report stands beside: D'Elia, chapter 5, the twelve hottest
+//! functions of C benchmarks, LLVM 3.6.2. Other programs and another compiler: they are printed for
+//! orientation, and ours are no reproduction of them.
 
 /// Shares of feasible points at one level, in percent.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,13 @@ pub(super) const FORWARD: Published = Published {
 
 /// From the optimized version to the base; `alias` is not reported.
 pub(super) const BACKWARD: Published = Published {
-    shares: [share(23.0, 1.5, 75.4), share(38.2, 1.5, 82.2), share(57.5, 5.7, 90.4), None, share(98.5, 91.7, 100.0)],
+    shares: [
+        share(23.0, 1.5, 75.4),
+        share(38.2, 1.5, 82.2),
+        share(57.5, 5.7, 90.4),
+        None,
+        share(98.5, 91.7, 100.0),
+    ],
     chi: 2.9,
     kept: 2.0,
 };

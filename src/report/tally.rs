@@ -16,7 +16,11 @@ struct Cost {
 impl Cost {
     fn of(entry: &Entry, arguments: &[Value]) -> Cost {
         let kept_args = entry.kept.iter().filter(|v| arguments.contains(v)).count();
-        Cost { chi: entry.size() as u64, kept: (entry.kept.len() - kept_args) as u64, kept_args: kept_args as u64 }
+        Cost {
+            chi: entry.size() as u64,
+            kept: (entry.kept.len() - kept_args) as u64,
+            kept_args: kept_args as u64,
+        }
     }
 }
 
@@ -31,8 +35,8 @@ pub(super) struct Gap {
     pub(super) pass: &'static str,
 }
 
-/// The figures of one direction as they grow. Holds costs, never entries: mappings are dropped level by
-/// level, or those of a large program would not fit in memory together.
+/// The figures of one direction as they grow. Holds costs, never entries: mappings are dropped
+/// level by level, or those of a large program would not fit in memory together.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     figures: Direction,
@@ -44,11 +48,22 @@ pub(super) struct Tally<'a> {
 impl<'a> Tally<'a> {
     /// No level yet, of mappings that leave `source`.
     pub(super) fn new(source: &'a ir::Function) -> Tally<'a> {
-        Tally { figures: Direction::default(), arguments: source.arguments(), used: BTreeMap::new() }
+        Tally {
+            figures: Direction::default(),
+            arguments: source.arguments(),
+            used: BTreeMap::new(),
+        }
     }
 
-    /// Takes in the mapping of the next level of the chain. Every level says the same of the points.
-    pub(super) fn take_level(&mut self, level: usize, points: u64, unreachable: u64, mapping: &Mapping) {
+    /// Takes in the mapping of the next level of the chain. Every level says the same of the
+    /// points.
+    pub(super) fn take_level(
+        &mut self,
+        level: usize,
+        points: u64,
+        unreachable: u64,
+        mapping: &Mapping,
+    ) {
         (self.figures.points, self.figures.unreachable) = (points, unreachable);
         for (point, entry) in mapping.entries() {
             self.used.insert(point, Cost::of(entry, self.arguments));
@@ -59,8 +74,8 @@ impl<'a> Tally<'a> {
         self.figures.kept_args.set(level, self.used.values().map(|c| c.kept_args).collect());
     }
 
-    /// Counts the points without an entry at the level taken last, by reason and by the pass to blame. A
-    /// point that has an entry of an earlier level is not one of them.
+    /// Counts the points without an entry at the level taken last, by reason and by the pass to
+    /// blame. A point that has an entry of an earlier level is not one of them.
     pub(super) fn take_gaps(&mut self, gaps: impl Iterator<Item = Gap>) {
         for Gap { reason, pass, .. } in gaps.filter(|gap| !self.used.contains_key(&gap.point)) {
             *self.figures.infeasible.entry(reason.to_owned()).or_default() += 1;

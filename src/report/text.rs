@@ -4,7 +4,9 @@ use super::UNBLAMED;
 use super::published::{self, Published, PublishedShare};
 use super::totals::largest;
 use crate::driver::Checked;
-use crate::schema::{Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread};
+use crate::schema::{
+    Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread,
+};
 use crate::table::{Table, grouped, shortened, wrapped};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +62,9 @@ impl Section {
                 std::iter::once(heading.clone()).chain(words).collect()
             }
             Section::Terms(terms) => {
-                let lines = terms.iter().map(|(term, text)| wrapped(&format!("{term:<TERM$}"), text.split(' '), WIDTH));
+                let lines = terms
+                    .iter()
+                    .map(|(term, text)| wrapped(&format!("{term:<TERM$}"), text.split(' '), WIDTH));
                 lines.flatten().collect()
             }
             Section::Note(text) => wrapped("* ", text.split(' '), WIDTH),
@@ -102,7 +106,10 @@ fn ended(lines: &[String]) -> String {
 pub fn check_text(check: &Check) -> String {
     let mut lines = checked_table("entries", &check.checked).lines();
     if check.interrupted {
-        lines.insert(0, "stopped by an interrupt: this is about the functions done by then".to_owned());
+        lines.insert(
+            0,
+            "stopped by an interrupt: this is about the functions done by then".to_owned(),
+        );
     }
     let failed = check.functions.iter().filter(|f| !f.checked.dropped.is_empty());
     for function in failed {
@@ -127,9 +134,14 @@ fn checked_table(label: &str, checked: &Checked) -> Table {
 }
 
 fn heading(report: &Report) -> Vec<(String, String)> {
-    let pipeline = if report.pipeline.is_empty() { "(no passes)".to_owned() } else { report.pipeline.join(" ") };
+    let pipeline = if report.pipeline.is_empty() {
+        "(no passes)".to_owned()
+    } else {
+        report.pipeline.join(" ")
+    };
     let counts = report.totals.functions;
-    let functions = format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
+    let functions =
+        format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
     let below = if counts.changed > 0 { " (the figures below)" } else { "" };
     let changed = format!("{} changed{below}", grouped(counts.changed));
     let unchanged = format!("{} left as they are", grouped(counts.unchanged));
@@ -137,7 +149,10 @@ fn heading(report: &Report) -> Vec<(String, String)> {
     let path = shortened(&report.program.path, WIDTH - TERM);
     let mut terms = vec![("program", path), ("pipeline", pipeline), ("functions", functions)];
     if report.interrupted {
-        terms.push(("stopped", "by an interrupt: this is about the functions done by then".to_owned()));
+        terms.push((
+            "stopped",
+            "by an interrupt: this is about the functions done by then".to_owned(),
+        ));
     }
     terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
@@ -167,7 +182,8 @@ fn change(before: u64, after: u64) -> String {
 
 fn actions(actions: &Actions) -> Section {
     let counts = actions.counts().filter(|(_, count)| *count > 0);
-    let mut each: Vec<String> = counts.map(|(name, count)| format!("{name} {},", grouped(count))).collect();
+    let mut each: Vec<String> =
+        counts.map(|(name, count)| format!("{name} {},", grouped(count))).collect();
     if let Some(last) = each.last_mut() {
         last.pop();
     }
@@ -192,7 +208,8 @@ fn feasible(report: &Report) -> Table {
     for side in sides(report) {
         let points = grouped(side.ours.sum.reachable());
         let unreachable = grouped(side.ours.sum.unreachable);
-        table.line(&format!("{}: {points} points, {unreachable} unreachable ones apart", side.name));
+        table
+            .line(&format!("{}: {points} points, {unreachable} unreachable ones apart", side.name));
         let ours: [(&str, &PerLevel<Share>, Figure<Share, f64>); 7] = [
             ("  all functions, mean", &side.ours.share, |s| s.mean),
             ("    lowest", &side.ours.share, |s| s.min),
@@ -205,10 +222,16 @@ fn feasible(report: &Report) -> Table {
         for (label, shares, figure) in ours {
             table.row(label, levels.iter().map(|level| percent(shares.get(*level).map(figure))));
         }
-        let theirs: [(&str, Figure<PublishedShare, f64>); 3] =
-            [("  thesis *, mean", |p| p.mean), ("    lowest", |p| p.min), ("    highest", |p| p.max)];
+        let theirs: [(&str, Figure<PublishedShare, f64>); 3] = [
+            ("  thesis *, mean", |p| p.mean),
+            ("    lowest", |p| p.min),
+            ("    highest", |p| p.max),
+        ];
         for (label, figure) in theirs {
-            table.row(label, levels.iter().map(|level| percent(side.theirs.share(*level).map(|p| figure(&p)))));
+            table.row(
+                label,
+                levels.iter().map(|level| percent(side.theirs.share(*level).map(|p| figure(&p)))),
+            );
         }
     }
     table
@@ -227,8 +250,12 @@ fn costs(report: &Report) -> Table {
             ("  kept arguments, mean", &sum.kept_args, None),
         ];
         for (label, spreads, published) in rows {
-            table.row(label, levels.iter().map(|l| decimal(spreads.get(*l).and_then(Spread::mean))));
-            table.row("    most", levels.iter().map(|l| whole(spreads.get(*l).and_then(Spread::max))));
+            table
+                .row(label, levels.iter().map(|l| decimal(spreads.get(*l).and_then(Spread::mean))));
+            table.row(
+                "    most",
+                levels.iter().map(|l| whole(spreads.get(*l).and_then(Spread::max))),
+            );
             if published.is_some() {
                 let figures = levels.iter().map(|l| decimal(published.filter(|_| *l == avail)));
                 table.row("    thesis *, mean", figures);
@@ -247,10 +274,16 @@ fn infeasible(report: &Report) -> Table {
         table.line("  none");
         return table;
     }
-    table.row("  by reason, and pass to blame", sides.map(|side| grouped(side.infeasible.values().sum())));
+    table.row(
+        "  by reason, and pass to blame",
+        sides.map(|side| grouped(side.infeasible.values().sum())),
+    );
     let none = BTreeMap::new();
     for reason in keys(sides.map(|side| &side.infeasible)) {
-        table.row(&format!("    {}", reason.replace('_', " ")), counts(sides.map(|side| &side.infeasible), reason));
+        table.row(
+            &format!("    {}", reason.replace('_', " ")),
+            counts(sides.map(|side| &side.infeasible), reason),
+        );
         let passes = sides.map(|side| side.infeasible_by_pass.get(reason).unwrap_or(&none));
         pass_rows("      ", passes, &mut table);
     }
@@ -276,14 +309,17 @@ fn counts(maps: [&BTreeMap<String, u64>; 2], key: &str) -> [String; 2] {
 }
 
 fn functions(report: &Report) -> Table {
-    let changed: Vec<&FunctionReport> = report.functions.iter().filter(|f| f.is_changed()).collect();
-    let level = LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one");
+    let changed: Vec<&FunctionReport> =
+        report.functions.iter().filter(|f| f.is_changed()).collect();
+    let level =
+        LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one");
     let mut table = Table::new(LABEL, &[8; 6]);
     table.spans(&[(2, ""), (2, "base to opt"), (2, "opt to base")]);
     let title = format!("largest functions, {}", report.level);
     table.row(&title, ["base", "opt", "%", "steps", "%", "steps"]);
     for function in largest(&changed) {
-        let mut figures = [function.base, function.opt].map(|size| grouped(size.instructions)).to_vec();
+        let mut figures =
+            [function.base, function.opt].map(|size| grouped(size.instructions)).to_vec();
         for side in [&function.forward, &function.backward] {
             let steps = side.chi.get(level).and_then(Spread::mean);
             figures.extend([percent(side.share(level)), decimal(steps)]);
@@ -296,14 +332,20 @@ fn functions(report: &Report) -> Table {
 /// What the words in the tables mean.
 fn legend() -> Vec<(String, String)> {
     const WORDS: [(&str, &str); 8] = [
-        ("levels:", "what the code that moves execution over may read. Each includes the one before."),
+        (
+            "levels:",
+            "what the code that moves execution over may read. Each includes the one before.",
+        ),
         ("empty", "nothing is needed: every value is there under its own name"),
         ("live", "values still used where execution leaves, and operations on them"),
         ("live_e", "and the function's arguments"),
         ("alias", "and live values that equal the wanted one, as the passes' log tells"),
         ("avail", "and values computed but no longer used: these have to be kept"),
         ("steps", "operations executed, and values copied, on moving over"),
-        ("base, opt", "the function before the passes, and after; all points: of all functions, not by function"),
+        (
+            "base, opt",
+            "the function before the passes, and after; all points: of all functions, not by function",
+        ),
     ];
     WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
 }
@@ -311,7 +353,8 @@ fn legend() -> Vec<(String, String)> {
 const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \
                         Published figures to stand beside, not measured here; ours are no reproduction of them.";
 
-/// A share. Only all reads 100.0 and only none reads 0.0, however many points one point is lost among.
+/// A share. Only all reads 100.0 and only none reads 0.0, however many points one point is lost
+/// among.
 fn percent(share: Option<f64>) -> String {
     decimal(share.map(|s| if s > 0.0 && s < 100.0 { s.clamp(0.1, 99.9) } else { s }))
 }

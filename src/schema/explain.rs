@@ -34,8 +34,9 @@ pub struct Answer {
     pub entry: Option<Move>,
     /// Why it cannot move; `null` with an entry.
     pub why: Option<Why>,
-    /// For each level, whether the point has an entry there, by the rule of `osier report`: this level's, or
-    /// one of a level before. `null` throughout when the point does not exist or is never reached.
+    /// For each level, whether the point has an entry there, by the rule of `osier report`: this
+    /// level's, or one of a level before. `null` throughout when the point does not exist or is
+    /// never reached.
     pub levels: PerLevel<bool>,
 }
 
@@ -77,7 +78,8 @@ pub struct Move {
     pub level: String,
     /// What is computed on the way, in order.
     pub compute: Vec<Computed>,
-    /// The writes of the version entered that are then executed, since the version left has not executed them: in order.
+    /// The writes of the version entered that are then executed, since the version left has not
+    /// executed them: in order.
     pub replay: Vec<Replayed>,
     /// What is then set, all at once.
     pub set: Vec<SetValue>,
@@ -144,7 +146,8 @@ pub struct Why {
     pub value: Option<String>,
     /// Where the version to be entered has it from.
     pub defined: Option<String>,
-    /// The instruction of the version to be entered that may trap and has not been passed, if that is why.
+    /// The instruction of the version to be entered that may trap and has not been passed, if that
+    /// is why.
     pub trap: Option<Place>,
     /// What the checker said, if it dropped the entry.
     pub verdict: Option<String>,

@@ -24,7 +24,8 @@ pub struct FuzzReport {
     pub all: FuzzFigures,
     /// By oracle, in order: programs in which it found something; `null` when it was not asked.
     pub oracles: BTreeMap<&'static str, Option<u64>>,
-    /// Floors that the figures of generated programs fall below, as sentences. What native code does has no floors.
+    /// Floors that the figures of generated programs fall below, as sentences. What native code
+    /// does has no floors.
     pub below_floors: Vec<String>,
     /// What was found.
     pub failures: Vec<FuzzFailure>,
@@ -132,7 +133,8 @@ pub struct FuzzFigures {
     pub native: Option<FuzzNative>,
 }
 
-/// What native code did. Each transition is compared, where it leaves, with that of the interpreter.
+/// What native code did. Each transition is compared, where it leaves, with that of the
+/// interpreter.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct FuzzNative {
     /// Transitions from version to version that compiled code made.
@@ -211,7 +213,8 @@ impl From<&PassFigures> for FuzzPass {
 impl From<&Figures> for FuzzFigures {
     fn from(figures: &Figures) -> FuzzFigures {
         let total = figures.state.total();
-        let share = |part: u64| (total.transitions > 0).then(|| part as f64 / total.transitions as f64);
+        let share =
+            |part: u64| (total.transitions > 0).then(|| part as f64 / total.transitions as f64);
         FuzzFigures {
             programs: figures.programs,
             unchanged: figures.unchanged,

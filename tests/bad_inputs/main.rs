@@ -1,5 +1,6 @@
-//! What wrong or extreme input leads to, through the whole library: a message that says what and where, or a program that
-//! every part takes in its stride. `docs/testing.md` lists the cases with the tests that hold them.
+//! What wrong or extreme input leads to, through the whole library: a message that says what and
+//! where, or a program that every part takes in its stride. `docs/testing.md` lists the cases with
+//! the tests that hold them.
 
 mod mappings;
 mod text;
@@ -23,10 +24,14 @@ fn refusal(format: Format, bytes: &[u8]) -> String {
 fn put_through(module: &Module) -> usize {
     let mut held = 0;
     for (_, base) in module.defined() {
-        let derived = derive(module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+        let derived =
+            derive(module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
         let certified = certify(module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
-        held +=
-            certified.levels.iter().map(|made| made.forward.mapping.len() + made.backward.mapping.len()).sum::<usize>();
+        held += certified
+            .levels
+            .iter()
+            .map(|made| made.forward.mapping.len() + made.backward.mapping.len())
+            .sum::<usize>();
     }
     held
 }

@@ -1,7 +1,9 @@
 //! Exported mappings and their certificates, wrong in one way each.
 
 use ir::Module;
-use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck};
+use osier::driver::{
+    Checked, Derived, Format, NoObserver, Vigilance, certify, derive, load, recheck,
+};
 use osier::export;
 use osr::Level;
 use passes::Pipeline;
@@ -33,7 +35,13 @@ impl Sample {
         let mut checked = Checked::default();
         for function in &file.functions {
             let parts = function.parts([base, &self.derived.function]).map_err(wrong)?;
-            checked.merge(&recheck(&self.module, base, &self.derived.function, &parts, &mut NoObserver));
+            checked.merge(&recheck(
+                &self.module,
+                base,
+                &self.derived.function,
+                &parts,
+                &mut NoObserver,
+            ));
         }
         Ok(checked)
     }
@@ -41,7 +49,10 @@ impl Sample {
     /// The first line that starts with this and for which `is_it`.
     fn line(&self, start: &str, is_it: impl Fn(&str) -> bool) -> String {
         let mut lines = self.text.lines().filter(|line| line.starts_with(start));
-        lines.find(|line| is_it(line)).unwrap_or_else(|| panic!("no line {start}:\n{}", self.text)).to_owned()
+        lines
+            .find(|line| is_it(line))
+            .unwrap_or_else(|| panic!("no line {start}:\n{}", self.text))
+            .to_owned()
     }
 
     /// The last entry of the mapping forward.
@@ -70,7 +81,10 @@ fn what_cannot_be_read_is_refused_with_its_line() {
     let anchor = sample.line("anchor ", |_| true);
     let entry = sample.line("entry ", |_| true);
     let cases = [
-        (sample.text.replacen("osier-mapping 1", "osier-mapping 2", 1), "1: expected `osier-mapping 1`"),
+        (
+            sample.text.replacen("osier-mapping 1", "osier-mapping 2", 1),
+            "1: expected `osier-mapping 1`",
+        ),
         (sample.with(&anchor, "anchor 4294967295"), "4294967295"),
         (sample.with(&anchor, "anchor 99999999999999999999"), "99999999999999999999"),
         (sample.with(&anchor, "anchor -1"), "-1"),
@@ -100,10 +114,22 @@ fn what_is_wrong_is_not_proved_and_says_which_check_failed() {
     let computed = sample.line("term ", |line| line.contains(" add "));
     let id = computed.split(' ').nth(1).expect("its number").to_owned();
     let cases = [
-        ("ids of instructions that there are not", sample.with(&entry, &word(&entry, 1, "4000000")), "source-point"),
-        ("a landing that there is not", sample.with(&entry, &word(&entry, 2, "4000000")), "target-point"),
+        (
+            "ids of instructions that there are not",
+            sample.with(&entry, &word(&entry, 1, "4000000")),
+            "source-point",
+        ),
+        (
+            "a landing that there is not",
+            sample.with(&entry, &word(&entry, 2, "4000000")),
+            "target-point",
+        ),
         ("values out of scope", sample.with(&entry, &word(&entry, 3, "4000000")), "requires"),
-        ("a value assigned that there is not", sample.with(&assign, &word(&assign, 1, "4000000")), "assign-shape"),
+        (
+            "a value assigned that there is not",
+            sample.with(&assign, &word(&assign, 1, "4000000")),
+            "assign-shape",
+        ),
         ("a term of itself", sample.with(&computed, &cyclic(&computed, &id)), "term-order"),
     ];
     for (what, text, check) in cases {
@@ -128,7 +154,8 @@ fn cyclic(line: &str, id: &str) -> String {
 #[test]
 fn a_mapping_of_another_function_or_version_is_refused() {
     let sample = sample();
-    let text = "func @sum(%n: i32, %k: i32) -> i32 {\nentry:\n  %p = mul.i32 %n, %k\n  return %p\n}\n";
+    let text =
+        "func @sum(%n: i32, %k: i32) -> i32 {\nentry:\n  %p = mul.i32 %n, %k\n  return %p\n}\n";
     let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
     let (_, base) = module.defined().next().expect("a function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);

@@ -10,7 +10,8 @@ fn body(lines: &str) -> String {
 }
 
 fn accepted(text: &str) -> Module {
-    load(Format::Oir, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{}", &text[..text.len().min(300)]))
+    load(Format::Oir, text.as_bytes())
+        .unwrap_or_else(|e| panic!("{e}\n{}", &text[..text.len().min(300)]))
 }
 
 #[test]
@@ -23,12 +24,18 @@ fn wrong_text_is_refused_with_line_and_cause() {
         (body("b:\n  %x = const.i64 18446744073709551616\n  return %a"), "3:18: "),
         ("global @g: f64 = nan:0x7ff0000000000000".to_owned(), "is not a NaN of f64"),
         ("global @g: f64 = infinity".to_owned(), "1:18: "),
-        (body("b:\n  %a = const.i32 1\n  return %a"), "3:3: value `%a` is already defined on line 1"),
+        (
+            body("b:\n  %a = const.i32 1\n  return %a"),
+            "3:3: value `%a` is already defined on line 1",
+        ),
         (body("b:\n  return %x"), "3:10: value `%x` is not defined"),
         (body("b:\n  jump c"), "3:8: block `c` is not defined"),
         (body("b:\n  %x = add.i32 %y, %a\n  %y = add.i32 %a, %a\n  return %x"), "3: SSA-DOM-1"),
         (body("b:\n  %x = add.i32 %x, %a\n  return %x"), "3: SSA-DOM-1"),
-        (body("b:\n  br_if %a, l, r\nl:\n  %x = add.i32 %a, %a\n  jump r\nr:\n  return %x"), "8: SSA-DOM-1"),
+        (
+            body("b:\n  br_if %a, l, r\nl:\n  %x = add.i32 %a, %a\n  jump r\nr:\n  return %x"),
+            "8: SSA-DOM-1",
+        ),
         (body("b:\n  jump c(%a, %a)\nc(%x: i32):\n  return %x"), "3: "),
         (body("b:\n  jump c(%a)\nc(%x: i64):\n  return %a"), "3: "),
         (body("b:\n  %x = add.i32 %a, %a"), "does not end in a terminator"),
@@ -49,7 +56,11 @@ fn wrong_text_is_refused_with_line_and_cause() {
 fn a_line_of_a_hundred_megabytes_is_refused_with_a_short_message() {
     let mut text = "x".repeat(100 << 20);
     let message = refusal(Format::Oir, text.as_bytes());
-    assert!(message.starts_with("1:1: expected") && message.len() < 2000, "{} bytes", message.len());
+    assert!(
+        message.starts_with("1:1: expected") && message.len() < 2000,
+        "{} bytes",
+        message.len()
+    );
     text.replace_range(..1, ";");
     assert!(accepted(&text).defined().next().is_none(), "as a comment it is nothing");
 }
@@ -94,20 +105,24 @@ fn large_functions_go_through_everything() {
         "b:\n  switch %a, [{cases}], default c0\nc0:\n  return %a\nc1:\n  %x = add.i32 %a, %a\n  return %x"
     ));
     let params = repeated(MANY, |n| format!("{}%p{n}: i32", if n == 0 { "" } else { ", " }));
-    let many_params = format!("func @f({params}) -> i32 {{\nb:\n  %x = add.i32 %p0, %p99999\n  return %x\n}}\n");
+    let many_params =
+        format!("func @f({params}) -> i32 {{\nb:\n  %x = add.i32 %p0, %p99999\n  return %x\n}}\n");
     // Certificates of long chains cost more than their length: fewer than of the others.
     const CHAIN: usize = 10_000;
     let chain = body(&format!(
         "b:\n  %v0 = add.i32 %a, %a\n{}  return %v{CHAIN}",
         repeated(CHAIN, |n| { format!("  %v{} = add.i32 %v{n}, %a\n", n + 1) })
     ));
-    // Merged one after the other, and as many jumps as no line follows: fewer, and none has to have an entry.
+    // Merged one after the other, and as many jumps as no line follows: fewer, and none has to have
+    // an entry.
     const BLOCKS: usize = 5_000;
     let blocks = body(&format!(
         "b:\n  jump b0\n{}b{BLOCKS}:\n  return %a",
         repeated(BLOCKS, |n| { format!("b{n}:\n  jump b{}\n", n + 1) })
     ));
-    for (what, text) in [("switch", switch), ("parameters", many_params), ("chain", chain), ("blocks", blocks)] {
+    for (what, text) in
+        [("switch", switch), ("parameters", many_params), ("chain", chain), ("blocks", blocks)]
+    {
         let module = accepted(&text);
         assert!(put_through(&module) > 0 || what == "blocks", "{what}");
         let args = vec![1; module.defined().next().expect("one function").1.arguments().len()];

@@ -10,7 +10,8 @@ fn accepted(text: &str) -> Module {
     load(Format::Wat, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// A module of one function without parameters and results, with this declaration of locals and this body.
+/// A module of one function without parameters and results, with this declaration of locals and
+/// this body.
 fn one_body(locals: &[u8], code: &[u8]) -> Vec<u8> {
     let body = [locals, code].concat();
     let mut bytes = b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x03\x02\x01\0\x0a".to_vec();
@@ -39,14 +40,26 @@ fn malformed_modules_are_refused_with_an_offset() {
     let cases: [(&str, Vec<u8>, &str); 10] = [
         ("magic", b"\0asn\x01\0\0\0".to_vec(), "magic"),
         ("version", b"\0asm\x02\0\0\0".to_vec(), "version"),
-        ("overlong number", b"\0asm\x01\0\0\0\x01\x84\x80\x80\x80\x80\0\x01\x60\0\0".to_vec(), "too long"),
+        (
+            "overlong number",
+            b"\0asm\x01\0\0\0\x01\x84\x80\x80\x80\x80\0\x01\x60\0\0".to_vec(),
+            "too long",
+        ),
         ("number of 33 bits", b"\0asm\x01\0\0\0\x01\xff\xff\xff\xff\x1f".to_vec(), "too large"),
         ("sections out of order", b"\0asm\x01\0\0\0\x03\x01\0\x01\x01\0".to_vec(), "out of order"),
-        ("section twice", b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x01\x04\x01\x60\0\0".to_vec(), "out of order"),
+        (
+            "section twice",
+            b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x01\x04\x01\x60\0\0".to_vec(),
+            "out of order",
+        ),
         ("2^33 locals", one_body(two_huge, end), "too many locals"),
         ("50,001 locals", one_body(b"\x01\xd1\x86\x03\x7f", end), "too many locals"),
         ("unknown operator", one_body(b"\0", b"\xff\x0b"), "illegal opcode"),
-        ("bytes behind the end", one_body(b"\0", b"\x0b\x01"), "operators remaining after end of function"),
+        (
+            "bytes behind the end",
+            one_body(b"\0", b"\x0b\x01"),
+            "operators remaining after end of function",
+        ),
     ];
     for (what, bytes, cause) in cases {
         let message = refusal(Format::Wasm, &bytes);
@@ -122,11 +135,14 @@ fn what_traps_traps_and_nothing_else_does() {
                (func $seven (result i32) (i32.const 7)) (func $other (param i64))
                (func (export \"f\") (result i32) {body}))"
         ));
-        let optimized = optimize(&module, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver).module;
+        let optimized =
+            optimize(&module, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver).module;
         for module in [&module, &optimized] {
             let outcome = run(module, "f", &[]);
             match ends {
-                Ok(value) => assert_eq!(outcome.returned(), Some(&[*value][..]), "{body}: {outcome}"),
+                Ok(value) => {
+                    assert_eq!(outcome.returned(), Some(&[*value][..]), "{body}: {outcome}")
+                }
                 Err(kind) => assert_eq!(outcome.trap(), Some(*kind), "{body}: {outcome}"),
             }
         }
@@ -143,7 +159,8 @@ fn segments_start_functions_and_imports_fail_in_their_own_way() {
     let start = machine.start_function().expect("there is one");
     let outcome = machine.invoke(start, &[], &mut NoHost, &mut NoObserver);
     assert_eq!(outcome.trap(), Some(TrapKind::Unreachable));
-    let module = accepted("(module (import \"env\" \"gone\" (func $g)) (func (export \"f\") (call $g)))");
+    let module =
+        accepted("(module (import \"env\" \"gone\" (func $g)) (func (export \"f\") (call $g)))");
     match run(&module, "f", &[]) {
         Outcome::HostFailed { message, .. } => assert!(message.contains("gone"), "{message}"),
         other => panic!("{other}"),

@@ -43,10 +43,13 @@ fn a_truncated_file_is_refused_with_its_line() {
         if !text.is_char_boundary(cut) {
             continue;
         }
-        // The header says how many functions there are, so that not even a cut between two goes unnoticed.
+        // The header says how many functions there are, so that not even a cut between two goes
+        // unnoticed.
         match judged(&module, &derived, &text[..cut]) {
             Ok(checked) => panic!("cut at {cut}: {checked:?}"),
-            Err(error) => assert!(error.line <= lines + 1 && !error.what.is_empty(), "cut at {cut}: {error}"),
+            Err(error) => {
+                assert!(error.line <= lines + 1 && !error.what.is_empty(), "cut at {cut}: {error}")
+            }
         }
     }
 }
@@ -56,7 +59,13 @@ fn a_mapping_for_another_version_is_refused() {
     let (module, derived) = sample();
     let text = exported(&module, &derived);
     let (_, base) = module.defined().next().expect("one function");
-    let other = derive(&module, base, &passes::parse("simplify").expect("a pass"), Vigilance::On, &mut NoObserver);
+    let other = derive(
+        &module,
+        base,
+        &passes::parse("simplify").expect("a pass"),
+        Vigilance::On,
+        &mut NoObserver,
+    );
     let error = judged(&module, &other, &text).expect_err("the version after is another");
     assert!(error.what.contains("another version after"), "{error}");
 }
@@ -78,7 +87,11 @@ fn damaged(prng: &mut Prng, text: &str) -> String {
         (Err(_), _) => String::new(),
     };
     let line = words.join(" ");
-    lines.iter().enumerate().map(|(i, l)| format!("{}\n", if i == at { &line } else { *l })).collect()
+    lines
+        .iter()
+        .enumerate()
+        .map(|(i, l)| format!("{}\n", if i == at { &line } else { *l }))
+        .collect()
 }
 
 #[test]
@@ -106,7 +119,8 @@ fn duplicate_points_and_false_counts_are_refused() {
     let error = judged(&module, &derived, &twice).expect_err("the same point twice");
     assert!(error.what.contains("ascend"), "{error}");
     let announced = text.lines().find(|l| l.starts_with("mapping forward ")).expect("a mapping");
-    let error = judged(&module, &derived, &text.replacen(announced, "mapping forward 4000000000", 1));
+    let error =
+        judged(&module, &derived, &text.replacen(announced, "mapping forward 4000000000", 1));
     assert!(error.expect_err("a false count").what.contains("are announced"));
 }
 

@@ -1,5 +1,5 @@
-//! What the driver hands out is proved; exported mappings read back and are judged alike; damaged ones are
-//! refused or refuted, with the place.
+//! What the driver hands out is proved; exported mappings read back and are judged alike; damaged
+//! ones are refused or refuted, with the place.
 
 mod files;
 
@@ -7,7 +7,9 @@ use ir::Module;
 use ir::certificate::{Term, TermKind};
 use ir::mapping::{Operand, Step};
 use ir::{Opcode, Type};
-use osier::driver::{Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck};
+use osier::driver::{
+    Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck,
+};
 use osier::{ir, osr, passes, verify};
 use osr::{Demand, Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
@@ -30,12 +32,19 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
     for seed in 0..PROGRAMS {
         let program = generate(seed, SIZE, &Weights::default());
         for (_, base) in program.module.defined() {
-            let derived = derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
-            for made in certify(&program.module, base, &derived, &Level::ALL, &mut NoObserver).levels {
+            let derived =
+                derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
+            for made in
+                certify(&program.module, base, &derived, &Level::ALL, &mut NoObserver).levels
+            {
                 for mapping in [&made.forward, &made.backward] {
                     let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
                     assert_eq!(refuted, None, "seed {seed}, @{}, {}", base.name(), made.level);
-                    assert_eq!(mapping.facts.len(), mapping.mapping.len(), "facts and entries go together");
+                    assert_eq!(
+                        mapping.facts.len(),
+                        mapping.mapping.len(),
+                        "facts and entries go together"
+                    );
                     total.merge(&mapping.checked());
                 }
             }
@@ -45,8 +54,8 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
     assert!(total.held > 15_000 && 50 * dropped <= total.held, "{total:?}");
 }
 
-/// The division that stands twice in the version before has been passed once in the one after, wherever control comes
-/// from; a check that looks at the join alone does not see it.
+/// The division that stands twice in the version before has been passed once in the one after,
+/// wherever control comes from; a check that looks at the join alone does not see it.
 #[test]
 fn a_division_that_both_ways_have_passed_is_no_obstacle() {
     let text = b"func @f(%x: i32, %d: i32) -> i32 {
@@ -74,8 +83,8 @@ join:
     assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
 }
 
-/// The verdicts on entries that are dropped, both ways at the highest level, and how many instructions fewer a pipeline
-/// leaves of a function.
+/// The verdicts on entries that are dropped, both ways at the highest level, and how many
+/// instructions fewer a pipeline leaves of a function.
 fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
     let (_, base) = module.defined().next().expect("a function");
@@ -84,7 +93,8 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let sides = [&made.levels[0].forward, &made.levels[0].backward];
     assert!(sides.iter().all(|m| !m.mapping.is_empty()), "there are entries both ways");
-    let rejected = sides.iter().flat_map(|m| m.rejected.iter().map(|(_, verdict)| *verdict)).collect();
+    let rejected =
+        sides.iter().flat_map(|m| m.rejected.iter().map(|(_, verdict)| *verdict)).collect();
     (rejected, base.all_insts().count() - derived.function.all_insts().count())
 }
 
@@ -105,14 +115,15 @@ entry:
     assert_eq!(dropped(text, "dse"), (Vec::new(), 0));
 }
 
-/// Windows in a row: of the write that stays, what overwrites it is further away in the version before than a write looks
-/// for what it covers, and another covers it in between.
+/// Windows in a row: of the write that stays, what overwrites it is further away in the version
+/// before than a write looks for what it covers, and another covers it in between.
 #[test]
 fn dead_stores_in_a_row_cost_no_entries() {
     for (count, apart) in [(90, 1), (9, 8), (5, 20), (4, 30), (4, 60)] {
-        let mut text = "memory @m 1\nglobal @g: mut i32 = 0\nfunc @f(%a: i32, %b: i32, %c: i32) -> i32 {\n\
+        let mut text =
+            "memory @m 1\nglobal @g: mut i32 = 0\nfunc @f(%a: i32, %b: i32, %c: i32) -> i32 {\n\
                         entry:\n  %p = load.i32 @m[%a + 60000]\n"
-            .to_owned();
+                .to_owned();
         for n in 0..count {
             text.push_str(&format!("  global_set.i32 @g, %{}\n", ["b", "c"][n % 2]));
             for m in 0..apart {
@@ -147,8 +158,8 @@ entry:
     }
 }
 
-/// What shows that the reads behind the stairs do not trap stands above more accesses at one address than anybody wants to
-/// look at, most of which they do not come behind.
+/// What shows that the reads behind the stairs do not trap stands above more accesses at one
+/// address than anybody wants to look at, most of which they do not come behind.
 #[test]
 fn an_access_far_above_vouches() {
     let count = 300;
@@ -162,13 +173,16 @@ fn an_access_far_above_vouches() {
     }
     text.push_str("  jump out(%b)\nout(%o: i32):\n");
     for n in 0..count {
-        text.push_str(&format!("  %l{n} = load.i32 @m[%a + {}]\n  global_set.i32 @g, %l{n}\n", 4 * n));
+        text.push_str(&format!(
+            "  %l{n} = load.i32 @m[%a + {}]\n  global_set.i32 @g, %l{n}\n",
+            4 * n
+        ));
     }
     assert_eq!(dropped(&(text + "  return %o\n}"), "dse"), (Vec::new(), 1));
 }
 
-/// While the certificate does not know yet that %never does not branch to block2, the memory there is one that
-/// the version after, in which no edge joins, does not have.
+/// While the certificate does not know yet that %never does not branch to block2, the memory there
+/// is one that the version after, in which no edge joins, does not have.
 #[test]
 fn what_dead_edges_of_one_version_spoil_is_tried_again() {
     let stored = b"memory @m 1
@@ -219,7 +233,13 @@ block5:
     for (text, pipeline) in [(&stored[..], "sccp"), (&read[..], "gvn,load_elim")] {
         let module = load(Format::Oir, text).expect("well-formed");
         let (_, base) = module.defined().next().expect("one function");
-        let derived = derive(&module, base, &passes::parse(pipeline).expect("passes"), Vigilance::On, &mut NoObserver);
+        let derived = derive(
+            &module,
+            base,
+            &passes::parse(pipeline).expect("passes"),
+            Vigilance::On,
+            &mut NoObserver,
+        );
         let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
         for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
             assert_eq!(mapping.rejected, Vec::new(), "{pipeline}");
@@ -227,10 +247,11 @@ block5:
     }
 }
 
-/// Stores that only one version has, each in a function of which every entry was dropped once: the trap of one has passed
-/// on to an access behind a jump; one ends where an address is known to be equal; another is executed on the way
-/// behind one that is apart; reads are merged in a version whose graph is narrowed, and the other has no such leaf;
-/// a division moves in a function with such a store elsewhere.
+/// Stores that only one version has, each in a function of which every entry was dropped once: the
+/// trap of one has passed on to an access behind a jump; one ends where an address is known to be
+/// equal; another is executed on the way behind one that is apart; reads are merged in a version
+/// whose graph is narrowed, and the other has no such leaf; a division moves in a function with
+/// such a store elsewhere.
 const LONE_STORES: [(&str, &str); 5] = [
     (
         "cfg_clean,dse",
@@ -315,11 +336,14 @@ out:
 #[test]
 fn entries_around_stores_of_one_version_are_proved() {
     for (pipeline, text) in LONE_STORES {
-        let module = load(Format::Oir, format!("memory @m 1\n{text}").as_bytes()).expect("a module");
+        let module =
+            load(Format::Oir, format!("memory @m 1\n{text}").as_bytes()).expect("a module");
         let (_, base) = module.defined().next().expect("@f is defined");
         let passes = passes::parse(pipeline).expect("passes");
         let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
-        let stores = |f: &ir::Function| f.all_insts().filter(|i| f.inst(*i).opcode.name().starts_with("store")).count();
+        let stores = |f: &ir::Function| {
+            f.all_insts().filter(|i| f.inst(*i).opcode.name().starts_with("store")).count()
+        };
         assert!(stores(&derived.function) < stores(base), "{pipeline} deletes a store");
         for made in certify(&module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
             for mapping in [&made.forward, &made.backward] {
@@ -330,8 +354,8 @@ fn entries_around_stores_of_one_version_are_proved() {
     }
 }
 
-/// As in Lua's interpreter loop: numbers are carried around a loop whose only readers are arms that constants
-/// exclude. Synthesis, checker and graph agree that nobody needs them.
+/// As in Lua's interpreter loop: numbers are carried around a loop whose only readers are arms that
+/// constants exclude. Synthesis, checker and graph agree that nobody needs them.
 #[test]
 fn what_only_excluded_arms_read_is_no_obstacle() {
     let text = b"memory @m 1
@@ -377,16 +401,20 @@ out:
         let params = |f: &ir::Function| f.blocks().map(|b| f.block_params(b).len()).sum::<usize>();
         assert!(params(&derived.function) + 4 <= params(base), "{passes} leaves the numbers there");
         let mut tree = VersionTree::new(base.clone());
-        let after = tree.add(VersionTree::BASE, derived.function, derived.log).expect("the log leads to it");
+        let after = tree
+            .add(VersionTree::BASE, derived.function, derived.log)
+            .expect("the log leads to it");
         let ends = (VersionTree::BASE, after);
-        let mut graph = VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
+        let mut graph =
+            VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
         assert_eq!(graph.lacking(), vec![], "{passes}");
         let checked = certify_graph(&module, &mut graph, &mut NoObserver);
         assert_eq!((checked.refuted, checked.dropped.len()), (0, 0), "{passes}: {checked:?}");
     }
 }
 
-/// Reads past writes, stores that only one version has and stores executed on the way are told apart from nothing they equal.
+/// Reads past writes, stores that only one version has and stores executed on the way are told
+/// apart from nothing they equal.
 #[test]
 fn right_memory_is_never_refuted() {
     let (mut replays, mut held) = (0, 0);
@@ -394,14 +422,21 @@ fn right_memory_is_never_refuted() {
         let program = generate(seed, SIZE, &Weights::default());
         for (_, base) in program.module.defined() {
             let passes =
-                passes::parse(["load_elim,dse", "canonical,load_elim,dse"][seed as usize % 2]).expect("passes");
+                passes::parse(["load_elim,dse", "canonical,load_elim,dse"][seed as usize % 2])
+                    .expect("passes");
             let derived = derive(&program.module, base, &passes, Vigilance::On, &mut NoObserver);
-            for made in certify(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
+            for made in
+                certify(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels
+            {
                 for mapping in [&made.forward, &made.backward] {
                     let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
                     assert_eq!(refuted, None, "seed {seed}, @{}", base.name());
                     held += mapping.checked().held;
-                    replays += mapping.mapping.entries().filter(|(_, entry)| !entry.replays.is_empty()).count();
+                    replays += mapping
+                        .mapping
+                        .entries()
+                        .filter(|(_, entry)| !entry.replays.is_empty())
+                        .count();
                 }
             }
         }
@@ -419,18 +454,26 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
             let mut at = VersionTree::BASE;
             for passes in ["sccp,simplify", "cse,licm", "loop_canon,licm,adce,cfg_clean"] {
                 let pipeline = passes::parse(passes).expect("passes");
-                let next = derive(&program.module, tree.function(at), &pipeline, Vigilance::On, &mut NoObserver);
+                let next = derive(
+                    &program.module,
+                    tree.function(at),
+                    &pipeline,
+                    Vigilance::On,
+                    &mut NoObserver,
+                );
                 at = tree.add(at, next.function, next.log).expect("the log leads to it");
             }
             let chain: Vec<_> = tree.versions().collect();
             let pairs: Vec<_> = chain.windows(2).map(|ends| (ends[0], ends[1])).collect();
-            let mut graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
+            let mut graph =
+                VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
             graph.add_composed(&chain).expect("a path");
             let checked = certify_graph(&program.module, &mut graph, &mut NoObserver);
             assert_eq!(checked.refuted, 0, "seed {seed}: {checked:?}");
             held += checked.held;
             dropped += checked.dropped.values().sum::<u64>();
-            let kept: usize = graph.edges()[..2 * pairs.len()].iter().map(|e| e.mapping.len()).sum();
+            let kept: usize =
+                graph.edges()[..2 * pairs.len()].iter().map(|e| e.mapping.len()).sum();
             assert_eq!(kept as u64, checked.held, "seed {seed}: what does not hold is gone");
             composed += graph.edges()[2 * pairs.len()].mapping.len();
         }
@@ -441,24 +484,29 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
     );
 }
 
-/// A program with a loop, something to hoist, to fold and to share, and the version derived from it.
+/// A program with a loop, something to hoist, to fold and to share, and the version derived from
+/// it.
 fn sample() -> (Module, Derived) {
     let text = include_bytes!("../cli/golden/sum.oir");
     let module = load(Format::Oir, text).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
-    let derived = derive(&module, base, &passes::Pipeline::default(), Vigilance::On, &mut NoObserver);
+    let derived =
+        derive(&module, base, &passes::Pipeline::default(), Vigilance::On, &mut NoObserver);
     (module, derived)
 }
 
-/// A wrong entry put in by hand, at a point at which the entry of the built edge between the same versions holds.
+/// A wrong entry put in by hand, at a point at which the entry of the built edge between the same
+/// versions holds.
 #[test]
 fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     let (module, derived) = sample();
     let (_, base) = module.defined().next().expect("one function");
     let mut tree = VersionTree::new(base.clone());
-    let after = tree.add(VersionTree::BASE, derived.function, derived.log).expect("the log leads to it");
+    let after =
+        tree.add(VersionTree::BASE, derived.function, derived.log).expect("the log leads to it");
     let ends = (VersionTree::BASE, after);
-    let mut graph = VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
+    let mut graph =
+        VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
     let mut mapping = graph.edges()[0].mapping.clone();
     let copied = |v: Operand| matches!(v, Operand::Source(v) if base.value_type(v) == Type::I32);
     let assigns = |e: &ir::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
@@ -483,9 +531,12 @@ fn leaves_of_one_version_refute_nothing() {
                  jump join(%b)\njoin(%x: i32):\n  return %x\n}\n";
     let module = load(Format::Oir, text).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
-    let derived = derive(&module, base, &passes::parse("O0").expect("none"), Vigilance::On, &mut NoObserver);
-    let mut certificate = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver).certificate;
-    let leaf = certificate.terms.iter().position(|t| t.kind == TermKind::Param).expect("x is a leaf");
+    let derived =
+        derive(&module, base, &passes::parse("O0").expect("none"), Vigilance::On, &mut NoObserver);
+    let mut certificate =
+        certify(&module, base, &derived, &[Level::Avail], &mut NoObserver).certificate;
+    let leaf =
+        certificate.terms.iter().position(|t| t.kind == TermKind::Param).expect("x is a leaf");
     let other = certificate.terms.len() as u32;
     let term = Term { class: other, ..certificate.terms[leaf].clone() };
     certificate.terms.push(term);

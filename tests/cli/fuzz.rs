@@ -8,7 +8,8 @@ use std::process::Command;
 /// What is printed where accesses were checked instead of guarded.
 const UNGUARDED: &str = "pairs of versions without guards, for want of address space";
 
-/// More memories of 6 GiB than there is room for in the address space that a child limits itself to.
+/// More memories of 6 GiB than there is room for in the address space that a child limits itself
+/// to.
 const TOO_MANY: usize = 43;
 
 fn ended(mut command: Command) -> Ended {
@@ -19,9 +20,24 @@ fn ended(mut command: Command) -> Ended {
 fn memories_without_address_space_for_guards_are_no_finding() {
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -v 5000000 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_osier")]);
-    limited.args(["fuzz", "--engine", "jit", "--programs", "6", "--size", "30", "--inputs", "2", "--jobs", "1"]);
+    limited.args([
+        "fuzz",
+        "--engine",
+        "jit",
+        "--programs",
+        "6",
+        "--size",
+        "30",
+        "--inputs",
+        "2",
+        "--jobs",
+        "1",
+    ]);
     let ended = ended(limited).with_status(0);
-    assert!(ended.stdout.contains("generated     6 programs") && ended.stdout.contains(UNGUARDED), "{ended:#?}");
+    assert!(
+        ended.stdout.contains("generated     6 programs") && ended.stdout.contains(UNGUARDED),
+        "{ended:#?}"
+    );
 }
 
 #[test]
@@ -37,16 +53,30 @@ fn a_program_with_more_memories_than_can_be_guarded_is_judged_too() {
     let folder = scratch();
     let path = file(&folder, "memories.wasm", wat::parse_str(text).expect("a module"));
     // With this seed memories are to be guarded; with 0, for one, accesses are checked anyway.
-    let ended = ended(command(&["fuzz", "--engine", "jit", "--corpus", &path, "--pipeline", "O1", "--seed", "1"]))
-        .with_status(0);
-    assert!(ended.stdout.contains("corpus        1 programs") && ended.stdout.contains(UNGUARDED), "{ended:#?}");
+    let ended = ended(command(&[
+        "fuzz",
+        "--engine",
+        "jit",
+        "--corpus",
+        &path,
+        "--pipeline",
+        "O1",
+        "--seed",
+        "1",
+    ]))
+    .with_status(0);
+    assert!(
+        ended.stdout.contains("corpus        1 programs") && ended.stdout.contains(UNGUARDED),
+        "{ended:#?}"
+    );
 }
 
 #[test]
 fn a_command_that_is_not_there_any_more_cannot_start_itself_again() {
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_osier"));
     // A link, and not a copy: what was just written may still be open in a child of another test.
-    let folder = tempfile::tempdir_in(own.parent().expect("a file has a folder")).expect("a temporary folder");
+    let folder = tempfile::tempdir_in(own.parent().expect("a file has a folder"))
+        .expect("a temporary folder");
     let path = folder.path().join("osier");
     fs::hard_link(own, &path).expect("in one file system");
     let open = fs::File::open(&path).expect("readable");
@@ -54,6 +84,9 @@ fn a_command_that_is_not_there_any_more_cannot_start_itself_again() {
     let mut gone = Command::new(format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd()));
     gone.args(["fuzz", "--engine", "jit", "--programs", "40", "--jobs", "2"]);
     let ended = ended(gone).with_status(2);
-    assert!(ended.stderr.contains("osier: no process for native code: cannot start "), "{ended:#?}");
+    assert!(
+        ended.stderr.contains("osier: no process for native code: cannot start "),
+        "{ended:#?}"
+    );
     assert!(ended.stdout.contains("generated     0 programs"), "{ended:#?}");
 }

@@ -1,7 +1,7 @@
 //! What the command prints, word for word.
 //!
-//! `tests/cli/golden/*.trycmd` are sessions; `TRYCMD=overwrite cargo test --test cli golden` writes what
-//! is printed now into them, for review.
+//! `tests/cli/golden/*.trycmd` are sessions; `TRYCMD=overwrite cargo test --test cli golden` writes
+//! what is printed now into them, for review.
 
 #[test]
 fn sessions_print_what_they_did() {

@@ -24,7 +24,11 @@ fn what_cannot_be_read_is_named() {
     for name in COMMANDS {
         for path in [&empty, &missing, &directory] {
             let ended = osier(&on(name, path)).with_status(2);
-            assert!(ended.stderr.starts_with("osier: ") && ended.stderr.contains(path), "{}", ended.stderr);
+            assert!(
+                ended.stderr.starts_with("osier: ") && ended.stderr.contains(path),
+                "{}",
+                ended.stderr
+            );
             assert_eq!(ended.stdout, "");
         }
     }
@@ -55,11 +59,13 @@ fn bytes_that_are_no_module_are_refused_with_a_place() {
 #[test]
 fn a_mapping_is_judged_for_the_functions_asked_for() {
     let folder = scratch();
-    let body = "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
+    let body =
+        "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
     let module = file(&folder, "two.oir", format!("func @f{body}func @g{body}"));
     let whole = osier(&["opt", &module, "--emit", "mapping"]).with_status(0).stdout;
     let header: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
-    let (first, second) = whole[header.len()..].split_at(whole.find("function g").expect("two") - header.len());
+    let (first, second) =
+        whole[header.len()..].split_at(whole.find("function g").expect("two") - header.len());
     let check = |text: &str, options: &[&str]| {
         let mapping = file(&folder, "m.map", text);
         osier(&[&["check", &module, "--mapping", &mapping], options].concat())
@@ -69,7 +75,11 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
     assert!(one.contains(" entries checked") && one != both, "{one}{both}");
     // No verdict, and so no success.
     for (text, options, cause) in [
-        (header.replace("functions 2", "functions 0"), &[][..], "has none of the functions to check"),
+        (
+            header.replace("functions 2", "functions 0"),
+            &[][..],
+            "has none of the functions to check",
+        ),
         (header.clone(), &[], "2 functions are announced, 0 are there"),
         (format!("{header}{first}"), &[], "2 functions are announced, 1 are there"),
         (
@@ -83,7 +93,8 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
         let ended = check(&text, options).with_status(2);
         assert!(ended.stderr.contains(cause), "{}", ended.stderr);
     }
-    let long = check(&whole.replace("anchor ", &format!("anchor {}", "9".repeat(100_000))), &[]).with_status(2);
+    let long = check(&whole.replace("anchor ", &format!("anchor {}", "9".repeat(100_000))), &[])
+        .with_status(2);
     assert!(long.stderr.len() < 400, "what is quoted is cut");
 }
 
@@ -93,7 +104,8 @@ fn branches_that_lines_pass_are_in_the_file() {
     let module = include_str!("../oir/passes/thread/a_constant_decides.oir");
     let (module, _) = module.split_once(";=").expect("what is expected comes last");
     let module = file(&folder, "decided.oir", module);
-    let whole = osier(&["opt", &module, "--pipeline", "thread", "--emit", "mapping"]).with_status(0).stdout;
+    let whole =
+        osier(&["opt", &module, "--pipeline", "thread", "--emit", "mapping"]).with_status(0).stdout;
     let (before, listed) = whole.split_once("\npassed ").expect("a branch is passed");
     let check = |text: &str| {
         let mapping = file(&folder, "m.map", text);
@@ -102,7 +114,11 @@ fn branches_that_lines_pass_are_in_the_file() {
     let held = check(&whole).with_status(0).stdout;
     let (_, rest) = listed.split_once('\n').expect("more lines");
     let unlisted = check(&format!("{before}\n{rest}"));
-    assert!(!held.contains("anchor-next") && unlisted.stdout.contains("anchor-next"), "{held}{}", unlisted.stdout);
+    assert!(
+        !held.contains("anchor-next") && unlisted.stdout.contains("anchor-next"),
+        "{held}{}",
+        unlisted.stdout
+    );
     let odd = check(&format!("{before}\npassed x\n{rest}")).with_status(2);
     assert!(odd.stderr.contains(&format!("{}", before.lines().count() + 1)), "{}", odd.stderr);
 }
@@ -141,11 +157,15 @@ fn webassembly_may_be_text() {
 fn what_opt_prints_can_be_read_again() {
     let folder = scratch();
     for pipeline in ["O0", "O1"] {
-        let printed = osier(&["opt", &kernel("sort", ""), "--pipeline", pipeline]).with_status(0).stdout;
+        let printed =
+            osier(&["opt", &kernel("sort", ""), "--pipeline", pipeline]).with_status(0).stdout;
         let path = file(&folder, "sort.oir", &printed);
         assert_eq!(osier(&["opt", &path, "--pipeline", "O0"]).with_status(0).stdout, printed);
         let ended = osier(&["run", &path, "--", "500"]).with_status(0);
-        assert_eq!(ended.stdout, fs::read_to_string(corpus("expected/sort.500.txt")).expect("readable"));
+        assert_eq!(
+            ended.stdout,
+            fs::read_to_string(corpus("expected/sort.500.txt")).expect("readable")
+        );
     }
 }
 
@@ -171,7 +191,8 @@ fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut command = command(&args);
-        let output = command.stdout(writer).stderr(Stdio::piped()).output().expect("the command ends");
+        let output =
+            command.stdout(writer).stderr(Stdio::piped()).output().expect("the command ends");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{args:?} {stderr}");
         assert!(!stderr.contains("panicked") && !stderr.contains("cannot write"), "{stderr}");
@@ -182,9 +203,15 @@ fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
 fn diagnostics_that_nobody_reads_change_nothing() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    for (args, status) in [(["report", "tests/corpus/sort.wasm"], 0), (["report", "tests/corpus/missing.wasm"], 2)] {
+    for (args, status) in
+        [(["report", "tests/corpus/sort.wasm"], 0), (["report", "tests/corpus/missing.wasm"], 2)]
+    {
         let writer = writer.try_clone().expect("another handle");
-        let output = command(&args).stdout(Stdio::piped()).stderr(writer).output().expect("the command ends");
+        let output = command(&args)
+            .stdout(Stdio::piped())
+            .stderr(writer)
+            .output()
+            .expect("the command ends");
         assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(status), status == 2));
     }
 }
@@ -194,18 +221,27 @@ fn diagnostics_that_nobody_reads_change_nothing() {
 fn a_full_disk_is_told() {
     for args in writers().into_iter().filter(|args| args[0] != "--help") {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
-        let output = command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+        let output =
+            command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?} {stderr}");
-        assert!(stderr.contains("cannot write standard output: No space left on device"), "{args:?} {stderr}");
+        assert!(
+            stderr.contains("cannot write standard output: No space left on device"),
+            "{args:?} {stderr}"
+        );
         assert!(!stderr.contains("panicked"), "{stderr}");
     }
     let ended = osier(&["report", "tests/corpus/sort.wasm", "-o", "/dev/full"]).with_status(2);
-    assert!(ended.stderr.contains("cannot write /dev/full: No space left on device"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("cannot write /dev/full: No space left on device"),
+        "{}",
+        ended.stderr
+    );
     // A program learns of it by itself, and its status tells.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let args = ["run", "tests/corpus/sort.wasm", "--", "500"];
-    let output = command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+    let output =
+        command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && !stderr.contains("panicked"), "{stderr}");
 }
@@ -216,7 +252,11 @@ fn what_can_be_opened_and_not_read_is_named() {
     // Its first page is never mapped, for nobody.
     for name in COMMANDS {
         let ended = osier(&on(name, "/proc/self/mem")).with_status(2);
-        assert!(ended.stderr.starts_with("osier: cannot read /proc/self/mem: "), "{}", ended.stderr);
+        assert!(
+            ended.stderr.starts_with("osier: cannot read /proc/self/mem: "),
+            "{}",
+            ended.stderr
+        );
     }
     use std::os::unix::fs::PermissionsExt;
     let folder = scratch();
@@ -228,7 +268,10 @@ fn what_can_be_opened_and_not_read_is_named() {
         Ok(_) => drop(ended.with_status(0)),
         Err(_) => {
             let stderr = ended.with_status(2).stderr;
-            assert!(stderr.contains("cannot read") && stderr.contains("Permission denied"), "{stderr}");
+            assert!(
+                stderr.contains("cannot read") && stderr.contains("Permission denied"),
+                "{stderr}"
+            );
         }
     }
 }
@@ -238,7 +281,13 @@ fn what_can_be_opened_and_not_read_is_named() {
 fn pipes_with_names_are_read_and_written() {
     let folder = scratch();
     let pipe = folder.path().join("pipe").display().to_string();
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is a `mkfifo`").success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .expect("there is a `mkfifo`")
+            .success()
+    );
     let module = fs::read(corpus("queens.wasm")).expect("readable");
     let wanted = osier(&["check", &kernel("queens", "")]).with_status(0).stdout;
     std::thread::scope(|scope| {
@@ -256,8 +305,13 @@ fn pipes_with_names_are_read_and_written() {
 #[test]
 fn a_file_larger_than_the_limit_is_refused_before_it_is_held() {
     for (path, input) in [("tests/corpus/sort.wasm", &b""[..]), ("-", &[b' '; 5000])] {
-        let ended = osier_with_input(&["opt", path, "--max-input-bytes", "1000"], input).with_status(2);
-        assert!(ended.stderr.contains("is larger than 1000 bytes (--max-input-bytes)"), "{}", ended.stderr);
+        let ended =
+            osier_with_input(&["opt", path, "--max-input-bytes", "1000"], input).with_status(2);
+        assert!(
+            ended.stderr.contains("is larger than 1000 bytes (--max-input-bytes)"),
+            "{}",
+            ended.stderr
+        );
     }
     let ended = osier(&["opt", "/dev/zero", "--max-input-bytes", "100000"]).with_status(2);
     assert!(ended.stderr.contains("/dev/zero is larger than"), "{}", ended.stderr);
@@ -273,8 +327,10 @@ fn a_file_is_written_whole_or_not_at_all() {
     osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out]).with_status(0);
     let json = fs::read_to_string(&out).expect("readable");
     assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
-    let mut names: Vec<_> =
-        fs::read_dir(folder.path()).expect("readable").map(|e| e.expect("readable").file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .expect("readable")
+        .map(|e| e.expect("readable").file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["bad.oir", "out.json"], "nothing else is left behind");
 }
@@ -287,7 +343,8 @@ fn links_stay_and_what_they_lead_to_is_written() {
     let at = |name: &str| folder.path().join(name);
     let report = |out: &str, status: i32| {
         let out = at(out).display().to_string();
-        osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out]).with_status(status)
+        osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out])
+            .with_status(status)
     };
     fs::create_dir(at("below")).expect("writable");
     file(&folder, "there.json", "what was there before");

@@ -1,4 +1,5 @@
-//! Several threads, whose number does not show, and Ctrl-C, after which what was found so far is told.
+//! Several threads, whose number does not show, and Ctrl-C, after which what was found so far is
+//! told.
 
 use crate::harness::{KERNELS, file, kernel, osier, scratch};
 use serde_json::Value;
@@ -18,12 +19,17 @@ fn untimed(text: &str) -> Value {
 fn the_number_of_threads_does_not_show() {
     for name in KERNELS.into_iter().step_by(3) {
         let path = kernel(name, "");
-        for command in [&["report", &*path][..], &["report", &path, "--format", "html"], &["check", &path]] {
-            let run = |jobs: &str| osier(&[command, &["--jobs", jobs]].concat()).with_status(0).stdout;
+        for command in
+            [&["report", &*path][..], &["report", &path, "--format", "html"], &["check", &path]]
+        {
+            let run =
+                |jobs: &str| osier(&[command, &["--jobs", jobs]].concat()).with_status(0).stdout;
             assert_eq!(run("1"), run("3"), "{command:?}");
         }
         for command in ["report", "check"] {
-            let run = |jobs: &str| osier(&[command, &path, "--format", "json", "--jobs", jobs]).with_status(0).stdout;
+            let run = |jobs: &str| {
+                osier(&[command, &path, "--format", "json", "--jobs", jobs]).with_status(0).stdout
+            };
             assert_eq!(untimed(&run("1")), untimed(&run("3")), "{command} {path}");
         }
     }
@@ -35,15 +41,22 @@ fn exported_mappings_are_judged_by_several_threads_too() {
     let path = kernel("sort", "");
     let whole = osier(&["opt", &path, "--emit", "mapping"]).with_status(0).stdout;
     let mapping = file(&folder, "sort.map", &whole);
-    let run = |jobs: &str| osier(&["check", &path, "--mapping", &mapping, "--jobs", jobs]).with_status(0).stdout;
+    let run = |jobs: &str| {
+        osier(&["check", &path, "--mapping", &mapping, "--jobs", jobs]).with_status(0).stdout
+    };
     assert_eq!(run("1"), run("3"));
     assert!(run("3").contains("  held "));
     // Wrong in every function: the first is told, whichever thread was first.
     let wrong = file(&folder, "wrong.map", whole.replace("version after\n", "version aft\n"));
-    let line = 1 + whole.lines().position(|line| line == "version after").expect("a second version");
+    let line =
+        1 + whole.lines().position(|line| line == "version after").expect("a second version");
     for jobs in ["1", "3"] {
         let ended = osier(&["check", &path, "--mapping", &wrong, "--jobs", jobs]).with_status(2);
-        assert!(ended.stderr.contains(&format!("wrong.map:{line}: expected `version after`")), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(&format!("wrong.map:{line}: expected `version after`")),
+            "{}",
+            ended.stderr
+        );
     }
 }
 
@@ -69,8 +82,12 @@ mod interrupted {
 
     /// Whether the process has asked to be told of Ctrl-C.
     fn listens(child: &Child) -> bool {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("the process is there");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a line of signals");
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id()))
+            .expect("the process is there");
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .expect("a line of signals");
         u64::from_str_radix(caught.trim(), 16).expect("a mask") & 2 != 0
     }
 
@@ -80,10 +97,16 @@ mod interrupted {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command starts");
         while !listens(&child) {
-            assert!(child.try_wait().expect("it can be asked").is_none(), "it ended before it listened");
+            assert!(
+                child.try_wait().expect("it can be asked").is_none(),
+                "it ended before it listened"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("there is a `kill`");
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .expect("there is a `kill`");
         assert!(sent.success());
         child.wait_with_output().expect("the command ends")
     }
@@ -112,20 +135,29 @@ mod interrupted {
         ] {
             let output = interrupted(args);
             assert_eq!(output.status.code(), Some(130), "{args:?} {}", stderr(&output));
-            let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a whole document");
+            let document: serde_json::Value =
+                serde_json::from_slice(&output.stdout).expect("a whole document");
             assert_eq!(document["interrupted"], true);
             let done = document["functions"].as_array().expect("a list").len();
-            assert!(done < 20_000 && stderr(&output).contains(&format!("interrupted: {done} of 20000")), "{args:?}");
+            assert!(
+                done < 20_000 && stderr(&output).contains(&format!("interrupted: {done} of 20000")),
+                "{args:?}"
+            );
         }
         assert_eq!(fs::read_to_string(&out).expect("readable"), "what was there before");
-        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 2, "nothing is left behind");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("readable").count(),
+            2,
+            "nothing is left behind"
+        );
     }
 
     #[test]
     fn the_fuzzer_tells_its_figures() {
         let output = interrupted(&["fuzz", "--time", "1000", "--jobs", "2", "--json"]);
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a whole document");
+        let document: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("a whole document");
         assert_eq!(document["interrupted"], true);
         assert!(stderr(&output).ends_with("osier: interrupted\n"), "{}", stderr(&output));
     }
@@ -134,10 +166,17 @@ mod interrupted {
     fn a_program_that_runs_ends_by_the_signal() {
         use std::os::unix::process::ExitStatusExt;
         let folder = scratch();
-        let path = file(&folder, "forever.oir", "func @f() {\nentry:\n  jump again\nagain:\n  jump again\n}\n");
+        let path = file(
+            &folder,
+            "forever.oir",
+            "func @f() {\nentry:\n  jump again\nagain:\n  jump again\n}\n",
+        );
         let mut command = command(&["run", &path, "--invoke", "f"]);
         let mut child = command.stdout(Stdio::null()).spawn().expect("the command starts");
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("there is a `kill`");
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .expect("there is a `kill`");
         assert!(sent.success());
         assert_eq!(child.wait().expect("it ends").signal(), Some(2));
     }

@@ -29,7 +29,11 @@ fn sum(value: &Value) -> u64 {
 fn has(value: &Value, keys: &[&str]) {
     let object = value.as_object().unwrap_or_else(|| panic!("{value} is an object"));
     for key in keys {
-        assert!(object.contains_key(*key), "{key} is missing in {:?}", object.keys().collect::<Vec<_>>());
+        assert!(
+            object.contains_key(*key),
+            "{key} is missing in {:?}",
+            object.keys().collect::<Vec<_>>()
+        );
     }
 }
 
@@ -43,12 +47,18 @@ fn every_key_of_the_contract_is_there() {
     has(&report["totals"], &["forward", "backward", "checked"]);
     has(&report["totals"]["checked"], &["points", "held", "dropped", "refuted"]);
     assert!(report["totals"]["checked"]["held"].as_u64() > Some(0), "the checker is always on");
-    assert!(list(&report, "pipeline").iter().all(Value::is_string) && !list(&report, "pipeline").is_empty());
+    assert!(
+        list(&report, "pipeline").iter().all(Value::is_string)
+            && !list(&report, "pipeline").is_empty()
+    );
     for function in list(&report, "functions") {
         has(function, &["name", "base", "opt", "actions", "forward", "backward"]);
         has(&function["base"], &["instructions", "params"]);
         has(&function["opt"], &["instructions", "params"]);
-        has(&function["actions"], &["add", "delete", "hoist", "sink", "replace_operand", "replace_all"]);
+        has(
+            &function["actions"],
+            &["add", "delete", "hoist", "sink", "replace_operand", "replace_all"],
+        );
         for side in [&function["forward"], &function["backward"]] {
             has(side, &["points", "unreachable", "feasible", "chi", "kept", "kept_args"]);
             has(side, &["infeasible", "blame", "infeasible_by_pass"]);
@@ -66,7 +76,10 @@ fn every_key_of_the_contract_is_there() {
 fn adds_up(side: &Value, level: &str, what: &str) {
     let reachable = number(&side["points"]) - number(&side["unreachable"]);
     let feasible: Vec<u64> = CHAIN.iter().map(|level| number(&side["feasible"][level])).collect();
-    assert!(feasible.is_sorted() && feasible[4] <= reachable, "{what}: {feasible:?} of {reachable}");
+    assert!(
+        feasible.is_sorted() && feasible[4] <= reachable,
+        "{what}: {feasible:?} of {reachable}"
+    );
     let missing = reachable - number(&side["feasible"][level]);
     assert_eq!(sum(&side["infeasible"]), missing, "{what}: infeasible");
     assert_eq!(sum(&side["blame"]), missing, "{what}: blame");
@@ -98,10 +111,14 @@ fn totals_are_the_sums_over_changed_functions() {
     let totals = &report["totals"];
     let counts = &totals["functions"];
     assert_eq!(number(&counts["changed"]), changed.len() as u64);
-    assert_eq!(number(&counts["changed"]) + number(&counts["unchanged"]), number(&counts["selected"]));
+    assert_eq!(
+        number(&counts["changed"]) + number(&counts["unchanged"]),
+        number(&counts["selected"])
+    );
     assert_eq!(number(&counts["selected"]), number(&report["program"]["functions"]));
     for side in ["forward", "backward"] {
-        let total = |get: &dyn Fn(&Value) -> u64| changed.iter().map(|f| get(&f[side])).sum::<u64>();
+        let total =
+            |get: &dyn Fn(&Value) -> u64| changed.iter().map(|f| get(&f[side])).sum::<u64>();
         let ours = &totals[side];
         assert_eq!(number(&ours["points"]), total(&|d| number(&d["points"])));
         assert_eq!(number(&ours["unreachable"]), total(&|d| number(&d["unreachable"])));
@@ -111,8 +128,12 @@ fn totals_are_the_sums_over_changed_functions() {
             let reachable = number(&ours["points"]) - number(&ours["unreachable"]);
             let weighted = 100.0 * number(&ours["feasible"][level]) as f64 / reachable as f64;
             // The same sum, divided and multiplied in another order.
-            assert!(share["weighted"].as_f64().is_some_and(|share| (share - weighted).abs() < 1e-9), "{share}");
-            let (min, mean, max) = (share["min"].as_f64(), share["mean"].as_f64(), share["max"].as_f64());
+            assert!(
+                share["weighted"].as_f64().is_some_and(|share| (share - weighted).abs() < 1e-9),
+                "{share}"
+            );
+            let (min, mean, max) =
+                (share["min"].as_f64(), share["mean"].as_f64(), share["max"].as_f64());
             assert!(min <= mean && mean <= max, "{share}");
         }
     }
@@ -120,9 +141,9 @@ fn totals_are_the_sums_over_changed_functions() {
     let mut sizes: Vec<u64> = changed.iter().map(|f| size(f)).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     sizes.truncate(12);
-    let largest = list(totals, "largest")
-        .iter()
-        .map(|name| size(changed.iter().find(|f| f["name"] == *name).expect("one of the changed functions")));
+    let largest = list(totals, "largest").iter().map(|name| {
+        size(changed.iter().find(|f| f["name"] == *name).expect("one of the changed functions"))
+    });
     assert_eq!(largest.collect::<Vec<_>>(), sizes);
 }
 
@@ -149,7 +170,9 @@ fn the_text_fits_eighty_columns() {
 fn long_names_and_names_of_control_characters_fit_too() {
     let folder = scratch();
     let name = format!("\"{}\\n\\1b[2J{}\"", "long".repeat(40), "name".repeat(40));
-    let text = format!("func @{name}(%a: i32) -> i32 {{\nentry:\n  %b = add.i32 %a, %a\n  return %a\n}}\n");
+    let text = format!(
+        "func @{name}(%a: i32) -> i32 {{\nentry:\n  %b = add.i32 %a, %a\n  return %a\n}}\n"
+    );
     let path = file(&folder, &format!("{}.oir", "path".repeat(40)), text);
     let text = fitting(&path);
     assert!(text.contains('…') && !text.contains('\u{1b}'), "{text}");
@@ -173,7 +196,10 @@ fn one_function_or_a_list_of_them_can_be_looked_at() {
     let path = kernel("sort", "");
     let names = |args: &[&str]| -> Vec<String> {
         let report = json(&[&[&*path], args].concat());
-        list(&report, "functions").iter().map(|f| f["name"].as_str().expect("a name").to_owned()).collect()
+        list(&report, "functions")
+            .iter()
+            .map(|f| f["name"].as_str().expect("a name").to_owned())
+            .collect()
     };
     let all = names(&[]);
     assert!(all.len() > 3, "{all:?}");
@@ -192,10 +218,16 @@ fn functions_no_pass_changes_stay_out_of_the_totals() {
     let report = json(&[&kernel("sort", ""), "--pipeline", ""]);
     assert_eq!(number(&report["totals"]["functions"]["changed"]), 0);
     assert_eq!(number(&report["totals"]["forward"]["points"]), 0);
-    assert!(report["totals"]["forward"]["share"]["avail"].is_null(), "there is no share of nothing");
+    assert!(
+        report["totals"]["forward"]["share"]["avail"].is_null(),
+        "there is no share of nothing"
+    );
     for function in list(&report, "functions") {
         let side = &function["forward"];
-        assert_eq!(number(&side["feasible"]["empty"]), number(&side["points"]) - number(&side["unreachable"]));
+        assert_eq!(
+            number(&side["feasible"]["empty"]),
+            number(&side["points"]) - number(&side["unreachable"])
+        );
     }
 }
 
@@ -211,7 +243,8 @@ fn text_of(page: &str) -> String {
 #[test]
 fn the_page_stands_alone_and_has_every_line_of_the_text() {
     let path = kernel("vm", "");
-    let page = osier(&["report", &path, "--level", "live", "--format", "html"]).with_status(0).stdout;
+    let page =
+        osier(&["report", &path, "--level", "live", "--format", "html"]).with_status(0).stdout;
     assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("</html>\n"));
     for loaded in ["<script", "<link", "<img", "src=", "href=", "url(", "@import"] {
         assert!(!page.contains(loaded), "{loaded}");
@@ -219,7 +252,8 @@ fn the_page_stands_alone_and_has_every_line_of_the_text() {
     let shown = text_of(&page);
     let text = osier(&["report", &path, "--level", "live"]).with_status(0).stdout;
     // Lists and explanations are broken into lines otherwise.
-    let tables = text.split("\n\n").filter(|part| !part.starts_with("levels:") && !part.starts_with('*'));
+    let tables =
+        text.split("\n\n").filter(|part| !part.starts_with("levels:") && !part.starts_with('*'));
     let lines: Vec<&str> = tables.skip(1).flat_map(str::lines).collect();
     assert!(lines.len() > 60, "{text}");
     for line in lines {
@@ -241,9 +275,17 @@ fn no_name_becomes_markup() {
 #[test]
 fn the_readme_shows_what_is_printed() {
     let readme = fs::read_to_string("README.md").expect("tests run in the root of the package");
-    let mut shown = readme.split("```text\n").skip(1).map(|rest| rest.split("```").next().expect("its end"));
-    for command in ["report tests/corpus/matmul.wasm", "explain tests/cli/golden/window.oir --func f --point head"] {
+    let mut shown =
+        readme.split("```text\n").skip(1).map(|rest| rest.split("```").next().expect("its end"));
+    for command in [
+        "report tests/corpus/matmul.wasm",
+        "explain tests/cli/golden/window.oir --func f --point head",
+    ] {
         let printed = osier(&command.split(' ').collect::<Vec<_>>()).with_status(0).stdout;
-        assert_eq!(shown.next(), Some(&*printed), "put what `osier {command}` prints into README.md");
+        assert_eq!(
+            shown.next(),
+            Some(&*printed),
+            "put what `osier {command}` prints into README.md"
+        );
     }
 }

@@ -6,8 +6,10 @@ use std::fs;
 /// What each kernel prints for its small size, and that size.
 fn expected(name: &str) -> (String, String) {
     let folder = fs::read_dir(corpus("expected")).expect("the corpus has it");
-    let names = folder.map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"));
-    let is_small = |file: &String| file.strip_prefix(name).is_some_and(|rest| rest.split('.').count() == 3);
+    let names =
+        folder.map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"));
+    let is_small =
+        |file: &String| file.strip_prefix(name).is_some_and(|rest| rest.split('.').count() == 3);
     let file = names.filter(|file| file.ends_with(".txt")).find(is_small).expect("a small size");
     let size = file.split('.').nth(1).expect("NAME.SIZE.txt").to_owned();
     (size, fs::read_to_string(corpus("expected").join(file)).expect("readable"))
@@ -66,7 +68,11 @@ fn exported_functions_return_what_they_must() {
                 let mut command = vec!["run", &path, "--pipeline", pipeline, "--invoke", words[1]];
                 command.extend(args.iter().map(String::as_str));
                 let ended = osier(&command).with_status(0);
-                assert_eq!(bits(ty, ended.stdout.trim_end()), bits(ty, wanted), "{line} {pipeline}");
+                assert_eq!(
+                    bits(ty, ended.stdout.trim_end()),
+                    bits(ty, wanted),
+                    "{line} {pipeline}"
+                );
             }
         }
     }
@@ -134,7 +140,8 @@ fn literals_of_every_type_go_in_and_come_out() {
         let path = file(&folder, "same.oir", text);
         for literal in literals {
             for engine in ["interp", "jit", "tiered"] {
-                let ended = osier(&["run", &path, "--engine", engine, "--invoke", "same", literal]).with_status(0);
+                let ended = osier(&["run", &path, "--engine", engine, "--invoke", "same", literal])
+                    .with_status(0);
                 assert_eq!(ended.stdout, format!("{literal}\n"), "{ty} in {engine}");
             }
         }
@@ -183,8 +190,13 @@ fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
     let folder = scratch();
     // More values than there is room for where native code hands them over.
     let values = vec!["%a"; 70_000].join(", ");
-    let path = file(&folder, "wide.oir", format!("func @wide(%a: i32) {{\nentry:\n  osr_exit 0({values})\n}}\n"));
-    let ended = osier(&["run", &path, "--engine", "jit", "--stats", "--invoke", "wide", "1"]).with_status(1);
+    let path = file(
+        &folder,
+        "wide.oir",
+        format!("func @wide(%a: i32) {{\nentry:\n  osr_exit 0({values})\n}}\n"),
+    );
+    let ended = osier(&["run", &path, "--engine", "jit", "--stats", "--invoke", "wide", "1"])
+        .with_status(1);
     let (json, message) = ended.stderr.split_once("osier:").expect("the figures come first");
     assert!(message.contains("@wide passes 70000 values at once"), "{message}");
     let stats: serde_json::Value = serde_json::from_str(json).expect("JSON");
@@ -195,14 +207,24 @@ fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
 #[test]
 fn stats_tell_the_time_of_optimizing_what_is_hot() {
     let seconds = |engine: &[&str]| {
-        let run =
-            [&["run", "tests/cli/golden/sum.oir", "--stats", "--engine"], engine, &["--invoke", "sum", "30", "2"]];
+        let run = [
+            &["run", "tests/cli/golden/sum.oir", "--stats", "--engine"],
+            engine,
+            &["--invoke", "sum", "30", "2"],
+        ];
         let ended = osier(&run.concat()).with_status(0);
         let stats: serde_json::Value = serde_json::from_str(&ended.stderr).expect("JSON");
         stats["seconds"].clone()
     };
     let optimizing = seconds(&["tiered", "--hot", "2"])["optimize"].as_f64();
-    assert!(optimizing.is_some_and(|seconds| seconds > 0.0), "a part of the run, however small: {optimizing:?}");
-    assert_eq!(seconds(&["tiered", "--hot", "1000"])["optimize"].as_f64(), Some(0.0), "nothing turns hot");
+    assert!(
+        optimizing.is_some_and(|seconds| seconds > 0.0),
+        "a part of the run, however small: {optimizing:?}"
+    );
+    assert_eq!(
+        seconds(&["tiered", "--hot", "1000"])["optimize"].as_f64(),
+        Some(0.0),
+        "nothing turns hot"
+    );
     assert!(seconds(&["jit"])["optimize"].is_null(), "nothing is optimized");
 }

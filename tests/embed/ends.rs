@@ -5,8 +5,8 @@ use osier::ir::interp::{HostError, NoHost, Outcome};
 use osier::ir::mapping::{Mapping, Operand, Step, VersionKey};
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
-    Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError, Slot, SlotLayout,
-    Tier, Tiering, Vm,
+    Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError,
+    Slot, SlotLayout, Tier, Tiering, Vm,
 };
 use osier::native::{Eager, NoObserver};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,8 @@ fn handed(
     let fast = pair.at_head(&engine, true, Condition::Countdown(3));
     let entry = pair.backward.entry(head(&pair.opt)).expect("an entry");
     let layout = SlotLayout::new(entry.provides().enumerate().map(|(at, value)| (value, at)));
-    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))]).expect("it fits");
+    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))])
+        .expect("it fits");
     vm.set_handler(Box::new(With(handler)));
     vm
 }
@@ -46,7 +47,9 @@ fn a_handler_gets_typed_values_in_its_slots_and_gives_the_results() {
         let entry = backward.entry(opt_head).expect("an entry");
         assert_eq!(frame.point, entry.target);
         let loop_head = base.inst_block(frame.point.inst());
-        let slot = |value| frame.slots[entry.provides().position(|v| v == value).expect("provided")].expect("live");
+        let slot = |value| {
+            frame.slots[entry.provides().position(|v| v == value).expect("provided")].expect("live")
+        };
         let [i, acc] = [0, 1].map(|index| slot(base.block_params(loop_head)[index]));
         let [n, k] = [0, 1].map(|index| slot(base.arguments()[index]));
         assert_eq!([i, n].map(|slot| slot.ty), [Type::I64; 2]);
@@ -62,7 +65,10 @@ fn a_handler_that_is_wrong_ends_the_run_by_name() {
     let func = pair.func;
     type Answer = fn(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
     let answers: [(Answer, &str); 4] = [
-        (|_| Ok(vec![Slot { ty: Type::I32, bits: 1 }]), "gave 0x1 of type i32 as result 0, which has type i64"),
+        (
+            |_| Ok(vec![Slot { ty: Type::I32, bits: 1 }]),
+            "gave 0x1 of type i32 as result 0, which has type i64",
+        ),
         (|_| Ok(vec![]), "gave 0 results, and it has 1"),
         (|_| panic!("out of ideas"), "panicked: out of ideas"),
         (|_| Err(HostError::Trap(TrapKind::User(7)).into()), ""),
@@ -74,7 +80,11 @@ fn a_handler_that_is_wrong_ends_the_run_by_name() {
             Err(error) => assert!(!says.is_empty() && error.to_string().contains(says), "{error}"),
             other => panic!("{other:?}"),
         }
-        assert_eq!(invoke(&mut vm, func, &[1, 7]), Ok(Outcome::Returned(vec![sum(1, 7)])), "used again");
+        assert_eq!(
+            invoke(&mut vm, func, &[1, 7]),
+            Ok(Outcome::Returned(vec![sum(1, 7)])),
+            "used again"
+        );
     }
 }
 
@@ -98,8 +108,13 @@ fn a_trap_in_compensation_code_is_a_trap() {
     let at = head(&pair.base);
     let mut entry = pair.forward.entry(at).expect("an entry").clone();
     let i = pair.base.block_params(pair.base.inst_block(at.inst()))[0];
-    let step =
-        |opcode, bits, args: &[Operand]| Step { opcode, ty: Type::I64, operand_ty: Type::I64, bits, args: args.into() };
+    let step = |opcode, bits, args: &[Operand]| Step {
+        opcode,
+        ty: Type::I64,
+        operand_ty: Type::I64,
+        bits,
+        args: args.into(),
+    };
     let zero = entry.steps.len() as u32;
     entry.steps.push(step(Opcode::Const, 0, &[]));
     entry.steps.push(step(Opcode::Udiv, 0, &[Operand::Source(i), Operand::Step(zero)]));
@@ -112,7 +127,11 @@ fn a_trap_in_compensation_code_is_a_trap() {
     vm.install(&slow, vec![Action::Continue(into)]).expect("it fits");
     let ended = invoke(&mut vm, pair.func, &[100, 7]).expect("an outcome");
     assert_eq!(ended.trap(), Some(TrapKind::DivisionByZero));
-    assert_eq!(invoke(&mut vm, pair.func, &[1, 7]), Ok(Outcome::Returned(vec![sum(1, 7)])), "used again");
+    assert_eq!(
+        invoke(&mut vm, pair.func, &[1, 7]),
+        Ok(Outcome::Returned(vec![sum(1, 7)])),
+        "used again"
+    );
 }
 
 const RECURSION: &str = "
@@ -165,7 +184,8 @@ end:
 fn interruptible(native: bool) -> (Vm, osier::ir::Func) {
     let module = module(ENDLESS);
     let func = module.func_named("spin").expect("there");
-    let mut vm = vm(&engine(Config { interruption: Interruption::Signal, ..Config::default() }), &module);
+    let mut vm =
+        vm(&engine(Config { interruption: Interruption::Signal, ..Config::default() }), &module);
     vm.set_tiering(Box::new(Eager::new(NoObserver)));
     if native {
         vm.demand(func).expect("compiled");
@@ -201,13 +221,16 @@ impl Tiering for InterruptsItself {
 
 #[test]
 fn an_interrupt_during_compilation_ends_the_run_behind_it() {
-    let text = format!("{ENDLESS}\nfunc @main(%n: i64) -> i64 {{\nentry:\n  %r = call @spin(%n)\n  return %r\n}}\n");
+    let text = format!(
+        "{ENDLESS}\nfunc @main(%n: i64) -> i64 {{\nentry:\n  %r = call @spin(%n)\n  return %r\n}}\n"
+    );
     let module = module(&text);
     let main = module.func_named("main").expect("there");
     let engine = engine(Config { interruption: Interruption::Signal, ..Config::default() });
     let mut vm = vm(&engine, &module);
     let body = module.body(main).expect("a body");
-    vm.install(&engine.version(&module, main, body, &[]).expect("compiled"), vec![]).expect("it fits");
+    vm.install(&engine.version(&module, main, body, &[]).expect("compiled"), vec![])
+        .expect("it fits");
     vm.set_tiering(Box::new(InterruptsItself(vm.interrupt(), Eager::new(NoObserver))));
     assert_eq!(invoke(&mut vm, main, &[1]), Err(RunError::Interrupted));
 }
@@ -251,7 +274,10 @@ fn a_panic_of_the_host_passes_through_native_code() {
     for _ in 0..3 {
         let mut panics = Calls(|| panic!("the host is gone"));
         let passed = catch_unwind(AssertUnwindSafe(|| vm.invoke(main, &[], &mut panics)));
-        assert_eq!(passed.expect_err("it panicked").downcast_ref::<&str>(), Some(&"the host is gone"));
+        assert_eq!(
+            passed.expect_err("it panicked").downcast_ref::<&str>(),
+            Some(&"the host is gone")
+        );
         assert_eq!(vm.invoke(main, &[], &mut Calls(|| Ok(41))), Ok(Outcome::Returned(vec![42])));
         let fails = vm.invoke(main, &[], &mut Calls(|| Err(HostError::Exit(3))));
         assert_eq!(fails, Ok(Outcome::Exited(3)));
@@ -278,7 +304,8 @@ fn a_trap_before_the_first_instruction_has_its_place() {
     builder.ret(&[x]);
     let late = builder.finish().expect("well-formed");
     let mut vm = vm(&engine, &pair.module);
-    vm.install(&engine.version(&pair.module, pair.func, &late, &[]).expect("compiled"), vec![]).expect("it fits");
+    vm.install(&engine.version(&pair.module, pair.func, &late, &[]).expect("compiled"), vec![])
+        .expect("it fits");
     let ended = invoke(&mut vm, pair.func, &[1, 0]).expect("an outcome");
     assert_eq!(ended.trap(), Some(TrapKind::User(7)));
     assert_eq!(ended.site().and_then(|site| site.inst), Some(late.first_inst(bad)));

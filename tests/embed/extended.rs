@@ -1,11 +1,15 @@
-//! Machines that take up modules one after the other: what was there stays, and what does not fit changes nothing.
+//! Machines that take up modules one after the other: what was there stays, and what does not fit
+//! changes nothing.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, sum, vm};
 use osier::ir::interp::{InstantiateError, Limits, Options, Outcome};
-use osier::ir::module::{DataSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl};
+use osier::ir::module::{
+    DataSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+};
 use osier::ir::{Func, Memory, Module, Signature, TrapKind, Type};
 use osier::jit::{
-    Action, Bounds, Condition, Config, Engine, Interruption, LinkError, RunError, TransitionKind, Version, Vm, VmError,
+    Action, Bounds, Condition, Config, Engine, Interruption, LinkError, RunError, TransitionKind,
+    Version, Vm, VmError,
 };
 use osier::native::{Eager, NoObserver, Tiered};
 use osier::passes::Pipeline;
@@ -123,12 +127,19 @@ fn points_lead_and_flags_are_as_before() {
     vm.extend(&later).expect("it begins alike");
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
     let made = vm.transitions();
-    assert_eq!(made.iter().map(|made| (made.kind, made.count)).collect::<Vec<_>>(), [(TransitionKind::Across, 2)]);
+    assert_eq!(
+        made.iter().map(|made| (made.kind, made.count)).collect::<Vec<_>>(),
+        [(TransitionKind::Across, 2)]
+    );
     // What was made for the module before still fits, and what is made for this one.
     vm.arm(&fast, 0);
     vm.relink(&fast, 0, Action::Interpret(Arc::clone(&pair.backward))).expect("it fits");
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
-    assert!(vm.transitions().iter().any(|made| made.kind == TransitionKind::Down), "{:?}", vm.transitions());
+    assert!(
+        vm.transitions().iter().any(|made| made.kind == TransitionKind::Down),
+        "{:?}",
+        vm.transitions()
+    );
     vm.disarm(&slow, 0);
     let newer = engine.version(&later, pair.func, &pair.opt, &[]).expect("compiled");
     let older = engine.version(&pair.module, pair.func, &pair.base, &[]).expect("compiled");
@@ -136,8 +147,13 @@ fn points_lead_and_flags_are_as_before() {
         vm.install(&version, vec![]).expect("it fits");
         assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
     }
-    let other = engine.version(&changed(&later, |_| {}), pair.func, &pair.opt, &[]).expect("compiled");
-    assert_eq!(vm.install(&other, vec![]), Err(LinkError::OtherProgram), "for a module that was not taken up");
+    let other =
+        engine.version(&changed(&later, |_| {}), pair.func, &pair.opt, &[]).expect("compiled");
+    assert_eq!(
+        vm.install(&other, vec![]),
+        Err(LinkError::OtherProgram),
+        "for a module that was not taken up"
+    );
 }
 
 #[test]
@@ -151,11 +167,20 @@ fn an_interrupt_follows_the_machine() {
         }
         let interrupt = vm.interrupt();
         interrupt.ask();
-        vm.extend(&changed(&pair.module, |module| _ = module.memories.push(a_memory(1)))).expect("it begins alike");
-        assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Err(RunError::Interrupted), "asked before, native: {native}");
+        vm.extend(&changed(&pair.module, |module| _ = module.memories.push(a_memory(1))))
+            .expect("it begins alike");
+        assert_eq!(
+            invoke(&mut vm, pair.func, &[10, 7]),
+            Err(RunError::Interrupted),
+            "asked before, native: {native}"
+        );
         assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
         interrupt.ask();
-        assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Err(RunError::Interrupted), "asked behind, native: {native}");
+        assert_eq!(
+            invoke(&mut vm, pair.func, &[10, 7]),
+            Err(RunError::Interrupted),
+            "asked behind, native: {native}"
+        );
     }
 }
 
@@ -175,7 +200,11 @@ fn loops_of_later_modules_turn_hot() {
     );
     vm.extend(&second).expect("it begins like the first");
     assert_eq!(invoke(&mut vm, exported(&second, "count"), &[1000]), returned(1002));
-    assert!(vm.transitions().iter().any(|made| made.kind == TransitionKind::Up), "{:?}", vm.transitions());
+    assert!(
+        vm.transitions().iter().any(|made| made.kind == TransitionKind::Up),
+        "{:?}",
+        vm.transitions()
+    );
 }
 
 #[test]
@@ -212,20 +241,47 @@ fn another_beginning_is_refused() {
     let again = caller();
     type Change<'c> = Box<dyn Fn(&mut Module) + 'c>;
     let changes: Vec<(Change<'_>, &str)> = vec![
-        (Box::new(|module| module.sigs[osier::ir::Sig::from_u32(0)] = Signature::new(&[Type::F64], &[])), "signature"),
+        (
+            Box::new(|module| {
+                module.sigs[osier::ir::Sig::from_u32(0)] = Signature::new(&[Type::F64], &[])
+            }),
+            "signature",
+        ),
         (Box::new(|module| module.sigs.clear()), "signature"),
         (Box::new(|module| module.bodies[call] = again.body(call).cloned()), "function"),
         (Box::new(|module| module.bodies[call] = None), "function"),
         (Box::new(|module| module.funcs[call].sig = osier::ir::Sig::from_u32(0)), "function"),
-        (Box::new(|module| module.funcs.values_mut().for_each(|decl| decl.import = None)), "function"),
+        (
+            Box::new(|module| module.funcs.values_mut().for_each(|decl| decl.import = None)),
+            "function",
+        ),
         (Box::new(|module| module.funcs.clear()), "function"),
-        (Box::new(|module| module.globals.values_mut().for_each(|decl| decl.ty = Type::I64)), "global"),
-        (Box::new(|module| module.globals.values_mut().for_each(|decl| decl.mutable = false)), "global"),
+        (
+            Box::new(|module| module.globals.values_mut().for_each(|decl| decl.ty = Type::I64)),
+            "global",
+        ),
+        (
+            Box::new(|module| module.globals.values_mut().for_each(|decl| decl.mutable = false)),
+            "global",
+        ),
         (Box::new(|module| module.globals.clear()), "global"),
-        (Box::new(|module| module.memories.values_mut().for_each(|decl| decl.max_pages = Some(3))), "memory"),
+        (
+            Box::new(|module| {
+                module.memories.values_mut().for_each(|decl| decl.max_pages = Some(3))
+            }),
+            "memory",
+        ),
         (Box::new(|module| module.memories.clear()), "memory"),
-        (Box::new(|module| module.tables.values_mut().for_each(|decl| decl.ty = Type::ExternRef)), "table"),
-        (Box::new(|module| module.tables.values_mut().for_each(|decl| decl.max_size = None)), "table"),
+        (
+            Box::new(|module| {
+                module.tables.values_mut().for_each(|decl| decl.ty = Type::ExternRef)
+            }),
+            "table",
+        ),
+        (
+            Box::new(|module| module.tables.values_mut().for_each(|decl| decl.max_size = None)),
+            "table",
+        ),
         (Box::new(|module| module.tables.clear()), "table"),
         (Box::new(|module| module.data[1].bytes[1] = 0), "data segment 1"),
         (Box::new(|module| module.data.clear()), "data segment 0"),
@@ -233,7 +289,9 @@ fn another_beginning_is_refused() {
     ];
     for (number, (change, named)) in changes.into_iter().enumerate() {
         match vm.extend(&changed(&first, change)) {
-            Err(VmError::OtherBeginning { what }) => assert!(what.starts_with(named), "change {number}: {what}"),
+            Err(VmError::OtherBeginning { what }) => {
+                assert!(what.starts_with(named), "change {number}: {what}")
+            }
             other => panic!("change {number}: {other:?}"),
         }
     }
@@ -255,7 +313,8 @@ fn what_there_is_no_room_for_changes_nothing() {
         let engine = engine(Config { bounds, ..Config::default() });
         let first = caller();
         let limits = Limits { memory_pages: 3, table_entries: 8, ..Limits::default() };
-        let mut vm = Vm::new(&engine, &first, limits, Options::default()).expect("it can be instantiated");
+        let mut vm =
+            Vm::new(&engine, &first, limits, Options::default()).expect("it can be instantiated");
         let call = exported(&first, "call");
         let version = installed(&mut vm, &engine, &first, call);
         let too_large = changed(&first, |module| {
@@ -264,7 +323,8 @@ fn what_there_is_no_room_for_changes_nothing() {
         });
         let refused = InstantiateError::MemoryTooLarge { memory: "later".to_owned(), pages: 2 };
         assert_eq!(vm.extend(&too_large), Err(VmError::Instantiate(refused)));
-        let too_large = changed(&first, |module| _ = module.tables.push(TableDecl::of_funcs("later", 5)));
+        let too_large =
+            changed(&first, |module| _ = module.tables.push(TableDecl::of_funcs("later", 5)));
         let refused = InstantiateError::TableTooLarge { table: "later".to_owned(), entries: 5 };
         assert_eq!(vm.extend(&too_large), Err(VmError::Instantiate(refused)));
         assert!(Arc::ptr_eq(vm.module(), &first));
@@ -292,12 +352,22 @@ fn a_module_with_a_segment_outside_is_there() {
         Err(VmError::Instantiate(error)) => assert!(error.is_of_segment(), "{error}"),
         other => panic!("{other:?}"),
     }
-    assert_eq!(vm.machine().memories().bytes(Memory::from_u32(0))[..2], [9, 0], "those before it are written");
+    assert_eq!(
+        vm.machine().memories().bytes(Memory::from_u32(0))[..2],
+        [9, 0],
+        "those before it are written"
+    );
     assert!(Arc::ptr_eq(vm.module(), &second));
     assert_eq!(invoke(&mut vm, call, &[1, 5]), returned(12));
     // And so may the next one be.
     let third = changed(&second, |module| {
-        module.globals.push(GlobalDecl { name: "g".to_owned(), ty: Type::I32, mutable: true, init: 4, import: None });
+        module.globals.push(GlobalDecl {
+            name: "g".to_owned(),
+            ty: Type::I32,
+            mutable: true,
+            init: 4,
+            import: None,
+        });
     });
     vm.extend(&third).expect("it begins alike");
     assert_eq!(vm.machine().globals(), [1, 4]);
@@ -321,7 +391,10 @@ fn a_machine_that_was_changed_past_its_owner_is_not_extended() {
 #[test]
 fn without_address_space_nothing_changes() {
     // Nobody else gets address space meanwhile.
-    in_a_process_of_its_own("extended::without_address_space_nothing_changes", until_no_address_space_is_left);
+    in_a_process_of_its_own(
+        "extended::without_address_space_nothing_changes",
+        until_no_address_space_is_left,
+    );
 }
 
 fn until_no_address_space_is_left() {
@@ -329,7 +402,8 @@ fn until_no_address_space_is_left() {
     let first = caller();
     let mut vm = vm(&engine, &first);
     // 6 GiB each, of 128 TiB.
-    let greedy = changed(&first, |module| (0..25_000).for_each(|_| _ = module.memories.push(a_memory(0))));
+    let greedy =
+        changed(&first, |module| (0..25_000).for_each(|_| _ = module.memories.push(a_memory(0))));
     assert_eq!(vm.extend(&greedy), Err(VmError::NoAddressSpace { memory: "later".to_owned() }));
     assert_eq!(vm.machine().memories().count(), 1);
     vm.extend(&behind(&first, CALLEE)).expect("there is room for this");

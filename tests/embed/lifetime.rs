@@ -2,7 +2,9 @@
 
 use super::support::{Calls, Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::ir::interp::Outcome;
-use osier::jit::{Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, Version, live_code};
+use osier::jit::{
+    Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, Version, live_code,
+};
 use osier::native::{Eager, NoObserver};
 use std::sync::Arc;
 
@@ -50,7 +52,10 @@ fn refused_code_is_not_kept(pair: &Pair) {
 }
 
 fn engine_refuses(small: &osier::jit::Engine, pair: &Pair) {
-    assert!(small.version(&pair.module, pair.func, &pair.base, &[]).is_err(), "16 bytes are too few");
+    assert!(
+        small.version(&pair.module, pair.func, &pair.base, &[]).is_err(),
+        "16 bytes are too few"
+    );
 }
 
 /// Lets go of the version that is left, and of everything else, in the middle of its run.
@@ -61,7 +66,11 @@ struct LetsGo {
 }
 
 impl Tiering for LetsGo {
-    fn open(&mut self, tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        tier: &mut Tier<'_>,
+        _at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         let leaving = self.leaving.take().expect("asked once");
         tier.release(&leaving);
         drop(leaving);
@@ -75,15 +84,24 @@ fn code_outlives_the_run_that_is_in_it() {
     let mut vm = vm(&engine, &pair.module);
     let slow = pair.at_head(&engine, false, Condition::Countdown(5));
     let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let Action::Continue(into) = pair.leading(&engine, true, &fast) else { unreachable!("a continuation was made") };
+    let Action::Continue(into) = pair.leading(&engine, true, &fast) else {
+        unreachable!("a continuation was made")
+    };
     vm.install(&slow, vec![Action::Ask]).expect("it fits");
     // What the first run needs besides is made.
     assert_eq!(invoke(&mut vm, pair.func, &[1, 7]), Ok(Outcome::Returned(vec![sum(1, 7)])));
     let before = live_code();
     let counted = Arc::default();
-    vm.set_tiering(Box::new(LetsGo { leaving: Some(slow), into: Some(into), counted: Arc::clone(&counted) }));
+    vm.set_tiering(Box::new(LetsGo {
+        leaving: Some(slow),
+        into: Some(into),
+        counted: Arc::clone(&counted),
+    }));
     drop(fast);
-    assert_eq!(invoke(&mut vm, pair.func, &[100_000, 7]), Ok(Outcome::Returned(vec![sum(100_000, 7)])));
+    assert_eq!(
+        invoke(&mut vm, pair.func, &[100_000, 7]),
+        Ok(Outcome::Returned(vec![sum(100_000, 7)]))
+    );
     let during = counted.load(std::sync::atomic::Ordering::SeqCst);
     assert_eq!(during, before, "a frame may be in the version that was let go");
     assert!(live_code() < before, "the run has ended: {} of {before}", live_code());
@@ -92,8 +110,11 @@ fn code_outlives_the_run_that_is_in_it() {
 /// Lines of the process's memory map that may be both written and executed.
 fn writable_and_executable() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the system tells its maps");
-    let both =
-        |line: &&str| line.split_whitespace().nth(1).is_some_and(|access| access.contains('w') && access.contains('x'));
+    let both = |line: &&str| {
+        line.split_whitespace()
+            .nth(1)
+            .is_some_and(|access| access.contains('w') && access.contains('x'))
+    };
     assert!(maps.lines().any(|line| line.contains("r-xp")), "the map is readable");
     maps.lines().filter(both).map(str::to_owned).collect()
 }

@@ -1,4 +1,5 @@
-//! The embedding interface of native code: what is refused, what is freed, how runs end, machines that take up more, which threads may do what.
+//! The embedding interface of native code: what is refused, what is freed, how runs end, machines
+//! that take up more, which threads may do what.
 
 mod ends;
 mod exits;

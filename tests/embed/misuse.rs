@@ -5,8 +5,9 @@ use osier::ir::interp::{HostError, NoHost, Outcome};
 use osier::ir::mapping::{Assign, Entry, Mapping, Operand, Step};
 use osier::ir::{Func, Function, FunctionBuilder, Opcode, Point, Signature, Type};
 use osier::jit::{
-    Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame, Handler, HandlerEnd,
-    HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering, Version, Vm, live_code,
+    Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
+    Handler, HandlerEnd, HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering,
+    Version, Vm, live_code,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,11 +15,15 @@ use std::sync::Arc;
 #[test]
 fn a_continuation_is_made_by_the_engine_of_its_target() {
     let pair = Pair::new(SUM);
-    let [guarded, checked] =
-        [Bounds::Guarded, Bounds::Checked].map(|bounds| engine(Config { bounds, ..Config::default() }));
+    let [guarded, checked] = [Bounds::Guarded, Bounds::Checked]
+        .map(|bounds| engine(Config { bounds, ..Config::default() }));
     let target = checked.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let made = guarded.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
-    assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "it would rely on guards that are not there");
+    let made =
+        guarded.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
+    assert!(
+        matches!(made, Err(ContinueError::OtherEngine { .. })),
+        "it would rely on guards that are not there"
+    );
     let made = guarded.probe((pair.func, &pair.base), &pair.forward, head(&pair.base), &target);
     assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "likewise");
 }
@@ -33,7 +38,11 @@ fn too_few_arguments_are_a_panic() {
         let ended = catch_unwind(AssertUnwindSafe(|| vm.invoke(pair.func, args, &mut NoHost)));
         assert!(ended.is_err(), "{} arguments: {ended:?}", args.len());
     }
-    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Ok(Outcome::Returned(vec![sum(10, 7)])), "used again");
+    assert_eq!(
+        invoke(&mut vm, pair.func, &[10, 7]),
+        Ok(Outcome::Returned(vec![sum(10, 7)])),
+        "used again"
+    );
 }
 
 #[test]
@@ -43,8 +52,12 @@ fn an_imported_function_has_no_versions() {
          func @seven() -> i64 {\nentry:\n  %x = const.i64 7\n  return %x\n}\n",
     );
     let [ask, seven] = ["ask", "seven"].map(|name| module.lookup(name).expect("it is there"));
-    let made = engine(Config::default()).version(&module, ask, module.body(seven).expect("a body"), &[]);
-    assert!(matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("imported")), "{made:?}");
+    let made =
+        engine(Config::default()).version(&module, ask, module.body(seven).expect("a body"), &[]);
+    assert!(
+        matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("imported")),
+        "{made:?}"
+    );
 }
 
 /// A function that returns zeros.
@@ -65,7 +78,10 @@ fn improving_a_continuation_keeps_its_parameters() {
     let at = head(&pair.base);
     let fewer = |code: Function| zeros(&code.signature().params[1..], &code.signature().results);
     let made = engine.continuation(&pair.base, &pair.forward, at, &target, fewer);
-    assert!(matches!(&made, Err(ContinueError::NotBuilt { what, .. }) if what.contains("parameters")), "{made:?}");
+    assert!(
+        matches!(&made, Err(ContinueError::NotBuilt { what, .. }) if what.contains("parameters")),
+        "{made:?}"
+    );
 }
 
 #[test]
@@ -74,9 +90,15 @@ fn improving_a_version_keeps_what_its_points_hand_over() {
     let at = head(&pair.base);
     let point = |values| PointSpec { at, condition: Condition::Flag, values };
     let required = pair.forward.entry(at).expect("an entry").requires.clone();
-    let less = osier::osr::instrument(&pair.base, &[point(required[1..].to_vec())]).expect("it is there").function;
-    let made = engine.version_with(&pair.module, pair.func, &pair.base, &[point(required)], |_| less);
-    assert!(matches!(&made, Err(CompileError::Point { what, .. }) if what.contains("point 0")), "{made:?}");
+    let less = osier::osr::instrument(&pair.base, &[point(required[1..].to_vec())])
+        .expect("it is there")
+        .function;
+    let made =
+        engine.version_with(&pair.module, pair.func, &pair.base, &[point(required)], |_| less);
+    assert!(
+        matches!(&made, Err(CompileError::Point { what, .. }) if what.contains("point 0")),
+        "{made:?}"
+    );
 }
 
 #[test]
@@ -102,45 +124,80 @@ impl Tiering for Always {
         Some(2)
     }
 
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+    fn hot(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(Some(Arc::clone(&self.0)))
     }
 }
 
 #[test]
 fn a_mapping_of_another_function_leads_nowhere() {
-    let (pair, other) =
-        (Pair::new(SUM), Pair::new("func @f(%a: f64) -> f64 {\nentry:\n  %b = fadd.f64 %a, %a\n  return %b\n}\n"));
+    let (pair, other) = (
+        Pair::new(SUM),
+        Pair::new("func @f(%a: f64) -> f64 {\nentry:\n  %b = fadd.f64 %a, %a\n  return %b\n}\n"),
+    );
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let at = Point::before(pair.base.first_inst(pair.base.entry()));
-    let point = PointSpec { at, condition: Condition::Flag, values: pair.base.arguments().to_vec() };
+    let point =
+        PointSpec { at, condition: Condition::Flag, values: pair.base.arguments().to_vec() };
     let version = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
     // The keys of the two bases are one, and so are the ids of their first instructions and values.
     let landing = Point::before(other.base.first_inst(other.base.entry()));
     let value = other.base.arguments()[0];
     let assigns = vec![Assign { value, from: Operand::Step(0) }];
-    let step = Step { opcode: Opcode::Const, ty: Type::F64, operand_ty: Type::F64, bits: 0, args: Default::default() };
-    let entry = Entry { target: landing, steps: vec![step], replays: vec![], assigns, requires: vec![], kept: vec![] };
+    let step = Step {
+        opcode: Opcode::Const,
+        ty: Type::F64,
+        operand_ty: Type::F64,
+        bits: 0,
+        args: Default::default(),
+    };
+    let entry = Entry {
+        target: landing,
+        steps: vec![step],
+        replays: vec![],
+        assigns,
+        requires: vec![],
+        kept: vec![],
+    };
     let mut mapping = Mapping::new(&other.base, &other.base);
     mapping.insert(at, entry);
     let refused = vm.install(&version, vec![Action::Interpret(Arc::new(mapping))]);
-    assert_eq!(refused, Err(LinkError::OtherVersion { number: 0 }), "it gives a float to an integer");
+    assert_eq!(
+        refused,
+        Err(LinkError::OtherVersion { number: 0 }),
+        "it gives a float to an integer"
+    );
 }
 
 #[test]
 fn a_loop_goes_on_in_its_own_function() {
-    let twice = format!("{SUM}{}", SUM.split_once("func").expect("a function").1.replacen(" @sum", "func @other", 1));
+    let twice = format!(
+        "{SUM}{}",
+        SUM.split_once("func").expect("a function").1.replacen(" @sum", "func @other", 1)
+    );
     let pair = Pair::new(&twice);
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let other = pair.module.lookup("other").expect("it is there");
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let into = engine.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
+    let into =
+        engine.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
     vm.set_tiering(Box::new(Always(into.expect("it fits"))));
     let ended = invoke(&mut vm, other, &[10, 7]);
-    assert!(matches!(ended, Err(RunError::Continue(ContinueError::OtherSource { .. }))), "{ended:?}");
-    assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), Ok(Outcome::Returned(vec![sum(10, 7)])), "its own");
+    assert!(
+        matches!(ended, Err(RunError::Continue(ContinueError::OtherSource { .. }))),
+        "{ended:?}"
+    );
+    assert_eq!(
+        invoke(&mut vm, pair.func, &[10, 7]),
+        Ok(Outcome::Returned(vec![sum(10, 7)])),
+        "its own"
+    );
 }
 
 /// Panics when it is asked for the first time.
@@ -200,9 +257,11 @@ fn handing(pair: &Pair, handler: CallsOn) -> (Vm, Arc<Version>) {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let version = pair.at_head(&engine, true, Condition::Countdown(3));
-    let provides: Vec<_> = pair.backward.entry(head(&pair.opt)).expect("an entry").provides().collect();
+    let provides: Vec<_> =
+        pair.backward.entry(head(&pair.opt)).expect("an entry").provides().collect();
     let layout = SlotLayout::new(provides.into_iter().enumerate().map(|(at, value)| (value, at)));
-    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))]).expect("it fits");
+    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(layout))])
+        .expect("it fits");
     vm.set_handler(Box::new(handler));
     (vm, version)
 }
@@ -213,10 +272,21 @@ fn a_panic_below_a_handler_leaves_nothing_behind() {
     let asks = pair.module.lookup("asks").expect("it is there");
     let (mut vm, _) = handing(&pair, CallsOn(asks, vec![]));
     for _ in 0..3 {
-        let ended = vm.invoke(pair.func, &[100], &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }));
-        assert!(matches!(&ended, Err(RunError::HandlerPanicked { what, .. }) if what == "of the host"), "{ended:?}");
+        let ended = vm.invoke(
+            pair.func,
+            &[100],
+            &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }),
+        );
+        assert!(
+            matches!(&ended, Err(RunError::HandlerPanicked { what, .. }) if what == "of the host"),
+            "{ended:?}"
+        );
     }
-    assert_eq!(vm.invoke(pair.func, &[100], &mut Calls(|| Ok(5))), Ok(Outcome::Returned(vec![5])), "used again");
+    assert_eq!(
+        vm.invoke(pair.func, &[100], &mut Calls(|| Ok(5))),
+        Ok(Outcome::Returned(vec![5])),
+        "used again"
+    );
 }
 
 /// Whether code that is let go behind a panic is freed: no run is taken for one that is under way.
@@ -224,7 +294,11 @@ pub(crate) fn a_panic_below_a_handler_keeps_no_code() {
     let pair = Pair::new(ASKS);
     let asks = pair.module.lookup("asks").expect("it is there");
     let (mut vm, version) = handing(&pair, CallsOn(asks, vec![]));
-    let ended = vm.invoke(pair.func, &[100], &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }));
+    let ended = vm.invoke(
+        pair.func,
+        &[100],
+        &mut Calls(|| -> Result<u64, HostError> { panic!("of the host") }),
+    );
     assert!(matches!(ended, Err(RunError::HandlerPanicked { .. })), "{ended:?}");
     let many = live_code();
     vm.release(&version);

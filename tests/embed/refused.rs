@@ -4,7 +4,10 @@ use super::support::{Pair, SUM, engine, head, invoke, vm};
 use osier::ir::interp::Outcome;
 use osier::ir::mapping::{Mapping, VersionKey};
 use osier::ir::{FunctionBuilder, Inst, Point};
-use osier::jit::{Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError, SlotLayout};
+use osier::jit::{
+    Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError,
+    SlotLayout,
+};
 use std::sync::Arc;
 
 #[test]
@@ -12,12 +15,21 @@ fn a_mapping_of_other_versions_is_refused() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
     let made = |source, mapping: &Mapping, at: Point| {
-        engine.continuation(source, mapping, at, &fast, |code| code).map(|_| ()).expect_err("refused")
+        engine
+            .continuation(source, mapping, at, &fast, |code| code)
+            .map(|_| ())
+            .expect_err("refused")
     };
     let function = "sum".to_owned();
     let at = head(&pair.base);
-    assert_eq!(made(&pair.opt, &pair.forward, at), ContinueError::OtherSource { function: function.clone() });
-    assert_eq!(made(&pair.opt, &pair.backward, at), ContinueError::OtherTarget { function: function.clone() });
+    assert_eq!(
+        made(&pair.opt, &pair.forward, at),
+        ContinueError::OtherSource { function: function.clone() }
+    );
+    assert_eq!(
+        made(&pair.opt, &pair.backward, at),
+        ContinueError::OtherTarget { function: function.clone() }
+    );
     let empty = Mapping::between(VersionKey::of(&pair.base), VersionKey::of(&pair.opt));
     assert_eq!(made(&pair.base, &empty, at), ContinueError::NoEntry { function, at });
 }
@@ -71,9 +83,13 @@ fn a_version_with_points_belongs_to_one_machine() {
     let fast = pair.at_head(&engine, true, Condition::Flag);
     first.adopt(&fast, vec![Action::Ask]).expect("it fits");
     assert_eq!(second.adopt(&fast, vec![Action::Ask]), Err(LinkError::Claimed));
-    // Nor may the other machine enter it through a continuation: its points lead where the first machine says.
+    // Nor may the other machine enter it through a continuation: its points lead where the first
+    // machine says.
     let slow = pair.at_head(&engine, false, Condition::Countdown(1));
-    assert_eq!(second.adopt(&slow, vec![pair.leading(&engine, true, &fast)]), Err(LinkError::NotAdopted));
+    assert_eq!(
+        second.adopt(&slow, vec![pair.leading(&engine, true, &fast)]),
+        Err(LinkError::NotAdopted)
+    );
 }
 
 #[test]
@@ -87,7 +103,11 @@ fn what_does_not_belong_together_is_refused() {
     };
     // The code of the one engine relies on guards that the machine's memory does not have.
     assert_eq!(vm.install(&version(&guarded, &pair), vec![]), Err(LinkError::OtherProgram));
-    assert_eq!(vm.install(&version(&checked, &same), vec![]), Err(LinkError::OtherProgram), "another module");
+    assert_eq!(
+        vm.install(&version(&checked, &same), vec![]),
+        Err(LinkError::OtherProgram),
+        "another module"
+    );
     let slow = pair.at_head(&checked, false, Condition::Flag);
     let into = pair.leading(&guarded, true, &version(&guarded, &pair));
     assert_eq!(vm.adopt(&slow, vec![into]), Err(LinkError::NotAdopted));
@@ -95,7 +115,10 @@ fn what_does_not_belong_together_is_refused() {
     let other = super::support::module("func @f(%a: i32) -> i32 {\nentry:\n  return %a\n}\n");
     let (_, body) = other.defined().next().expect("a function");
     let made = checked.version(&pair.module, pair.func, body, &[]).map(|_| ());
-    assert!(matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("signature")), "{made:?}");
+    assert!(
+        matches!(&made, Err(CompileError::Invalid { what, .. }) if what.contains("signature")),
+        "{made:?}"
+    );
     vm.install(&version(&checked, &pair), vec![]).expect("it fits");
 }
 
@@ -105,7 +128,9 @@ fn points_that_are_not_there_are_refused() {
     let at = head(&pair.opt);
     let inner = Inst::from_u32(9999);
     let spec = |at, values| [PointSpec { at, condition: Condition::Flag, values }];
-    let compiled = |points: &[PointSpec]| engine.version(&pair.module, pair.func, &pair.opt, points).map(|_| ());
+    let compiled = |points: &[PointSpec]| {
+        engine.version(&pair.module, pair.func, &pair.opt, points).map(|_| ())
+    };
     for (points, says) in [
         (spec(Point::before(inner), vec![]), "inst"),
         (spec(at, pair.opt.block_params(pair.opt.inst_block(at.inst())).to_vec()), ""),
@@ -162,8 +187,12 @@ fn refused_with_values(count: usize) {
         condition: Condition::Always,
         values: function.arguments().to_vec(),
     };
-    let made = engine(Config::default()).version(&pair.module, pair.func, &function, &[point]).map(|_| ());
-    assert!(matches!(made, Err(CompileError::TooManyValues { needed, .. }) if needed == count), "{made:?}");
+    let made =
+        engine(Config::default()).version(&pair.module, pair.func, &function, &[point]).map(|_| ());
+    assert!(
+        matches!(made, Err(CompileError::TooManyValues { needed, .. }) if needed == count),
+        "{made:?}"
+    );
 }
 
 #[test]

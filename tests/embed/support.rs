@@ -7,7 +7,9 @@ use osier::ir::loops::LoopForest;
 use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Function, Module, Point};
-use osier::jit::{Action, Condition, Config, Continuation, Engine, PointSpec, RunError, Version, Vm};
+use osier::jit::{
+    Action, Condition, Config, Continuation, Engine, PointSpec, RunError, Version, Vm,
+};
 use osier::osr::Level;
 use osier::passes::Pipeline;
 use std::process::Command;
@@ -40,7 +42,8 @@ done:
 
 /// What [`SUM`] returns.
 pub(crate) fn sum(n: u64, k: u64) -> u64 {
-    (0..n).fold(0, |acc: u64, i| acc.wrapping_add(k.wrapping_mul(i).wrapping_add(k.wrapping_mul(3))))
+    (0..n)
+        .fold(0, |acc: u64, i| acc.wrapping_add(k.wrapping_mul(i).wrapping_add(k.wrapping_mul(3))))
 }
 
 pub(crate) fn module(text: &str) -> Arc<Module> {
@@ -74,23 +77,39 @@ impl Pair {
         let module = module(text);
         let (func, base) = module.defined().next().expect("there is a function");
         let base = base.clone();
-        let derived = derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
+        let derived =
+            derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
         let maps = certify(&module, &base, &derived, &[Level::Avail], &mut driver::NoObserver);
         let level = maps.levels.into_iter().next().expect("one level");
-        let (forward, backward) = (Arc::new(level.forward.mapping), Arc::new(level.backward.mapping));
+        let (forward, backward) =
+            (Arc::new(level.forward.mapping), Arc::new(level.backward.mapping));
         Pair { func, base, opt: derived.function, forward, backward, module }
     }
 
-    /// The version of the base or the optimized function with one point at the head of its first loop.
-    pub(crate) fn at_head(&self, engine: &Engine, optimized: bool, condition: Condition) -> Arc<Version> {
-        let (function, mapping) = if optimized { (&self.opt, &self.backward) } else { (&self.base, &self.forward) };
-        let point = PointSpec::of_entry(mapping, head(function), condition).expect("the loop's head has an entry");
+    /// The version of the base or the optimized function with one point at the head of its first
+    /// loop.
+    pub(crate) fn at_head(
+        &self,
+        engine: &Engine,
+        optimized: bool,
+        condition: Condition,
+    ) -> Arc<Version> {
+        let (function, mapping) =
+            if optimized { (&self.opt, &self.backward) } else { (&self.base, &self.forward) };
+        let point = PointSpec::of_entry(mapping, head(function), condition)
+            .expect("the loop's head has an entry");
         engine.version(&self.module, self.func, function, &[point]).expect("it can be compiled")
     }
 
     /// Leads the point of a version into another one.
-    pub(crate) fn leading(&self, engine: &Engine, from_base: bool, target: &Arc<Version>) -> Action {
-        let (source, mapping) = if from_base { (&self.base, &self.forward) } else { (&self.opt, &self.backward) };
+    pub(crate) fn leading(
+        &self,
+        engine: &Engine,
+        from_base: bool,
+        target: &Arc<Version>,
+    ) -> Action {
+        let (source, mapping) =
+            if from_base { (&self.base, &self.forward) } else { (&self.opt, &self.backward) };
         let made = engine.continuation(source, mapping, head(source), target, |code| code);
         Action::Continue(made.expect("the loop's head has an entry"))
     }
@@ -101,8 +120,12 @@ impl Pair {
     pub(crate) fn stay(&self, engine: &Engine, slow: &Arc<Version>) -> Arc<Continuation> {
         let at = head(&self.base);
         let requires = self.forward.entry(at).expect("an entry").requires.clone();
-        let assigns = requires.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
-        let entry = Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
+        let assigns = requires
+            .iter()
+            .map(|value| Assign { value: *value, from: Operand::Source(*value) })
+            .collect();
+        let entry =
+            Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
         let mut mapping = Mapping::new(&self.base, &self.base);
         mapping.insert(at, entry);
         engine.continuation(&self.base, &mapping, at, slow, |code| code).expect("it fits")
@@ -118,16 +141,25 @@ pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
         return body();
     }
     let this = std::env::current_exe().expect("the test has a file");
-    let ended =
-        Command::new(this).args([test, "--exact", "--test-threads=1"]).env(ALONE, "1").output().expect("it runs");
+    let ended = Command::new(this)
+        .args([test, "--exact", "--test-threads=1"])
+        .env(ALONE, "1")
+        .output()
+        .expect("it runs");
     let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(
+        ended.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
 }
 
 /// The first instruction of the head of the first loop.
 pub(crate) fn head(function: &Function) -> Point {
     let forest = LoopForest::new(function, &Cfg::new(function));
-    Point::before(function.first_inst(forest.header(forest.loops().next().expect("there is a loop"))))
+    Point::before(
+        function.first_inst(forest.header(forest.loops().next().expect("there is a loop"))),
+    )
 }
 
 /// Calls a closure for every call of the host.

@@ -3,7 +3,8 @@
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
 use osier::ir::interp::Outcome;
 use osier::jit::{
-    Action, Code, Condition, Config, Continuation, Engine, Interrupt, OpenPoint, RunError, Tier, Tiering, Version, Vm,
+    Action, Code, Condition, Config, Continuation, Engine, Interrupt, OpenPoint, RunError, Tier,
+    Tiering, Version, Vm,
 };
 use std::sync::{Arc, mpsc};
 
@@ -53,7 +54,10 @@ fn threads_compile_and_run_side_by_side() {
                     let slow = pair.at_head(&engine, false, Condition::Countdown(10 + round));
                     vm.install(&slow, vec![pair.leading(&engine, true, &common)]).expect("it fits");
                     let (n, k) = (1000 + thread, round);
-                    assert_eq!(invoke(&mut vm, pair.func, &[n, k]), Ok(Outcome::Returned(vec![sum(n, k)])));
+                    assert_eq!(
+                        invoke(&mut vm, pair.func, &[n, k]),
+                        Ok(Outcome::Returned(vec![sum(n, k)]))
+                    );
                 }
             })
         })
@@ -61,7 +65,8 @@ fn threads_compile_and_run_side_by_side() {
     threads.into_iter().for_each(|thread| thread.join().expect("all runs are right"));
 }
 
-/// Has the continuation compiled by another thread, and goes on in the loop as it is until it is there.
+/// Has the continuation compiled by another thread, and goes on in the loop as it is until it is
+/// there.
 struct Background {
     made: mpsc::Receiver<Arc<Continuation>>,
     again: Arc<Continuation>,
@@ -69,7 +74,11 @@ struct Background {
 }
 
 impl Tiering for Background {
-    fn open(&mut self, _tier: &mut Tier<'_>, _at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         match self.made.try_recv() {
             Ok(made) => Ok(made),
             Err(_) => {
@@ -87,7 +96,8 @@ fn code_is_compiled_in_the_background_while_the_loop_runs() {
     let mut vm = vm(&engine, &pair.module);
     let slow = pair.at_head(&engine, false, Condition::Countdown(1000));
     vm.install(&slow, vec![Action::Ask]).expect("it fits");
-    // From the base into the base: an entry that changes nothing, for which the values of the point are all there is.
+    // From the base into the base: an entry that changes nothing, for which the values of the point
+    // are all there is.
     let stay = pair.stay(&engine, &slow);
     let (sender, made) = mpsc::channel();
     let compiles = {

@@ -2,7 +2,10 @@
 
 use super::support::{Pair, SUM, engine, head, invoke, sum, vm};
 use osier::ir::interp::Outcome;
-use osier::jit::{Action, Condition, Config, Continuation, Exits, OpenPoint, RunError, Tier, Tiering, TransitionKind};
+use osier::jit::{
+    Action, Condition, Config, Continuation, Exits, OpenPoint, RunError, Tier, Tiering,
+    TransitionKind,
+};
 use std::sync::Arc;
 
 fn returned(value: u64) -> Result<Outcome, RunError> {
@@ -23,7 +26,10 @@ fn a_countdown_fires_at_its_visit_in_every_activation() {
     }
     let made = vm.transitions();
     assert_eq!(made.len(), 1);
-    assert_eq!((made[0].count, made[0].kind, made[0].at), (3, TransitionKind::Across, head(&pair.base).inst()));
+    assert_eq!(
+        (made[0].count, made[0].kind, made[0].at),
+        (3, TransitionKind::Across, head(&pair.base).inst())
+    );
 }
 
 #[test]
@@ -52,7 +58,9 @@ fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn a_million_transitions_use_no_stack() {
-    on_a_small_stack(|| [Exits::Stored, Exits::Described].into_iter().for_each(a_million_transitions));
+    on_a_small_stack(|| {
+        [Exits::Stored, Exits::Described].into_iter().for_each(a_million_transitions)
+    });
 }
 
 fn a_million_transitions(exits: Exits) {
@@ -79,7 +87,11 @@ impl Tiering for Up {
         Some(2)
     }
 
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: osier::jit::HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+    fn hot(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: osier::jit::HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(Some(Arc::clone(&self.into)))
     }
 }
@@ -97,7 +109,11 @@ fn down_to_the_interpreter_and_up_again() {
         vm.set_tiering(Box::new(Up { into }));
         assert_eq!(invoke(&mut vm, pair.func, &[1000, 7]), returned(sum(1000, 7)));
         let kinds: Vec<_> = vm.transitions().iter().map(|made| (made.kind, made.count)).collect();
-        assert_eq!(kinds, [(TransitionKind::Up, 1), (TransitionKind::Down, 1)], "the loop is hot once");
+        assert_eq!(
+            kinds,
+            [(TransitionKind::Up, 1), (TransitionKind::Down, 1)],
+            "the loop is hot once"
+        );
     });
 }
 
@@ -109,7 +125,11 @@ struct Alternate {
 }
 
 impl Tiering for Alternate {
-    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let to_fast = self.to_fast.source().0 == at.version.key();
         Ok(Arc::clone(if to_fast { &self.to_fast } else { &self.to_slow }))
@@ -129,7 +149,11 @@ fn an_open_point_is_asked_each_time_it_fires() {
         _ => unreachable!("a continuation was made"),
     };
     let asked = Arc::default();
-    let tiering = Alternate { to_fast: made(true, &fast), to_slow: made(false, &slow), asked: Arc::clone(&asked) };
+    let tiering = Alternate {
+        to_fast: made(true, &fast),
+        to_slow: made(false, &slow),
+        asked: Arc::clone(&asked),
+    };
     vm.set_tiering(Box::new(tiering));
     assert_eq!(invoke(&mut vm, pair.func, &[1000, 7]), returned(sum(1000, 7)));
     let asked = asked.load(std::sync::atomic::Ordering::Relaxed);

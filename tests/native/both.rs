@@ -4,7 +4,9 @@
 
 use ir::interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
 use ir::{Func, Module, TrapKind};
-use jit::{Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm};
+use jit::{
+    Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm,
+};
 use osier::native::{self, Tiered};
 use passes::Pipeline;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +19,8 @@ pub(crate) struct Setting {
     pub(crate) engine: Engine,
 }
 
-/// Both ways to keep accesses within their memory, both efforts, and all ways to end a run from outside.
+/// Both ways to keep accesses within their memory, both efforts, and all ways to end a run from
+/// outside.
 static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
     let settings = [
         ("guarded, most, never ended", Bounds::Guarded, Effort::Most, Interruption::Never),
@@ -26,8 +29,18 @@ static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
         ("checked, least, signals", Bounds::Checked, Effort::Least, Interruption::Signal),
     ];
     let made = settings.map(|(name, bounds, effort, interruption)| {
-        let config = Config { bounds, effort, interruption, trace: true, checked: true, ..Config::default() };
-        Setting { name, engine: Engine::new(config).expect("native code is supported where it is tested") }
+        let config = Config {
+            bounds,
+            effort,
+            interruption,
+            trace: true,
+            checked: true,
+            ..Config::default()
+        };
+        Setting {
+            name,
+            engine: Engine::new(config).expect("native code is supported where it is tested"),
+        }
     });
     made.into()
 });
@@ -82,7 +95,8 @@ pub(crate) struct Twins<'a> {
     name: String,
     /// Whether native code pays as the interpreter does.
     fueled: bool,
-    /// Whether optimized versions take part, which pay less and trap at other places of the function.
+    /// Whether optimized versions take part, which pay less and trap at other places of the
+    /// function.
     optimized: bool,
     /// Whether a run has come to a limit, so that the two may differ.
     apart: bool,
@@ -100,7 +114,8 @@ impl<'a> Twins<'a> {
         Twins::made(module, (limits, options), setting, name, Box::new(Shared(share)))
     }
 
-    /// Two instances, one of which begins in the interpreter and optimizes and compiles what is called or repeated `threshold` times.
+    /// Two instances, one of which begins in the interpreter and optimizes and compiles what is
+    /// called or repeated `threshold` times.
     pub(crate) fn tiered(
         module: &'a Arc<Module>,
         (limits, options): (Limits, Options),
@@ -121,8 +136,10 @@ impl<'a> Twins<'a> {
         name: String,
         tiering: Box<dyn Tiering + Send>,
     ) -> Result<Twins<'a>, String> {
-        let machine = Machine::with_options(&Program::new(module), limits, options).map_err(|e| e.to_string())?;
-        let mut vm = Vm::new(&setting.engine, module, limits, options).map_err(|error| format!("{name}: {error}"))?;
+        let machine = Machine::with_options(&Program::new(module), limits, options)
+            .map_err(|e| e.to_string())?;
+        let mut vm = Vm::new(&setting.engine, module, limits, options)
+            .map_err(|error| format!("{name}: {error}"))?;
         vm.set_tiering(tiering);
         let fueled = setting.engine.config().interruption == Interruption::Fuel;
         Ok(Twins { module, machine, vm, name, fueled, optimized: false, apart: false })
@@ -148,7 +165,12 @@ impl<'a> Twins<'a> {
     ///
     /// # Errors
     /// In which the native run differs.
-    pub(crate) fn call(&mut self, func: Func, args: &[u64], hosts: [&mut dyn Host; 2]) -> Result<Outcome, String> {
+    pub(crate) fn call(
+        &mut self,
+        func: Func,
+        args: &[u64],
+        hosts: [&mut dyn Host; 2],
+    ) -> Result<Outcome, String> {
         let before = self.fuel();
         let wanted = self.machine.invoke(func, args, hosts[0], &mut NoObserver);
         let found = match self.optimized {
@@ -172,16 +194,23 @@ impl<'a> Twins<'a> {
     }
 
     /// In which a native run differs that has come to no limit.
-    fn end_difference(&self, wanted: &Outcome, found: &Outcome, before: [u64; 2]) -> Option<String> {
+    fn end_difference(
+        &self,
+        wanted: &Outcome,
+        found: &Outcome,
+        before: [u64; 2],
+    ) -> Option<String> {
         let is_alike = found == wanted
             || is_trap_of_another_access(wanted, found)
             || self.optimized && is_trap_of_the_same_function(wanted, found);
         if !is_alike {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
-        // Whole blocks were executed if the run returned, and then all is paid for that the interpreter pays.
+        // Whole blocks were executed if the run returned, and then all is paid for that the
+        // interpreter pays.
         let used = [0, 1].map(|i| before[i] - self.fuel()[i]);
-        let differs = self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
+        let differs =
+            self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
         differs.then(|| format!("{} of fuel used, and interpreted {}", used[0], used[1]))
     }
 
@@ -190,19 +219,23 @@ impl<'a> Twins<'a> {
         // Without fuel nothing ends a run for want of it.
         let endless = matches!(wanted, Outcome::OutOfFuel(_)) && !self.fueled;
         // A block that the run does not come to the end of has been paid for, too.
-        let early = matches!(found, Outcome::OutOfFuel(_)) && self.fueled && wanted.returned().is_none();
+        let early =
+            matches!(found, Outcome::OutOfFuel(_)) && self.fueled && wanted.returned().is_none();
         if std::mem::discriminant(wanted) != std::mem::discriminant(found) && !endless && !early {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
         // What was done is the same as far as both came.
-        first_difference([self.vm.machine(), &self.machine].map(|machine| machine.trace().effects()))
+        first_difference(
+            [self.vm.machine(), &self.machine].map(|machine| machine.trace().effects()),
+        )
     }
 
     fn told(&self, what: &str) -> String {
         format!("{}: {what}", self.name)
     }
 
-    /// Compares everything that calls have left behind. There is nothing to compare once a run has come to a limit.
+    /// Compares everything that calls have left behind. There is nothing to compare once a run has
+    /// come to a limit.
     ///
     /// # Errors
     /// In which the two differ.
@@ -222,20 +255,24 @@ impl<'a> Twins<'a> {
             return Err(self.told("memories, tables, globals or dropped segments differ"));
         }
         if native.memory_digest() != native.computed_memory_digest() {
-            return Err(self.told("the digest of memories and globals is not that of their contents"));
+            return Err(
+                self.told("the digest of memories and globals is not that of their contents")
+            );
         }
         Ok(())
     }
 }
 
-/// Whether a run came to a limit, which comes sooner or later natively. The stack: frames of native code are of another size than those of the
-/// interpreter, and it is the callee that finds no room for its own. Fuel: native code pays for a block before it executes it.
+/// Whether a run came to a limit, which comes sooner or later natively. The stack: frames of native
+/// code are of another size than those of the interpreter, and it is the callee that finds no room
+/// for its own. Fuel: native code pays for a block before it executes it.
 fn is_limit(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::StackOverflow(_) | Outcome::OutOfFuel(_))
 }
 
-/// Cranelift leaves out accesses that others make superfluous: a store that a later one covers, a load of what was loaded. Where both lie outside
-/// their memory, the other one traps in its stead: the same trap, with the same state, at another place of the function.
+/// Cranelift leaves out accesses that others make superfluous: a store that a later one covers, a
+/// load of what was loaded. Where both lie outside their memory, the other one traps in its stead:
+/// the same trap, with the same state, at another place of the function.
 fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {
     let place = |outcome: &Outcome| {
         let traps = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
@@ -256,7 +293,8 @@ fn first_difference(lists: [&[(Effect, u64)]; 2]) -> Option<String> {
     Some(format!("effect {at} is {:x?}, and interpreted {:x?}", lists[0][at], lists[1][at]))
 }
 
-/// Runs something on a thread with a large stack: native code takes as much of the stack as it needs.
+/// Runs something on a thread with a large stack: native code takes as much of the stack as it
+/// needs.
 pub(crate) fn on_a_large_stack<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, body);

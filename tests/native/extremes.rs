@@ -1,5 +1,6 @@
-//! What is large, odd or at an edge: many parameters and results, wide branches, long functions, recursion without end, growth, addresses at the
-//! end of memories, tables with odd contents, hosts that end runs, and every amount of fuel.
+//! What is large, odd or at an edge: many parameters and results, wide branches, long functions,
+//! recursion without end, growth, addresses at the end of memories, tables with odd contents, hosts
+//! that end runs, and every amount of fuel.
 
 use crate::both::{Setting, Share, Twins, on_a_large_stack, settings};
 use ir::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome, TraceLevel};
@@ -19,8 +20,14 @@ fn parsed(text: &str) -> Arc<Module> {
 
 const OPTIONS: Options = Options { poison: false, track_memory: true, trace: TraceLevel::Full };
 
-/// Calls `@f` in all settings and shares, with fresh instances; how the calls ended in the interpreter, which is the same each time.
-fn everywhere(module: &Arc<Module>, limits: Limits, calls: &[&[u64]], host: impl Fn() -> Ender) -> Vec<Outcome> {
+/// Calls `@f` in all settings and shares, with fresh instances; how the calls ended in the
+/// interpreter, which is the same each time.
+fn everywhere(
+    module: &Arc<Module>,
+    limits: Limits,
+    calls: &[&[u64]],
+    host: impl Fn() -> Ender,
+) -> Vec<Outcome> {
     let func = module.lookup("f").expect("the text has it");
     let mut outcomes = Vec::new();
     for setting in settings() {
@@ -31,7 +38,11 @@ fn everywhere(module: &Arc<Module>, limits: Limits, calls: &[&[u64]], host: impl
             let mut hosts = [host(), host()];
             for args in calls {
                 let [one, other] = &mut hosts;
-                made.push(twins.call(func, args, [one, other]).unwrap_or_else(|what| panic!("{args:x?}: {what}")));
+                made.push(
+                    twins
+                        .call(func, args, [one, other])
+                        .unwrap_or_else(|what| panic!("{args:x?}: {what}")),
+                );
             }
             twins.compare().unwrap_or_else(|what| panic!("{what}"));
             assert!(outcomes.is_empty() || outcomes == made, "{made:?}");
@@ -41,17 +52,27 @@ fn everywhere(module: &Arc<Module>, limits: Limits, calls: &[&[u64]], host: impl
     outcomes
 }
 
-/// Calls `@f` of what is so large that the checks of Cranelift, whose cost is not linear, would take minutes.
+/// Calls `@f` of what is so large that the checks of Cranelift, whose cost is not linear, would
+/// take minutes.
 fn unchecked(module: &Arc<Module>, calls: &[&[u64]]) -> Vec<Outcome> {
     let func = module.lookup("f").expect("the text has it");
     let mut outcomes = Vec::new();
     for (name, effort) in [("most", Effort::Most), ("least", Effort::Least)] {
-        let engine =
-            Engine::new(Config { effort, ..Config::default() }).expect("native code is supported where it is tested");
-        let twins = Twins::new(module, (Limits::default(), Options::default()), &Setting { name, engine }, Share::All);
+        let engine = Engine::new(Config { effort, ..Config::default() })
+            .expect("native code is supported where it is tested");
+        let twins = Twins::new(
+            module,
+            (Limits::default(), Options::default()),
+            &Setting { name, engine },
+            Share::All,
+        );
         let mut twins = twins.unwrap_or_else(|what| panic!("{what}"));
         let call = |args: &&[u64]| twins.call(func, args, [&mut NoHost, &mut NoHost]);
-        outcomes = calls.iter().map(call).collect::<Result<_, _>>().unwrap_or_else(|what| panic!("{what}"));
+        outcomes = calls
+            .iter()
+            .map(call)
+            .collect::<Result<_, _>>()
+            .unwrap_or_else(|what| panic!("{what}"));
     }
     outcomes
 }
@@ -89,17 +110,22 @@ fn patient() -> Ender {
 const PARAMS: usize = 130;
 const RESULTS: usize = 23;
 
-/// Functions that take and return many values of all types call each other directly, through a table, and the host.
+/// Functions that take and return many values of all types call each other directly, through a
+/// table, and the host.
 #[test]
 fn many_parameters_and_results() {
     let types = ["i8", "i64", "f32", "i16", "f64", "i32"];
-    let of = |count: usize| (0..count).map(|i| types[i % types.len()]).collect::<Vec<_>>().join(", ");
-    let params: Vec<String> = (0..PARAMS).map(|i| format!("%p{i}: {}", types[i % types.len()])).collect();
+    let of =
+        |count: usize| (0..count).map(|i| types[i % types.len()]).collect::<Vec<_>>().join(", ");
+    let params: Vec<String> =
+        (0..PARAMS).map(|i| format!("%p{i}: {}", types[i % types.len()])).collect();
     let args: Vec<String> = (0..PARAMS).map(|i| format!("%p{i}")).collect();
-    let named = |prefix: &str| (0..RESULTS).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
+    let named =
+        |prefix: &str| (0..RESULTS).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
     let (params, args, results) = (params.join(", "), args.join(", "), of(RESULTS));
     // Results are of the types of the last parameters: as many as divide evenly are passed through.
-    let picked: Vec<String> = (0..RESULTS).map(|i| format!("%p{}", i + 6 * ((PARAMS - RESULTS) / 6))).collect();
+    let picked: Vec<String> =
+        (0..RESULTS).map(|i| format!("%p{}", i + 6 * ((PARAMS - RESULTS) / 6))).collect();
     let text = format!(
         "table @t 1\nelem @t 0 [@g]\nimport func @h \"host\" \"h\" ({}) -> ({results})\n\
          func @g({params}) -> ({results}) {{\nentry:\n  return {}\n}}\n\
@@ -117,9 +143,14 @@ fn many_parameters_and_results() {
         named("d"),
     );
     let module = parsed(&text);
-    let args: Vec<u64> = (0..PARAMS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    let outcomes = everywhere(&module, Limits::default(), &[&args, &vec![u64::MAX; PARAMS]], patient);
-    assert!(outcomes.iter().all(|o| o.returned().is_some_and(|values| values.len() == RESULTS)), "{outcomes:?}");
+    let args: Vec<u64> =
+        (0..PARAMS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+    let outcomes =
+        everywhere(&module, Limits::default(), &[&args, &vec![u64::MAX; PARAMS]], patient);
+    assert!(
+        outcomes.iter().all(|o| o.returned().is_some_and(|values| values.len() == RESULTS)),
+        "{outcomes:?}"
+    );
 }
 
 /// A switch with thousands of arms, each with its own argument.
@@ -127,7 +158,8 @@ fn many_parameters_and_results() {
 fn a_wide_switch() {
     const ARMS: u64 = 5_000;
     let mut text = String::from("func @f(%i: i32) -> i32 {\nentry:\n");
-    let arms: Vec<String> = (0..ARMS).map(|n| format!("{}(%v{n})", if n % 3 == 0 { "even" } else { "odd" })).collect();
+    let arms: Vec<String> =
+        (0..ARMS).map(|n| format!("{}(%v{n})", if n % 3 == 0 { "even" } else { "odd" })).collect();
     (0..=ARMS).for_each(|n| writeln!(text, "  %v{n} = const.i32 {}", n * 7).expect("it fits"));
     write!(
         text,
@@ -135,7 +167,8 @@ fn a_wide_switch() {
         arms.join(", ")
     )
     .expect("it fits");
-    let calls = [0, 1, 2, 3, ARMS - 1, ARMS, ARMS + 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff].map(|i| [i]);
+    let calls =
+        [0, 1, 2, 3, ARMS - 1, ARMS, ARMS + 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff].map(|i| [i]);
     let calls: Vec<&[u64]> = calls.iter().map(|call| call.as_slice()).collect();
     let outcomes = unchecked(&parsed(&text), &calls);
     assert_eq!(outcomes[3], Outcome::Returned(vec![21]));
@@ -151,13 +184,15 @@ fn a_long_function() {
         writeln!(text, "  %v{n} = {opcode}.i64 %v{}, %v{}", n - 1, n / 2).expect("it fits");
     }
     text.push_str("  %s0 = add.i64 %v0, %x\n");
-    (1..LENGTH).for_each(|n| writeln!(text, "  %s{n} = add.i64 %s{}, %v{n}", n - 1).expect("it fits"));
+    (1..LENGTH)
+        .for_each(|n| writeln!(text, "  %s{n} = add.i64 %s{}, %v{n}", n - 1).expect("it fits"));
     writeln!(text, "  return %s{}\n}}", LENGTH - 1).expect("it fits");
     let outcomes = unchecked(&parsed(&text), &[&[12345]]);
     assert!(outcomes[0].returned().is_some(), "{}", outcomes[0]);
 }
 
-/// Recursion without end comes to the end of the stack, however engines take turns, and the machine is of use afterwards.
+/// Recursion without end comes to the end of the stack, however engines take turns, and the machine
+/// is of use afterwards.
 #[test]
 fn recursion_without_end() {
     let text = "func @f(%x: i64) -> i64 {\nentry:\n  %one = const.i64 1\n  %y = add.i64 %x, %one\n  %r = call @g(%y)\n  \
@@ -173,7 +208,11 @@ fn recursion_without_end() {
                     .unwrap_or_else(|what| panic!("{what}"));
                 [1, u64::MAX, 2].map(|x| twins.call(func, &[x], [&mut NoHost, &mut NoHost]))
             });
-            let [Ok(Outcome::StackOverflow(_)), Ok(Outcome::Returned(end)), Ok(Outcome::StackOverflow(_))] = outcomes
+            let [
+                Ok(Outcome::StackOverflow(_)),
+                Ok(Outcome::Returned(end)),
+                Ok(Outcome::StackOverflow(_)),
+            ] = outcomes
             else {
                 panic!("{} {share:?}: {outcomes:?}", setting.name);
             };
@@ -182,7 +221,8 @@ fn recursion_without_end() {
     }
 }
 
-/// Growth, to the maximum and beyond it and the limits, and accesses around the end of what there is.
+/// Growth, to the maximum and beyond it and the limits, and accesses around the end of what there
+/// is.
 #[test]
 fn growth_and_addresses() {
     let text = "memory @a 1 5\nmemory @none 0 0\nmemory @b 2 9\ntable @t 1 4\n\
@@ -219,18 +259,32 @@ fn growth_and_addresses() {
         for which in 3..10 {
             calls.extend(edges.map(|at| [which, at, [0, 1, 5, 0xffff][round]]));
         }
-        calls.extend([[0, 0, 2], [1, 0, 3], [2, 0, 2], [0, 0, 0xffff_ffff], [2, 0, 0x8000_0000], [1, 0, 0]]);
+        calls.extend([
+            [0, 0, 2],
+            [1, 0, 3],
+            [2, 0, 2],
+            [0, 0, 0xffff_ffff],
+            [2, 0, 0x8000_0000],
+            [1, 0, 0],
+        ]);
     }
     let calls: Vec<&[u64]> = calls.iter().map(|call| call.as_slice()).collect();
-    for limits in [Limits::default(), Limits { memory_pages: 5, table_entries: 2, ..Limits::default() }] {
+    for limits in
+        [Limits::default(), Limits { memory_pages: 5, table_entries: 2, ..Limits::default() }]
+    {
         let outcomes = everywhere(&module, limits, &calls, patient);
-        let traps = outcomes.iter().filter(|o| o.trap() == Some(TrapKind::MemoryOutOfBounds)).count();
+        let traps =
+            outcomes.iter().filter(|o| o.trap() == Some(TrapKind::MemoryOutOfBounds)).count();
         let returned = outcomes.iter().filter(|o| o.returned().is_some()).count();
-        assert!(traps > 150 && returned > 50 && traps + returned == calls.len(), "{traps} traps, {returned} returned");
+        assert!(
+            traps > 150 && returned > 50 && traps + returned == calls.len(),
+            "{traps} traps, {returned} returned"
+        );
     }
 }
 
-/// Tables may hold what is no function: bits that the embedder puts there, and references of another kind.
+/// Tables may hold what is no function: bits that the embedder puts there, and references of
+/// another kind.
 #[test]
 fn tables_with_odd_contents() {
     let text = "table @t 6\nelem @t 0 [@one, null, @other]\n\
@@ -244,7 +298,9 @@ fn tables_with_odd_contents() {
             let twins = Twins::new(&module, (Limits::default(), OPTIONS), setting, share);
             let mut twins = twins.unwrap_or_else(|what| panic!("{what}"));
             for (index, bits) in [(3, 4), (4, u64::MAX), (5, 1 << 32)] {
-                twins.each(|machine| assert!(machine.set_table_entry(Table::from_u32(0), index, bits)));
+                twins.each(|machine| {
+                    assert!(machine.set_table_entry(Table::from_u32(0), index, bits))
+                });
             }
             for index in (0..8).chain([0x8000_0000, 0xffff_ffff]) {
                 let outcome = twins.call(func, &[index], [&mut NoHost, &mut NoHost]);
@@ -256,7 +312,8 @@ fn tables_with_odd_contents() {
     }
 }
 
-/// The host traps, exits and fails, in calls of calls, called by either engine, directly and through a table.
+/// The host traps, exits and fails, in calls of calls, called by either engine, directly and
+/// through a table.
 #[test]
 fn hosts_that_end_runs() {
     let text = "global @g: mut i32 = 0\ntable @t 2\nelem @t 0 [@h, @f]\nimport func @h \"host\" \"h\" (i32) -> i32\n\
@@ -266,11 +323,18 @@ fn hosts_that_end_runs() {
         end:\n  return %n\n}\n\
         func @k(%n: i32) -> i32 {\nentry:\n  %one = const.i32 1\n  %r = call_indirect @t (i32) -> i32 [%one](%n)\n  %s = call @h(%r)\n  return %s\n}\n";
     let module = parsed(text);
-    for end in [HostError::Trap(TrapKind::User(9)), HostError::Exit(7), HostError::Failed("no".to_owned())] {
+    for end in
+        [HostError::Trap(TrapKind::User(9)), HostError::Exit(7), HostError::Failed("no".to_owned())]
+    {
         for calls in 0..9 {
-            let outcomes =
-                everywhere(&module, Limits::default(), &[&[3], &[0], &[3]], || Ender { calls, end: end.clone() });
-            assert!(outcomes[0].returned().is_none() && outcomes[1].returned().is_some(), "{calls}: {outcomes:?}");
+            let outcomes = everywhere(&module, Limits::default(), &[&[3], &[0], &[3]], || Ender {
+                calls,
+                end: end.clone(),
+            });
+            assert!(
+                outcomes[0].returned().is_none() && outcomes[1].returned().is_some(),
+                "{calls}: {outcomes:?}"
+            );
         }
     }
 }
@@ -288,11 +352,18 @@ fn any_fuel() {
     let mut ends = [0, 0];
     for args in [[5], [0]] {
         for fuel in 0..120 {
-            let outcomes = everywhere(&module, Limits { fuel, ..Limits::default() }, &[&args], patient);
+            let outcomes =
+                everywhere(&module, Limits { fuel, ..Limits::default() }, &[&args], patient);
             ends[usize::from(matches!(outcomes[0], Outcome::OutOfFuel(_)))] += 1;
         }
     }
-    assert!(ends.iter().all(|count| *count > 50), "{ends:?} ended by themselves, and for want of fuel");
+    assert!(
+        ends.iter().all(|count| *count > 50),
+        "{ends:?} ended by themselves, and for want of fuel"
+    );
     let fueled = settings().iter().filter(|s| s.engine.config().interruption == Interruption::Fuel);
-    assert!(fueled.map(|s| s.engine.config().bounds).eq([Bounds::Guarded, Bounds::Checked]), "settings that pay");
+    assert!(
+        fueled.map(|s| s.engine.config().bounds).eq([Bounds::Guarded, Bounds::Checked]),
+        "settings that pay"
+    );
 }

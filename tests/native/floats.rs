@@ -1,7 +1,9 @@
-//! NaNs with signs and payloads through every way a float can take in a function, and to everything that shows its bits.
+//! NaNs with signs and payloads through every way a float can take in a function, and to everything
+//! that shows its bits.
 //!
-//! Arithmetic natively gives any NaN, and is made canonical where somebody looks. So each function here joins two floats, by a selection, at
-//! a block or around a loop, and then shows the result in all ways there are.
+//! Arithmetic natively gives any NaN, and is made canonical where somebody looks. So each function
+//! here joins two floats, by a selection, at a block or around a loop, and then shows the result in
+//! all ways there are.
 
 use crate::both::{Share, Twins, settings};
 use crate::operations::special;
@@ -29,8 +31,8 @@ impl Host for Echo {
     }
 }
 
-/// Where a float comes from: lines that define `%N`. `T` stands for its type, `I` for the integer type of the same width; there are
-/// parameters `%p` and `%q` of type `T`, `%i` of type `I`.
+/// Where a float comes from: lines that define `%N`. `T` stands for its type, `I` for the integer
+/// type of the same width; there are parameters `%p` and `%q` of type `T`, `%i` of type `I`.
 const SOURCES: &[&str] = &[
     "  %N = fadd.T %p, %q",
     "  %N = fsqrt.T %q",
@@ -97,12 +99,16 @@ fn module(ty: Type) -> String {
         )
         .expect("a string takes what is written");
     }
-    let (int, nan) = if ty == Type::F32 { ("i32", "0xffc12345") } else { ("i64", "0xfff8000000012345") };
+    let (int, nan) =
+        if ty == Type::F32 { ("i32", "0xffc12345") } else { ("i64", "0xfff8000000012345") };
     let text = text.replace("nan:NAN", &format!("nan:{nan}"));
     // Types stand behind a dot, a colon or in parentheses.
     let mut out = String::new();
-    for word in text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != '@' && c != '%') {
-        let (name, end) = word.split_at(word.len() - word.chars().next_back().map_or(0, char::len_utf8));
+    for word in
+        text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != '@' && c != '%')
+    {
+        let (name, end) =
+            word.split_at(word.len() - word.chars().next_back().map_or(0, char::len_utf8));
         match name {
             "T" => out.push_str(&ty.to_string()),
             "I" => out.push_str(int),
@@ -133,18 +139,24 @@ fn compare(ty: Type) -> usize {
     let module = Arc::new(parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0])));
     let mut calls = 0;
     for setting in [&settings()[0], &settings()[3]] {
-        let mut twins = Twins::new(&module, (Limits::default(), Options::default()), setting, Share::All)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let mut twins =
+            Twins::new(&module, (Limits::default(), Options::default()), setting, Share::All)
+                .unwrap_or_else(|error| panic!("{error}"));
         let leaves = module.lookup("leaves").expect("it is there");
-        for args in special(ty).into_iter().flat_map(|p| operands(ty).into_iter().map(move |q| [p, q])) {
-            let outcome =
-                twins.call(leaves, &args, [&mut Echo, &mut Echo]).unwrap_or_else(|what| panic!("{args:x?}: {what}"));
+        for args in
+            special(ty).into_iter().flat_map(|p| operands(ty).into_iter().map(move |q| [p, q]))
+        {
+            let outcome = twins
+                .call(leaves, &args, [&mut Echo, &mut Echo])
+                .unwrap_or_else(|what| panic!("{args:x?}: {what}"));
             assert!(outcome.returned().is_none(), "{outcome}");
             calls += 1;
         }
         for (index, combination) in combinations().enumerate() {
             let func = module.lookup(&format!("f{index}")).expect("it is there");
-            for (p, q) in operands(ty).into_iter().flat_map(|p| operands(ty).into_iter().map(move |q| (p, q))) {
+            for (p, q) in
+                operands(ty).into_iter().flat_map(|p| operands(ty).into_iter().map(move |q| (p, q)))
+            {
                 for c in [0, 1, 3] {
                     let args = [c, p, q, p ^ 4];
                     let ended = twins.call(func, &args, [&mut Echo, &mut Echo]);

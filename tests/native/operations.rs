@@ -1,7 +1,8 @@
-//! Every operation on values at every type and operand types, on special operands: native code against [`ir::eval`].
+//! Every operation on values at every type and operand types, on special operands: native code
+//! against [`ir::eval`].
 //!
-//! Each is compiled with its operands in registers, and with the last or the first of them constant, which Cranelift folds and selects
-//! other instructions for.
+//! Each is compiled with its operands in registers, and with the last or the first of them
+//! constant, which Cranelift folds and selects other instructions for.
 
 use crate::both::settings;
 use ir::eval::{accepts, eval, is_evaluated};
@@ -12,8 +13,16 @@ use jit::Vm;
 use osier::native;
 use std::sync::Arc;
 
-const TYPES: [Type; 8] =
-    [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64, Type::FuncRef, Type::ExternRef];
+const TYPES: [Type; 8] = [
+    Type::I8,
+    Type::I16,
+    Type::I32,
+    Type::I64,
+    Type::F32,
+    Type::F64,
+    Type::FuncRef,
+    Type::ExternRef,
+];
 
 /// An operation with its types.
 #[derive(Clone, Debug)]
@@ -67,9 +76,11 @@ pub(crate) fn special(ty: Type) -> Vec<u64> {
             ]
         }
     };
-    let (quiet, infinity) = if ty == Type::F32 { (1 << 22, 0x7f80_0000) } else { (1 << 51, 0x7ff0 << 48) };
+    let (quiet, infinity) =
+        if ty == Type::F32 { (1 << 22, 0x7f80_0000) } else { (1 << 51, 0x7ff0 << 48) };
     if ty.is_float() {
-        // Around the smallest and the largest number, and NaNs: signaling, canonical, with a payload.
+        // Around the smallest and the largest number, and NaNs: signaling, canonical, with a
+        // payload.
         found.extend([
             1,
             (quiet << 1) - 1,
@@ -92,13 +103,19 @@ fn floats() -> Vec<f64> {
     let mut found = vec![0.0, 0.1, 0.5, 1.0, 1.5, 2.5, 1e10, 1e300, f64::INFINITY, 0.999_999_999];
     for exponent in [7, 8, 15, 16, 31, 32, 63, 64] {
         let bound = 2f64.powi(exponent);
-        found.extend([bound, bound - 1.0, bound + 1.0, bound - 0.5, bound * (1.0 - 2f64.powi(-24))]);
+        found.extend([
+            bound,
+            bound - 1.0,
+            bound + 1.0,
+            bound - 0.5,
+            bound * (1.0 - 2f64.powi(-24)),
+        ]);
     }
     found
 }
 
-/// A module with the operation, as a function of its operands; and as functions of a number and the other operands, with the
-/// operand at a position being the constant of that number.
+/// A module with the operation, as a function of its operands; and as functions of a number and the
+/// other operands, with the operand at a position being the constant of that number.
 struct Compiled {
     module: Arc<Module>,
     plain: Func,
@@ -134,7 +151,8 @@ impl Typed {
         let mut module = Module::new();
         let plain = add(&mut module, "plain", &self.operands, self.result(), |builder| {
             let entry = builder.create_block();
-            let args: Vec<_> = self.operands.iter().map(|ty| builder.append_param(entry, *ty)).collect();
+            let args: Vec<_> =
+                self.operands.iter().map(|ty| builder.append_param(entry, *ty)).collect();
             builder.switch_to(entry);
             let result = builder.op(self.opcode, self.ty, &args);
             builder.ret(&[result]);
@@ -145,7 +163,8 @@ impl Typed {
             (*position, constants, func)
         };
         // References have no constants but null and functions of the module.
-        let positions = (0..self.operands.len()).filter(|position| !self.operands[*position].is_ref());
+        let positions =
+            (0..self.operands.len()).filter(|position| !self.operands[*position].is_ref());
         let with_constants = positions.collect::<Vec<_>>().iter().map(constant).collect();
         Compiled { module: Arc::new(module), plain, with_constants }
     }
@@ -155,7 +174,8 @@ impl Typed {
         params[position] = Type::I32;
         add(module, &format!("constant{position}"), &params, self.result(), |builder| {
             let entry = builder.create_block();
-            let mut args: Vec<_> = params.iter().map(|ty| builder.append_param(entry, *ty)).collect();
+            let mut args: Vec<_> =
+                params.iter().map(|ty| builder.append_param(entry, *ty)).collect();
             let number = args[position];
             let arms: Vec<_> = constants.iter().map(|_| builder.create_block()).collect();
             builder.switch_to(entry);
@@ -163,8 +183,12 @@ impl Typed {
             builder.insert(InstSpec::terminator(Opcode::Switch, &[number], targets));
             for (arm, bits) in arms.iter().zip(constants) {
                 builder.switch_to(*arm);
-                args[position] =
-                    builder.insert_value(InstSpec::new(Opcode::Const, self.operands[position], Imm::Bits(*bits), &[]));
+                args[position] = builder.insert_value(InstSpec::new(
+                    Opcode::Const,
+                    self.operands[position],
+                    Imm::Bits(*bits),
+                    &[],
+                ));
                 let result = builder.op(self.opcode, self.ty, &args);
                 builder.ret(&[result]);
             }
@@ -178,19 +202,31 @@ fn operand_lists(types: &[Type]) -> Vec<Vec<u64>> {
         let special = special(*ty);
         // Three operands are those of a selection, which looks at none of what it selects from.
         let kept = if types.len() == 3 { &special[..special.len().min(8)] } else { &special[..] };
-        lists.iter().flat_map(|list| kept.iter().map(|bits| [list.as_slice(), &[*bits]].concat())).collect()
+        lists
+            .iter()
+            .flat_map(|list| kept.iter().map(|bits| [list.as_slice(), &[*bits]].concat()))
+            .collect()
     })
 }
 
 /// Calls a function natively and compares.
-fn call(vm: &mut Vm, func: Func, args: &[u64], wanted: Result<u64, ir::TrapKind>) -> Result<(), String> {
+fn call(
+    vm: &mut Vm,
+    func: Func,
+    args: &[u64],
+    wanted: Result<u64, ir::TrapKind>,
+) -> Result<(), String> {
     let outcome = native::invoke(vm, func, args, &mut NoHost).map_err(|error| error.to_string())?;
     let found = match &outcome {
         Outcome::Returned(values) => Ok(values[0]),
         Outcome::Trapped { kind, .. } => Err(*kind),
         other => return Err(other.to_string()),
     };
-    if found == wanted { Ok(()) } else { Err(format!("of {args:x?}: {found:x?}, and not {wanted:x?}")) }
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(format!("of {args:x?}: {found:x?}, and not {wanted:x?}"))
+    }
 }
 
 /// Compares an operation on all operands; how many calls that were.
@@ -206,7 +242,10 @@ fn compare(typed: &Typed) -> Result<usize, String> {
             call(&mut vm, compiled.plain, &args, typed.eval(&args)).map_err(told)?;
             calls += 1;
             for (position, constants, func) in &compiled.with_constants {
-                let Some(number) = constants.iter().position(|bits| *bits == args[*position]) else { continue };
+                let Some(number) = constants.iter().position(|bits| *bits == args[*position])
+                else {
+                    continue;
+                };
                 let mut given = args.clone();
                 given[*position] = number as u64;
                 call(&mut vm, *func, &given, typed.eval(&args))
@@ -221,11 +260,17 @@ fn compare(typed: &Typed) -> Result<usize, String> {
 #[test]
 fn every_operation_at_every_type() {
     let operations = operations();
-    let missing = Opcode::ALL.iter().filter(|o| is_evaluated(**o) && !operations.iter().any(|t| t.opcode == **o));
+    let missing = Opcode::ALL
+        .iter()
+        .filter(|o| is_evaluated(**o) && !operations.iter().any(|t| t.opcode == **o));
     assert_eq!(missing.count(), 0, "operations without a type");
     let compared: Vec<Result<usize, String>> = operations.iter().map(compare).collect();
     let wrong: Vec<&String> = compared.iter().filter_map(|c| c.as_ref().err()).collect();
     assert!(wrong.is_empty(), "{} operations are wrong: {wrong:#?}", wrong.len());
     let calls: usize = compared.iter().flatten().sum();
-    assert!(operations.len() >= 244 && calls > 1_500_000, "{} operations, {calls} calls", operations.len());
+    assert!(
+        operations.len() >= 244 && calls > 1_500_000,
+        "{} operations, {calls} calls",
+        operations.len()
+    );
 }

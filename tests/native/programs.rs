@@ -1,4 +1,5 @@
-//! Generated programs: as they are and after `O1`, in every setting, and with every second function interpreted.
+//! Generated programs: as they are and after `O1`, in every setting, and with every second function
+//! interpreted.
 
 use crate::both::{Share, Twins, on_a_large_stack, settings};
 use ir::interp::{Limits, NoHost, Options, TraceLevel};
@@ -11,7 +12,13 @@ use verify::generate::{Weights, generate};
 const PROGRAMS: u64 = 200;
 
 /// Runs all argument lists in a row on one instance of each kind; the runs that were compared.
-fn compare(module: &Arc<Module>, main: Func, arguments: &[Vec<u64>], seed: u64, each: bool) -> Result<usize, String> {
+fn compare(
+    module: &Arc<Module>,
+    main: Func,
+    arguments: &[Vec<u64>],
+    seed: u64,
+    each: bool,
+) -> Result<usize, String> {
     let options = Options { trace: TraceLevel::Full, ..Options::default() };
     let mut runs = 0;
     for (index, setting) in settings().iter().enumerate() {
@@ -22,7 +29,9 @@ fn compare(module: &Arc<Module>, main: Func, arguments: &[Vec<u64>], seed: u64, 
             }
             let mut twins = Twins::new(module, (Limits::default(), options), setting, share)?;
             for args in arguments {
-                twins.call(main, args, [&mut NoHost, &mut NoHost]).map_err(|what| format!("{args:x?}: {what}"))?;
+                twins
+                    .call(main, args, [&mut NoHost, &mut NoHost])
+                    .map_err(|what| format!("{args:x?}: {what}"))?;
                 runs += 1;
             }
             twins.compare()?;
@@ -33,7 +42,9 @@ fn compare(module: &Arc<Module>, main: Func, arguments: &[Vec<u64>], seed: u64, 
 
 #[test]
 fn generated_programs_run_alike() {
-    let asked = std::env::var("OSIER_NATIVE_PROGRAMS").ok().map(|count| count.parse().expect("a number of programs"));
+    let asked = std::env::var("OSIER_NATIVE_PROGRAMS")
+        .ok()
+        .map(|count| count.parse().expect("a number of programs"));
     let count = asked.unwrap_or(PROGRAMS);
     let pipeline = passes::parse("O1").expect("there is one");
     let (mut runs, mut wrong) = (0, Vec::new());

@@ -56,7 +56,8 @@ impl Observer for Count {
     }
 }
 
-/// Runs programs with what is called or repeated so often compiled; what was done, and the loops entered in the middle.
+/// Runs programs with what is called or repeated so often compiled; what was done, and the loops
+/// entered in the middle.
 fn run(threshold: u32) -> (Work, u64) {
     let options = Options { trace: TraceLevel::Full, ..Options::default() };
     let pipeline = passes::parse("O2").expect("there is one");
@@ -67,9 +68,13 @@ fn run(threshold: u32) -> (Work, u64) {
             let (module, tier) = (Arc::new(made.module), (threshold, &pipeline));
             for setting in settings() {
                 let limits = (Limits::default(), options);
-                let mut twins = Twins::tiered(&module, limits, setting, tier, count.clone()).expect("an instance");
+                let mut twins = Twins::tiered(&module, limits, setting, tier, count.clone())
+                    .expect("an instance");
                 // All on one instance: what one run has made hot, the next one begins with.
-                let runs = made.arguments.iter().map(|args| twins.call(made.main, args, [&mut NoHost, &mut NoHost]));
+                let runs = made
+                    .arguments
+                    .iter()
+                    .map(|args| twins.call(made.main, args, [&mut NoHost, &mut NoHost]));
                 let ended = runs.collect::<Result<Vec<_>, _>>();
                 if let Err(what) = ended.map(|_| ()).and_then(|()| twins.compare()) {
                     wrong.push(format!("program {seed}: {what}"));
@@ -78,7 +83,11 @@ fn run(threshold: u32) -> (Work, u64) {
             }
         }
     });
-    assert!(wrong.is_empty(), "from {threshold} on, {} of {PROGRAMS} programs: {wrong:#?}", wrong.len());
+    assert!(
+        wrong.is_empty(),
+        "from {threshold} on, {} of {PROGRAMS} programs: {wrong:#?}",
+        wrong.len()
+    );
     (count.work(), entered)
 }
 
@@ -87,8 +96,12 @@ fn generated_programs_run_alike_where_they_turn_hot() {
     for threshold in [1, 5] {
         let (work, entered) = run(threshold);
         let told = format!("from {threshold} on: {work:?}, {entered} loops entered");
-        assert!(work.versions > PROGRAMS && work.continuations > PROGRAMS && entered > PROGRAMS, "{told}");
-        // Passes over every version, and mappings and their check for every function with a loop that was entered.
+        assert!(
+            work.versions > PROGRAMS && work.continuations > PROGRAMS && entered > PROGRAMS,
+            "{told}"
+        );
+        // Passes over every version, and mappings and their check for every function with a loop
+        // that was entered.
         let steps = |step: Step| work.steps[step as usize];
         assert!(steps(Step::Optimize) > work.versions && steps(Step::Replay) == 0, "{told}");
         assert!(steps(Step::Map) > 0 && steps(Step::Map) == steps(Step::Check), "{told}");

@@ -66,14 +66,18 @@ struct Seen {
 /// Resolves a `run` line against a module.
 pub(crate) fn resolve(module: &Module, run: &RunLine) -> Result<Call, String> {
     let at = |message: String| format!("line {}: {message}", run.line);
-    let func = module.lookup(&run.function).ok_or_else(|| at(format!("there is no function @{}", run.function)))?;
+    let func = module
+        .lookup(&run.function)
+        .ok_or_else(|| at(format!("there is no function @{}", run.function)))?;
     let signature = module.signature(func);
     let args = bits(&run.args, &signature.params).map_err(at)?;
     let ending = match &run.ending {
-        Ending::Returns(results) => Expected::Returns(bits(results, &signature.results).map_err(at)?),
-        Ending::Traps(kind) => {
-            Expected::Traps(TrapKind::from_name(kind).ok_or_else(|| at(format!("there is no trap `{kind}`")))?)
+        Ending::Returns(results) => {
+            Expected::Returns(bits(results, &signature.results).map_err(at)?)
         }
+        Ending::Traps(kind) => Expected::Traps(
+            TrapKind::from_name(kind).ok_or_else(|| at(format!("there is no trap `{kind}`")))?,
+        ),
         Ending::Leaves(point, values) => Expected::Leaves(*point, values.clone()),
     };
     let shown = format!("line {}: @{}({})", run.line, run.function, run.args.join(", "));
@@ -96,8 +100,8 @@ fn literal(text: &str, ty: Type) -> Result<u64, String> {
     Ok(function.constant(value).expect("the constant"))
 }
 
-/// Runs a call in the interpreter, with every check on, and natively in every setting; what the outside can see of it. Native runs are
-/// counted.
+/// Runs a call in the interpreter, with every check on, and natively in every setting; what the
+/// outside can see of it. Native runs are counted.
 fn observe(module: &Arc<Module>, call: &Call) -> Result<Seen, String> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let mut seen = None;
@@ -115,7 +119,9 @@ fn observe_both(module: &Module, call: &Call, twins: &mut Twins<'_>) -> Result<S
     let [mut host, mut native] = [CountingHost::default(), CountingHost::default()];
     if let Some(start) = module.start {
         let outcome = twins.call(start, &[], [&mut host, &mut native])?;
-        outcome.returned().ok_or_else(|| format!("the start function does not return: {outcome}"))?;
+        outcome
+            .returned()
+            .ok_or_else(|| format!("the start function does not return: {outcome}"))?;
     }
     let outcome = twins.call(call.func, &call.args, [&mut host, &mut native])?;
     let ending = match outcome {
@@ -130,9 +136,14 @@ fn observe_both(module: &Module, call: &Call, twins: &mut Twins<'_>) -> Result<S
     Ok(Seen { ending, effects, memory: machine.memory_digest(), globals })
 }
 
-/// Runs a call on the module before and on the one after; both must end as the line says, and alike in
-/// everything the outside can see.
-pub(crate) fn check(before: &Arc<Module>, after: Option<&Arc<Module>>, call: &Call, failures: &mut Vec<String>) {
+/// Runs a call on the module before and on the one after; both must end as the line says, and alike
+/// in everything the outside can see.
+pub(crate) fn check(
+    before: &Arc<Module>,
+    after: Option<&Arc<Module>>,
+    call: &Call,
+    failures: &mut Vec<String>,
+) {
     let mut seen = Vec::new();
     for (which, module) in [("before", Some(before)), ("after", after)] {
         let Some(module) = module else { continue };
@@ -140,16 +151,24 @@ pub(crate) fn check(before: &Arc<Module>, after: Option<&Arc<Module>>, call: &Ca
             Ok(run) => {
                 if run.ending != call.ending {
                     let (wanted, found) = (&call.ending, &run.ending);
-                    failures.push(format!("{}: expected {wanted:x?}, {which} optimization {found:x?}", call.shown));
+                    failures.push(format!(
+                        "{}: expected {wanted:x?}, {which} optimization {found:x?}",
+                        call.shown
+                    ));
                 }
                 seen.push(run);
             }
-            Err(message) => failures.push(format!("{}, {which} optimization: {message}", call.shown)),
+            Err(message) => {
+                failures.push(format!("{}, {which} optimization: {message}", call.shown))
+            }
         }
     }
     if let [before, after] = seen.as_slice()
         && before != after
     {
-        failures.push(format!("{}: seen before optimization {before:x?}\nand after {after:x?}", call.shown));
+        failures.push(format!(
+            "{}: seen before optimization {before:x?}\nand after {after:x?}",
+            call.shown
+        ));
     }
 }

@@ -27,7 +27,8 @@ pub(crate) enum BlockKind {
 }
 
 impl BlockKind {
-    pub(crate) const ALL: [BlockKind; 3] = [BlockKind::Text, BlockKind::Actions, BlockKind::Mapping];
+    pub(crate) const ALL: [BlockKind; 3] =
+        [BlockKind::Text, BlockKind::Actions, BlockKind::Mapping];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -172,7 +173,9 @@ impl Reader {
         if before.trim().is_empty() {
             self.fault("`;~` stands on the line that gives the error");
         }
-        let Some((rule, substring)) = annotation.strip_prefix("error: ").and_then(|rest| rest.split_once(' ')) else {
+        let Some((rule, substring)) =
+            annotation.strip_prefix("error: ").and_then(|rest| rest.split_once(' '))
+        else {
             return self.fault("expected `;~ error: RULE substring`");
         };
         let (rule, substring) = (rule.to_owned(), substring.trim().to_owned());
@@ -198,7 +201,9 @@ impl Reader {
             "run" => self.run(value),
             "osr" => match value {
                 "every-point forward" => self.once(key, Directions::Forward, |file| &mut file.osr),
-                "every-point backward" => self.once(key, Directions::Backward, |file| &mut file.osr),
+                "every-point backward" => {
+                    self.once(key, Directions::Backward, |file| &mut file.osr)
+                }
                 "every-point both" => self.once(key, Directions::Both, |file| &mut file.osr),
                 _ => self.fault("expected `every-point` and `forward`, `backward` or `both`"),
             },
@@ -219,7 +224,9 @@ impl Reader {
 
     fn expect(&mut self, value: &str) {
         match BlockKind::named(value) {
-            Some(kind) if self.file.expects.contains(&kind) => self.fault(format!("a second `expect: {value}`")),
+            Some(kind) if self.file.expects.contains(&kind) => {
+                self.fault(format!("a second `expect: {value}`"))
+            }
             Some(kind) => self.file.expects.push(kind),
             None => self.fault(format!("expected `text`, `actions` or `mapping`, found `{value}`")),
         }
@@ -256,19 +263,36 @@ impl Reader {
             messages.push("the file asserts nothing".to_owned());
         }
         if fails && (runs || optimized || file.pipeline.is_some() || !file.expects.is_empty()) {
-            messages.push("a file with errors can be asked nothing else: there is no module to ask".to_owned());
+            messages.push(
+                "a file with errors can be asked nothing else: there is no module to ask"
+                    .to_owned(),
+            );
         }
         if file.pipeline.is_none() && (optimized || logged) {
-            messages.push("this asks about an optimized version, and there is no `pipeline`".to_owned());
+            messages.push(
+                "this asks about an optimized version, and there is no `pipeline`".to_owned(),
+            );
         }
         if file.osr.is_some() && file.runs.is_empty() {
-            messages.push("`osr` fires transitions in the calls of `run` lines, and there are none".to_owned());
+            messages.push(
+                "`osr` fires transitions in the calls of `run` lines, and there are none"
+                    .to_owned(),
+            );
         }
-        for kind in file.expects.iter().filter(|kind| !bless && !file.blocks.iter().any(|b| b.kind == **kind)) {
-            messages.push(format!("the block `{}` is missing: write it with OIR_BLESS=1", kind.name()));
+        for kind in file
+            .expects
+            .iter()
+            .filter(|kind| !bless && !file.blocks.iter().any(|b| b.kind == **kind))
+        {
+            messages
+                .push(format!("the block `{}` is missing: write it with OIR_BLESS=1", kind.name()));
         }
         for block in file.blocks.iter().filter(|block| !file.expects.contains(&block.kind)) {
-            messages.push(format!("nothing expects the block `{}` of line {}", block.kind.name(), block.line));
+            messages.push(format!(
+                "nothing expects the block `{}` of line {}",
+                block.kind.name(),
+                block.line
+            ));
         }
         for message in messages {
             self.fault(message);
@@ -276,7 +300,8 @@ impl Reader {
     }
 }
 
-/// The names of the primitive actions; `every_action_can_be_forbidden` compares them with the editor's.
+/// The names of the primitive actions; `every_action_can_be_forbidden` compares them with the
+/// editor's.
 pub(crate) const ACTIONS: &[&str] = &[
     "add",
     "delete",
@@ -295,18 +320,22 @@ pub(crate) const ACTIONS: &[&str] = &[
     "remove_dead",
 ];
 
-/// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)`, `@f(1) traps division_by_zero` or `@f(1) leaves 0 (2, 3)`.
+/// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)`, `@f(1) traps division_by_zero` or
+/// `@f(1) leaves 0 (2, 3)`.
 fn run_line(line: usize, text: &str) -> Option<RunLine> {
     let (function, rest) = text.strip_prefix('@')?.split_once('(')?;
     let (args, rest) = rest.split_once(')')?;
     let rest = rest.trim();
     let (how, what) = rest.split_once(' ')?;
     let ending = match how {
-        "==" => Ending::Returns(literals(what.trim().trim_start_matches('(').trim_end_matches(')'))),
+        "==" => {
+            Ending::Returns(literals(what.trim().trim_start_matches('(').trim_end_matches(')')))
+        }
         "traps" => Ending::Traps(what.trim().to_owned()),
         "leaves" => {
             let (point, values) = what.trim().strip_suffix(')')?.split_once('(')?;
-            let values = literals(values).iter().map(|bits| bits.parse()).collect::<Result<_, _>>().ok()?;
+            let values =
+                literals(values).iter().map(|bits| bits.parse()).collect::<Result<_, _>>().ok()?;
             Ending::Leaves(point.trim().parse().ok()?, values)
         }
         _ => return None,

@@ -22,9 +22,15 @@ pub(crate) fn text(before: &Module, optimized: &Optimized) -> String {
     out
 }
 
-/// One direction: figures, then every point in layout order that has no entry, lands elsewhere, or has
-/// something to do. What is not shown lands before the same instruction with nothing to do.
-fn write_direction(out: &mut String, heading: &str, source: &Function, names: [&Names; 2], direction: &Direction) {
+/// One direction: figures, then every point in layout order that has no entry, lands elsewhere, or
+/// has something to do. What is not shown lands before the same instruction with nothing to do.
+fn write_direction(
+    out: &mut String,
+    heading: &str,
+    source: &Function,
+    names: [&Names; 2],
+    direction: &Direction,
+) {
     let (points, entries) = (direction.points, direction.mapping.len());
     let empty = direction.mapping.entries().filter(|(_, e)| e.is_empty()).count();
     writeln!(
@@ -39,13 +45,16 @@ fn write_direction(out: &mut String, heading: &str, source: &Function, names: [&
         if let Some(entry) = direction.mapping.entry(point) {
             if entry.target != point || !entry.is_empty() {
                 let line = entry_line(entry, names);
-                writeln!(out, "  {} -> {line}", names[0].point(point)).expect("writing to a string");
+                writeln!(out, "  {} -> {line}", names[0].point(point))
+                    .expect("writing to a string");
             }
         } else if let Some(unmapped) = direction.unmapped.iter().find(|u| u.point == point) {
             let value = unmapped.value.map_or(String::new(), |v| format!(" {}", names[1].value(v)));
-            let blame = unmapped.blame.map_or(String::new(), |action| format!(" (action {action})"));
+            let blame =
+                unmapped.blame.map_or(String::new(), |action| format!(" (action {action})"));
             let reason = unmapped.reason.name();
-            writeln!(out, "  {} has none: {reason}{value}{blame}", names[0].point(point)).expect("writing to a string");
+            writeln!(out, "  {} has none: {reason}{value}{blame}", names[0].point(point))
+                .expect("writing to a string");
         }
     }
 }
@@ -60,7 +69,8 @@ fn entry_line(entry: &Entry, names: [&Names; 2]) -> String {
         write!(line, "; ${index} = {}", step_text(step, operand)).expect("writing to a string");
     }
     for assign in entry.assigns.iter().filter(|assign| !assign.is_identity()) {
-        write!(line, "; {} = {}", names[1].value(assign.value), operand(assign.from)).expect("writing to a string");
+        write!(line, "; {} = {}", names[1].value(assign.value), operand(assign.from))
+            .expect("writing to a string");
     }
     for value in &entry.kept {
         write!(line, "; keeps {}", names[0].value(*value)).expect("writing to a string");

@@ -1,8 +1,9 @@
 //! Runs one `.oir` test file.
 //!
-//! Asked for by the file: what its directives say. Always, unasked: its text is a fixpoint of parsing and
-//! printing; its module is well-formed, and every version a pass makes of it; every log replays; every
-//! `run` line holds before and after optimization, with equal effects, memories and globals.
+//! Asked for by the file: what its directives say. Always, unasked: its text is a fixpoint of
+//! parsing and printing; its module is well-formed, and every version a pass makes of it; every log
+//! replays; every `run` line holds before and after optimization, with equal effects, memories and
+//! globals.
 
 pub(crate) mod calls;
 mod mapping;
@@ -34,7 +35,10 @@ pub(crate) fn run(text: &str, bless: bool) -> Report {
     let file = match file::read(text, bless) {
         Ok(file) => file,
         Err(faults) => {
-            return Report { failures: faults.iter().map(ToString::to_string).collect(), blessed: None };
+            return Report {
+                failures: faults.iter().map(ToString::to_string).collect(),
+                blessed: None,
+            };
         }
     };
     let mut failures = Vec::new();
@@ -91,7 +95,12 @@ fn passes(names: &str) -> Result<Vec<&'static dyn Pass>, String> {
 }
 
 /// Runs every `run` line; the calls that could be resolved.
-fn check_calls(file: &TestFile, module: &Module, optimized: &Optimized, failures: &mut Vec<String>) -> Vec<Call> {
+fn check_calls(
+    file: &TestFile,
+    module: &Module,
+    optimized: &Optimized,
+    failures: &mut Vec<String>,
+) -> Vec<Call> {
     let before = Arc::new(module.clone());
     let after = file.pipeline.as_ref().map(|_| Arc::new(optimized.module.clone()));
     let mut calls = Vec::new();
@@ -134,7 +143,11 @@ fn check_blocks(
         if let (false, Some(block)) = (bless, block)
             && let Some(difference) = module::first_difference(&block.text, &found)
         {
-            failures.push(format!("block `{}` of line {}: {difference}\nfound:\n{found}", kind.name(), block.line));
+            failures.push(format!(
+                "block `{}` of line {}: {difference}\nfound:\n{found}",
+                kind.name(),
+                block.line
+            ));
         }
         blessed.push_str(&format!(";= {}\n{found}", kind.name()));
     }

@@ -42,7 +42,8 @@ fn load(text: &str) -> Result<Module, Vec<Found>> {
     Err(found.collect())
 }
 
-/// Findings about a block, a parameter or a whole body belong to the line where the function begins.
+/// Findings about a block, a parameter or a whole body belong to the line where the function
+/// begins.
 fn line_of_function(text: &str, name: &str) -> Option<usize> {
     text.lines().position(|line| line.starts_with(&format!("func @{name}("))).map(|at| at + 1)
 }
@@ -51,7 +52,9 @@ fn line_of_function(text: &str, name: &str) -> Option<usize> {
 pub(crate) fn check(text: &str, expected: &[ErrorLine]) -> Result<Option<Module>, Vec<String>> {
     match load(text) {
         Ok(module) if expected.is_empty() => Ok(Some(module)),
-        Ok(_) => Err(expected.iter().map(|e| format!("line {}: no {} here", e.line, e.rule)).collect()),
+        Ok(_) => {
+            Err(expected.iter().map(|e| format!("line {}: no {} here", e.line, e.rule)).collect())
+        }
         Err(found) => match unmatched(found, expected) {
             failures if failures.is_empty() => Ok(None),
             failures => Err(failures),
@@ -65,17 +68,22 @@ fn unmatched(found: Vec<Found>, expected: &[ErrorLine]) -> Vec<String> {
     let mut failures = Vec::new();
     for error in found {
         let fits = |e: &&ErrorLine| {
-            e.rule == error.rule && error.message.contains(&e.substring) && error.line.is_none_or(|l| l == e.line)
+            e.rule == error.rule
+                && error.message.contains(&e.substring)
+                && error.line.is_none_or(|l| l == e.line)
         };
         match open.iter().position(fits) {
             Some(at) => _ = open.remove(at),
             None => {
-                let place = error.line.map_or("in the module".to_owned(), |line| format!("line {line}"));
+                let place =
+                    error.line.map_or("in the module".to_owned(), |line| format!("line {line}"));
                 failures.push(format!("{place}: {}: {}", error.rule, error.message));
             }
         }
     }
-    failures.extend(open.iter().map(|e| format!("line {}: no {} with `{}` here", e.line, e.rule, e.substring)));
+    failures.extend(
+        open.iter().map(|e| format!("line {}: no {} with `{}` here", e.line, e.rule, e.substring)),
+    );
     failures
 }
 
@@ -90,7 +98,8 @@ pub(crate) fn check_round_trip(module: &Module, which: &str, failures: &mut Vec<
             }
         }
         Err(errors) => {
-            failures.push(format!("{which} does not parse as it is printed: {}\n{first}", errors[0]));
+            failures
+                .push(format!("{which} does not parse as it is printed: {}\n{first}", errors[0]));
         }
     }
 }
@@ -106,7 +115,8 @@ pub(crate) fn first_difference(expected: &str, found: &str) -> Option<String> {
             (None, None) => break,
             (a, b) if a == b => {}
             (a, b) => {
-                let show = |line: Option<&str>| line.map_or("nothing".to_owned(), |l| format!("`{l}`"));
+                let show =
+                    |line: Option<&str>| line.map_or("nothing".to_owned(), |l| format!("`{l}`"));
                 return Some(format!("line {number}: expected {}, found {}", show(a), show(b)));
             }
         }

@@ -24,13 +24,17 @@ impl Names {
                 names.extend(results.iter().map(|value| (value.to_string(), text.value(*value))));
                 let place = format!("{}:{position}", text.block(block));
                 points.insert(Point::before(inst), place.clone());
-                names.insert(inst.to_string(), results.first().map_or(place, |value| text.value(*value)));
+                names.insert(
+                    inst.to_string(),
+                    results.first().map_or(place, |value| text.value(*value)),
+                );
             }
         }
         Names { names, points }
     }
 
-    /// The name of an entity, by its id as it displays. An instruction without result goes by block and position.
+    /// The name of an entity, by its id as it displays. An instruction without result goes by block
+    /// and position.
     pub(crate) fn name(&self, id: &str) -> Option<String> {
         self.names.get(id).cloned()
     }

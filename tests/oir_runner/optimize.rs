@@ -34,7 +34,8 @@ pub(crate) fn optimize(
             if actions.is_empty() && version.same_as(&function).is_err() {
                 failures.push(format!("{place}: changed without a log"));
             }
-            failures.extend(verify_function(module, &function).iter().map(|f| format!("{place}: {f}")));
+            failures
+                .extend(verify_function(module, &function).iter().map(|f| format!("{place}: {f}")));
             log.extend(actions);
             version = function;
         }
@@ -47,8 +48,8 @@ pub(crate) fn optimize(
     optimized
 }
 
-/// The logs of a module as a block shows them: entities by their names in the version the action was
-/// applied to, instructions without a result by block and position.
+/// The logs of a module as a block shows them: entities by their names in the version the action
+/// was applied to, instructions without a result by block and position.
 pub(crate) fn actions_text(before: &Module, optimized: &Optimized) -> String {
     let mut out = String::new();
     for (func, log) in optimized.logs.iter().filter(|(_, log)| !log.is_empty()) {

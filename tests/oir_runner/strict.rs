@@ -18,18 +18,43 @@ struct Broken {
 }
 
 const BROKEN: &[Broken] = &[
-    Broken { rule: "no_purpose", head: ";@ run: @f(1) == 2", tail: "", message: "begin with its purpose" },
-    Broken { rule: "empty_purpose", head: ";;\n;@ run: @f(1) == 2", tail: "", message: "begin with its purpose" },
+    Broken {
+        rule: "no_purpose",
+        head: ";@ run: @f(1) == 2",
+        tail: "",
+        message: "begin with its purpose",
+    },
+    Broken {
+        rule: "empty_purpose",
+        head: ";;\n;@ run: @f(1) == 2",
+        tail: "",
+        message: "begin with its purpose",
+    },
     Broken { rule: "no_assertion", head: ";; p", tail: "", message: "asserts nothing" },
-    Broken { rule: "pipeline_alone", head: ";; p\n;@ pipeline: gvn", tail: "", message: "asserts nothing" },
+    Broken {
+        rule: "pipeline_alone",
+        head: ";; p\n;@ pipeline: gvn",
+        tail: "",
+        message: "asserts nothing",
+    },
     Broken {
         rule: "unknown_directive",
         head: ";; p\n;@ runs: @f(1) == 2",
         tail: "",
         message: "unknown directive `runs`",
     },
-    Broken { rule: "no_colon", head: ";; p\n;@ run @f(1) == 2", tail: "", message: "expected `;@ directive: ...`" },
-    Broken { rule: "empty_directive", head: ";; p\n;@ run:", tail: "", message: "`run` says nothing" },
+    Broken {
+        rule: "no_colon",
+        head: ";; p\n;@ run @f(1) == 2",
+        tail: "",
+        message: "expected `;@ directive: ...`",
+    },
+    Broken {
+        rule: "empty_directive",
+        head: ";; p\n;@ run:",
+        tail: "",
+        message: "`run` says nothing",
+    },
     Broken {
         rule: "indented_directive",
         head: ";; p\n;@ run: @f(1) == 2\n  ;@ run: @f(1) == 3",
@@ -42,9 +67,24 @@ const BROKEN: &[Broken] = &[
         tail: "",
         message: "a second `pipeline`",
     },
-    Broken { rule: "unknown_pass", head: ";; p\n;@ pipeline: nosuch\n;@ run: @f(1) == 2", tail: "", message: "nosuch" },
-    Broken { rule: "unknown_expectation", head: ";; p\n;@ expect: words", tail: "", message: "expected `text`" },
-    Broken { rule: "missing_block", head: ";; p\n;@ expect: text", tail: "", message: "block `text` is missing" },
+    Broken {
+        rule: "unknown_pass",
+        head: ";; p\n;@ pipeline: nosuch\n;@ run: @f(1) == 2",
+        tail: "",
+        message: "nosuch",
+    },
+    Broken {
+        rule: "unknown_expectation",
+        head: ";; p\n;@ expect: words",
+        tail: "",
+        message: "expected `text`",
+    },
+    Broken {
+        rule: "missing_block",
+        head: ";; p\n;@ expect: text",
+        tail: "",
+        message: "block `text` is missing",
+    },
     Broken {
         rule: "orphan_block",
         head: ";; p\n;@ run: @f(1) == 2",
@@ -99,7 +139,12 @@ const BROKEN: &[Broken] = &[
         tail: "",
         message: "there is no trap `badly`",
     },
-    Broken { rule: "unknown_function", head: ";; p\n;@ run: @g(1) == 2", tail: "", message: "there is no function @g" },
+    Broken {
+        rule: "unknown_function",
+        head: ";; p\n;@ run: @g(1) == 2",
+        tail: "",
+        message: "there is no function @g",
+    },
     Broken {
         rule: "wrong_number_of_arguments",
         head: ";; p\n;@ run: @f(1, 2) == 2",
@@ -210,9 +255,13 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.push(Trial::test("strict::a_right_file_passes", right_file_passes));
     trials.push(Trial::test("strict::a_failing_xfail_passes", failing_xfail_passes));
     trials.push(Trial::test("strict::blessing_writes_blocks_alone", blessing_writes_blocks_alone));
-    trials.push(Trial::test("strict::every_action_can_be_forbidden", every_action_can_be_forbidden));
+    trials
+        .push(Trial::test("strict::every_action_can_be_forbidden", every_action_can_be_forbidden));
     trials.push(Trial::test("strict::an_entry_that_is_not_proved", unproved_entry_fails));
-    trials.push(Trial::test("strict::a_folder_without_files_is_refused", folder_without_files_is_refused));
+    trials.push(Trial::test(
+        "strict::a_folder_without_files_is_refused",
+        folder_without_files_is_refused,
+    ));
     trials
 }
 
@@ -223,7 +272,8 @@ fn trial(broken: &'static Broken) -> Trial {
         if failures.contains(broken.message) {
             return Ok(());
         }
-        Err(format!("expected a failure with `{}`, found `{failures}` for\n{text}", broken.message).into())
+        Err(format!("expected a failure with `{}`, found `{failures}` for\n{text}", broken.message)
+            .into())
     })
 }
 
@@ -237,7 +287,8 @@ fn right_file_passes() -> Result<(), Failed> {
 }
 
 fn failing_xfail_passes() -> Result<(), Failed> {
-    let report = run(&format!(";; p\n;@ xfail: wrong on purpose\n;@ run: @f(1) == 3\n{MODULE}"), false);
+    let report =
+        run(&format!(";; p\n;@ xfail: wrong on purpose\n;@ run: @f(1) == 3\n{MODULE}"), false);
     demand(report.failures.is_empty(), report.failures.join("\n"))
 }
 
@@ -251,10 +302,13 @@ fn blessing_writes_blocks_alone() -> Result<(), Failed> {
     demand(failures.is_empty(), failures.join("\n"))
 }
 
-/// The list of names in the runner is that of the editor: the first string of each row of its match.
+/// The list of names in the runner is that of the editor: the first string of each row of its
+/// match.
 fn every_action_can_be_forbidden() -> Result<(), Failed> {
     let source = include_str!("../../ir/src/edit/action.rs");
-    let rows = source.lines().filter_map(|l| l.trim().strip_prefix("ActionKind::")?.split_once("{ .. } => \""));
+    let rows = source
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("ActionKind::")?.split_once("{ .. } => \""));
     let names: Vec<&str> = rows.filter_map(|(_, rest)| rest.strip_suffix("\",")).collect();
     demand(names == ACTIONS, format!("the editor has {names:?}"))
 }

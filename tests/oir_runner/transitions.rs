@@ -1,5 +1,5 @@
-//! `osr` directives: every entry judged by the checker, and every transition fired in the calls of `run` lines, at every
-//! level of reconstruction.
+//! `osr` directives: every entry judged by the checker, and every transition fired in the calls of
+//! `run` lines, at every level of reconstruction.
 
 use super::calls::{Call, CountingHost};
 use super::names::Names;
@@ -18,8 +18,8 @@ struct Changed<'v> {
     anchors: BTreeSet<Inst>,
 }
 
-/// Fires the transitions of every function that a pass changed. At least one must fire in each direction
-/// asked for: a test of transitions in which none happens tests nothing.
+/// Fires the transitions of every function that a pass changed. At least one must fire in each
+/// direction asked for: a test of transitions in which none happens tests nothing.
 pub(crate) fn check(
     before: &Module,
     optimized: &Optimized,
@@ -72,7 +72,13 @@ fn rejected(module: &Module, base: &Function, derived: &Derived) -> Vec<(&'stati
             found.extend(mapping.rejected.iter().map(|(point, verdict)| {
                 let check = verdict.finding().expect("what is rejected fails a check").check.name();
                 let from = names.point(*point);
-                (check, format!("osr at {level}: the entry {way} from {from} of @{}: {verdict}", base.name()))
+                (
+                    check,
+                    format!(
+                        "osr at {level}: the entry {way} from {from} of @{}: {verdict}",
+                        base.name()
+                    ),
+                )
             }));
         }
     }
@@ -122,7 +128,9 @@ fn judge(report: &Report, level: Level, directions: Directions, failures: &mut V
         Directions::Both => (true, true),
     };
     // Below `avail` a small function may have no entry at all.
-    for (asked, counts, way) in [(forward, report.forward, "forward"), (backward, report.backward, "backward")] {
+    for (asked, counts, way) in
+        [(forward, report.forward, "forward"), (backward, report.backward, "backward")]
+    {
         if asked && level == Level::Avail && counts.transitions == 0 {
             failures.push(format!("osr at {name}: no transition fired {way}"));
         }

@@ -1,6 +1,9 @@
 //! What runs the modules of a script: both tiers of the interpreter, and native code.
 
-use ir::interp::{Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome, Program};
+use ir::interp::{
+    Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
+    Program,
+};
 use ir::module::ImportName;
 use ir::{Func, Module, TrapKind};
 use jit::{Bounds, Config, Effort, Vm, VmError};
@@ -41,7 +44,11 @@ pub(crate) static ENGINES: LazyLock<[Engine; 4]> = LazyLock::new(|| {
     [
         Engine { name: "exactly", options: exactly, native: None },
         Engine { name: "fast", options: Options::default(), native: None },
-        Engine { name: "natively, guarded", options: exactly, native: native(Bounds::Guarded, Effort::Least) },
+        Engine {
+            name: "natively, guarded",
+            options: exactly,
+            native: native(Bounds::Guarded, Effort::Least),
+        },
         Engine {
             name: "natively, checked",
             options: Options::default(),
@@ -62,11 +69,13 @@ impl Instance {
         let (nothing, limits) = (Arc::new(Module::new()), Limits::default());
         Ok(match &engine.native {
             None => {
-                let machine = Machine::with_options(&Program::new(&nothing), limits, engine.options);
+                let machine =
+                    Machine::with_options(&Program::new(&nothing), limits, engine.options);
                 Instance::Interpreted(Box::new(machine.map_err(|e| e.to_string())?))
             }
             Some(native) => {
-                let vm = Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
+                let vm =
+                    Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
                 Instance::Native(Box::new(vm))
             }
         })
@@ -85,7 +94,8 @@ impl Instance {
         vm.module().defined().map(|(func, _)| func).find(|func| !vm.machine().is_external(*func))
     }
 
-    /// Makes the machine one of all modules, the last one included; natively, every function of it is compiled, whether it is called or not.
+    /// Makes the machine one of all modules, the last one included; natively, every function of it
+    /// is compiled, whether it is called or not.
     ///
     /// # Panics
     /// When native code cannot be made.
@@ -103,10 +113,13 @@ impl Instance {
             error => panic!("the machine is not extended: {error}"),
         });
         if Arc::ptr_eq(vm.module(), module) {
-            for (func, body) in module.defined().filter(|(func, _)| func.as_u32() as usize >= known) {
+            for (func, body) in module.defined().filter(|(func, _)| func.as_u32() as usize >= known)
+            {
                 let version = vm.engine().version(module, func, body, &[]);
-                let version = version.unwrap_or_else(|error| panic!("{func} is not compiled: {error}"));
-                vm.install(&version, Vec::new()).unwrap_or_else(|error| panic!("{func} is not installed: {error}"));
+                let version =
+                    version.unwrap_or_else(|error| panic!("{func} is not compiled: {error}"));
+                vm.install(&version, Vec::new())
+                    .unwrap_or_else(|error| panic!("{func} is not installed: {error}"));
             }
         }
         extended
@@ -118,23 +131,30 @@ impl Instance {
     /// When a native run ends as no program does.
     pub(crate) fn invoke(&mut self, func: Func, args: &[u64]) -> Result<Outcome, String> {
         match self {
-            Instance::Interpreted(machine) => Ok(machine.invoke(func, args, &mut Silent, &mut NoObserver)),
-            Instance::Native(vm) => vm.invoke(func, args, &mut Silent).map_err(|error| error.to_string()),
+            Instance::Interpreted(machine) => {
+                Ok(machine.invoke(func, args, &mut Silent, &mut NoObserver))
+            }
+            Instance::Native(vm) => {
+                vm.invoke(func, args, &mut Silent).map_err(|error| error.to_string())
+            }
         }
     }
 }
 
 impl Engine {
-    /// Whether an action may end so that is to end as wanted: just so. But natively, as the documentation of [`jit::Vm`] says, the stack ends elsewhere, and
-    /// an access out of bounds may be told of by another of the function.
+    /// Whether an action may end so that is to end as wanted: just so. But natively, as the
+    /// documentation of [`jit::Vm`] says, the stack ends elsewhere, and an access out of bounds may
+    /// be told of by another of the function.
     pub(crate) fn may_end(&self, found: &Outcome, wanted: &Outcome) -> bool {
         let limit = |outcome: &Outcome| matches!(outcome, Outcome::StackOverflow(_));
         let outside = |outcome: &Outcome| {
             let is = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
             outcome.site().filter(|_| is).map(|site| site.func)
         };
-        let alike =
-            || (limit(found) && limit(wanted)) || (outside(found).is_some() && outside(found) == outside(wanted));
+        let alike = || {
+            (limit(found) && limit(wanted))
+                || (outside(found).is_some() && outside(found) == outside(wanted))
+        };
         found == wanted || (self.native.is_some() && alike())
     }
 }

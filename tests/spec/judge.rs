@@ -19,16 +19,26 @@ pub(crate) fn argument(argument: &WastArg<'_>) -> Result<u64, String> {
 
 /// Whether bits of a type are what is expected.
 pub(crate) fn fits(expected: &WastRet<'_>, bits: u64, ty: Type) -> Result<bool, String> {
-    let WastRet::Core(expected) = expected else { return Err(format!("a result of another kind: {expected:?}")) };
+    let WastRet::Core(expected) = expected else {
+        return Err(format!("a result of another kind: {expected:?}"));
+    };
     Ok(match expected {
         WastRetCore::I32(x) => ty == Type::I32 && bits == u64::from(*x as u32),
         WastRetCore::I64(x) => ty == Type::I64 && bits == *x as u64,
         WastRetCore::F32(NanPattern::Value(x)) => ty == Type::F32 && bits == u64::from(x.bits),
-        WastRetCore::F32(NanPattern::CanonicalNan) => ty == Type::F32 && bits & 0x7fff_ffff == 0x7fc0_0000,
-        WastRetCore::F32(NanPattern::ArithmeticNan) => ty == Type::F32 && bits & 0x7fc0_0000 == 0x7fc0_0000,
+        WastRetCore::F32(NanPattern::CanonicalNan) => {
+            ty == Type::F32 && bits & 0x7fff_ffff == 0x7fc0_0000
+        }
+        WastRetCore::F32(NanPattern::ArithmeticNan) => {
+            ty == Type::F32 && bits & 0x7fc0_0000 == 0x7fc0_0000
+        }
         WastRetCore::F64(NanPattern::Value(x)) => ty == Type::F64 && bits == x.bits,
-        WastRetCore::F64(NanPattern::CanonicalNan) => ty == Type::F64 && bits & (u64::MAX >> 1) == 0x7ff8 << 48,
-        WastRetCore::F64(NanPattern::ArithmeticNan) => ty == Type::F64 && bits & (0x7ff8 << 48) == 0x7ff8 << 48,
+        WastRetCore::F64(NanPattern::CanonicalNan) => {
+            ty == Type::F64 && bits & (u64::MAX >> 1) == 0x7ff8 << 48
+        }
+        WastRetCore::F64(NanPattern::ArithmeticNan) => {
+            ty == Type::F64 && bits & (0x7ff8 << 48) == 0x7ff8 << 48
+        }
         WastRetCore::RefNull(_) => ty.is_ref() && bits == reference::NULL,
         WastRetCore::RefExtern(Some(n)) => ty == Type::ExternRef && bits == u64::from(*n) + 1,
         WastRetCore::RefExtern(None) => ty == Type::ExternRef && bits != reference::NULL,

@@ -1,9 +1,12 @@
-//! The specification test suite of WebAssembly, in the interpreter and natively: one test for each file.
+//! The specification test suite of WebAssembly, in the interpreter and natively: one test for each
+//! file.
 //!
-//! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script runs in each
-//! tier of the interpreter and twice natively, in one machine each, which takes up one module after the other, linked to those before. Every
-//! action ends alike in all of them, bit for bit (`engines.rs`), and everything a file asserts must hold, but for what `skipped.rs` lists with a reason; what is listed must fail, so that the list cannot grow stale. `OSIER_SPEC=1` prints
-//! what passed, file by file.
+//! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script
+//! runs in each tier of the interpreter and twice natively, in one machine each, which takes up one
+//! module after the other, linked to those before. Every action ends alike in all of them, bit for
+//! bit (`engines.rs`), and everything a file asserts must hold, but for what `skipped.rs` lists
+//! with a reason; what is listed must fail, so that the list cannot grow stale. `OSIER_SPEC=1`
+//! prints what passed, file by file.
 
 mod engines;
 mod judge;
@@ -25,7 +28,9 @@ type Tallies = Arc<Mutex<BTreeMap<String, Tally>>>;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let tallies = Tallies::default();
-    let files = spec(SpecVersion::V2).chain(proposal(Proposal::MultiMemory)).chain(proposal(Proposal::ExtendedConst));
+    let files = spec(SpecVersion::V2)
+        .chain(proposal(Proposal::MultiMemory))
+        .chain(proposal(Proposal::ExtendedConst));
     let mut trials: Vec<Trial> =
         files.filter(|file| file.name().ends_with(".wast")).map(|f| trial(f, &tallies)).collect();
     trials.push(Trial::test("skipped::each_is_of_a_file", skips_are_of_files));

@@ -163,13 +163,16 @@ impl Script {
             ends.extend(script.ends.drain(..).map(|end| (line, end)));
         }
         let unmet = skipped.iter().filter(|line| !met.contains(line));
-        wrong.extend(unmet.map(|line| format!("no directive that fails begins on line {line}, which is skipped")));
+        wrong.extend(unmet.map(|line| {
+            format!("no directive that fails begins on line {line}, which is skipped")
+        }));
         let machine = script.instance.machine();
         let digest = machine.computed_memory_digest();
         if machine.memory_digest() != digest {
             wrong.push("the digest that was kept is not that of the memories".to_owned());
         }
-        wrong.extend(script.instance.interpreted().map(|func| format!("{func} has no native code")));
+        wrong
+            .extend(script.instance.interpreted().map(|func| format!("{func} has no native code")));
         Ok(Ran { tally, wrong, ends, digest })
     }
 
@@ -184,7 +187,9 @@ impl Script {
             definitions: BTreeMap::new(),
         };
         let buffer = ParseBuffer::new(SPECTEST).map_err(|e| e.to_string())?;
-        let bytes = parser::parse::<Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| e.to_string())?;
+        let bytes = parser::parse::<Wat<'_>>(&buffer)
+            .and_then(|mut wat| wat.encode())
+            .map_err(|e| e.to_string())?;
         let module = import(&bytes, &ImportLimits::default()).map_err(|e| e.to_string())?;
         script.take_up(module).map_err(|e| e.to_string())?;
         script.registered.insert("spectest".to_owned(), script.last.clone());
@@ -208,7 +213,11 @@ impl Script {
             }
             WastDirective::ModuleInstance { instance, module, .. } => {
                 let definition = module.map(|id| id.name().to_owned());
-                let bytes = self.definitions.get(&definition).cloned().ok_or("there is no such definition")?;
+                let bytes = self
+                    .definitions
+                    .get(&definition)
+                    .cloned()
+                    .ok_or("there is no such definition")?;
                 self.instantiate(&bytes).map_err(|e| e.to_string())?;
                 self.named.extend(instance.map(|id| (id.name().to_owned(), self.last.clone())));
                 Ok(Held::Module)
@@ -237,12 +246,11 @@ impl Script {
                 Outcome::StackOverflow(_) => Ok(Held::Trap),
                 outcome => Err(outcome.to_string()),
             },
-            WastDirective::AssertMalformed { mut module, .. } | WastDirective::AssertInvalid { mut module, .. } => {
-                match encode(&mut module) {
-                    Ok(bytes) => assert_refused(&bytes),
-                    Err(_) => Ok(Held::Refusal),
-                }
-            }
+            WastDirective::AssertMalformed { mut module, .. }
+            | WastDirective::AssertInvalid { mut module, .. } => match encode(&mut module) {
+                Ok(bytes) => assert_refused(&bytes),
+                Err(_) => Ok(Held::Refusal),
+            },
             WastDirective::AssertUnlinkable { mut module, message, .. } => {
                 let bytes = module.encode().map_err(|e| e.to_string())?;
                 match self.instantiate(&bytes) {
@@ -269,10 +277,12 @@ impl Script {
                     Err(Absent::NotInstantiated(InstantiateError::DataOutOfBounds { .. })) => {
                         TrapKind::MemoryOutOfBounds
                     }
-                    Err(Absent::NotInstantiated(InstantiateError::ElementsOutOfBounds { .. })) => {
-                        TrapKind::TableOutOfBounds
+                    Err(Absent::NotInstantiated(InstantiateError::ElementsOutOfBounds {
+                        ..
+                    })) => TrapKind::TableOutOfBounds,
+                    Err(Absent::NotStarted(outcome)) => {
+                        outcome.trap().ok_or_else(|| outcome.to_string())?
                     }
-                    Err(Absent::NotStarted(outcome)) => outcome.trap().ok_or_else(|| outcome.to_string())?,
                     Err(other) => return Err(other.to_string()),
                     Ok(()) => return Err("it was instantiated".to_owned()),
                 }
@@ -306,13 +316,16 @@ impl Script {
 
     fn exports(&self, module: Option<Id<'_>>) -> Result<&Exports, String> {
         match module {
-            Some(id) => self.named.get(id.name()).ok_or_else(|| format!("no module is named {}", id.name())),
+            Some(id) => {
+                self.named.get(id.name()).ok_or_else(|| format!("no module is named {}", id.name()))
+            }
             None => Ok(&self.last),
         }
     }
 
     fn invoke(&mut self, invoke: &WastInvoke<'_>) -> Result<(Outcome, Vec<Type>), String> {
-        let Some(External::Func(func)) = self.exports(invoke.module)?.get(invoke.name).copied() else {
+        let Some(External::Func(func)) = self.exports(invoke.module)?.get(invoke.name).copied()
+        else {
             return Err(format!("no function {} is exported", invoke.name));
         };
         let args = invoke.args.iter().map(judge::argument).collect::<Result<Vec<u64>, String>>()?;
@@ -337,13 +350,16 @@ impl Script {
         let registered = &self.registered;
         let provided = |module: &str, field: &str| registered.get(module)?.get(field).copied();
         let linker = Linker { modules: &modules, provided: &provided };
-        let module = import_linked(bytes, &ImportLimits::default(), linker).map_err(Absent::Refused)?;
+        let module =
+            import_linked(bytes, &ImportLimits::default(), linker).map_err(Absent::Refused)?;
         self.take_up(module)
     }
 
     /// Makes the machine one of all modules, the last one included.
     fn take_up(&mut self, module: Module) -> Result<(), Absent> {
-        for (func, body) in module.defined().skip_while(|(func, _)| self.modules.funcs.is_valid(*func)) {
+        for (func, body) in
+            module.defined().skip_while(|(func, _)| self.modules.funcs.is_valid(*func))
+        {
             let findings = ir::verifier::verify_function(&module, body);
             assert!(findings.is_empty(), "the importer made {func} ill-formed: {}", findings[0]);
         }
@@ -352,7 +368,8 @@ impl Script {
         if extended.as_ref().is_err_and(|error| !error.is_of_segment()) {
             return extended.map_err(Absent::NotInstantiated);
         }
-        self.last = module.exports.iter().map(|export| (export.name.clone(), export.item)).collect();
+        self.last =
+            module.exports.iter().map(|export| (export.name.clone(), export.item)).collect();
         let start = module.start;
         self.modules = module;
         extended.map_err(Absent::NotInstantiated)?;
@@ -369,10 +386,16 @@ impl Ran {
         let pairs = self.ends.iter().zip(&wanted.ends);
         let other = pairs.filter(|((_, found), (_, wanted))| !engine.may_end(found, wanted));
         let mut all: Vec<String> = other
-            .map(|((line, found), (_, wanted))| format!("line {line}: {found}, and wanted is: {wanted}"))
+            .map(|((line, found), (_, wanted))| {
+                format!("line {line}: {found}, and wanted is: {wanted}")
+            })
             .collect();
         if self.ends.len() != wanted.ends.len() {
-            all.push(format!("{} actions ended, and wanted are {}", self.ends.len(), wanted.ends.len()));
+            all.push(format!(
+                "{} actions ended, and wanted are {}",
+                self.ends.len(),
+                wanted.ends.len()
+            ));
         }
         if self.tally != wanted.tally {
             all.push(format!("{}, and wanted is: {}", self.tally, wanted.tally));
@@ -390,8 +413,9 @@ fn encode(module: &mut QuoteWat<'_>) -> Result<Vec<u8>, Absent> {
     match module.to_test().map_err(located)? {
         QuoteWatTest::Binary(bytes) => Ok(bytes),
         QuoteWatTest::Text(text) => {
-            let not_utf8 =
-                |e: std::str::Utf8Error| Absent::NotParsed(format!("not UTF-8 from byte {}", e.valid_up_to()));
+            let not_utf8 = |e: std::str::Utf8Error| {
+                Absent::NotParsed(format!("not UTF-8 from byte {}", e.valid_up_to()))
+            };
             let text = std::str::from_utf8(&text).map_err(not_utf8)?;
             let buffer = ParseBuffer::new(text).map_err(located)?;
             parser::parse::<Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(located)
@@ -401,9 +425,13 @@ fn encode(module: &mut QuoteWat<'_>) -> Result<Vec<u8>, Absent> {
 
 /// A module that is not valid must be refused as such, with a place.
 fn assert_refused(bytes: &[u8]) -> Result<Held, String> {
-    let Err(error) = import(bytes, &ImportLimits::default()) else { return Err("it was imported".to_owned()) };
+    let Err(error) = import(bytes, &ImportLimits::default()) else {
+        return Err("it was imported".to_owned());
+    };
     match (error.kind(), error.location()) {
-        (ErrorKind::Invalid, Location::Offset(offset)) if offset <= bytes.len() as u64 => Ok(Held::Refusal),
+        (ErrorKind::Invalid, Location::Offset(offset)) if offset <= bytes.len() as u64 => {
+            Ok(Held::Refusal)
+        }
         _ => Err(format!("refused for another reason: {error}")),
     }
 }

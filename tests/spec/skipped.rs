@@ -31,9 +31,17 @@ pub(crate) const SKIPPED: &[Skip] = &[
 ];
 
 const fn several(file: &'static str, line: usize) -> Skip {
-    Skip { file, line, reason: "it says that a module with several memories is none, which a later version allows" }
+    Skip {
+        file,
+        line,
+        reason: "it says that a module with several memories is none, which a later version allows",
+    }
 }
 
 const fn shared(file: &'static str, line: usize) -> Skip {
-    Skip { file, line, reason: "a bit that is wrong there is that of shared globals now; it is refused by that name" }
+    Skip {
+        file,
+        line,
+        reason: "a bit that is wrong there is that of shared globals now; it is refused by that name",
+    }
 }

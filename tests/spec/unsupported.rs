@@ -22,9 +22,9 @@ const PROPOSALS: &[(Proposal, &str)] = &[
 ];
 
 pub(crate) fn trials() -> impl Iterator<Item = Trial> {
-    PROPOSALS
-        .iter()
-        .map(|(name, word)| Trial::test(format!("unsupported::{name}"), move || refused_by_name(*name, word)))
+    PROPOSALS.iter().map(|(name, word)| {
+        Trial::test(format!("unsupported::{name}"), move || refused_by_name(*name, word))
+    })
 }
 
 fn refused_by_name(name: Proposal, word: &str) -> Result<(), Failed> {
@@ -40,7 +40,8 @@ fn refused_by_name(name: Proposal, word: &str) -> Result<(), Failed> {
             let bytes = module.encode().map_err(|e| e.to_string())?;
             match import(&bytes, &ImportLimits::default()) {
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    named += usize::from(error.message().contains(&format!("this module uses {word}")));
+                    named +=
+                        usize::from(error.message().contains(&format!("this module uses {word}")));
                 }
                 Err(error) => return Err(format!("{}:{line}: {error}", file.name()).into()),
                 Ok(_) => {}

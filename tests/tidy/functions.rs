@@ -12,7 +12,8 @@ pub(crate) struct Function {
 
 /// Every function with a body, those of test modules left out.
 pub(crate) fn functions(source: &Source) -> Vec<Function> {
-    let file = syn::parse_file(&source.text).unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
+    let file = syn::parse_file(&source.text)
+        .unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
     let mut collector = Collector { found: Vec::new() };
     collector.visit_file(&file);
     collector.found
@@ -31,7 +32,9 @@ impl Collector {
 
 /// Whether an item is compiled for tests alone.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|a| a.path().is_ident("cfg") && a.parse_args::<syn::Ident>().is_ok_and(|i| i == "test"))
+    attributes.iter().any(|a| {
+        a.path().is_ident("cfg") && a.parse_args::<syn::Ident>().is_ok_and(|i| i == "test")
+    })
 }
 
 impl<'ast> Visit<'ast> for Collector {

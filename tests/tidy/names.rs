@@ -24,7 +24,8 @@ pub(crate) struct Tree {
     files: BTreeMap<String, String>,
     /// What each source defines: items, methods, variants, fields.
     defined: BTreeMap<String, BTreeSet<String>>,
-    /// Every string literal of a source without blanks: names of passes, operations, keys, variables.
+    /// Every string literal of a source without blanks: names of passes, operations, keys,
+    /// variables.
     literals: BTreeSet<String>,
 }
 
@@ -34,9 +35,13 @@ impl Tree {
         let files: BTreeMap<String, String> = files().into_iter().collect();
         let mut defined = BTreeMap::new();
         let mut literals = BTreeSet::new();
-        for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs") && !path.starts_with("tests/tidy")) {
+        for (path, text) in files
+            .iter()
+            .filter(|(path, _)| path.ends_with(".rs") && !path.starts_with("tests/tidy"))
+        {
             defined.insert(path.clone(), definitions(text));
-            let words = text.split('"').filter(|w| !w.is_empty() && !w.contains(char::is_whitespace));
+            let words =
+                text.split('"').filter(|w| !w.is_empty() && !w.contains(char::is_whitespace));
             literals.extend(words.map(str::to_owned));
         }
         Tree { files, defined, literals }
@@ -47,9 +52,9 @@ impl Tree {
         self.files.get(path).unwrap_or_else(|| panic!("no {path}")).clone()
     }
 
-    /// Whether a name names something: a file or folder, a crate, a module or item by its path, an item by
-    /// its bare name, or a word that a source holds as a string. Commands (with blanks) are judged by their
-    /// first word.
+    /// Whether a name names something: a file or folder, a crate, a module or item by its path, an
+    /// item by its bare name, or a word that a source holds as a string. Commands (with blanks) are
+    /// judged by their first word.
     pub(crate) fn has(&self, name: &str) -> bool {
         let name = name.trim_end_matches("()");
         match name.split_once(' ') {
@@ -71,7 +76,8 @@ impl Tree {
         let row = |line: &str| line.split([' ', '.']).next() == Some(name) && line.contains('=');
         let package = |text: &str| text.lines().any(|l| l == format!("name = \"{name}\""));
         self.files.iter().any(|(path, text)| {
-            path.ends_with("Cargo.toml") && (text.lines().any(|line| row(line.trim_start())) || package(text))
+            path.ends_with("Cargo.toml")
+                && (text.lines().any(|line| row(line.trim_start())) || package(text))
         })
     }
 
@@ -79,15 +85,17 @@ impl Tree {
         self.literals.contains(name) || self.defined.values().any(|d| d.contains(name))
     }
 
-    /// Whether `crate::module::Item::method` resolves: modules are files, the rest is defined in the file
-    /// reached, in one below it (re-exports), or, under an item, anywhere in the crate.
+    /// Whether `crate::module::Item::method` resolves: modules are files, the rest is defined in
+    /// the file reached, in one below it (re-exports), or, under an item, anywhere in the crate.
     fn has_item(&self, name: &str) -> bool {
         let mut parts = name.split("::");
         let mut at = match parts.next() {
             Some("osier") => "src/".to_owned(),
             Some(first) if self.has_path(&format!("{first}/src/lib.rs")) => format!("{first}/src/"),
             // A path that starts at an item or module: every part must be defined somewhere.
-            Some(first) => return name.split("::").all(|part| self.has_word(part)) && !first.is_empty(),
+            Some(first) => {
+                return name.split("::").all(|part| self.has_word(part)) && !first.is_empty();
+            }
             None => return false,
         };
         let root = at.clone();
@@ -99,9 +107,11 @@ impl Tree {
                 continue;
             }
             let scope = if below_item { &root } else { &at };
-            // The file of a module without a folder of its own lies beside where the folder would be.
+            // The file of a module without a folder of its own lies beside where the folder would
+            // be.
             let own = format!("{}.rs", at.trim_end_matches('/'));
-            let mut scoped = self.defined.iter().filter(|(path, _)| path.starts_with(scope) || **path == own);
+            let mut scoped =
+                self.defined.iter().filter(|(path, _)| path.starts_with(scope) || **path == own);
             if !scoped.any(|(_, defined)| defined.contains(part)) {
                 return false;
             }
@@ -111,9 +121,11 @@ impl Tree {
     }
 }
 
-/// Every word a source defines: after a keyword, or at the start of a line as a variant or field is.
+/// Every word a source defines: after a keyword, or at the start of a line as a variant or field
+/// is.
 fn definitions(text: &str) -> BTreeSet<String> {
-    let keywords = ["fn", "struct", "enum", "trait", "mod", "const", "static", "type", "macro_rules!"];
+    let keywords =
+        ["fn", "struct", "enum", "trait", "mod", "const", "static", "type", "macro_rules!"];
     let mut found = BTreeSet::new();
     for line in text.lines().map(str::trim_start).filter(|l| !l.starts_with("//")) {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -16,7 +16,8 @@ impl Source {
     }
 }
 
-/// Every text file of the repository with its path from the root, in order; what is built is left out.
+/// Every text file of the repository with its path from the root, in order; what is built is left
+/// out.
 pub(crate) fn files() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -24,13 +25,17 @@ pub(crate) fn files() -> Vec<(String, String)> {
     while let Some(folder) = pending.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder of the repository") {
             let path = entry.expect("an entry of a folder").path();
-            let name = path.file_name().and_then(|n| n.to_str()).expect("file names are UTF-8").to_owned();
-            if path.is_dir() && !matches!(name.as_str(), "target" | ".git" | "wip" | "node_modules") {
+            let name =
+                path.file_name().and_then(|n| n.to_str()).expect("file names are UTF-8").to_owned();
+            if path.is_dir() && !matches!(name.as_str(), "target" | ".git" | "wip" | "node_modules")
+            {
                 pending.push(path);
             } else if path.is_file() {
-                let relative = path.strip_prefix(root).expect("below the root").to_str().expect("UTF-8");
+                let relative =
+                    path.strip_prefix(root).expect("below the root").to_str().expect("UTF-8");
                 // What is no text (the built kernels) is nothing to read.
-                if let Ok(text) = String::from_utf8(std::fs::read(&path).expect("a readable file")) {
+                if let Ok(text) = String::from_utf8(std::fs::read(&path).expect("a readable file"))
+                {
                     found.push((relative.replace('\\', "/"), text));
                 }
             }

@@ -5,7 +5,8 @@ use ir::mapping::{Mapping, VersionKey};
 use ir::{Func, Function, Module, Point};
 use osier::driver::{Derived, NoObserver, Vigilance, derive};
 use osr::{
-    Demand, Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair, VersionTree, synthesize,
+    Demand, Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair,
+    VersionTree, synthesize,
 };
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
@@ -15,8 +16,8 @@ use verify::hops::{self, FunctionGraph};
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// A version derived by one random pass that changes something, and that pass; `None` when none does in many
-/// tries.
+/// A version derived by one random pass that changes something, and that pass; `None` when none
+/// does in many tries.
 fn step(module: &Module, from: &Function, prng: &mut Prng) -> Option<(Derived, Pipeline)> {
     (0..24).find_map(|_| {
         let pipeline = parse(PASSES[prng.index(PASSES.len())].name()).expect("a known pass");
@@ -25,8 +26,8 @@ fn step(module: &Module, from: &Function, prng: &mut Prng) -> Option<(Derived, P
     })
 }
 
-/// A tree of up to `most` versions, each derived by one pass: from the one before, or with `siblings` from any.
-/// With the passes.
+/// A tree of up to `most` versions, each derived by one pass: from the one before, or with
+/// `siblings` from any. With the passes.
 pub(crate) fn grow(
     module: &Module,
     base: &Function,
@@ -55,8 +56,8 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// A chain of 3 to 6 versions of a function; `None` when not even two passes change anything. `again` is
-    /// the same module, made anew: its functions have families of their own.
+    /// A chain of 3 to 6 versions of a function; `None` when not even two passes change anything.
+    /// `again` is the same module, made anew: its functions have families of their own.
     pub(crate) fn new(module: &Module, func: Func, again: &Module, seed: u64) -> Option<Chain> {
         let mut prng = Prng::new(seed);
         let most = prng.between(3, 6);
@@ -65,11 +66,12 @@ impl Chain {
         let log = tree.log(VersionTree::BASE, last).expect("a chain");
         let pipeline = parse(&names.join(",")).expect("known passes");
         let direct = derive(again, body(again, func), &pipeline, Vigilance::On, &mut NoObserver);
-        // Where the pipeline is cut leaves no trace: the log of all passes run in a row is the concatenation of
-        // their logs, and so the mappings between the ends are the same.
+        // Where the pipeline is cut leaves no trace: the log of all passes run in a row is the
+        // concatenation of their logs, and so the mappings between the ends are the same.
         assert_eq!(direct.log, log, "seed {seed}, {names:?}");
         assert_eq!(VersionKey::of(&direct.function), VersionKey::of(tree.function(last)));
-        let pair = VersionPair::new(body(again, func), &direct.function, &direct.log).expect("a log just recorded");
+        let pair = VersionPair::new(body(again, func), &direct.function, &direct.log)
+            .expect("a log just recorded");
         let direct = synthesize(&pair, Level::Avail);
         (names.len() >= 2).then_some(Chain { func, tree, direct })
     }
@@ -78,12 +80,14 @@ impl Chain {
         self.tree.versions().collect()
     }
 
-    /// The graph of neighbors and of the ends, and composed edges between those, forward and backward.
+    /// The graph of neighbors and of the ends, and composed edges between those, forward and
+    /// backward.
     pub(crate) fn graph(&self) -> VersionGraph<'_> {
         let mut path = self.versions();
         let mut pairs: Vec<(Version, Version)> = path.windows(2).map(|w| (w[0], w[1])).collect();
         pairs.push((path[0], path[path.len() - 1]));
-        let mut graph = VersionGraph::build(&self.tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
+        let mut graph =
+            VersionGraph::build(&self.tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
         for _ in 0..2 {
             graph.add_composed(&path).expect("neighbors have edges");
             path.reverse();
@@ -123,13 +127,18 @@ pub(crate) struct Ends<'c> {
 impl<'c> Ends<'c> {
     /// Composed, direct and rebuilt mapping of a direction.
     fn mappings(&self, direction: usize) -> [&'c Mapping; 3] {
-        [&self.composed[direction].mapping, self.direct[direction], &self.rebuilt[direction].mapping]
+        [
+            &self.composed[direction].mapping,
+            self.direct[direction],
+            &self.rebuilt[direction].mapping,
+        ]
     }
 
     /// For the state oracle, in the same order.
     pub(crate) fn pairs(&self) -> [FunctionPair<'c>; 3] {
         let [there, back] = [0, 1].map(|direction| self.mappings(direction));
-        let anchors = [&self.composed[0].anchors, &self.rebuilt[0].anchors, &self.rebuilt[0].anchors];
+        let anchors =
+            [&self.composed[0].anchors, &self.rebuilt[0].anchors, &self.rebuilt[0].anchors];
         [0, 1, 2].map(|way| FunctionPair {
             func: self.func,
             before: self.versions[0],
@@ -162,8 +171,8 @@ impl<'c> Ends<'c> {
     }
 }
 
-/// How often the mappings between the ends of chains exist, over the reachable points of the source, in both
-/// directions, and how often two of them land at the same point.
+/// How often the mappings between the ends of chains exist, over the reachable points of the
+/// source, in both directions, and how often two of them land at the same point.
 #[derive(Default, Debug)]
 pub(crate) struct Existence {
     pub(crate) points: usize,
@@ -185,7 +194,8 @@ impl Existence {
     pub(crate) fn add(&mut self, chain: &Chain, ends: &Ends<'_>) {
         self.chains[chain.versions().len()] += 1;
         for (direction, source) in ends.versions.into_iter().enumerate() {
-            // Made together, mappings compose wherever there is a second entry, and no store is executed on the way.
+            // Made together, mappings compose wherever there is a second entry, and no store is
+            // executed on the way.
             let mut refused = refused(ends.composed[direction]).iter();
             let may_be = [Refusal::NoSecondEntry, Refusal::Replays];
             assert!(refused.all(|(_, refusal)| may_be.contains(refusal)));
@@ -199,7 +209,9 @@ impl Existence {
         for inst in source.all_insts() {
             let entries = mappings.map(|m| m.entry(Point::before(inst)));
             let [composed, direct, rebuilt] = entries.map(|e| e.is_some());
-            let same = |other: usize| entries[0].zip(entries[other]).is_some_and(|(a, b)| a.target == b.target);
+            let same = |other: usize| {
+                entries[0].zip(entries[other]).is_some_and(|(a, b)| a.target == b.target)
+            };
             for (count, is) in [
                 (&mut self.composed, composed),
                 (&mut self.direct, direct),
@@ -219,10 +231,13 @@ impl Existence {
         self.none += listed - reached - unreachable;
     }
 
-    /// Whether each of the three exists at so many of 100 points, and lands with the composed one at so many.
+    /// Whether each of the three exists at so many of 100 points, and lands with the composed one
+    /// at so many.
     pub(crate) fn reaches(&self, exist: f64, land_alike: f64) -> bool {
         let share = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
-        [self.composed, self.direct, self.rebuilt, self.all].iter().all(|n| share(*n, self.points) >= exist)
+        [self.composed, self.direct, self.rebuilt, self.all]
+            .iter()
+            .all(|n| share(*n, self.points) >= exist)
             && share(self.composed_lands_as_direct, self.composed_and_direct) >= land_alike
             && share(self.composed_lands_as_rebuilt, self.composed_and_rebuilt) >= land_alike
     }
@@ -257,7 +272,8 @@ pub(crate) fn pairs(tree: &VersionTree, prng: &mut Prng) -> Vec<(Version, Versio
 /// The graph of such pairs, and composed edges between some versions, siblings too.
 pub(crate) fn hop_graph<'t>(tree: &'t VersionTree, prng: &mut Prng) -> VersionGraph<'t> {
     let pairs = pairs(tree, prng);
-    let mut graph = VersionGraph::build(tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
+    let mut graph =
+        VersionGraph::build(tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
     let versions: Vec<Version> = tree.versions().collect();
     for _ in 0..3 {
         let path = tree.path(prng.pick(&versions), prng.pick(&versions));
@@ -277,9 +293,14 @@ pub(crate) struct Plain<'g> {
 
 impl<'g> Plain<'g> {
     /// The edges of graphs on one tree.
-    pub(crate) fn new(func: Func, tree: &'g VersionTree, edges: impl IntoIterator<Item = &'g Edge>) -> Plain<'g> {
+    pub(crate) fn new(
+        func: Func,
+        tree: &'g VersionTree,
+        edges: impl IntoIterator<Item = &'g Edge>,
+    ) -> Plain<'g> {
         let place = |v: Version| v.as_u32() as usize;
-        let plain = |e: &'g Edge| hops::Edge { from: place(e.from), to: place(e.to), mapping: &e.mapping };
+        let plain =
+            |e: &'g Edge| hops::Edge { from: place(e.from), to: place(e.to), mapping: &e.mapping };
         let versions = tree.versions().map(|v| tree.function(v)).collect();
         Plain { func, versions, edges: edges.into_iter().map(plain).collect() }
     }

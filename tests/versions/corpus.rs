@@ -28,7 +28,10 @@ const KERNELS: &[(&str, &str, &[u64])] = &[
 ];
 
 fn import(kernel: &str) -> Module {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(kernel).with_extension("wasm");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(kernel)
+        .with_extension("wasm");
     let bytes = std::fs::read(path).expect("the corpus is committed");
     wasm::import(&bytes, &wasm::ImportLimits::default()).expect("a valid module")
 }
@@ -45,15 +48,18 @@ fn composed_direct_and_rebuilt_mappings_of_kernels_hold_and_agree() {
         let (module, again) = (import(kernel), import(kernel));
         let func = module.lookup(name).expect("an exported function");
         let funcs: Vec<Func> = module.defined().map(|(f, _)| f).collect();
-        let chains: Vec<Chain> = funcs.iter().filter_map(|f| Chain::new(&module, *f, &again, seed)).collect();
+        let chains: Vec<Chain> =
+            funcs.iter().filter_map(|f| Chain::new(&module, *f, &again, seed)).collect();
         let graphs: Vec<_> = chains.iter().map(Chain::graph).collect();
-        let ends: Vec<_> = chains.iter().zip(&graphs).map(|(chain, graph)| chain.ends(graph)).collect();
+        let ends: Vec<_> =
+            chains.iter().zip(&graphs).map(|(chain, graph)| chain.ends(graph)).collect();
         chains.iter().zip(&ends).for_each(|(chain, ends)| existence.add(chain, ends));
         // All functions at once, and each of the three ways.
         for way in 0..3 {
             let pairs: Vec<_> = ends.iter().map(|e| e.pairs()[way]).collect();
             let options = OracleOptions { limits: limits(), ..OracleOptions::for_long_runs() };
-            let mut oracle = Oracle::new(&module, &pairs, options).expect("mappings of these versions");
+            let mut oracle =
+                Oracle::new(&module, &pairs, options).expect("mappings of these versions");
             oracle.run(func, args, &NoHost);
             let report = oracle.report();
             assert_eq!(report.divergence_count, 0, "{kernel}: {}", report.divergences[0]);
@@ -65,8 +71,8 @@ fn composed_direct_and_rebuilt_mappings_of_kernels_hold_and_agree() {
     }
     let said = format!("{existence:#?}, {judged:?}, {agreed:?}");
     assert_eq!((judged.exhausted, judged.trapped), (0, 0), "{said}");
-    // What is missing lies between a store that one version alone executes and what overwrites it, or before a branch that the
-    // other version may have passed by.
+    // What is missing lies between a store that one version alone executes and what overwrites it,
+    // or before a branch that the other version may have passed by.
     assert!(existence.reaches(98.5, 95.0), "{said}");
     assert!(judged.total().transitions >= 10_000, "{said}");
     assert!(agreed.compared >= 100_000, "{said}");
@@ -79,19 +85,29 @@ fn hop_chains_of_kernels_end_as_runs_without_hops() {
         let module = import(kernel);
         let func = module.lookup(name).expect("an exported function");
         let mut prng = Prng::new(seed);
-        let trees: Vec<(Func, VersionTree)> =
-            module.defined().map(|(func, base)| (func, grow(&module, base, 4, true, &mut prng).0)).collect();
+        let trees: Vec<(Func, VersionTree)> = module
+            .defined()
+            .map(|(func, base)| (func, grow(&module, base, 4, true, &mut prng).0))
+            .collect();
         let graphs: Vec<_> = trees.iter().map(|(_, tree)| hop_graph(tree, &mut prng)).collect();
-        let plain: Vec<Plain<'_>> =
-            trees.iter().zip(&graphs).map(|((func, tree), graph)| Plain::new(*func, tree, graph.edges())).collect();
+        let plain: Vec<Plain<'_>> = trees
+            .iter()
+            .zip(&graphs)
+            .map(|((func, tree), graph)| Plain::new(*func, tree, graph.edges()))
+            .collect();
         let graphs: Vec<_> = plain.iter().map(Plain::graph).collect();
-        let options = HopOptions { seed, chains: 16, hops: 64, limits: limits(), ..HopOptions::default() };
-        let mut hopper = Hopper::new(&module, &graphs, options).expect("mappings between the versions");
+        let options =
+            HopOptions { seed, chains: 16, hops: 64, limits: limits(), ..HopOptions::default() };
+        let mut hopper =
+            Hopper::new(&module, &graphs, options).expect("mappings between the versions");
         hopper.run(func, args, &NoHost);
         let report = hopper.report();
         assert_eq!(report.divergence_count, 0, "{kernel}: {}", report.divergences[0]);
         total.add(report);
     }
     assert_eq!((total.exhausted, total.trapped), (0, 0), "{total:?}");
-    assert!(total.full_chains * 100 >= 95 * total.chains && total.hops >= 20 * total.chains, "{total:?}");
+    assert!(
+        total.full_chains * 100 >= 95 * total.chains && total.hops >= 20 * total.chains,
+        "{total:?}"
+    );
 }

@@ -22,7 +22,8 @@ fn limits(program: &Program) -> Limits {
 /// Judges mappings between two versions of the main function; the number of transitions.
 fn judge(program: &Program, pair: FunctionPair<'_>) -> u64 {
     let options = OracleOptions { limits: limits(program), ..OracleOptions::default() };
-    let mut oracle = Oracle::new(&program.module, &[pair], options).expect("the mappings are of these versions");
+    let mut oracle =
+        Oracle::new(&program.module, &[pair], options).expect("the mappings are of these versions");
     program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
     let report = oracle.report();
     assert_eq!(report.divergence_count, 0, "{}", report.divergences[0]);
@@ -54,8 +55,15 @@ fn composed_direct_and_rebuilt_mappings_hold_and_agree() {
 
 /// Runs chains of hops.
 fn hop<'g>(program: &Program, plain: &Plain<'g>, seed: u64) -> HopReport {
-    let options = HopOptions { seed, chains: 8, limits: limits(program), divergences: 10_000, ..HopOptions::default() };
-    let mut hopper = Hopper::new(&program.module, &[plain.graph()], options).expect("mappings between the versions");
+    let options = HopOptions {
+        seed,
+        chains: 8,
+        limits: limits(program),
+        divergences: 10_000,
+        ..HopOptions::default()
+    };
+    let mut hopper = Hopper::new(&program.module, &[plain.graph()], options)
+        .expect("mappings between the versions");
     program.arguments.iter().for_each(|args| hopper.run(program.main, args, &NoHost));
     hopper.report().clone()
 }
@@ -76,7 +84,11 @@ fn hop_chains_end_as_runs_without_hops() {
         let (tree, names) = tree(&program, &mut prng);
         let graph = hop_graph(&tree, &mut prng);
         let report = hop(&program, &Plain::new(program.main, &tree, graph.edges()), seed);
-        assert_eq!(report.divergence_count, 0, "seed {seed}, {names:?}:\n{}", report.divergences[0]);
+        assert_eq!(
+            report.divergence_count, 0,
+            "seed {seed}, {names:?}:\n{}",
+            report.divergences[0]
+        );
         versions += tree.versions().len();
         total.add(&report);
     }
@@ -86,23 +98,31 @@ fn hop_chains_end_as_runs_without_hops() {
     assert!(total.full_chains * 100 >= 95 * total.chains, "{total:?}");
 }
 
-/// The same pairs, each made by itself: what one mapping keeps, the others do not provide, and chains notice.
+/// The same pairs, each made by itself: what one mapping keeps, the others do not provide, and
+/// chains notice.
 #[test]
 fn mappings_made_apart_leave_values_undefined() {
     let (mut lacking, mut undefined) = (0, 0);
     for seed in 0..60 {
         let (program, mut prng) = (program(seed), Prng::new(seed));
         let (tree, _) = tree(&program, &mut prng);
-        let apart = |pair| VersionGraph::build(&tree, &[pair], Level::Avail, Demand::Needed).expect("derived");
-        let graphs: Vec<VersionGraph<'_>> = pairs(&tree, &mut prng).into_iter().map(apart).collect();
+        let apart = |pair| {
+            VersionGraph::build(&tree, &[pair], Level::Avail, Demand::Needed).expect("derived")
+        };
+        let graphs: Vec<VersionGraph<'_>> =
+            pairs(&tree, &mut prng).into_iter().map(apart).collect();
         let edges = graphs.iter().flat_map(|g| g.edges());
         let report = hop(&program, &Plain::new(program.main, &tree, edges), seed);
-        let found = |is: fn(&HopDifference) -> bool| report.divergences.iter().any(|d| is(&d.difference));
+        let found =
+            |is: fn(&HopDifference) -> bool| report.divergences.iter().any(|d| is(&d.difference));
         let lacks = found(|d| matches!(d, HopDifference::NotProvided { .. }));
         lacking += usize::from(lacks);
         undefined += usize::from(found(|d| matches!(d, HopDifference::Undefined { .. })));
         // Nothing shows in a run that was not to be seen without.
         assert!(lacks || report.divergence_count == 0, "seed {seed}: {}", report.divergences[0]);
     }
-    assert!(lacking >= 10 && undefined >= 8, "{lacking} graphs lack something, in {undefined} a chain read it");
+    assert!(
+        lacking >= 10 && undefined >= 8,
+        "{lacking} graphs lack something, in {undefined} a chain read it"
+    );
 }

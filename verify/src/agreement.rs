@@ -1,14 +1,17 @@
 //! Whether mappings that were made in different ways say the same.
 //!
-//! Two mappings between the same two versions, one composed of others and one built directly, say, may land at
-//! different points, provide different values and get them by different code. Where both have an entry at a point
-//! and land at the same one, they must give every value that both provide the same contents. Here both are
-//! run, without transitions, on the states that a real run has at its source point.
+//! Two mappings between the same two versions, one composed of others and one built directly, say,
+//! may land at different points, provide different values and get them by different code. Where
+//! both have an entry at a point and land at the same one, they must give every value that both
+//! provide the same contents. Here both are run, without transitions, on the states that a real run
+//! has at its source point.
 //!
-//! Agreement is no proof that either is right: the state oracle ([`crate::state_oracle`]) compares with the
-//! other version.
+//! Agreement is no proof that either is right: the state oracle ([`crate::state_oracle`]) compares
+//! with the other version.
 
-use ir::interp::{Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View};
+use ir::interp::{
+    Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View,
+};
 use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::collections::BTreeMap;
@@ -36,7 +39,9 @@ impl fmt::Display for Disagreement {
         let Disagreement { input, point, target, mappings: [a, b], value, bits } = self;
         write!(f, "from {} to {}: ", point.inst(), target.inst())?;
         match value {
-            Some(value) => write!(f, "{value} is {:#x} by mapping {a}, and {:#x} by {b}", bits[0], bits[1])?,
+            Some(value) => {
+                write!(f, "{value} is {:#x} by mapping {a}, and {:#x} by {b}", bits[0], bits[1])?
+            }
             None => write!(f, "the compensation code of mapping {a} or {b} fails")?,
         }
         write!(f, ", on input {input:x?}")
@@ -100,7 +105,9 @@ pub enum SetupError {
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SetupError::OtherVersions { mapping } => write!(f, "mapping {mapping} is one between other versions"),
+            SetupError::OtherVersions { mapping } => {
+                write!(f, "mapping {mapping} is one between other versions")
+            }
             SetupError::Instantiate(error) => write!(f, "{error}"),
         }
     }
@@ -109,8 +116,9 @@ impl fmt::Display for SetupError {
 impl std::error::Error for SetupError {}
 
 impl<'a> Agreement<'a> {
-    /// A comparison of mappings that leave `version` of a function of a verified module. The entries have been
-    /// found well-formed by the state oracle. Cost: near linear in module and mappings.
+    /// A comparison of mappings that leave `version` of a function of a verified module. The
+    /// entries have been found well-formed by the state oracle. Cost: near linear in module and
+    /// mappings.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -130,7 +138,9 @@ impl<'a> Agreement<'a> {
         }
         let mut entries: BTreeMap<Inst, Vec<(usize, &Entry)>> = BTreeMap::new();
         for (number, mapping) in mappings.iter().enumerate() {
-            mapping.entries().for_each(|(p, e)| entries.entry(p.inst()).or_default().push((number, e)));
+            mapping
+                .entries()
+                .for_each(|(p, e)| entries.entry(p.inst()).or_default().push((number, e)));
         }
         entries.retain(|_, list| list.len() > 1);
         let mut pristine = Machine::new(module, limits).map_err(SetupError::Instantiate)?;
@@ -140,8 +150,8 @@ impl<'a> Agreement<'a> {
         Ok(Agreement { func, entries, pristine, report: AgreementReport::default() })
     }
 
-    /// Runs the start function of the module, if it has one, and then a function, and compares at every visit.
-    /// A run that a limit ends counts as far as it got.
+    /// Runs the start function of the module, if it has one, and then a function, and compares at
+    /// every visit. A run that a limit ends counts as far as it got.
     ///
     /// # Panics
     /// When the function is imported or takes another number of arguments.
@@ -153,7 +163,8 @@ impl<'a> Agreement<'a> {
             return;
         }
         let Agreement { func: watched, entries, report, .. } = self;
-        let mut comparing = Comparing { func: *watched, entries, args, report, given: [Vec::new(), Vec::new()] };
+        let mut comparing =
+            Comparing { func: *watched, entries, args, report, given: [Vec::new(), Vec::new()] };
         machine.invoke(func, args, &mut host, &mut comparing);
     }
 

@@ -1,7 +1,8 @@
 //! Wrong mappings: entries with one random damage, to see which judge notices.
 //!
-//! Pool P2 of the mutation experiments (`docs/testing.md`). A damaged entry is otherwise in order: what it reads
-//! is listed, and listed as kept where it is not live, so that no formality gives it away.
+//! Pool P2 of the mutation experiments (`docs/testing.md`). A damaged entry is otherwise in order:
+//! what it reads is listed, and listed as kept where it is not live, so that no formality gives it
+//! away.
 
 use crate::prng::Prng;
 use ir::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
@@ -118,7 +119,13 @@ impl<'a> Damager<'a> {
     }
 
     /// The entry with one damage of this kind; `None` where it has nothing to damage so.
-    pub fn damage(&self, prng: &mut Prng, kind: Damage, point: Point, entry: &Entry) -> Option<Entry> {
+    pub fn damage(
+        &self,
+        prng: &mut Prng,
+        kind: Damage,
+        point: Point,
+        entry: &Entry,
+    ) -> Option<Entry> {
         let mut entry = entry.clone();
         match kind {
             Damage::WrongSource => self.wrong_source(prng, point, &mut entry)?,
@@ -170,14 +177,17 @@ impl<'a> Damager<'a> {
 
     fn pick(&self, prng: &mut Prng, point: Point, fits: impl Fn(Value) -> bool) -> Option<Value> {
         let available = |v: &Value| self.dom[0].available_at(self.source, *v, point);
-        let found: Vec<Value> = self.values[0].iter().copied().filter(|v| fits(*v)).filter(available).collect();
+        let found: Vec<Value> =
+            self.values[0].iter().copied().filter(|v| fits(*v)).filter(available).collect();
         (!found.is_empty()).then(|| prng.pick(&found))
     }
 
     fn type_of(&self, entry: &Entry, operand: Operand) -> Option<Type> {
         match operand {
             Operand::Source(value) => Some(self.source.value_type(value)),
-            Operand::Step(index) => entry.steps.get(index as usize).and_then(|s| s.opcode.result_type(s.ty)),
+            Operand::Step(index) => {
+                entry.steps.get(index as usize).and_then(|s| s.opcode.result_type(s.ty))
+            }
         }
     }
 
@@ -197,7 +207,9 @@ impl<'a> Damager<'a> {
         let old = entry.steps[step].args[arg];
         let ty = self.type_of(entry, old)?;
         let steps: Vec<u32> = (0..step as u32)
-            .filter(|i| Operand::Step(*i) != old && self.type_of(entry, Operand::Step(*i)) == Some(ty))
+            .filter(|i| {
+                Operand::Step(*i) != old && self.type_of(entry, Operand::Step(*i)) == Some(ty)
+            })
             .collect();
         let than = if let Operand::Source(value) = old { Some(value) } else { None };
         entry.steps[step].args[arg] = match self.other(prng, point, ty, than) {
@@ -263,7 +275,9 @@ impl<'a> Damager<'a> {
     }
 
     fn invent(&self, prng: &mut Prng, point: Point, entry: &mut Entry) -> Option<()> {
-        let missing = |v: &Value| !entry.provides_value(*v) && self.dom[1].available_at(self.target, *v, entry.target);
+        let missing = |v: &Value| {
+            !entry.provides_value(*v) && self.dom[1].available_at(self.target, *v, entry.target)
+        };
         let missing: Vec<Value> = self.values[1].iter().copied().filter(missing).collect();
         (!missing.is_empty()).then_some(())?;
         let value = prng.pick(&missing);
@@ -312,7 +326,10 @@ fn wrong_operation(prng: &mut Prng, entry: &mut Entry) -> Option<()> {
     let at = some_step(prng, entry, |s| s.opcode != Opcode::Const)?;
     let step = &mut entry.steps[at];
     let same_shape = |op: &Opcode| {
-        *op != step.opcode && op.shape() == step.opcode.shape() && op.allows_type(step.ty) && op.is_value_determined()
+        *op != step.opcode
+            && op.shape() == step.opcode.shape()
+            && op.allows_type(step.ty)
+            && op.is_value_determined()
     };
     let others: Vec<Opcode> = Opcode::ALL.iter().copied().filter(same_shape).collect();
     (!others.is_empty() && step.opcode.shape() != Shape::Const).then_some(())?;
@@ -338,8 +355,8 @@ fn unlist(prng: &mut Prng, kind: Damage, mut entry: Entry) -> Option<Entry> {
     Some(entry)
 }
 
-/// Damages a certificate, facts or mappings once, anywhere, without any care: ids out of range, terms that name
-/// later ones, lists cut short.
+/// Damages a certificate, facts or mappings once, anywhere, without any care: ids out of range,
+/// terms that name later ones, lists cut short.
 pub fn garble_once(
     prng: &mut Prng,
     certificate: &mut Certificate,
@@ -409,7 +426,8 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
         1 => (term.class, term.by) = (other.class, other.by),
         2 => term.by = By::Folding,
         3 => {
-            let (rule, swapped, result) = (prng.below(96), prng.below(4) as u8, near(prng, index as u32));
+            let (rule, swapped, result) =
+                (prng.below(96), prng.below(4) as u8, near(prng, index as u32));
             let inner = (0..prng.below(3)).map(|_| near(prng, index as u32)).collect();
             (term.by, term.class) = (By::Rule { rule, swapped, inner, result }, other.class);
         }
@@ -430,7 +448,9 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
         9 => garble_memory(prng, &mut term.by),
         _ => match &mut term.kind {
             TermKind::Op { imm: Imm::Bits(bits), .. } => *bits = bits.wrapping_add(1),
-            TermKind::Op { imm: Imm::Address(_, offset), .. } if prng.chance(30) => *offset = offset.wrapping_add(1),
+            TermKind::Op { imm: Imm::Address(_, offset), .. } if prng.chance(30) => {
+                *offset = offset.wrapping_add(1)
+            }
             TermKind::Op { args, .. } if !args.is_empty() => {
                 let at = prng.index(args.len());
                 args[at] = near(prng, args[at]);
@@ -463,7 +483,9 @@ fn garble_memory(prng: &mut Prng, by: &mut By) {
             via[at] = if prng.chance(30) { NO_TERM } else { near(prng, via[at]) };
         }
         By::Swaps { inner, .. } if prng.chance(50) => *inner = near(prng, *inner),
-        By::Apart { result, .. } | By::Covers { result } | By::Swaps { result, .. } => *result = near(prng, *result),
+        By::Apart { result, .. } | By::Covers { result } | By::Swaps { result, .. } => {
+            *result = near(prng, *result)
+        }
         By::Merged { reads } => match some_index(prng, reads.len()) {
             Some(at) if prng.chance(50) => reads[at] = near(prng, reads[at]),
             Some(at) => drop(reads.remove(at)),
@@ -498,13 +520,18 @@ fn garble_claims(prng: &mut Prng, certificate: &mut Certificate) {
             let at = prng.index(certificate.passed.len());
             match prng.chance(50) {
                 true => drop(certificate.passed.remove(at)),
-                false => certificate.passed[at] = Inst::from_u32(near_id(prng, certificate.passed[at].as_u32())),
+                false => {
+                    certificate.passed[at] =
+                        Inst::from_u32(near_id(prng, certificate.passed[at].as_u32()))
+                }
             }
         }
         _ => {
             let at = prng.index(certificate.anchors.len());
             match certificate.anchors.get_mut(at) {
-                Some(anchor) if prng.chance(50) => *anchor = Inst::from_u32(near_id(prng, anchor.as_u32())),
+                Some(anchor) if prng.chance(50) => {
+                    *anchor = Inst::from_u32(near_id(prng, anchor.as_u32()))
+                }
                 Some(_) => {
                     certificate.anchors.remove(at);
                 }
@@ -529,7 +556,10 @@ fn garble_entry(prng: &mut Prng, mapping: &mut Mapping) {
     let (step, replay) = (prng.index(entry.steps.len()), prng.index(entry.replays.len()));
     match prng.below(13) {
         0 => point = Point::before(Inst::from_u32(near_id(prng, point.inst().as_u32()))),
-        1 => entry.target = Point::before(Inst::from_u32(near_id(prng, entry.target.inst().as_u32()))),
+        1 => {
+            entry.target =
+                Point::before(Inst::from_u32(near_id(prng, entry.target.inst().as_u32())))
+        }
         2 => entry.steps.truncate(step),
         3 if !entry.steps.is_empty() => entry.steps[step].opcode = prng.pick(Opcode::ALL),
         4 if !entry.steps.is_empty() => entry.steps[step].ty = prng.pick(&Type::ALL),
@@ -550,7 +580,10 @@ fn garble_entry(prng: &mut Prng, mapping: &mut Mapping) {
         }
         10 if replay > 0 => entry.replays.swap(replay - 1, replay),
         11 => {
-            let (opcode, ty) = (prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]), prng.pick(&Type::ALL));
+            let (opcode, ty) = (
+                prng.pick(&[Opcode::Store, Opcode::Store8, Opcode::GlobalSet]),
+                prng.pick(&Type::ALL),
+            );
             let imm = match opcode {
                 Opcode::GlobalSet => Imm::Global(Global::from_u32(prng.below(4))),
                 _ => Imm::Address(Memory::from_u32(0), u64::from(prng.below(16))),

@@ -7,12 +7,15 @@ pub(crate) fn is_exhausted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
 }
 
-/// Whether two runs ended the same way. Where does not matter: an instruction that traps may have moved.
+/// Whether two runs ended the same way. Where does not matter: an instruction that traps may have
+/// moved.
 pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
         (Outcome::Trapped { kind: a, .. }, Outcome::Trapped { kind: b, .. }) => a == b,
-        (Outcome::Left { point: a, values: x, .. }, Outcome::Left { point: b, values: y, .. }) => (a, x) == (b, y),
+        (Outcome::Left { point: a, values: x, .. }, Outcome::Left { point: b, values: y, .. }) => {
+            (a, x) == (b, y)
+        }
         (Outcome::Exited(a), Outcome::Exited(b)) => a == b,
         (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
         _ => false,
@@ -35,7 +38,9 @@ impl End {
     }
 
     pub(crate) fn same(&self, other: &End) -> bool {
-        ended_alike(&self.outcome, &other.outcome) && self.memory == other.memory && self.effects == other.effects
+        ended_alike(&self.outcome, &other.outcome)
+            && self.memory == other.memory
+            && self.effects == other.effects
     }
 
     pub(crate) fn text(&self) -> String {

@@ -16,8 +16,8 @@ impl Prng {
         Prng { state: seed }
     }
 
-    /// A stream that is independent of what this one yields from here on, and named by `tag`: taking
-    /// more choices in one part of a program does not change the others.
+    /// A stream that is independent of what this one yields from here on, and named by `tag`:
+    /// taking more choices in one part of a program does not change the others.
     pub fn fork(&self, tag: u64) -> Prng {
         let mut child = Prng::new(self.state ^ tag.wrapping_mul(0xd6e8_feb8_6659_fd93));
         Prng::new(child.next_u64())
@@ -82,8 +82,13 @@ mod tests {
     #[test]
     fn the_stream_is_the_published_one() {
         let mut prng = Prng::new(1234567);
-        let expected =
-            [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821];
+        let expected = [
+            6457827717110365317,
+            3203168211198807973,
+            9817491932198370423,
+            4593380528125082431,
+            16408922859458223821,
+        ];
         assert_eq!(expected.map(|_| prng.next_u64()), expected);
     }
 

@@ -72,19 +72,23 @@ checks! {
     AnchorOperands "anchor-operands";
     /// Memory is the same in both versions before an anchor by which it can be seen.
     AnchorMemory "anchor-memory";
-    /// A write that only one version has, or has elsewhere, cannot trap, or the next anchor traps just as it does.
+    /// A write that only one version has, or has elsewhere, cannot trap, or the next anchor traps
+    /// just as it does.
     LoneWrite "lone-write";
     /// A leaf that both versions have holds the same in both.
     LeafAgrees "leaf-agrees";
-    /// What may trap in one version before it does in the other does so before any effect, and is reached.
+    /// What may trap in one version before it does in the other does so before any effect, and is
+    /// reached.
     TrapOrder "trap-order";
     /// The source point is a point of the source version.
     SourcePoint "source-point";
     /// The source point can be reached, as far as the certificate tells.
     SourceReached "source-reached";
-    /// The target point lies in the same gap as the source point, where every run through the gap passes it.
+    /// The target point lies in the same gap as the source point, where every run through the gap
+    /// passes it.
     TargetPoint "target-point";
-    /// The target point lies behind no instruction that may trap and that the source version has not passed.
+    /// The target point lies behind no instruction that may trap and that the source version has
+    /// not passed.
     TrapPassed "trap-passed";
     /// What is read is listed, ascending, and available at the source point.
     Requires "requires";
@@ -163,8 +167,8 @@ impl fmt::Display for Finding {
 
 /// Contents of the leaves under which what is computed is not what is wanted.
 ///
-/// The leaves (arguments, parameters, results of effects, memory) are taken as free: that a run reaches the
-/// point with these contents is not claimed.
+/// The leaves (arguments, parameters, results of effects, memory) are taken as free: that a run
+/// reaches the point with these contents is not claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Witness {
     /// Which of the checker's valuations it is.
@@ -180,7 +184,8 @@ pub struct Witness {
 pub enum Verdict {
     /// Proved.
     Holds,
-    /// Shown to be wrong: it breaks a rule that needs no proof, or the witness tells two values apart.
+    /// Shown to be wrong: it breaks a rule that needs no proof, or the witness tells two values
+    /// apart.
     Refuted(Finding, Option<Witness>),
     /// Neither.
     Undecided(Finding),
@@ -197,8 +202,8 @@ impl Verdict {
         matches!(self, Verdict::Refuted(..))
     }
 
-    /// What to say of a check that failed, when no contents of leaves show anything: some rules need no proof to
-    /// be broken.
+    /// What to say of a check that failed, when no contents of leaves show anything: some rules
+    /// need no proof to be broken.
     pub(crate) fn of(finding: Finding) -> Verdict {
         match finding.check {
             Check::Versions
@@ -238,8 +243,12 @@ impl fmt::Display for Verdict {
             Verdict::Undecided(finding) => write!(f, "undecided: {finding}"),
             Verdict::Refuted(finding, None) => write!(f, "refuted: {finding}"),
             Verdict::Refuted(finding, Some(w)) => match w.found {
-                Some(found) => write!(f, "refuted: {finding}: {:#x} wanted, {found:#x} computed", w.expected),
-                None => write!(f, "refuted: {finding}: {:#x} wanted, computing it traps", w.expected),
+                Some(found) => {
+                    write!(f, "refuted: {finding}: {:#x} wanted, {found:#x} computed", w.expected)
+                }
+                None => {
+                    write!(f, "refuted: {finding}: {:#x} wanted, computing it traps", w.expected)
+                }
             },
         }
     }
@@ -252,14 +261,19 @@ pub struct Options {
     pub demand: crate::state_oracle::Demand,
     /// A check that is left out: for experiments that show that each is needed, never for use.
     pub without: Option<Check>,
-    /// Values live at the starts of blocks, over all blocks, beyond which a pair is not decided. Four bytes each.
+    /// Values live at the starts of blocks, over all blocks, beyond which a pair is not decided.
+    /// Four bytes each.
     pub live_limit: usize,
 }
 
 impl Default for Options {
     /// What is needed, by all checks, with at most 2^26 values live.
     fn default() -> Options {
-        Options { demand: crate::state_oracle::Demand::default(), without: None, live_limit: 1 << 26 }
+        Options {
+            demand: crate::state_oracle::Demand::default(),
+            without: None,
+            live_limit: 1 << 26,
+        }
     }
 }
 

@@ -27,12 +27,14 @@ fn programs_round_trip_through_text() {
     for seed in 0..100 {
         let program = generate(seed, size_of(seed), &Weights::default());
         let text = print_module(&program.module);
-        let parsed = parse_module(&text).unwrap_or_else(|errors| panic!("seed {seed}: {}\n{text}", errors[0]));
+        let parsed = parse_module(&text)
+            .unwrap_or_else(|errors| panic!("seed {seed}: {}\n{text}", errors[0]));
         assert_eq!(print_module(&parsed), text, "seed {seed}");
     }
 }
 
-/// Every run ends within the bound, and most end in a result: traps are there, but do not hide the rest.
+/// Every run ends within the bound, and most end in a result: traps are there, but do not hide the
+/// rest.
 #[test]
 fn programs_terminate_and_rarely_trap() {
     let (mut runs, mut trapped, mut executed, mut changed_memory) = (0u64, 0u64, 0u64, 0u64);
@@ -40,7 +42,8 @@ fn programs_terminate_and_rarely_trap() {
         let program = generate(seed, size_of(seed), &Weights::default());
         let limits = Limits { fuel: program.steps, ..Limits::default() };
         for arguments in &program.arguments {
-            let mut machine = Machine::new(&program.module, limits).expect("the module can be instantiated");
+            let mut machine =
+                Machine::new(&program.module, limits).expect("the module can be instantiated");
             let before = machine.memory_digest();
             let outcome = machine.invoke(program.main, arguments, &mut NoHost, &mut NoObserver);
             runs += 1;
@@ -82,7 +85,10 @@ fn the_main_function_is_exported_and_its_arguments_fit() {
         assert!(!program.arguments.is_empty());
         for arguments in &program.arguments {
             assert_eq!(arguments.len(), params.len());
-            assert!(arguments.iter().zip(params).all(|(bits, ty)| bits & !ty.mask() == 0), "seed {seed}");
+            assert!(
+                arguments.iter().zip(params).all(|(bits, ty)| bits & !ty.mask() == 0),
+                "seed {seed}"
+            );
         }
     }
 }
@@ -94,7 +100,8 @@ fn a_weight_of_zero_leaves_the_feature_out() {
         let weights = Weights::default().with(*feature, 0);
         for seed in 0..40 {
             let count = generate(seed, 60, &weights).planted.of(*feature);
-            let unavoidable = matches!(feature, Feature::EdgeConstant | Feature::Load | Feature::Division);
+            let unavoidable =
+                matches!(feature, Feature::EdgeConstant | Feature::Load | Feature::Division);
             assert!(count == 0 || unavoidable, "seed {seed} plants {feature} {count} times");
         }
     }
@@ -151,7 +158,19 @@ fn assert_loop_shares(total: &Statistics) {
     let share = |count: u64| 100 * count / total.loops;
     assert!(total.loops > total.programs, "{} loops", total.loops);
     assert!(share(total.nested_loops) >= 10, "nested: {} %", share(total.nested_loops));
-    assert!(share(total.multi_entry_loops) >= 1, "with several entries: {} %", share(total.multi_entry_loops));
-    assert!(share(total.multi_exit_loops) >= 10, "with several exits: {} %", share(total.multi_exit_loops));
-    assert!(share(total.multi_latch_loops) >= 10, "with several latches: {} %", share(total.multi_latch_loops));
+    assert!(
+        share(total.multi_entry_loops) >= 1,
+        "with several entries: {} %",
+        share(total.multi_entry_loops)
+    );
+    assert!(
+        share(total.multi_exit_loops) >= 10,
+        "with several exits: {} %",
+        share(total.multi_exit_loops)
+    );
+    assert!(
+        share(total.multi_latch_loops) >= 10,
+        "with several latches: {} %",
+        share(total.multi_latch_loops)
+    );
 }

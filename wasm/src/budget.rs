@@ -5,10 +5,10 @@ use crate::error::ImportError;
 /// Bounds on what importing a module may use.
 ///
 /// A byte of WebAssembly can need far more than a byte of IR: a one-byte operator becomes an
-/// instruction, and `n` nested loops that set `n` locals need `n * n` block parameters. The importer
-/// estimates from above what it is about to allocate, and refuses a module that would need more than
-/// `base_bytes + bytes_per_input_byte * input length`. Programs that compilers make need 25 to 60 bytes
-/// for each of theirs by this estimate.
+/// instruction, and `n` nested loops that set `n` locals need `n * n` block parameters. The
+/// importer estimates from above what it is about to allocate, and refuses a module that would need
+/// more than `base_bytes + bytes_per_input_byte * input length`. Programs that compilers make need
+/// 25 to 60 bytes for each of theirs by this estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ImportLimits {
     /// Bytes of memory for every byte of input.
@@ -92,7 +92,10 @@ impl Budget {
                 self.left = left;
                 Ok(())
             }
-            None => Err(ImportError::too_large("the module needs more memory than its size allows", offset)),
+            None => Err(ImportError::too_large(
+                "the module needs more memory than its size allows",
+                offset,
+            )),
         }
     }
 

@@ -36,7 +36,10 @@ pub(crate) fn bits(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Resu
             Operator::GlobalGet { global_index } => {
                 let decl = &module.globals[index.global(global_index)];
                 if let Some(import) = &decl.import {
-                    let what = format!("a constant that reads the imported global {}.{}", import.module, import.field);
+                    let what = format!(
+                        "a constant that reads the imported global {}.{}",
+                        import.module, import.field
+                    );
                     return Err(ImportError::unsupported(what, offset));
                 }
                 stack.push(decl.init);
@@ -47,10 +50,13 @@ pub(crate) fn bits(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Resu
             }
             Operator::End => {}
             ref other => {
-                let (opcode, ty) = operators::plain(other).expect("the validator allows sums and products only");
+                let (opcode, ty) =
+                    operators::plain(other).expect("the validator allows sums and products only");
                 let (y, x) = (stack.pop(), stack.pop());
                 let (x, y) = x.zip(y).expect("the validator has seen two operands");
-                stack.push(ir::eval::int_binary(opcode, ty, x, y).expect("sums and products do not trap"));
+                stack.push(
+                    ir::eval::int_binary(opcode, ty, x, y).expect("sums and products do not trap"),
+                );
             }
         }
     }

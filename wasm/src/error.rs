@@ -46,11 +46,19 @@ impl ImportError {
     }
 
     pub(crate) fn too_large(what: impl Into<String>, offset: u64) -> ImportError {
-        ImportError { kind: ErrorKind::TooLarge, message: what.into(), location: Location::Offset(offset) }
+        ImportError {
+            kind: ErrorKind::TooLarge,
+            message: what.into(),
+            location: Location::Offset(offset),
+        }
     }
 
     pub(crate) fn unlinkable(what: impl Into<String>, offset: u64) -> ImportError {
-        ImportError { kind: ErrorKind::Unlinkable, message: what.into(), location: Location::Offset(offset) }
+        ImportError {
+            kind: ErrorKind::Unlinkable,
+            message: what.into(),
+            location: Location::Offset(offset),
+        }
     }
 
     /// The kind of refusal.
@@ -87,8 +95,9 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Words by which the validator says that a part of WebAssembly is not allowed, and what people call that part. The
-/// first that occur decide (`what_is_not_supported_is_refused_by_name_and_offset`, and the tests of the specification).
+/// Words by which the validator says that a part of WebAssembly is not allowed, and what people
+/// call that part. The first that occur decide
+/// (`what_is_not_supported_is_refused_by_name_and_offset`, and the tests of the specification).
 const NOT_ALLOWED: &[(&str, &str)] = &[
     ("relaxed SIMD support is not enabled", "relaxed SIMD"),
     ("SIMD support is not enabled", "SIMD"),
@@ -126,7 +135,8 @@ impl From<wasmparser::Error> for ImportError {
         if !words.iter().any(|w| message.contains(w)) {
             return ImportError { kind: ErrorKind::Invalid, message: message.to_owned(), location };
         }
-        let title = NOT_ALLOWED.iter().find(|(words, _)| message.contains(words)).map(|(_, title)| *title);
+        let title =
+            NOT_ALLOWED.iter().find(|(words, _)| message.contains(words)).map(|(_, title)| *title);
         let message = match title {
             Some(title) => format!("this module uses {title}, which is not supported ({message})"),
             None => message.to_owned(),

@@ -1,7 +1,7 @@
 //! From the numbers a module gives to what the IR calls it.
 //!
-//! A module numbers what it imports before what it defines. By itself its numbers are ids; a module that is linked shares the
-//! ids of those before it.
+//! A module numbers what it imports before what it defines. By itself its numbers are ids; a module
+//! that is linked shares the ids of those before it.
 
 use ir::{Data, Elem, Func, Global, Memory, Module, Table};
 

@@ -9,7 +9,8 @@ use wasmparser::{TypeRef, ValType};
 /// Where [`crate::import_linked`] finds what a module imports.
 #[derive(Clone, Copy)]
 pub struct Linker<'l> {
-    /// The modules before, as one. What memories and tables have grown to since counts where it stands as their size.
+    /// The modules before, as one. What memories and tables have grown to since counts where it
+    /// stands as their size.
     pub modules: &'l Module,
     /// What is provided under the name of a module and a name within it.
     pub provided: &'l dyn Fn(&str, &str) -> Option<External>,
@@ -17,13 +18,15 @@ pub struct Linker<'l> {
 
 impl std::fmt::Debug for Linker<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Linker").field("functions", &self.modules.funcs.len()).finish_non_exhaustive()
+        f.debug_struct("Linker")
+            .field("functions", &self.modules.funcs.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl Linker<'_> {
-    /// The modules before, as the beginning of the next: without exports and start function, which are those of
-    /// the module last linked.
+    /// The modules before, as the beginning of the next: without exports and start function, which
+    /// are those of the module last linked.
     pub(crate) fn before(&self) -> Module {
         Module { exports: Vec::new(), start: None, ..self.modules.clone() }
     }
@@ -42,15 +45,25 @@ impl Linker<'_> {
         };
         match fits(module, types, found, ty, offset)? {
             true => Ok(found),
-            false => Err(ImportError::unlinkable(format!("incompatible import type of {from}.{field}"), offset)),
+            false => Err(ImportError::unlinkable(
+                format!("incompatible import type of {from}.{field}"),
+                offset,
+            )),
         }
     }
 }
 
-fn fits(module: &Module, types: &[Sig], found: External, ty: &TypeRef, offset: u64) -> Result<bool, ImportError> {
+fn fits(
+    module: &Module,
+    types: &[Sig],
+    found: External,
+    ty: &TypeRef,
+    offset: u64,
+) -> Result<bool, ImportError> {
     // At least as large as asked for, and bounded at least as narrowly.
     let within = |has: (u32, Option<u32>), (min, max): (u64, Option<u64>)| {
-        u64::from(has.0) >= min && max.is_none_or(|max| has.1.is_some_and(|has| u64::from(has) <= max))
+        u64::from(has.0) >= min
+            && max.is_none_or(|max| has.1.is_some_and(|has| u64::from(has) <= max))
     };
     let is = |ours: Type, theirs: ValType| value_type(theirs, offset).map(|theirs| ours == theirs);
     Ok(match (found, ty) {

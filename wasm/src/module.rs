@@ -8,15 +8,17 @@ use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
 use ir::module::{
-    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
+    TableDecl,
 };
 use ir::{Module, Sig, Signature, Type, reference};
 use std::collections::HashMap;
 use wasmparser::{
-    ConstExpr, DataKind, DataSectionReader, ElementItems, ElementKind, ElementSectionReader, ExportSectionReader,
-    ExternalKind, FuncToValidate, FuncType, FuncValidatorAllocations, FunctionBody, FunctionSectionReader,
-    GlobalSectionReader, GlobalType, ImportSectionReader, MemoryType, Parser, Payload, SectionLimited, TableType,
-    TypeRef, TypeSectionReader, ValidPayload, Validator, ValidatorResources, WasmFeatures,
+    ConstExpr, DataKind, DataSectionReader, ElementItems, ElementKind, ElementSectionReader,
+    ExportSectionReader, ExternalKind, FuncToValidate, FuncType, FuncValidatorAllocations,
+    FunctionBody, FunctionSectionReader, GlobalSectionReader, GlobalType, ImportSectionReader,
+    MemoryType, Parser, Payload, SectionLimited, TableType, TypeRef, TypeSectionReader,
+    ValidPayload, Validator, ValidatorResources, WasmFeatures,
 };
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -31,7 +33,11 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::EXTENDED_CONST);
 
 /// Imports a module by itself, or with a linker behind the modules that it links to.
-pub(crate) fn import(bytes: &[u8], limits: &ImportLimits, linker: Option<Linker<'_>>) -> Result<Module> {
+pub(crate) fn import(
+    bytes: &[u8],
+    limits: &ImportLimits,
+    linker: Option<Linker<'_>>,
+) -> Result<Module> {
     let module = linker.as_ref().map_or_else(Module::new, Linker::before);
     let mut importer = Importer {
         types: Vec::new(),
@@ -53,7 +59,9 @@ pub(crate) fn import(bytes: &[u8], limits: &ImportLimits, linker: Option<Linker<
         match validator.payload(&payload)? {
             ValidPayload::Func(func, body) => importer.body(func, &body)?,
             ValidPayload::Ok | ValidPayload::End(_) => importer.section(payload)?,
-            ValidPayload::Parser(_) => unreachable!("importer: the validator refuses nested modules"),
+            ValidPayload::Parser(_) => {
+                unreachable!("importer: the validator refuses nested modules")
+            }
         }
     }
     Ok(importer.module)
@@ -105,9 +113,9 @@ struct Importer<'a, 'l> {
 }
 
 impl<'a> Importer<'a, '_> {
-    /// What is checked before the validator sees a section: that no count claims more items than the
-    /// section has bytes (the validator makes room for all of them), and that no constant expression
-    /// uses what can be refused by a better name.
+    /// What is checked before the validator sees a section: that no count claims more items than
+    /// the section has bytes (the validator makes room for all of them), and that no constant
+    /// expression uses what can be refused by a better name.
     fn check_before(&mut self, payload: &Payload<'a>) -> Result<()> {
         match payload {
             Payload::TypeSection(section) => self.check_count(section, cost::TYPE),
@@ -119,7 +127,10 @@ impl<'a> Importer<'a, '_> {
             Payload::ExportSection(section) => self.check_count(section, cost::ITEM),
             Payload::GlobalSection(section) => {
                 self.check_count(section, cost::ITEM)?;
-                section.clone().into_iter().try_for_each(|global| constant::check(&global?.init_expr))
+                section
+                    .clone()
+                    .into_iter()
+                    .try_for_each(|global| constant::check(&global?.init_expr))
             }
             Payload::ElementSection(section) => {
                 self.check_count(section, cost::ITEM)?;
@@ -162,11 +173,13 @@ impl<'a> Importer<'a, '_> {
             Payload::TypeSection(section) => self.types(section),
             Payload::ImportSection(section) => self.imports(section),
             Payload::FunctionSection(section) => self.functions(section),
-            Payload::TableSection(section) => section.into_iter_with_offsets().try_for_each(|item| {
-                let (offset, table) = item?;
-                let name = format!("table{}", self.index.tables.len());
-                self.declare_table(&table.ty, &name, None, offset)
-            }),
+            Payload::TableSection(section) => {
+                section.into_iter_with_offsets().try_for_each(|item| {
+                    let (offset, table) = item?;
+                    let name = format!("table{}", self.index.tables.len());
+                    self.declare_table(&table.ty, &name, None, offset)
+                })
+            }
             Payload::MemorySection(section) => section.into_iter().try_for_each(|memory| {
                 let name = format!("memory{}", self.index.memories.len());
                 self.declare_memory(&memory?, &name, None);
@@ -190,7 +203,8 @@ impl<'a> Importer<'a, '_> {
             for ty in group.into_types() {
                 let signature = self.signature(ty.unwrap_func(), offset)?;
                 let sigs = &mut self.module.sigs;
-                let sig = *self.sig_of.entry(signature).or_insert_with_key(|s| sigs.push(s.clone()));
+                let sig =
+                    *self.sig_of.entry(signature).or_insert_with_key(|s| sigs.push(s.clone()));
                 self.types.push(sig);
             }
         }
@@ -223,7 +237,10 @@ impl<'a> Importer<'a, '_> {
                     continue;
                 }
                 _ => {
-                    let import_name = ImportName { module: import.module.to_owned(), field: import.name.to_owned() };
+                    let import_name = ImportName {
+                        module: import.module.to_owned(),
+                        field: import.name.to_owned(),
+                    };
                     self.declare_import(&import.ty, &name, import_name, offset)?;
                     continue;
                 }
@@ -234,7 +251,13 @@ impl<'a> Importer<'a, '_> {
     }
 
     /// Declares something of the embedder's.
-    fn declare_import(&mut self, ty: &TypeRef, name: &str, import: ImportName, offset: u64) -> Result<()> {
+    fn declare_import(
+        &mut self,
+        ty: &TypeRef,
+        name: &str,
+        import: ImportName,
+        offset: u64,
+    ) -> Result<()> {
         match ty {
             TypeRef::Func(ty) => {
                 let (name, sig) = (self.names.funcs.unique(name), self.types[*ty as usize]);
@@ -261,12 +284,24 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    fn declare_table(&mut self, ty: &TableType, name: &str, import: Option<ImportName>, offset: u64) -> Result<()> {
+    fn declare_table(
+        &mut self,
+        ty: &TableType,
+        name: &str,
+        import: Option<ImportName>,
+        offset: u64,
+    ) -> Result<()> {
         let entries = |n: u64| u32::try_from(n).expect("the validator refuses larger tables");
         let (size, max_size) = (entries(ty.initial), ty.maximum.map(entries));
         let ty = value_type(wasmparser::ValType::Ref(ty.element_type), offset)?;
         let name = self.names.tables.unique(name);
-        self.index.tables.push(self.module.tables.push(TableDecl { name, ty, size, max_size, import }));
+        self.index.tables.push(self.module.tables.push(TableDecl {
+            name,
+            ty,
+            size,
+            max_size,
+            import,
+        }));
         Ok(())
     }
 
@@ -274,7 +309,12 @@ impl<'a> Importer<'a, '_> {
         let pages = |n: u64| u32::try_from(n).expect("the validator refuses more than 65536 pages");
         let (min_pages, max_pages) = (pages(ty.initial), ty.maximum.map(pages));
         let name = self.names.memories.unique(name);
-        self.index.memories.push(self.module.memories.push(MemoryDecl { name, min_pages, max_pages, import }));
+        self.index.memories.push(self.module.memories.push(MemoryDecl {
+            name,
+            min_pages,
+            max_pages,
+            import,
+        }));
     }
 
     fn declare_global(
@@ -287,7 +327,13 @@ impl<'a> Importer<'a, '_> {
     ) -> Result<()> {
         let (name, mutable) = (self.names.globals.unique(name), ty.mutable);
         let ty = value_type(ty.content_type, offset)?;
-        self.index.globals.push(self.module.globals.push(GlobalDecl { name, ty, mutable, init, import }));
+        self.index.globals.push(self.module.globals.push(GlobalDecl {
+            name,
+            ty,
+            mutable,
+            init,
+            import,
+        }));
         Ok(())
     }
 
@@ -296,7 +342,8 @@ impl<'a> Importer<'a, '_> {
         let imported = self.index.funcs.len();
         let names = match &self.name_section {
             Some(names) => {
-                self.budget.charge(cost::NAME_BYTE * names.len() as u64, section.original_position())?;
+                self.budget
+                    .charge(cost::NAME_BYTE * names.len() as u64, section.original_position())?;
                 names.funcs(imported + section.count() as usize)
             }
             None => Vec::new(),
@@ -306,7 +353,11 @@ impl<'a> Importer<'a, '_> {
                 Some(name) => self.names.funcs.unique(name),
                 None => self.names.funcs.unique(&format!("func{index}")),
             };
-            let func = self.module.funcs.push(FuncDecl { name, sig: self.types[ty? as usize], import: None });
+            let func = self.module.funcs.push(FuncDecl {
+                name,
+                sig: self.types[ty? as usize],
+                import: None,
+            });
             self.index.funcs.push(func);
         }
         Ok(())
@@ -316,7 +367,8 @@ impl<'a> Importer<'a, '_> {
         let imported = self.index.globals.len();
         let names = match &self.name_section {
             Some(names) => {
-                self.budget.charge(cost::NAME_BYTE * names.len() as u64, section.original_position())?;
+                self.budget
+                    .charge(cost::NAME_BYTE * names.len() as u64, section.original_position())?;
                 names.globals(imported + section.count() as usize)
             }
             None => Vec::new(),
@@ -412,7 +464,11 @@ impl<'a> Importer<'a, '_> {
         constant::bits(expr, &self.module, &self.index)
     }
 
-    fn body(&mut self, func: FuncToValidate<ValidatorResources>, body: &FunctionBody<'a>) -> Result<()> {
+    fn body(
+        &mut self,
+        func: FuncToValidate<ValidatorResources>,
+        body: &FunctionBody<'a>,
+    ) -> Result<()> {
         let id = self.index.func(func.index);
         let mut validator = func.into_validator(std::mem::take(&mut self.allocations));
         let context = Context { module: &self.module, types: &self.types, index: &self.index };

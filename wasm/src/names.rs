@@ -1,7 +1,9 @@
 //! Names of functions and globals: from the name section where it is valid, and unique.
 
 use std::collections::{HashMap, HashSet};
-use wasmparser::{BinaryReader, CustomSectionReader, KnownCustom, Name, NameMap, NameSectionReader};
+use wasmparser::{
+    BinaryReader, CustomSectionReader, KnownCustom, Name, NameMap, NameSectionReader,
+};
 
 /// A name section, not read yet. Where it cannot be read it says nothing: it has no say in what a
 /// program means.
@@ -12,7 +14,9 @@ impl<'a> NameSection<'a> {
     /// The custom section as a name section, if it is one.
     pub(crate) fn of(section: &CustomSectionReader<'a>) -> Option<NameSection<'a>> {
         match section.as_known() {
-            KnownCustom::Name(_) => Some(NameSection(BinaryReader::new(section.data(), section.data_offset()))),
+            KnownCustom::Name(_) => {
+                Some(NameSection(BinaryReader::new(section.data(), section.data_offset())))
+            }
             _ => None,
         }
     }
@@ -38,7 +42,11 @@ impl<'a> NameSection<'a> {
         })
     }
 
-    fn names(&self, count: usize, select: impl Fn(Name<'a>) -> Option<NameMap<'a>>) -> Vec<Option<&'a str>> {
+    fn names(
+        &self,
+        count: usize,
+        select: impl Fn(Name<'a>) -> Option<NameMap<'a>>,
+    ) -> Vec<Option<&'a str>> {
         let mut names = vec![None; count];
         // What cannot be read ends the list; what was read before stands.
         let subsections = NameSectionReader::new(self.0.clone()).map_while(Result::ok);

@@ -28,8 +28,8 @@ pub(crate) fn name(operator: &Operator<'_>) -> String {
 
 /// Namespaces of operators: what the text format separates with a dot from the rest.
 const NAMESPACES: [&str; 22] = [
-    "i32", "i64", "f32", "f64", "v128", "i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2", "memory", "table", "ref",
-    "struct", "array", "i31", "data", "elem", "local", "global", "any",
+    "i32", "i64", "f32", "f64", "v128", "i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2",
+    "memory", "table", "ref", "struct", "array", "i31", "data", "elem", "local", "global", "any",
 ];
 
 /// `i32x4_add` as `i32x4.add`, `i32_atomic_rmw8_add_u` as `i32.atomic.rmw8.add_u`.
@@ -48,7 +48,10 @@ fn text_name(name: &str) -> String {
 
 /// Whether an operator of this proposal is supported.
 pub(crate) fn is_supported(proposal: &str) -> bool {
-    matches!(proposal, "mvp" | "sign_extension" | "saturating_float_to_int" | "bulk_memory" | "reference_types")
+    matches!(
+        proposal,
+        "mvp" | "sign_extension" | "saturating_float_to_int" | "bulk_memory" | "reference_types"
+    )
 }
 
 /// What people call a proposal.
@@ -149,7 +152,8 @@ pub(crate) fn plain(operator: &Operator<'_>) -> Option<(Opcode, Type)> {
     })
 }
 
-/// The IR operation of a load or store, with the type of the value, the index of the memory and the offset.
+/// The IR operation of a load or store, with the type of the value, the index of the memory and the
+/// offset.
 #[rustfmt::skip] // a table
 pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, u32, u64)> {
     use Operator as W;
@@ -204,10 +208,14 @@ mod tests {
         for (visit, text) in names {
             assert_eq!(text_name(visit), text);
         }
-        assert_eq!((proposal(&Operator::I32x4Add), name(&Operator::I32x4Add)), ("simd", "i32x4.add".to_owned()));
+        assert_eq!(
+            (proposal(&Operator::I32x4Add), name(&Operator::I32x4Add)),
+            ("simd", "i32x4.add".to_owned())
+        );
     }
 
-    /// Every supported operator without immediates, with what wasmparser says of its operands and results.
+    /// Every supported operator without immediates, with what wasmparser says of its operands and
+    /// results.
     fn supported() -> Vec<(Operator<'static>, &'static str)> {
         let mut all = Vec::new();
         macro_rules! list {
@@ -231,17 +239,36 @@ mod tests {
         let mut plain_ones = 0;
         for (operator, arity) in supported() {
             let Some((opcode, ty)) = plain(&operator) else {
-                let others = ["unreachable", "nop", "else", "end", "return", "drop", "select", "ref.is_null"];
-                assert!(others.contains(&name(&operator).as_str()), "{} is in no table", name(&operator));
+                let others = [
+                    "unreachable",
+                    "nop",
+                    "else",
+                    "end",
+                    "return",
+                    "drop",
+                    "select",
+                    "ref.is_null",
+                ];
+                assert!(
+                    others.contains(&name(&operator).as_str()),
+                    "{} is in no table",
+                    name(&operator)
+                );
                 continue;
             };
             plain_ones += 1;
-            let binary = matches!(opcode.shape(), IntBinary | IntCompare | FloatBinary | FloatCompare);
+            let binary =
+                matches!(opcode.shape(), IntBinary | IntCompare | FloatBinary | FloatCompare);
             let expected = if binary { "arity 2 -> 1" } else { "arity 1 -> 1" };
             assert_eq!(arity, expected, "{}", name(&operator));
             assert!(opcode.allows_type(ty), "{}: {} {ty}", name(&operator), opcode.name());
             // The text format writes the type of the result, of comparisons that of the operands.
-            assert!(name(&operator).starts_with(ty.name()), "{}: {} {ty}", name(&operator), opcode.name());
+            assert!(
+                name(&operator).starts_with(ty.name()),
+                "{}: {} {ty}",
+                name(&operator),
+                opcode.name()
+            );
         }
         assert_eq!(plain_ones, 136);
     }

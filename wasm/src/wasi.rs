@@ -13,7 +13,8 @@ use std::io::{self, Read, Write};
 /// The import module that [`Wasi`] stands for.
 pub const MODULE: &str = "wasi_snapshot_preview1";
 
-/// The memory of a program as WASI sees it, so that other engines can run programs on this host too.
+/// The memory of a program as WASI sees it, so that other engines can run programs on this host
+/// too.
 pub trait GuestMemory {
     /// A range of the memory; `None` when it does not lie within.
     fn read(&self, address: u64, length: u64) -> Option<&[u8]>;
@@ -58,8 +59,19 @@ const READ_BYTES: u64 = 1 << 16;
 impl<'a> Wasi<'a> {
     /// A process with these arguments, the program's own name first. Output is flushed after every
     /// write of the program, so that the program learns of errors.
-    pub fn new(args: Vec<String>, stdin: impl Read + 'a, stdout: impl Write + 'a, stderr: impl Write + 'a) -> Wasi<'a> {
-        Wasi { args, stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr), open: [true; 3] }
+    pub fn new(
+        args: Vec<String>,
+        stdin: impl Read + 'a,
+        stdout: impl Write + 'a,
+        stderr: impl Write + 'a,
+    ) -> Wasi<'a> {
+        Wasi {
+            args,
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            stderr: Box::new(stderr),
+            open: [true; 3],
+        }
     }
 
     fn args_sizes_get(&self, memory: &mut Guest<'_>, count: u64, bytes: u64) -> Answer {
@@ -79,7 +91,12 @@ impl<'a> Wasi<'a> {
         Ok(())
     }
 
-    fn fd_write(&mut self, memory: &mut Guest<'_>, fd: u64, [list, count, written]: [u64; 3]) -> Answer {
+    fn fd_write(
+        &mut self,
+        memory: &mut Guest<'_>,
+        fd: u64,
+        [list, count, written]: [u64; 3],
+    ) -> Answer {
         self.check_open(fd)?;
         let output = match fd {
             1 => &mut self.stdout,
@@ -102,7 +119,12 @@ impl<'a> Wasi<'a> {
         memory.write_u32(written, total)
     }
 
-    fn fd_read(&mut self, memory: &mut Guest<'_>, fd: u64, [list, count, read]: [u64; 3]) -> Answer {
+    fn fd_read(
+        &mut self,
+        memory: &mut Guest<'_>,
+        fd: u64,
+        [list, count, read]: [u64; 3],
+    ) -> Answer {
         self.check_open(fd)?;
         if fd != 0 {
             return Err(Errno::Badf);
@@ -147,7 +169,12 @@ impl<'a> Wasi<'a> {
     }
 
     /// Answers a call by name, or says how many parameters the function has.
-    fn answer(&mut self, field: &str, args: &[u64], memory: &mut Guest<'_>) -> Result<Answer, usize> {
+    fn answer(
+        &mut self,
+        field: &str,
+        args: &[u64],
+        memory: &mut Guest<'_>,
+    ) -> Result<Answer, usize> {
         Ok(match field {
             "args_sizes_get" => {
                 let &[count, bytes] = args else { return Err(2) };
@@ -204,8 +231,8 @@ fn errno(error: io::Error) -> Errno {
 }
 
 impl Wasi<'_> {
-    /// Answers a call of the function `field` of [`MODULE`]: with the number it returns, or nothing when it has no
-    /// result.
+    /// Answers a call of the function `field` of [`MODULE`]: with the number it returns, or nothing
+    /// when it has no result.
     ///
     /// # Errors
     /// When the program exits, or the function is called with arguments that it does not have.
@@ -225,7 +252,9 @@ impl Wasi<'_> {
             let &[status] = args else { return Err(wrong_signature(1, 0)) };
             return Err(HostError::Exit(status as u32 as i32));
         }
-        let answer = self.answer(field, args, &mut Guest(memory)).map_err(|params| wrong_signature(params, 1))?;
+        let answer = self
+            .answer(field, args, &mut Guest(memory))
+            .map_err(|params| wrong_signature(params, 1))?;
         Ok(Some(answer.map_or_else(|errno| errno as u32, |()| 0)))
     }
 }
@@ -241,12 +270,15 @@ impl Host for Wasi<'_> {
     ) -> Result<(), HostError> {
         let ImportName { module, field } = import;
         if module != MODULE {
-            return Err(HostError::Failed(format!("no host module {module}, called for {module}.{field}")));
+            return Err(HostError::Failed(format!(
+                "no host module {module}, called for {module}.{field}"
+            )));
         }
         let expected = usize::from(field != "proc_exit");
         if results.len() != expected {
             let found = results.len();
-            let message = format!("{module}.{field} has {expected} results, and is imported with {found}");
+            let message =
+                format!("{module}.{field} has {expected} results, and is imported with {found}");
             return Err(HostError::Failed(message));
         }
         let answer = self.call_on(memories, field, args)?;

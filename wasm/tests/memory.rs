@@ -9,9 +9,10 @@ use ir::Module;
 use peak_alloc::PeakAlloc;
 use wasm::{ErrorKind, ImportLimits};
 use wasm_encoder::{
-    BlockType, CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, EntityType, ExportKind,
-    ExportSection, Function, FunctionSection, GlobalSection, GlobalType, ImportSection, Instruction, MemorySection,
-    MemoryType, NameMap, NameSection, RefType, TableSection, TableType, TypeSection, ValType,
+    BlockType, CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements,
+    EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection, GlobalType,
+    ImportSection, Instruction, MemorySection, MemoryType, NameMap, NameSection, RefType,
+    TableSection, TableType, TypeSection, ValType,
 };
 
 extern crate osier_wasm as wasm;
@@ -89,7 +90,9 @@ fn loops_around_locals(bytes: usize) -> Vec<u8> {
             function.instruction(&Instruction::Loop(BlockType::Empty));
         }
         for local in 0..count.min(50_000) {
-            function.instruction(&Instruction::I32Const(1)).instruction(&Instruction::LocalSet(local));
+            function
+                .instruction(&Instruction::I32Const(1))
+                .instruction(&Instruction::LocalSet(local));
         }
         for _ in 0..count {
             function.instruction(&Instruction::LocalGet(0)).instruction(&Instruction::BrIf(0));
@@ -101,7 +104,8 @@ fn loops_around_locals(bytes: usize) -> Vec<u8> {
     })
 }
 
-/// `n` loops that each carry `n` locals around: as many arguments as parameters, and all are needed.
+/// `n` loops that each carry `n` locals around: as many arguments as parameters, and all are
+/// needed.
 fn loops_carrying_locals(bytes: usize) -> Vec<u8> {
     let count = (bytes / 14).min(50_000) as u32;
     one_function(count, |function| {
@@ -125,7 +129,9 @@ fn joins_of_locals(bytes: usize) -> Vec<u8> {
         for local in 0..count {
             function.instruction(&Instruction::LocalGet(local % 50_000));
             function.instruction(&Instruction::If(BlockType::Empty));
-            function.instruction(&Instruction::I32Const(1)).instruction(&Instruction::LocalSet(local % 50_000));
+            function
+                .instruction(&Instruction::I32Const(1))
+                .instruction(&Instruction::LocalSet(local % 50_000));
             function.instruction(&Instruction::End);
         }
         for local in 0..count.min(50_000) {
@@ -163,7 +169,9 @@ fn wide_branch_of_locals(bytes: usize) -> Vec<u8> {
         for half in 0..2 {
             function.instruction(&Instruction::Block(BlockType::Empty));
             for local in 0..count {
-                function.instruction(&Instruction::I32Const(half)).instruction(&Instruction::LocalSet(local));
+                function
+                    .instruction(&Instruction::I32Const(half))
+                    .instruction(&Instruction::LocalSet(local));
             }
             function.instruction(&Instruction::LocalGet(0));
             if half == 0 {
@@ -192,7 +200,9 @@ fn declarations(bytes: usize, what: &str) -> Vec<u8> {
     if what == "types" {
         // All different: the digits of a number in the four types.
         for n in 0..bytes / 14 {
-            let digit = |at: u32| [ValType::I32, ValType::I64, ValType::F32, ValType::F64][n >> (2 * at) & 3];
+            let digit = |at: u32| {
+                [ValType::I32, ValType::I64, ValType::F32, ValType::F64][n >> (2 * at) & 3]
+            };
             types.ty().function((0..10).map(digit), []);
         }
     } else {
@@ -207,10 +217,21 @@ fn declarations(bytes: usize, what: &str) -> Vec<u8> {
         module.section(&imports);
     }
     module.section(FunctionSection::new().function(0));
-    let table_type =
-        TableType { element_type: RefType::FUNCREF, minimum: 0, maximum: None, table64: false, shared: false };
+    let table_type = TableType {
+        element_type: RefType::FUNCREF,
+        minimum: 0,
+        maximum: None,
+        table64: false,
+        shared: false,
+    };
     module.section(TableSection::new().table(table_type));
-    let memory_type = MemoryType { minimum: 1, maximum: None, memory64: false, shared: false, page_size_log2: None };
+    let memory_type = MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    };
     module.section(MemorySection::new().memory(memory_type));
     if what == "globals" {
         let mut globals = GlobalSection::new();
@@ -236,7 +257,11 @@ fn declarations(bytes: usize, what: &str) -> Vec<u8> {
     if what == "segments" {
         let mut elements = ElementSection::new();
         for _ in 0..(bytes / 12).min(100_000) {
-            elements.active(None, &ConstExpr::i32_const(0), Elements::Functions([].as_slice().into()));
+            elements.active(
+                None,
+                &ConstExpr::i32_const(0),
+                Elements::Functions([].as_slice().into()),
+            );
         }
         module.section(&elements);
     }
@@ -385,7 +410,11 @@ fn import_memory_is_bounded_by_the_input() {
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::TooLarge, "{what}: {error}");
                     let quadratic = what == "loops carrying locals";
-                    assert!(quadratic || size > 10_000, "{what}: refused at {} bytes: {error}", bytes.len());
+                    assert!(
+                        quadratic || size > 10_000,
+                        "{what}: refused at {} bytes: {error}",
+                        bytes.len()
+                    );
                 }
             }
         }

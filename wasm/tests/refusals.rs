@@ -22,12 +22,21 @@ fn what_is_not_supported_is_refused_by_name_and_offset() {
         ),
         (function("(param v128) (drop (i32x4.add (local.get 0) (local.get 0)))"), "SIMD"),
         (function("(drop (ref.null any))"), "this module uses GC"),
-        (function("(drop (ref.as_non_null (ref.null func)))"), "function references (ref.as_non_null)"),
+        (
+            function("(drop (ref.as_non_null (ref.null func)))"),
+            "function references (ref.as_non_null)",
+        ),
         (function("(param (ref func))"), "function references"),
         (function("(return_call 0)"), "tail calls (return_call)"),
         (function("(drop (i32.atomic.load (i32.const 0)))"), "threads (i32.atomic.load)"),
-        (function("unreachable (drop (i32.atomic.load (i32.const 0)))"), "threads (i32.atomic.load)"),
-        ("(module (func $f) (table 1 funcref (ref.func $f)))".to_owned(), "this module uses function references"),
+        (
+            function("unreachable (drop (i32.atomic.load (i32.const 0)))"),
+            "threads (i32.atomic.load)",
+        ),
+        (
+            "(module (func $f) (table 1 funcref (ref.func $f)))".to_owned(),
+            "this module uses function references",
+        ),
         ("(module (table i64 1 funcref))".to_owned(), "memory64"),
         ("(module (type (struct)))".to_owned(), "this module uses GC"),
         ("(module (memory i64 1))".to_owned(), "memory64"),
@@ -59,16 +68,23 @@ fn a_component_is_refused_by_name() {
     let commented = refusal(";; one (; of ;)\n  (; these ;) ( component $c)");
     assert_eq!(commented.location(), Location::LineColumn(2, 15));
     for error in [binary, commented, refusal("(component)")] {
-        assert!(error.message().contains("this module uses the component model, which is not supported"), "{error}");
+        assert!(
+            error
+                .message()
+                .contains("this module uses the component model, which is not supported"),
+            "{error}"
+        );
         assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
 }
 
 #[test]
 fn the_offset_is_that_of_the_instruction() {
-    let error = refusal("(module (func (param i32) nop nop (drop (i32.extend8_s (i32.atomic.load (i32.const 0))))))");
-    // 8 bytes of header; sections of 7, 4 and 14 bytes; the operator stands behind the body's size and
-    // locals, two nops and a constant.
+    let error = refusal(
+        "(module (func (param i32) nop nop (drop (i32.extend8_s (i32.atomic.load (i32.const 0))))))",
+    );
+    // 8 bytes of header; sections of 7, 4 and 14 bytes; the operator stands behind the body's size
+    // and locals, two nops and a constant.
     assert_eq!(
         error.to_string(),
         "unsupported: this module uses threads (i32.atomic.load), which is not supported at offset 0x1c"
@@ -81,7 +97,10 @@ fn errors_of_text_have_line_and_column() {
     assert_eq!(error.location(), Location::LineColumn(2, 10), "{error}");
     assert!(error.to_string().ends_with("at line 2, column 10"), "{error}");
     let error = refusal("(module (func (result i32)))");
-    assert_eq!((error.kind(), matches!(error.location(), Location::Offset(_))), (ErrorKind::Invalid, true));
+    assert_eq!(
+        (error.kind(), matches!(error.location(), Location::Offset(_))),
+        (ErrorKind::Invalid, true)
+    );
 }
 
 #[test]
@@ -117,12 +136,14 @@ fn leb(bytes: &mut Vec<u8>, mut value: u32) {
     bytes.push(value as u8);
 }
 
-/// Every section with a count of 2^20 and of 2^32 - 1 items and no items, and lengths beyond the end.
+/// Every section with a count of 2^20 and of 2^32 - 1 items and no items, and lengths beyond the
+/// end.
 #[test]
 fn counts_and_lengths_that_lie_are_refused() {
     for count in [b"\x80\x80\x40".as_slice(), b"\xff\xff\xff\xff\x0f"] {
         for id in (1..=12).filter(|id| *id != 8) {
-            let error = import(&module(&[(id, count)]), &ImportLimits::default()).expect_err("nothing is there");
+            let error = import(&module(&[(id, count)]), &ImportLimits::default())
+                .expect_err("nothing is there");
             assert!(matches!(error.location(), Location::Offset(8..=16)), "section {id}: {error}");
             assert_ne!(error.kind(), ErrorKind::TooLarge, "section {id}: {error}");
         }
@@ -136,7 +157,9 @@ fn counts_and_lengths_that_lie_are_refused() {
         // Within a body: locals, and targets of a branch.
         let types = (1, b"\x01\x60\0\0".as_slice());
         let declared = (3, b"\x01\0".as_slice());
-        for body in [[b"\x01", count, b"\x7f\x0b"].concat(), [b"\0\x41\0\x0e", count, b"\0\x0b"].concat()] {
+        for body in
+            [[b"\x01", count, b"\x7f\x0b"].concat(), [b"\0\x41\0\x0e", count, b"\0\x0b"].concat()]
+        {
             let mut code = vec![1];
             leb(&mut code, body.len() as u32);
             code.extend(body);
@@ -150,7 +173,8 @@ fn counts_and_lengths_that_lie_are_refused() {
 /// A million structures in each other, of every kind, complete or cut off.
 #[test]
 fn a_million_levels_do_not_recurse() {
-    for open in [b"\x02\x40".as_slice(), b"\x03\x40", b"\x41\0\x04\x40", b"\0\x02\x40", b"\x02\x7f"] {
+    for open in [b"\x02\x40".as_slice(), b"\x03\x40", b"\x41\0\x04\x40", b"\0\x02\x40", b"\x02\x7f"]
+    {
         for closed in [true, false] {
             let mut body = vec![0];
             body.extend(open.repeat(1_000_000));
@@ -173,9 +197,12 @@ fn a_million_levels_do_not_recurse() {
 fn kernels() -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus");
     let files = std::fs::read_dir(folder).expect("the corpus is in the repository");
-    let files =
-        files.map(|f| f.expect("a readable folder").path()).filter(|f| f.extension().is_some_and(|e| e == "wasm"));
-    let read = |f: std::path::PathBuf| (f.display().to_string(), std::fs::read(&f).expect("a readable file"));
+    let files = files
+        .map(|f| f.expect("a readable folder").path())
+        .filter(|f| f.extension().is_some_and(|e| e == "wasm"));
+    let read = |f: std::path::PathBuf| {
+        (f.display().to_string(), std::fs::read(&f).expect("a readable file"))
+    };
     let mut kernels: Vec<_> = files.map(read).collect();
     kernels.sort();
     assert!(kernels.len() >= 30, "only {} kernels", kernels.len());
@@ -211,8 +238,9 @@ fn a_module_cut_off_anywhere_is_refused_or_whole() {
     }
 }
 
-/// Every prefix of every kernel, and of larger programs 2,000 each: about eight minutes in a release build, so
-/// only where `OSIER_CUT_EVERYWHERE` names the folder of the programs. The test above samples the same.
+/// Every prefix of every kernel, and of larger programs 2,000 each: about eight minutes in a
+/// release build, so only where `OSIER_CUT_EVERYWHERE` names the folder of the programs. The test
+/// above samples the same.
 #[test]
 fn the_whole_corpus_cut_off_anywhere_is_refused_or_whole() {
     let Some(folder) = std::env::var_os("OSIER_CUT_EVERYWHERE") else {
@@ -224,10 +252,13 @@ fn the_whole_corpus_cut_off_anywhere_is_refused_or_whole() {
         return;
     };
     let mut modules = kernels();
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let paths = entries.map(|f| f.expect("a readable folder").path());
     let programs = paths.filter(|f| f.extension().is_some_and(|e| e == "wasm"));
-    modules.extend(programs.map(|f| (f.display().to_string(), std::fs::read(&f).expect("a readable file"))));
+    modules.extend(
+        programs.map(|f| (f.display().to_string(), std::fs::read(&f).expect("a readable file"))),
+    );
     assert!(modules.len() >= 34, "only {} modules", modules.len());
     for (name, bytes) in &modules {
         let every = bytes.len() < 16 * 1024;

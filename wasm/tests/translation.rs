@@ -4,7 +4,8 @@ use ir::{Function, Module, Opcode};
 use osier_wasm::{ImportLimits, import_wat, is_wasm};
 
 fn import(text: &str) -> Module {
-    let module = import_wat(text, &ImportLimits::default()).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let module =
+        import_wat(text, &ImportLimits::default()).unwrap_or_else(|e| panic!("{e}: {text}"));
     let findings = ir::verifier::verify_module(&module);
     assert!(findings.is_empty(), "{text}: {}", findings[0]);
     module
@@ -70,7 +71,11 @@ fn structures_take_and_give_several_values() {
     ];
     for (body, expected) in cases {
         for (argument, result) in expected {
-            assert_eq!(results(&i32_function(1, body), &[*argument]), [*result], "{body} of {argument}");
+            assert_eq!(
+                results(&i32_function(1, body), &[*argument]),
+                [*result],
+                "{body} of {argument}"
+            );
         }
     }
     let swap = "(module (func $swap (param i32 i64) (result i64 i32) (local.get 1) (local.get 0))
@@ -103,7 +108,10 @@ fn structures_compute_what_they_say() {
     let cases: [(&str, &[(u64, u64)]); 9] = [
         (table, &[(0, 10), (1, 20), (2, 10), (3, 30), (0xffff_ffff, 30)]),
         ("(select (i32.const 1) (i32.const 2) (local.get 0))", &[(0, 2), (5, 1)]),
-        ("(if (result i32) (local.get 0) (then (i32.const 7)) (else (i32.const 8)))", &[(0, 8), (9, 7)]),
+        (
+            "(if (result i32) (local.get 0) (then (i32.const 7)) (else (i32.const 8)))",
+            &[(0, 8), (9, 7)],
+        ),
         // Triangular numbers, by a loop with its exit in the middle.
         (
             "(block $out (loop $top (br_if $out (i32.eqz (local.get 0)))
@@ -112,7 +120,10 @@ fn structures_compute_what_they_say() {
             &[(0, 0), (1, 1), (100, 5050)],
         ),
         // A result that a branch brings, another that falls through.
-        ("(block $l (result i32) (drop (br_if $l (i32.const 5) (local.get 0))) (i32.const 6))", &[(0, 6), (1, 5)]),
+        (
+            "(block $l (result i32) (drop (br_if $l (i32.const 5) (local.get 0))) (i32.const 6))",
+            &[(0, 6), (1, 5)],
+        ),
         // What is below a structure on the stack survives it.
         (
             "(i32.const 100) (block $l (br_if $l (local.get 0)) (local.set 1 (i32.const 1))) (local.get 1) (i32.add)",
@@ -156,7 +167,12 @@ fn memory_globals_and_calls_keep_their_operands_in_order() {
 #[test]
 fn every_plain_operator_has_its_meaning() {
     let unary = |op: &str, from: &str, to: &str, arg: u64| {
-        results(&format!("(module (func (export \"f\") (param {from}) (result {to}) ({op} (local.get 0))))"), &[arg])[0]
+        results(
+            &format!(
+                "(module (func (export \"f\") (param {from}) (result {to}) ({op} (local.get 0))))"
+            ),
+            &[arg],
+        )[0]
     };
     assert_eq!(unary("i32.extend8_s", "i32", "i32", 0x80), 0xffff_ff80);
     assert_eq!(unary("i64.extend32_s", "i64", "i64", 0x8000_0000), 0xffff_ffff_8000_0000);
@@ -167,7 +183,10 @@ fn every_plain_operator_has_its_meaning() {
     assert_eq!(unary("f64.convert_i32_u", "i32", "f64", 0xffff_ffff), 4294967295.0f64.to_bits());
     assert_eq!(unary("f32.convert_i64_s", "i64", "f32", u64::MAX), u64::from((-1.0f32).to_bits()));
     assert_eq!(unary("f32.reinterpret_i32", "i32", "f32", 0x7fa0_0000), 0x7fa0_0000);
-    assert_eq!(unary("f64.promote_f32", "f32", "f64", u64::from(1.5f32.to_bits())), 1.5f64.to_bits());
+    assert_eq!(
+        unary("f64.promote_f32", "f32", "f64", u64::from(1.5f32.to_bits())),
+        1.5f64.to_bits()
+    );
     assert_eq!(unary("f64.nearest", "f64", "f64", 2.5f64.to_bits()), 2.0f64.to_bits());
     let binary = |op: &str, ty: &str, to: &str, a: u64, b: u64| {
         let text = format!(
@@ -181,8 +200,14 @@ fn every_plain_operator_has_its_meaning() {
     assert_eq!(binary("i32.div_u", "i32", "i32", 0xffff_ffff, 2), 0x7fff_ffff);
     assert_eq!(binary("i32.lt_s", "i32", "i32", 0xffff_ffff, 0), 1);
     assert_eq!(binary("i32.lt_u", "i32", "i32", 0xffff_ffff, 0), 0);
-    assert_eq!(binary("f64.copysign", "f64", "f64", 1.0f64.to_bits(), (-2.0f64).to_bits()), (-1.0f64).to_bits());
-    assert_eq!(binary("f32.ge", "f32", "i32", u64::from(2.0f32.to_bits()), u64::from(2.0f32.to_bits())), 1);
+    assert_eq!(
+        binary("f64.copysign", "f64", "f64", 1.0f64.to_bits(), (-2.0f64).to_bits()),
+        (-1.0f64).to_bits()
+    );
+    assert_eq!(
+        binary("f32.ge", "f32", "i32", u64::from(2.0f32.to_bits()), u64::from(2.0f32.to_bits())),
+        1
+    );
 }
 
 #[test]
@@ -193,13 +218,29 @@ fn graphs_have_the_blocks_that_control_needs() {
         ("(block) (block (block)) (local.get 0)", 1, 0),
         ("(block $l (br $l)) (local.get 0)", 1, 0),
         ("(if (local.get 0) (then (local.set 1 (i32.const 1)))) (local.get 1)", 3, 1),
-        ("(if (result i32) (local.get 0) (then (i32.const 1)) (else (return (i32.const 2))))", 3, 0),
+        (
+            "(if (result i32) (local.get 0) (then (i32.const 1)) (else (return (i32.const 2))))",
+            3,
+            0,
+        ),
         ("(if (result i32) (local.get 0) (then (i32.const 1)) (else (i32.const 2)))", 4, 1),
         ("(block $l (br_if $l (local.get 0)) (local.set 1 (i32.const 1))) (local.get 1)", 3, 1),
         // The arm that only jumps on is no block.
-        ("(block $a (block $b (br_if $b (local.get 0)) (br $a)) (local.set 1 (i32.const 1))) (local.get 1)", 3, 1),
-        ("(block $a (block $b (block $c (br_if $c (local.get 0)) (local.set 1 (i32.const 1))))) (local.get 1)", 3, 1),
-        ("(loop $l (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br_if $l (local.get 0))) (local.get 0)", 3, 1),
+        (
+            "(block $a (block $b (br_if $b (local.get 0)) (br $a)) (local.set 1 (i32.const 1))) (local.get 1)",
+            3,
+            1,
+        ),
+        (
+            "(block $a (block $b (block $c (br_if $c (local.get 0)) (local.set 1 (i32.const 1))))) (local.get 1)",
+            3,
+            1,
+        ),
+        (
+            "(loop $l (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br_if $l (local.get 0))) (local.get 0)",
+            3,
+            1,
+        ),
         ("(loop) (local.get 0)", 2, 0),
         ("(unreachable)", 1, 0),
         ("(return (local.get 0)) (loop $l (br $l))", 1, 0),
@@ -226,7 +267,10 @@ fn names_are_unique_and_from_the_name_section_where_there_are_some() {
             (func $f) (func) (func $\"odd name\") (func (@name \"f\")) (func (@name \"f.1\")) (func (@name \"func3\")))",
     );
     let names: Vec<&str> = module.funcs.values().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["env.puts", "env.puts.1", "f", "func3", "odd name", "f.1", "f.1.1", "func3.1"]);
+    assert_eq!(
+        names,
+        ["env.puts", "env.puts.1", "f", "func3", "odd name", "f.1", "f.1.1", "func3.1"]
+    );
     let globals: Vec<&str> = module.globals.values().map(|g| g.name.as_str()).collect();
     assert_eq!(globals, ["sp", "global1"]);
     for (func, body) in module.defined() {
@@ -243,7 +287,9 @@ fn binary_modules_are_told_by_their_first_bytes() {
 /// A start function and exports of functions are kept; other exports need not be.
 #[test]
 fn exports_and_the_start_function_are_kept() {
-    let module = import("(module (memory (export \"m\") 1) (func $s) (func (export \"a\") (export \"b\")) (start $s))");
+    let module = import(
+        "(module (memory (export \"m\") 1) (func $s) (func (export \"a\") (export \"b\")) (start $s))",
+    );
     let exports: Vec<(&str, u32)> =
         module.exports.iter().filter_map(|e| Some((e.name.as_str(), e.func()?.as_u32()))).collect();
     assert_eq!(exports, [("a", 1), ("b", 1)]);

@@ -5,10 +5,12 @@ use osier_wasm::wasi::Wasi;
 use osier_wasm::{ImportLimits, import_wat};
 use std::io::{self, Read, Write};
 
-/// Runs `body`, the body of a function of type `() -> i32`, in a module with one page of memory that
-/// imports the WASI functions used here.
+/// Runs `body`, the body of a function of type `() -> i32`, in a module with one page of memory
+/// that imports the WASI functions used here.
 fn run(body: &str, wasi: &mut Wasi<'_>) -> (Outcome, Vec<u8>) {
-    let import = |name: &str, ty: &str| format!("(import \"wasi_snapshot_preview1\" \"{name}\" (func ${name} {ty}))");
+    let import = |name: &str, ty: &str| {
+        format!("(import \"wasi_snapshot_preview1\" \"{name}\" (func ${name} {ty}))")
+    };
     let mut text = "(module ".to_owned();
     for name in [
         "args_get",
@@ -32,7 +34,8 @@ fn run(body: &str, wasi: &mut Wasi<'_>) -> (Outcome, Vec<u8>) {
     text += "(import \"wasi_snapshot_preview1\" \"fd_close\" (func $odd_close (param i32 i32) (result i32)))";
     text += "(memory 1) (data (i32.const 64) \"hello\\n\")";
     text += &format!("(func (export \"f\") (result i32) {body}))");
-    let module = import_wat(&text, &ImportLimits::default()).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let module =
+        import_wat(&text, &ImportLimits::default()).unwrap_or_else(|e| panic!("{e}: {text}"));
     let mut machine = Machine::new(&module, Limits::default()).expect("instantiable");
     let func = module.lookup("f").expect("exported");
     let outcome = machine.invoke(func, &[], wasi, &mut NoObserver);
@@ -47,7 +50,8 @@ fn errno(body: &str) -> u64 {
     }
 }
 
-const HELLO: &str = "(i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 6))";
+const HELLO: &str =
+    "(i32.store (i32.const 0) (i32.const 64)) (i32.store (i32.const 4) (i32.const 6))";
 
 #[test]
 fn output_goes_where_it_is_sent_and_its_length_is_told() {
@@ -78,9 +82,12 @@ fn addresses_and_counts_are_not_trusted() {
     assert_eq!(write("0", "-1", "8"), 28);
     assert_eq!(write("0", "1025", "8"), 28);
     // A buffer that does not lie in memory.
-    let beyond = "(i32.store (i32.const 0) (i32.const 65530)) (i32.store (i32.const 4) (i32.const -1))";
+    let beyond =
+        "(i32.store (i32.const 0) (i32.const 65530)) (i32.store (i32.const 4) (i32.const -1))";
     assert_eq!(
-        errno(&format!("{beyond} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))")),
+        errno(&format!(
+            "{beyond} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))"
+        )),
         21
     );
     assert_eq!(errno("(call $args_get (i32.const 65533) (i32.const 0))"), 21);
@@ -111,15 +118,26 @@ fn nothing_is_written_when_a_later_buffer_is_bad() {
 
 #[test]
 fn descriptors_are_the_three_standard_ones() {
-    assert_eq!(errno("(call $fd_seek (i32.const 1) (i64.const 0) (i32.const 0) (i32.const 0))"), 70);
+    assert_eq!(
+        errno("(call $fd_seek (i32.const 1) (i64.const 0) (i32.const 0) (i32.const 0))"),
+        70
+    );
     assert_eq!(errno("(call $fd_seek (i32.const 3) (i64.const 0) (i32.const 0) (i32.const 0))"), 8);
     assert_eq!(errno("(call $fd_prestat_get (i32.const 3) (i32.const 0))"), 8);
     assert_eq!(errno("(call $fd_fdstat_get (i32.const -1) (i32.const 0))"), 8);
-    assert_eq!(errno("(call $fd_write (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))"), 8);
+    assert_eq!(
+        errno("(call $fd_write (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))"),
+        8
+    );
     assert_eq!(errno("(call $fd_read (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0))"), 8);
     assert_eq!(errno("(call $fd_close (i32.const 1))"), 0);
     let closed = "(drop (call $fd_close (i32.const 1)))";
-    assert_eq!(errno(&format!("{closed} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0))")), 8);
+    assert_eq!(
+        errno(&format!(
+            "{closed} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0))"
+        )),
+        8
+    );
     assert_eq!(errno("(call $random_get (i32.const 0) (i32.const 4))"), 52);
     assert_eq!(errno("(call $odd_clock (i32.const 0) (i64.const 0) (i32.const 0))"), 52);
 }
@@ -128,8 +146,7 @@ fn descriptors_are_the_three_standard_ones() {
 fn arguments_are_handed_over_with_their_terminators() {
     let args = vec!["prog".to_owned(), "é x".to_owned()];
     let mut wasi = Wasi::new(args, io::empty(), io::sink(), io::sink());
-    let body =
-        "(drop (call $args_sizes_get (i32.const 0) (i32.const 4))) (call $args_get (i32.const 8) (i32.const 100))";
+    let body = "(drop (call $args_sizes_get (i32.const 0) (i32.const 4))) (call $args_get (i32.const 8) (i32.const 100))";
     let (outcome, memory) = run(body, &mut wasi);
     assert_eq!(outcome, Outcome::Returned(vec![0]));
     let word = |at: usize| u32::from_le_bytes(memory[at..at + 4].try_into().expect("four bytes"));
@@ -173,27 +190,42 @@ impl Read for Broken {
 fn the_program_learns_of_errors_outside() {
     for (kind, errno) in [(io::ErrorKind::BrokenPipe, 64), (io::ErrorKind::StorageFull, 29)] {
         let mut wasi = Wasi::new(Vec::new(), Broken(kind), Broken(kind), io::sink());
-        let write = format!("{HELLO} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))");
+        let write = format!(
+            "{HELLO} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))"
+        );
         assert_eq!(run(&write, &mut wasi).0, Outcome::Returned(vec![errno]));
-        let read = format!("{HELLO} (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8))");
+        let read = format!(
+            "{HELLO} (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8))"
+        );
         assert_eq!(run(&read, &mut wasi).0, Outcome::Returned(vec![errno]));
     }
     // What is only found out when a buffer is emptied counts too.
-    let mut wasi =
-        Wasi::new(Vec::new(), io::empty(), io::BufWriter::new(Broken(io::ErrorKind::BrokenPipe)), io::sink());
-    let write = format!("{HELLO} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))");
+    let mut wasi = Wasi::new(
+        Vec::new(),
+        io::empty(),
+        io::BufWriter::new(Broken(io::ErrorKind::BrokenPipe)),
+        io::sink(),
+    );
+    let write =
+        format!("{HELLO} (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))");
     assert_eq!(run(&write, &mut wasi).0, Outcome::Returned(vec![64]));
 }
 
 #[test]
 fn exits_and_unknown_imports_end_the_run() {
     let mut wasi = Wasi::new(Vec::new(), io::empty(), io::sink(), io::sink());
-    assert_eq!(run("(call $proc_exit (i32.const -3)) (i32.const 0)", &mut wasi).0, Outcome::Exited(-3));
+    assert_eq!(
+        run("(call $proc_exit (i32.const -3)) (i32.const 0)", &mut wasi).0,
+        Outcome::Exited(-3)
+    );
     let failed = |body: &str, wasi: &mut Wasi<'_>| match run(body, wasi).0 {
         Outcome::HostFailed { message, .. } => message,
         other => panic!("{other}"),
     };
-    assert!(failed("(call $magic) (i32.const 0)", &mut wasi).contains("no host module env, called for env.magic"));
+    assert!(
+        failed("(call $magic) (i32.const 0)", &mut wasi)
+            .contains("no host module env, called for env.magic")
+    );
     let message = failed("(call $odd_close (i32.const 0) (i32.const 0))", &mut wasi);
     assert!(message.contains("fd_close has 1 parameters"), "{message}");
 }

@@ -31,13 +31,21 @@ pub(crate) enum Layer {
     Hops,
     /// A run ends otherwise.
     Output,
-    /// The state oracle of native code sees a difference, or its process dies. Bugs of native code alone are put to it, and to it alone.
+    /// The state oracle of native code sees a difference, or its process dies. Bugs of native code
+    /// alone are put to it, and to it alone.
     Native,
 }
 
 impl Layer {
-    pub(crate) const ALL: [Layer; 7] =
-        [Layer::Editor, Layer::Verifier, Layer::Checker, Layer::State, Layer::Hops, Layer::Output, Layer::Native];
+    pub(crate) const ALL: [Layer; 7] = [
+        Layer::Editor,
+        Layer::Verifier,
+        Layer::Checker,
+        Layer::State,
+        Layer::Hops,
+        Layer::Output,
+        Layer::Native,
+    ];
     /// Those that a bug is tried on until they kill it.
     pub(crate) const JUDGES: [Layer; 3] = [Layer::Checker, Layer::State, Layer::Output];
 
@@ -56,9 +64,10 @@ impl Layer {
 
 type Judge = fn(&Program, &Made) -> bool;
 
-/// The layers that run programs. Versions that are not well-formed are none that a machine takes: there they see
-/// nothing.
-pub(crate) const ORACLES: &[(Layer, Judge)] = &[(Layer::State, state), (Layer::Hops, hops), (Layer::Output, output)];
+/// The layers that run programs. Versions that are not well-formed are none that a machine takes:
+/// there they see nothing.
+pub(crate) const ORACLES: &[(Layer, Judge)] =
+    &[(Layer::State, state), (Layer::Hops, hops), (Layer::Output, output)];
 
 /// An entry: the function, between which versions and how made, the side it leaves from, and where.
 pub(crate) type Place = (Func, (usize, usize, How), usize, Point);
@@ -81,11 +90,12 @@ pub(crate) fn checker(program: &Program, made: &Made) -> Rejected {
 
 /// Whether an entry is among those that the checker rejects.
 pub(crate) fn is_rejected(rejected: &Rejected, (func, key, side, point): &Place) -> bool {
-    rejected.contains(&(*func, *key, None)) || rejected.contains(&(*func, *key, Some((*side, *point))))
+    rejected.contains(&(*func, *key, None))
+        || rejected.contains(&(*func, *key, Some((*side, *point))))
 }
 
-/// Whether the checker refuses the versions of some function that runs together with an entry: then the entry may be
-/// right, and be blamed for what the other function did.
+/// Whether the checker refuses the versions of some function that runs together with an entry: then
+/// the entry may be right, and be blamed for what the other function did.
 pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bool {
     rejected.iter().any(|(_, other, at)| other == key && at.is_none())
 }
@@ -94,9 +104,11 @@ pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bo
 fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
     let versions = pair.case.versions();
     let Some((certificate, facts)) = &pair.certificate else {
-        // Nobody could make a certificate; whether the versions are at fault shows before one is looked at.
+        // Nobody could make a certificate; whether the versions are at fault shows before one is
+        // looked at.
         let [a, b] = versions.map(VersionKey::of);
-        let nothing = || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
+        let nothing =
+            || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
         let empty = Certificate {
             versions: [a, b],
             terms: Vec::new(),
@@ -125,12 +137,21 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
     let mut blamed = BTreeSet::new();
     for (key, pairs) in together(made).iter().filter(|_| !made.ill_formed) {
         let found = catch_unwind(AssertUnwindSafe(|| {
-            let mut oracle = Oracle::new(&program.module, pairs, oracle_options(program, 0)).ok()?;
+            let mut oracle =
+                Oracle::new(&program.module, pairs, oracle_options(program, 0)).ok()?;
             program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
             Some(oracle.report().divergences.clone())
         }));
-        for entry in found.ok().flatten().into_iter().flatten().filter_map(|d| d.entry).filter(|e| e.visit.is_some()) {
-            let func = program.module.func_named(&entry.function).expect("a function of the program");
+        for entry in found
+            .ok()
+            .flatten()
+            .into_iter()
+            .flatten()
+            .filter_map(|d| d.entry)
+            .filter(|e| e.visit.is_some())
+        {
+            let func =
+                program.module.func_named(&entry.function).expect("a function of the program");
             let side = usize::from(entry.direction == Direction::Backward);
             blamed.insert((func, *key, side, entry.point));
         }
@@ -153,7 +174,9 @@ fn state(program: &Program, made: &Made) -> bool {
         && together(made).values().any(|pairs| {
             quietly(|| {
                 let options = oracle_options(program, 0);
-                let Ok(mut oracle) = Oracle::new(&program.module, pairs, options) else { return true };
+                let Ok(mut oracle) = Oracle::new(&program.module, pairs, options) else {
+                    return true;
+                };
                 program.arguments.iter().for_each(|args| oracle.run(program.main, args, &NoHost));
                 oracle.report().divergence_count > 0
             })
@@ -181,7 +204,8 @@ fn hops(program: &Program, made: &Made) -> bool {
 }
 
 fn parts(family: &super::made::Family) -> (Vec<&ir::Function>, Vec<Edge<'_>>) {
-    let edges = family.edges.iter().map(|(from, to, mapping)| Edge { from: *from, to: *to, mapping });
+    let edges =
+        family.edges.iter().map(|(from, to, mapping)| Edge { from: *from, to: *to, mapping });
     (family.versions.iter().collect(), edges.collect())
 }
 
@@ -190,7 +214,9 @@ fn output(program: &Program, made: &Made) -> bool {
     !made.ill_formed
         && cases().any(|case| {
             quietly(|| {
-                let fails = |side: usize| !output::killed(program, case, side, &case.mappings[side]).is_empty();
+                let fails = |side: usize| {
+                    !output::killed(program, case, side, &case.mappings[side]).is_empty()
+                };
                 output::versions_differ(program, case) || fails(0) || fails(1)
             })
         })

@@ -9,7 +9,10 @@ use ir::seeded::{Bug, with};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use osier::{ir, osr, passes};
-use osr::{Certifier, Demand, Heading, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
+use osr::{
+    Certifier, Demand, Heading, Level, Version, VersionGraph, VersionPair, VersionTree, compose,
+    synthesize,
+};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,7 +22,8 @@ const MOST_REWRITES: u64 = 2000;
 /// The versions of a program's functions, and mappings between them.
 #[derive(Default)]
 pub(crate) struct Made {
-    /// Whether the editor refused an edit or a log did not replay, or a maker panicked on well-formed versions.
+    /// Whether the editor refused an edit or a log did not replay, or a maker panicked on
+    /// well-formed versions.
     pub(crate) refused: bool,
     /// Whether the verifier refuses a version.
     pub(crate) ill_formed: bool,
@@ -77,10 +81,17 @@ impl Made {
             a.versions.len() == b.versions.len() && same_code && a.edges == b.edges && cases
         };
         let flags = |m: &Made| (m.refused, m.ill_formed, m.families.len());
-        flags(self) == flags(other) && self.families.iter().zip(&other.families).all(|(a, b)| alike(a, b))
+        flags(self) == flags(other)
+            && self.families.iter().zip(&other.families).all(|(a, b)| alike(a, b))
     }
 
-    fn function(&mut self, module: &Module, func: Func, base: &Function, steps: &[passes::Pipeline]) {
+    fn function(
+        &mut self,
+        module: &Module,
+        func: Func,
+        base: &Function,
+        steps: &[passes::Pipeline],
+    ) {
         let mut tree = VersionTree::new(base.clone());
         let mut last = VersionTree::BASE;
         for pipeline in steps {
@@ -148,14 +159,16 @@ impl Family {
         let later = |first: usize| ids[first + 1..].iter().map(move |last| (first, *last));
         let ends: Vec<(Version, Version)> =
             (0..ids.len()).flat_map(later).map(|(first, last)| (ids[first], last)).collect();
-        let mut graph = VersionGraph::build(tree, &ends, Level::Avail, Demand::Needed).expect("the logs were replayed");
+        let mut graph = VersionGraph::build(tree, &ends, Level::Avail, Demand::Needed)
+            .expect("the logs were replayed");
         if ids.len() > 2 {
             let back: Vec<Version> = ids.iter().rev().copied().collect();
             graph.add_composed(&ids).expect("neighbors have edges");
             graph.add_composed(&back).expect("neighbors have edges");
         }
         let place = |v: Version| v.as_u32() as usize;
-        family.edges = graph.edges().iter().map(|e| (place(e.from), place(e.to), e.mapping.clone())).collect();
+        family.edges =
+            graph.edges().iter().map(|e| (place(e.from), place(e.to), e.mapping.clone())).collect();
         for both in graph.edges().chunks(2) {
             let [there, back] = both else { continue };
             let how = if family.pairs.len() < ends.len() { How::Built } else { How::Composed };
@@ -168,16 +181,23 @@ impl Family {
         family
     }
 
-    /// The first and the last version, for those who judge versions alone; `None` if there is one only.
+    /// The first and the last version, for those who judge versions alone; `None` if there is one
+    /// only.
     fn without_mappings(func: Func, tree: &VersionTree) -> Option<Family> {
         let [first, .., last] = tree.versions().collect::<Vec<_>>()[..] else { return None };
-        let mut family = Family { func, versions: Vec::new(), edges: Vec::new(), pairs: Vec::new() };
+        let mut family =
+            Family { func, versions: Vec::new(), edges: Vec::new(), pairs: Vec::new() };
         let versions = [first, last].map(|v| tree.function(v).clone());
         let [a, b] = &versions;
         let mappings = [Mapping::new(a, b), Mapping::new(b, a)];
         let log = tree.log(first, last).expect("versions form a chain");
         let case = Case { func, versions, log, anchors: BTreeSet::new(), mappings };
-        family.pairs.push(Pair { key: (0, 1, How::Built), case, armed: [Vec::new(), Vec::new()], certificate: None });
+        family.pairs.push(Pair {
+            key: (0, 1, How::Built),
+            case,
+            armed: [Vec::new(), Vec::new()],
+            certificate: None,
+        });
         Some(family)
     }
 
@@ -185,14 +205,17 @@ impl Family {
     fn add_apart(&mut self, tree: &VersionTree, [first, middle, last]: [Version; 3]) {
         let made = |before: Version, after: Version| {
             let log = tree.log(before, after).expect("versions form a chain");
-            let pair = VersionPair::new(tree.function(before), tree.function(after), &log).expect("replayed");
+            let pair = VersionPair::new(tree.function(before), tree.function(after), &log)
+                .expect("replayed");
             let made = synthesize(&pair, Level::Avail);
             (made, pair.common_anchors().collect::<BTreeSet<Inst>>())
         };
         let ((lower, mut anchors), (upper, others)) = (made(first, middle), made(middle, last));
         anchors.retain(|a| others.contains(a));
-        let there = compose(&lower.forward.mapping, &upper.forward.mapping).expect("a chain").mapping;
-        let back = compose(&upper.backward.mapping, &lower.backward.mapping).expect("a chain").mapping;
+        let there =
+            compose(&lower.forward.mapping, &upper.forward.mapping).expect("a chain").mapping;
+        let back =
+            compose(&upper.backward.mapping, &lower.backward.mapping).expect("a chain").mapping;
         self.add(tree, (first, last, How::ComposedApart), [there, back], anchors);
     }
 
@@ -209,7 +232,8 @@ impl Family {
             // What is made apart from the graph is armed apart from it.
             How::ComposedApart => vec![mappings[usize::from(version == to)].clone()],
             _ => {
-                let edges = self.edges.iter().filter(|(from, ..)| *from == version.as_u32() as usize);
+                let edges =
+                    self.edges.iter().filter(|(from, ..)| *from == version.as_u32() as usize);
                 edges.map(|(_, _, mapping)| mapping.clone()).collect()
             }
         };
@@ -222,7 +246,8 @@ impl Family {
 }
 
 fn certify(case: &Case) -> (Certificate, [MappingFacts; 2]) {
-    let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log).expect("the log was replayed");
+    let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log)
+        .expect("the log was replayed");
     let mut certifier = Certifier::new(&pair);
     let headings = [Heading::Forward, Heading::Backward];
     let facts = headings.map(|heading| certifier.facts(heading, &case.mappings[heading as usize]));

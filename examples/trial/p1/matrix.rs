@@ -48,28 +48,35 @@ fn hidden(bug: Bug) -> Option<&'static str> {
         | Bug::AdceCountsOneUseLess
         | Bug::CfgMergesJoins
         | Bug::CfgForgetsUses
-        | Bug::CfgSkipsFullBlocks => Some("the editor refuses each such edit, so there is no wrong version"),
+        | Bug::CfgSkipsFullBlocks => {
+            Some("the editor refuses each such edit, so there is no wrong version")
+        }
         Bug::LogOmitsReplacements
         | Bug::LogOmitsDeletions
         | Bug::LogWrongPlace
         | Bug::LogMoveAsDeleteAdd
         | Bug::LogReplacementTurned
         | Bug::LogFoldTurned
-        | Bug::LogHoistAsSink => Some("the versions are right, and no mapping is made of a log that does not replay"),
+        | Bug::LogHoistAsSink => {
+            Some("the versions are right, and no mapping is made of a log that does not replay")
+        }
         _ => None,
     }
 }
 
 pub(crate) fn text(rows: &[Row]) -> String {
     let mut out = format!("{:>4} {:<28}", "id", "bug");
-    Layer::ALL.iter().for_each(|l| write!(out, " {:>7}", l.name()).expect("writing to a string cannot fail"));
+    Layer::ALL
+        .iter()
+        .for_each(|l| write!(out, " {:>7}", l.name()).expect("writing to a string cannot fail"));
     writeln!(out, " {:>9}", "reached").expect("writing to a string cannot fail");
     let mut area: Option<Area> = None;
     for row in rows {
         if area.replace(row.bug.area()) != Some(row.bug.area()) {
             writeln!(out, "{:?}", row.bug.area()).expect("writing to a string cannot fail");
         }
-        write!(out, "{:>4} {:<28}", row.bug as usize + 1, row.bug.name()).expect("writing to a string cannot fail");
+        write!(out, "{:>4} {:<28}", row.bug as usize + 1, row.bug.name())
+            .expect("writing to a string cannot fail");
         for layer in Layer::ALL {
             let number = row.kills.get(&layer).map_or_else(|| "-".to_owned(), usize::to_string);
             write!(out, " {number:>7}").expect("writing to a string cannot fail");
@@ -84,11 +91,21 @@ pub(crate) fn text(rows: &[Row]) -> String {
 fn totals(rows: &[Row], out: &mut String) {
     let by = |layer: Layer| rows.iter().filter(|r| r.killed(layer)).count();
     let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string cannot fail");
-    line(format!("{} bugs, {} killed by any layer", rows.len(), rows.iter().filter(|r| r.killed_by_any()).count()));
-    let (escaped, beside) =
-        (rows.iter().map(|r| r.escaped).sum::<usize>(), rows.iter().map(|r| r.beside).sum::<usize>());
-    line(format!("{escaped} entries accepted by the checker and blamed in a run by the state oracle"));
-    line(format!("{beside} more in programs where the checker refuses the versions of another function"));
+    line(format!(
+        "{} bugs, {} killed by any layer",
+        rows.len(),
+        rows.iter().filter(|r| r.killed_by_any()).count()
+    ));
+    let (escaped, beside) = (
+        rows.iter().map(|r| r.escaped).sum::<usize>(),
+        rows.iter().map(|r| r.beside).sum::<usize>(),
+    );
+    line(format!(
+        "{escaped} entries accepted by the checker and blamed in a run by the state oracle"
+    ));
+    line(format!(
+        "{beside} more in programs where the checker refuses the versions of another function"
+    ));
     for layer in Layer::ALL {
         line(format!("{:>8} kills {}", layer.name(), by(layer)));
     }

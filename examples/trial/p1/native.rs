@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Address space and processor time of a child, in bytes and seconds.
-const LIMITS: jit::process::Resources = jit::process::Resources { address_space: 256 << 30, cpu_seconds: 120 };
+const LIMITS: jit::process::Resources =
+    jit::process::Resources { address_space: 256 << 30, cpu_seconds: 120 };
 /// Stack of the thread that judges.
 const STACK: usize = 64 << 20;
-/// The status of a child in which a program was found to go wrong, behind all that Rust and the shell use.
+/// The status of a child in which a program was found to go wrong, behind all that Rust and the
+/// shell use.
 const FOUND: i32 = 77;
 
-/// Indirect calls of all that a table may hold, which generated programs do not make: they would hardly ever come to their end. The
-/// sums are there for passes to change.
+/// Indirect calls of all that a table may hold, which generated programs do not make: they would
+/// hardly ever come to their end. The sums are there for passes to change.
 const INDIRECT: &str = "\
 table @t 4
 elem @t 0 [@double, @square, null, @other]
@@ -54,8 +56,10 @@ const DIRECTED: usize = 8;
 fn indirect(seed: u64) -> Case {
     let module = parse_module(INDIRECT).expect("the text is right");
     let main = module.func_named("main").expect("the function");
-    let options =
-        Options { pipelines: vec![passes::parse("O1").expect("a pipeline").passes().to_vec()], ..Options::default() };
+    let options = Options {
+        pipelines: vec![passes::parse("O1").expect("a pipeline").passes().to_vec()],
+        ..Options::default()
+    };
     let wild = u64::from(u32::MAX);
     let arguments = [0, 1, 2, 3, 4, 9, wild].map(|which| vec![which, 5]).to_vec();
     options.case(seed, module, main, arguments, 1000)
@@ -89,7 +93,8 @@ pub(crate) struct Args {
     programs: usize,
 }
 
-/// What a child does: tells the number of each program before it is judged, and ends otherwise than well when something is found.
+/// What a child does: tells the number of each program before it is judged, and ends otherwise than
+/// well when something is found.
 pub(crate) fn child(args: &Args) -> bool {
     let bug = Bug::ALL.iter().copied().find(|bug| bug.name() == args.name).expect("a bug");
     jit::process::limit(&LIMITS).expect("limits of the process");
@@ -98,7 +103,11 @@ pub(crate) fn child(args: &Args) -> bool {
         let clock: Clock = Arc::new(move || -> Duration { started.elapsed() });
         for seed in 0..args.programs {
             writeln!(std::io::stdout(), "{seed}").expect("standard output can be written");
-            let case = if seed < DIRECTED { indirect(seed as u64) } else { Options::default().generated(seed as u64) };
+            let case = if seed < DIRECTED {
+                indirect(seed as u64)
+            } else {
+                Options::default().generated(seed as u64)
+            };
             let judged = with(Some(bug), || judge_native(&case, &clock));
             if let Some(finding) = judged.findings.first() {
                 writeln!(std::io::stderr(), "{finding}").expect("standard error can be written");

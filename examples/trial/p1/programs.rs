@@ -1,4 +1,5 @@
-//! The programs that bugs are tried on: the tests in the text form that run something, then generated ones.
+//! The programs that bugs are tried on: the tests in the text form that run something, then
+//! generated ones.
 
 use osier::driver::{Format, load};
 use osier::ir::seeded::Area;
@@ -35,7 +36,10 @@ impl Programs {
     pub(crate) fn read(size: u32) -> Programs {
         let mut paths = Vec::new();
         for folder in ["calls", "control", "osr", "passes", "traps"] {
-            collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oir").join(folder), &mut paths);
+            collect(
+                &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oir").join(folder),
+                &mut paths,
+            );
         }
         paths.sort();
         let hand_made: Vec<HandMade> = paths.iter().flat_map(|path| hand_made(path)).collect();
@@ -48,7 +52,8 @@ impl Programs {
         let parse = |names: &str| passes::parse(names).expect("a pipeline");
         if let Some(made) = self.hand_made.get(number) {
             let second = if area == Area::Compose { Some("O1") } else { None };
-            let steps = [Some(made.pipeline.as_str()), second].into_iter().flatten().map(parse).collect();
+            let steps =
+                [Some(made.pipeline.as_str()), second].into_iter().flatten().map(parse).collect();
             return Subject { program: made.program(), steps };
         }
         let seed = number - self.hand_made.len();
@@ -79,7 +84,9 @@ fn plans(area: Area) -> &'static [&'static str] {
         Area::LoopCanon => &["loop_canon,licm", "preheaders,licm", "loop_canon", "O1"],
         Area::Adce => &["adce", "O1", "cse,adce", "canonical"],
         Area::CfgClean => &["cfg_clean", "O1", "sccp,cfg_clean", "cfg_clean,cse"],
-        Area::LoadElim => &["load_elim", "cse,load_elim", "simplify,cse,load_elim,adce", "load_elim,licm"],
+        Area::LoadElim => {
+            &["load_elim", "cse,load_elim", "simplify,cse,load_elim,adce", "load_elim,licm"]
+        }
         Area::Dse => &["dse", "cse,dse", "simplify,cse,dse,adce", "dse,licm"],
         Area::Log => &["O1", "canonical", "simplify,cse,licm,sccp,adce"],
         Area::Compose => &[
@@ -89,7 +96,13 @@ fn plans(area: Area) -> &'static [&'static str] {
         ],
         // What is put to native code draws passes itself.
         Area::Native => &[],
-        Area::Osr => &["O1", "canonical", "simplify,cse,licm,sccp,adce", "loop_canon,licm,cse,adce", "sccp,loop_canon"],
+        Area::Osr => &[
+            "O1",
+            "canonical",
+            "simplify,cse,licm,sccp,adce",
+            "loop_canon,licm,cse,adce",
+            "sccp,loop_canon",
+        ],
     }
 }
 
@@ -110,20 +123,31 @@ fn hand_made(path: &Path) -> Vec<HandMade> {
     let text = std::fs::read_to_string(path).expect("a test can be read");
     let directive = |name: &str| {
         let prefix = format!(";@ {name}: ");
-        text.lines().filter_map(move |l| l.strip_prefix(prefix.as_str()).map(str::to_owned)).collect::<Vec<_>>()
+        text.lines()
+            .filter_map(move |l| l.strip_prefix(prefix.as_str()).map(str::to_owned))
+            .collect::<Vec<_>>()
     };
-    let pipeline = directive("pipeline").into_iter().next().unwrap_or_else(|| passes::registry::DEFAULT.to_owned());
+    let pipeline = directive("pipeline")
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| passes::registry::DEFAULT.to_owned());
     let mut calls: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
     let Ok(module) = load(Format::Oir, text.as_bytes()) else { return Vec::new() };
     for (function, numbers) in directive("run").iter().filter_map(|line| call(line)) {
         let Some(func) = module.func_named(&function) else { continue };
         let params = &module.signature(func).params;
         if params.len() == numbers.len() && params.iter().all(|ty| ty.is_int()) {
-            let bits = numbers.iter().zip(params).map(|(n, ty): (&i64, &ir::Type)| *n as u64 & ty.mask());
+            let bits =
+                numbers.iter().zip(params).map(|(n, ty): (&i64, &ir::Type)| *n as u64 & ty.mask());
             calls.entry(function).or_default().push(bits.collect());
         }
     }
-    let one = |(function, arguments)| HandMade { text: text.clone(), function, pipeline: pipeline.clone(), arguments };
+    let one = |(function, arguments)| HandMade {
+        text: text.clone(),
+        function,
+        pipeline: pipeline.clone(),
+        arguments,
+    };
     calls.into_iter().map(one).collect()
 }
 
@@ -131,6 +155,7 @@ fn hand_made(path: &Path) -> Vec<HandMade> {
 fn call(line: &str) -> Option<(String, Vec<i64>)> {
     let (function, rest) = line.trim().strip_prefix('@')?.split_once('(')?;
     let (numbers, _) = rest.split_once(')')?;
-    let numbers = numbers.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse().ok());
+    let numbers =
+        numbers.split(',').map(str::trim).filter(|n| !n.is_empty()).map(|n| n.parse().ok());
     Some((function.to_owned(), numbers.collect::<Option<_>>()?))
 }

@@ -42,7 +42,8 @@ impl Graph {
     /// The same graph with every edge turned around.
     fn reversed(&self) -> Graph {
         let count = self.start.len() - 1;
-        let edges = (0..count as u32).flat_map(|from| self.of(from).iter().map(move |to| (*to, from)));
+        let edges =
+            (0..count as u32).flat_map(|from| self.of(from).iter().map(move |to| (*to, from)));
         Graph::new(count, edges)
     }
 }
@@ -106,7 +107,8 @@ fn depth_first(succs: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let count = succs.start.len() - 1;
     let (mut order, mut number, mut parent) = (vec![0], vec![NONE; count], vec![0]);
     number[0] = 0;
-    // The current path as (number, index of the next neighbor): no recursion, the input decides the depth.
+    // The current path as (number, index of the next neighbor): no recursion, the input decides the
+    // depth.
     let mut path = vec![(0u32, 0usize)];
     while let Some((from, next)) = path.last_mut() {
         let from_number = *from;

@@ -1,12 +1,12 @@
 //! Where definitions of a variable meet: dominator tree and iterated dominance frontiers.
 //!
 //! A frontier is asked for once per variable, and a function may have thousands of variables and
-//! blocks, so neither walking the blocks per variable nor storing the frontier of every block will do
-//! (the latter is quadratic in nested loops). An edge `p -> j` puts `j` in the frontier of every block
-//! that dominates `p` but lies below the immediate dominator of `j`. So the edges are kept in the
-//! order of a preorder walk of the tree, in which a subtree is a range, under a segment tree that
-//! finds the edge of a range whose target has the shallowest immediate dominator. Each edge is taken
-//! at most once per variable.
+//! blocks, so neither walking the blocks per variable nor storing the frontier of every block will
+//! do (the latter is quadratic in nested loops). An edge `p -> j` puts `j` in the frontier of every
+//! block that dominates `p` but lies below the immediate dominator of `j`. So the edges are kept in
+//! the order of a preorder walk of the tree, in which a subtree is a range, under a segment tree
+//! that finds the edge of a range whose target has the shallowest immediate dominator. Each edge is
+//! taken at most once per variable.
 
 use super::dominators::{Dominators, Graph, NONE};
 use crate::entity::Block;
@@ -30,7 +30,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The tree of a function whose blocks are all terminated. Cost: near-linear in blocks and edges.
+    /// The tree of a function whose blocks are all terminated. Cost: near-linear in blocks and
+    /// edges.
     pub(super) fn new(function: &Function) -> Tree {
         let blocks: Vec<Block> = function.blocks().collect();
         let mut node = vec![NONE; function.block_bound()];
@@ -38,10 +39,9 @@ impl Tree {
             node[block.index()] = n as u32;
         }
         let node = &node;
-        let edges = blocks
-            .iter()
-            .enumerate()
-            .flat_map(|(n, block)| function.successors(*block).iter().map(move |t| (n as u32, node[t.block.index()])));
+        let edges = blocks.iter().enumerate().flat_map(|(n, block)| {
+            function.successors(*block).iter().map(move |t| (n as u32, node[t.block.index()]))
+        });
         let dominators = Dominators::new(&Graph::new(blocks.len(), edges));
         Tree::numbered(&dominators, &blocks, function.block_bound())
     }
@@ -87,7 +87,8 @@ impl Tree {
     }
 }
 
-/// The edges that may carry a definition to where another may come from too. See the module documentation.
+/// The edges that may carry a definition to where another may come from too. See the module
+/// documentation.
 #[derive(Debug)]
 pub(super) struct JoinEdges {
     /// By place: the first edge that leaves from there or from a later place.
@@ -116,20 +117,26 @@ impl JoinEdges {
             targets.sort_unstable();
             targets.dedup();
             // The entry is its own immediate dominator and never joins anything.
-            target.extend(targets.iter().filter(|t| **t != 0 && tree.idom[**t as usize] != place as u32));
+            target.extend(
+                targets.iter().filter(|t| **t != 0 && tree.idom[**t as usize] != place as u32),
+            );
             first.push(target.len() as u32);
         }
-        let depth: Vec<u32> = target.iter().map(|to| tree.depth[tree.idom[*to as usize] as usize]).collect();
+        let depth: Vec<u32> =
+            target.iter().map(|to| tree.depth[tree.idom[*to as usize] as usize]).collect();
         let mut minimum = vec![GONE; target.len()];
-        minimum.extend(depth.iter().enumerate().map(|(edge, depth)| u64::from(*depth) << 32 | edge as u64));
+        minimum.extend(
+            depth.iter().enumerate().map(|(edge, depth)| u64::from(*depth) << 32 | edge as u64),
+        );
         for node in (1..target.len()).rev() {
             minimum[node] = minimum[2 * node].min(minimum[2 * node + 1]);
         }
         JoinEdges { first, target, depth, minimum, taken: Vec::new(), work: 0 }
     }
 
-    /// The iterated dominance frontier of the blocks at `sites`: appended to `joins`, each place once,
-    /// in no meaningful order. Cost: sites, and edges into the joins found, times a logarithm.
+    /// The iterated dominance frontier of the blocks at `sites`: appended to `joins`, each place
+    /// once, in no meaningful order. Cost: sites, and edges into the joins found, times a
+    /// logarithm.
     pub(super) fn iterated_frontier(
         &mut self,
         tree: &Tree,

@@ -3,10 +3,11 @@
 //! A [`FunctionBuilder`] makes blocks and instructions, with block parameters given explicitly or
 //! made for mutable variables: [`FunctionBuilder::declare_var`], `def_var` and `use_var`, the
 //! interface of Braun et al., "Simple and Efficient Construction of Static Single Assignment Form"
-//! (CC 2013). Their algorithm walks back through the blocks at every read, which costs variables times
-//! blocks when many variables live long, and needs to be told when a block has all its predecessors.
-//! Here a read is left open until `finish`, which then knows the whole graph: `place` finds where
-//! definitions meet, `prune` drops what is redundant or unused, `rebuild` numbers what is left.
+//! (CC 2013). Their algorithm walks back through the blocks at every read, which costs variables
+//! times blocks when many variables live long, and needs to be told when a block has all its
+//! predecessors. Here a read is left open until `finish`, which then knows the whole graph: `place`
+//! finds where definitions meet, `prune` drops what is redundant or unused, `rebuild` numbers what
+//! is left.
 
 mod dominators;
 mod joins;
@@ -39,8 +40,8 @@ pub enum BuildError {
     Unterminated(Block),
     /// An edge leads to a reserved block that was never placed.
     Unplaced(Block),
-    /// An edge leads to the first block, and variables are in use: its parameters are the arguments,
-    /// so nothing can be made for a variable there.
+    /// An edge leads to the first block, and variables are in use: its parameters are the
+    /// arguments, so nothing can be made for a variable there.
     EdgeToEntry,
     /// The variables need more arguments than [`FunctionBuilder::limit_args`] allows.
     TooLarge,
@@ -51,9 +52,13 @@ impl fmt::Display for BuildError {
         match self {
             BuildError::NoBlock => f.write_str("the function has no block"),
             BuildError::Unterminated(block) => write!(f, "{block} does not end in a terminator"),
-            BuildError::Unplaced(block) => write!(f, "an edge leads to {block}, which was never placed"),
+            BuildError::Unplaced(block) => {
+                write!(f, "an edge leads to {block}, which was never placed")
+            }
             BuildError::EdgeToEntry => f.write_str("an edge leads to the entry block"),
-            BuildError::TooLarge => f.write_str("its variables need more block arguments than allowed"),
+            BuildError::TooLarge => {
+                f.write_str("its variables need more block arguments than allowed")
+            }
         }
     }
 }
@@ -67,10 +72,11 @@ impl std::error::Error for BuildError {}
 ///
 /// # Variables
 /// A client that uses variables says where each is set and read, and never makes a parameter for
-/// them. No parameter made for a variable is dead (read by nothing, or only by others that are dead),
-/// and no set of them receives only one value besides its own. Parameters made with
-/// [`FunctionBuilder::append_param`] are left alone. A variable that is not set on some path from the
-/// entry is zero there; in a block that cannot be reached, one not set in the block itself is zero.
+/// them. No parameter made for a variable is dead (read by nothing, or only by others that are
+/// dead), and no set of them receives only one value besides its own. Parameters made with
+/// [`FunctionBuilder::append_param`] are left alone. A variable that is not set on some path from
+/// the entry is zero there; in a block that cannot be reached, one not set in the block itself is
+/// zero.
 #[derive(Debug)]
 pub struct FunctionBuilder {
     function: Function,
@@ -219,11 +225,17 @@ impl FunctionBuilder {
 
     /// Gives an instruction its operands and targets, which may be defined later in the layout. The
     /// parser inserts every instruction without any, and comes back when all definitions are known.
-    pub(crate) fn set_operands(&mut self, inst: Inst, args: SmallVec<[Value; 3]>, targets: Vec<Target>) {
+    pub(crate) fn set_operands(
+        &mut self,
+        inst: Inst,
+        args: SmallVec<[Value; 3]>,
+        targets: Vec<Target>,
+    ) {
         self.function.rewrite_terminator(inst, |data| (data.args, data.targets) = (args, targets));
     }
 
-    /// Gives a value its name in the text form. A name that is already taken is printed with a suffix.
+    /// Gives a value its name in the text form. A name that is already taken is printed with a
+    /// suffix.
     pub fn name_value(&mut self, value: Value, name: &str) {
         self.function.value_names.insert(value, name.into());
     }
@@ -250,9 +262,9 @@ impl FunctionBuilder {
         self.variables.set(variable, block, value);
     }
 
-    /// What a variable holds at the end of the current block as far as it is built. Until `finish` it
-    /// may be a value that is neither a result nor in a parameter list; it has its type and can be
-    /// used like any other. Cost: constant.
+    /// What a variable holds at the end of the current block as far as it is built. Until `finish`
+    /// it may be a value that is neither a result nor in a parameter list; it has its type and can
+    /// be used like any other. Cost: constant.
     ///
     /// # Panics
     /// When there is no current block, or it is already terminated.
@@ -267,8 +279,8 @@ impl FunctionBuilder {
         value
     }
 
-    /// How many pairs of a variable and a block that sets or reads it there are so far: what the memory
-    /// of variables grows with.
+    /// How many pairs of a variable and a block that sets or reads it there are so far: what the
+    /// memory of variables grows with.
     pub fn accesses(&self) -> usize {
         self.variables.accesses.len()
     }
@@ -283,22 +295,23 @@ impl FunctionBuilder {
     }
 
     /// Makes `finish` drop blocks that do nothing but jump on: without parameters, instructions, or
-    /// accesses to variables. Not the entry, nor the blocks in `keep`: the heads of loops, since two
-    /// loops would otherwise become one with a common head.
+    /// accesses to variables. Not the entry, nor the blocks in `keep`: the heads of loops, since
+    /// two loops would otherwise become one with a common head.
     pub fn skip_empty_blocks(&mut self, keep: BTreeSet<Block>) {
         self.renumbers = true;
         self.skip_but = Some(keep);
     }
 
-    /// Makes `finish` give up when the parameters of variables need more than this many arguments in
-    /// all, before unneeded ones are dropped; without a limit, input that nests `n` loops and sets `n`
-    /// variables in the innermost needs a multiple of `n * n`.
+    /// Makes `finish` give up when the parameters of variables need more than this many arguments
+    /// in all, before unneeded ones are dropped; without a limit, input that nests `n` loops and
+    /// sets `n` variables in the innermost needs a multiple of `n * n`.
     pub fn limit_args(&mut self, limit: usize) {
         self.arg_limit = limit;
     }
 
-    /// The finished function. If a variable was declared, a block reserved, or empty blocks are to be
-    /// dropped, every id is made anew, dense and in layout order; ids handed out before then mean nothing. Otherwise ids stay.
+    /// The finished function. If a variable was declared, a block reserved, or empty blocks are to
+    /// be dropped, every id is made anew, dense and in layout order; ids handed out before then
+    /// mean nothing. Otherwise ids stay.
     ///
     /// Cost: near-linear in blocks, edges, instructions and reads of variables.
     ///
@@ -309,8 +322,8 @@ impl FunctionBuilder {
         self.finish_with_params().map(|(function, _)| function)
     }
 
-    /// The finished function, as [`FunctionBuilder::finish`] gives it, and the parameters that were made for variables, each with
-    /// its variable, in no meaningful order.
+    /// The finished function, as [`FunctionBuilder::finish`] gives it, and the parameters that were
+    /// made for variables, each with its variable, in no meaningful order.
     ///
     /// # Errors
     /// As [`FunctionBuilder::finish`].

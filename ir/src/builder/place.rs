@@ -1,8 +1,8 @@
 //! Which parameters the variables need, and what every read of a variable is.
 //!
 //! One variable at a time: where its definitions meet (iterated dominance frontier), which of these
-//! places some read reaches (found from the reads backward, so a parameter nobody could read is never
-//! made), and what reaches along every edge. What is made here is correct but not minimal;
+//! places some read reaches (found from the reads backward, so a parameter nobody could read is
+//! never made), and what reaches along every edge. What is made here is correct but not minimal;
 //! [`super::prune`] does the rest.
 
 use super::joins::{JoinEdges, Tree};
@@ -32,7 +32,8 @@ pub(super) struct MadeParam {
     pub(super) block: Block,
     pub(super) variable: Variable,
     pub(super) ty: Type,
-    /// Its arguments, one for each predecessor edge of the block, are `Placement::args[first_arg..]`.
+    /// Its arguments, one for each predecessor edge of the block, are
+    /// `Placement::args[first_arg..]`.
     pub(super) first_arg: u32,
 }
 
@@ -91,15 +92,19 @@ struct Placer<'a> {
     limit: usize,
 }
 
-/// How many join edges may be looked at for each argument the limit allows. Bounds the time spent on
-/// joins that turn out not to be needed.
+/// How many join edges may be looked at for each argument the limit allows. Bounds the time spent
+/// on joins that turn out not to be needed.
 const WORK_PER_ARG: u64 = 16;
 
 /// Places the parameters of all variables. Cost: near-linear in blocks, edges, accesses and joins.
 ///
 /// # Errors
 /// [`BuildError::TooLarge`] when more than `limit` arguments would be needed.
-pub(super) fn place_params(function: &Function, variables: &Variables, limit: usize) -> Result<Placement, BuildError> {
+pub(super) fn place_params(
+    function: &Function,
+    variables: &Variables,
+    limit: usize,
+) -> Result<Placement, BuildError> {
     let tree = Tree::new(function);
     let mut placer = Placer {
         function,
@@ -173,8 +178,8 @@ impl Placer<'_> {
         Ok(sites)
     }
 
-    /// Whether the variable is set in one block only, which dominates all reads: so it is with most,
-    /// and then nothing meets that anyone could see
+    /// Whether the variable is set in one block only, which dominates all reads: so it is with
+    /// most, and then nothing meets that anyone could see
     /// (`variables_set_once_in_deep_loops_cost_their_uses`).
     fn dominates_reads(&self, sites: &[u32], accesses: &[Access]) -> bool {
         let &[_, site] = sites else { return false };
@@ -265,8 +270,8 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Makes every read and argument name what it finally is, not another read. A read is defined by
-    /// what dominates it, so the chains end; each is walked twice and is short afterwards.
+    /// Makes every read and argument name what it finally is, not another read. A read is defined
+    /// by what dominates it, so the chains end; each is walked twice and is short afterwards.
     fn settle_reads(&mut self, accesses: &[Access]) {
         let mut chain = Vec::new();
         for access in accesses.iter().filter(|a| a.read.is_some()) {

@@ -99,7 +99,9 @@ fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
                 Source::Param(other) => other + 1,
                 // Zeros of unreachable blocks are each a value of their own.
                 Source::LocalZero(_) => new_node(&mut outside, count, arg),
-                known => *node_of.entry(known).or_insert_with(|| new_node(&mut outside, count, known)),
+                known => {
+                    *node_of.entry(known).or_insert_with(|| new_node(&mut outside, count, known))
+                }
             };
             edges.push((from, param + 1));
         }
@@ -109,7 +111,8 @@ fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
     drop(edges);
     let dominators = Dominators::new(&graph);
     let mut stands_for: Vec<Source> = (0..count as u32).map(Source::Param).collect();
-    let source_of = |node: u32, stands_for: &[Source]| match (node as usize).checked_sub(count + 1) {
+    let source_of = |node: u32, stands_for: &[Source]| match (node as usize).checked_sub(count + 1)
+    {
         Some(i) => outside[i],
         None => stands_for[node as usize - 1],
     };

@@ -1,4 +1,5 @@
-//! The finished function: reads of variables replaced by what they are, ids dense and in layout order.
+//! The finished function: reads of variables replaced by what they are, ids dense and in layout
+//! order.
 
 use super::place::{Placement, Source};
 use super::prune::Pruned;
@@ -17,7 +18,8 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 
-/// Builds the function again with the parameters that stay; and those, with the variables they were made for. Cost: linear.
+/// Builds the function again with the parameters that stay; and those, with the variables they were
+/// made for. Cost: linear.
 pub(super) fn rebuild(
     function: Function,
     placement: &Placement,
@@ -40,7 +42,8 @@ pub(super) fn rebuild(
     rebuild.edge_rank = EdgeRanks::new(&rebuild.function, &rebuild.made);
     rebuild.number();
     rebuild.fill();
-    let made = pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
+    let made =
+        pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
     (rebuild.finished(), made)
 }
 
@@ -188,17 +191,31 @@ impl Rebuild<'_> {
         let mut params = Vec::with_capacity(explicit.len() + self.made[block].len());
         let types = explicit.iter().map(|v| (self.value[*v], self.function.value_type(*v)));
         let made = self.made[block].iter().map(|p| *p as usize);
-        for (value, ty) in types.chain(made.map(|p| (self.made_value[p], self.placement.params[p].ty))) {
+        for (value, ty) in
+            types.chain(made.map(|p| (self.made_value[p], self.placement.params[p].ty)))
+        {
             let def = ValueDef::Param(id, params.len() as u32);
             self.values[value.index()] = Some(ValueData { ty, def, users: Bag::default() });
             params.push(value);
         }
-        self.blocks.push(Some(BlockData { params, first: None, last: None, preds: Bag::default() }));
+        self.blocks.push(Some(BlockData {
+            params,
+            first: None,
+            last: None,
+            preds: Bag::default(),
+        }));
         let zeros = self.zeros.range((block, Type::ALL[0])..).take_while(|((b, _), _)| *b == block);
         let zeros: Vec<(Type, Value)> = zeros.map(|((_, ty), value)| (*ty, *value)).collect();
         for (ty, value) in zeros {
             let (args, results) = (SmallVec::new(), smallvec![value]);
-            let data = InstData { opcode: Opcode::Const, ty, imm: Imm::Bits(0), args, results, targets: Vec::new() };
+            let data = InstData {
+                opcode: Opcode::Const,
+                ty,
+                imm: Imm::Bits(0),
+                args,
+                results,
+                targets: Vec::new(),
+            };
             self.push_inst(block, data, &[ty]);
         }
     }
@@ -280,9 +297,14 @@ impl Rebuild<'_> {
         for (data, preds) in self.blocks.iter_mut().zip(edges) {
             data.as_mut().expect("every block is filled").preds = preds.into();
         }
-        let names = self.function.value_names.iter().filter(|(v, _)| self.placement.reads[**v].is_none());
+        let names =
+            self.function.value_names.iter().filter(|(v, _)| self.placement.reads[**v].is_none());
         let value_names = names.map(|(v, name)| (self.value[*v], name.clone())).collect();
-        let names = self.function.block_names.iter().filter(|(b, _)| !self.new_block[**b].is_reserved_value());
+        let names = self
+            .function
+            .block_names
+            .iter()
+            .filter(|(b, _)| !self.new_block[**b].is_reserved_value());
         let block_names = names.map(|(b, name)| (self.new_block[*b], name.clone())).collect();
         let drawn = [self.insts.len(), self.values.len(), self.blocks.len()].map(|n| n as u32);
         Function {
@@ -309,7 +331,8 @@ fn grouped<T, I: Iterator<Item = (usize, T)>>(count: usize, items: impl Fn() -> 
     for (group, _) in items() {
         sizes[group] += 1;
     }
-    let mut groups: Vec<Vec<T>> = sizes.into_iter().map(|n| Vec::with_capacity(n as usize)).collect();
+    let mut groups: Vec<Vec<T>> =
+        sizes.into_iter().map(|n| Vec::with_capacity(n as usize)).collect();
     for (group, item) in items() {
         groups[group].push(item);
     }

@@ -13,7 +13,11 @@ type Onward = SecondaryMap<Block, PackedOption<Block>>;
 /// Makes every edge to an empty block lead to where that jumps, and drops the block. The entry and
 /// the blocks to keep stay, and so does one block of a cycle of empty ones. Only the predecessor
 /// lists of blocks that an edge is redirected to change their order. Cost: linear.
-pub(super) fn skip_empty(function: &mut Function, keep: &BTreeSet<Block>, is_free: impl Fn(Block, Block) -> bool) {
+pub(super) fn skip_empty(
+    function: &mut Function,
+    keep: &BTreeSet<Block>,
+    is_free: impl Fn(Block, Block) -> bool,
+) {
     let mut onward = Onward::new();
     for block in function.blocks().skip(1).filter(|b| !keep.contains(b)) {
         onward[block] = jumps_to(function, block).filter(|to| is_free(block, *to)).into();

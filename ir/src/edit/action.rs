@@ -49,8 +49,8 @@ pub enum ActionKind {
         /// The instruction it is put before.
         to: Inst,
     },
-    /// One operand of an instruction is replaced; a fact about this one use. The instruction computes
-    /// what it computed before.
+    /// One operand of an instruction is replaced; a fact about this one use. The instruction
+    /// computes what it computed before.
     ReplaceOperand {
         /// The instruction.
         inst: Inst,
@@ -69,7 +69,8 @@ pub enum ActionKind {
         /// The value they become.
         after: Value,
     },
-    /// A branch or switch always continues at one of its targets; it becomes a jump under its own id.
+    /// A branch or switch always continues at one of its targets; it becomes a jump under its own
+    /// id.
     FoldBranch {
         /// The terminator.
         inst: Inst,
@@ -85,8 +86,8 @@ pub enum ActionKind {
         /// Its jump.
         jump: Inst,
     },
-    /// A new block on several edges to one block; it has a parameter for each of that block's and hands
-    /// them on.
+    /// A new block on several edges to one block; it has a parameter for each of that block's and
+    /// hands them on.
     JoinEdges {
         /// The edges, all to the same block.
         edges: Vec<Edge>,
@@ -97,9 +98,10 @@ pub enum ActionKind {
         /// Its jump.
         jump: Inst,
     },
-    /// An edge leads past the block it led to, straight to where control goes on from there. The block misses
-    /// nothing: it holds no effect and nothing that may trap, what it defines is used in it alone, and it goes on
-    /// by a jump or by a branch that constants among the edge's arguments decide.
+    /// An edge leads past the block it led to, straight to where control goes on from there. The
+    /// block misses nothing: it holds no effect and nothing that may trap, what it defines is used
+    /// in it alone, and it goes on by a jump or by a branch that constants among the edge's
+    /// arguments decide.
     Redirect {
         /// The edge.
         edge: Edge,
@@ -123,7 +125,8 @@ pub enum ActionKind {
         /// The blocks.
         blocks: Vec<Block>,
     },
-    /// A parameter is added at the end of a block's, with an argument for every edge that leads there.
+    /// A parameter is added at the end of a block's, with an argument for every edge that leads
+    /// there.
     AddBlockParam {
         /// The block.
         block: Block,
@@ -143,8 +146,8 @@ pub enum ActionKind {
         /// Its index.
         index: u32,
     },
-    /// Parameters and instructions that nothing but each other uses are removed together: a dead value
-    /// carried around a loop, which no order of single removals gets rid of.
+    /// Parameters and instructions that nothing but each other uses are removed together: a dead
+    /// value carried around a loop, which no order of single removals gets rid of.
     RemoveDead {
         /// The parameters, each with its block.
         params: Vec<(Block, Value)>,
@@ -216,13 +219,20 @@ impl fmt::Display for ActionKind {
             ActionKind::Redirect { edge, past, index } => {
                 write!(f, " {} target {} past {past} to its target {index}", edge.inst, edge.index)
             }
-            ActionKind::MergeBlocks { into, from, jump } => write!(f, " {from} into {into} without {jump}"),
-            ActionKind::RemoveUnreachable { blocks } => blocks.iter().try_for_each(|block| write!(f, " {block}")),
+            ActionKind::MergeBlocks { into, from, jump } => {
+                write!(f, " {from} into {into} without {jump}")
+            }
+            ActionKind::RemoveUnreachable { blocks } => {
+                blocks.iter().try_for_each(|block| write!(f, " {block}"))
+            }
             ActionKind::AddBlockParam { block, param, ty, args } => {
                 write!(f, " {block} {param}: {ty}")?;
-                args.iter().try_for_each(|(e, v)| write!(f, ", {v} on {} target {}", e.inst, e.index))
+                args.iter()
+                    .try_for_each(|(e, v)| write!(f, ", {v} on {} target {}", e.inst, e.index))
             }
-            ActionKind::RemoveBlockParam { block, param, index } => write!(f, " {block} {param} at {index}"),
+            ActionKind::RemoveBlockParam { block, param, index } => {
+                write!(f, " {block} {param} at {index}")
+            }
             ActionKind::RemoveDead { params, insts } => {
                 params.iter().try_for_each(|(block, param)| write!(f, " {block} {param}"))?;
                 insts.iter().try_for_each(|inst| write!(f, " {inst}"))

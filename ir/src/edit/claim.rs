@@ -18,13 +18,16 @@ pub struct ClaimedLog {
 
 impl From<&ActionLog> for ClaimedLog {
     fn from(log: &ActionLog) -> ClaimedLog {
-        ClaimedLog { actions: log.actions().iter().map(|a| (a.stamp(), a.kind().clone())).collect() }
+        ClaimedLog {
+            actions: log.actions().iter().map(|a| (a.stamp(), a.kind().clone())).collect(),
+        }
     }
 }
 
 impl ClaimedLog {
-    /// Whether this is the log of what happened between two versions: carried out on `before` it gives `after`,
-    /// with equal ids and by the same actions. Cost: linear in both versions and the log.
+    /// Whether this is the log of what happened between two versions: carried out on `before` it
+    /// gives `after`, with equal ids and by the same actions. Cost: linear in both versions and the
+    /// log.
     ///
     /// # Errors
     /// When it is not, saying where the first difference is.
@@ -32,7 +35,11 @@ impl ClaimedLog {
         let mut function = before.clone();
         for (index, (recorded, kind)) in self.actions.iter().enumerate() {
             if *recorded != function.stamp {
-                return Err(ReplayError::OutOfOrder { index, recorded: *recorded, applied: function.stamp });
+                return Err(ReplayError::OutOfOrder {
+                    index,
+                    recorded: *recorded,
+                    applied: function.stamp,
+                });
             }
             perform(&mut function, kind).map_err(|fault| ReplayError::Action {
                 index,

@@ -14,19 +14,19 @@ use std::panic::Location;
 
 /// A pass: reads the function, decides, and changes it through the editor.
 ///
-/// `run` is generic over the editor's lifetime and sessions are opened by [`apply`] alone, so a pass
-/// can neither open a session nor swap two of them (`tests/compile-fail` holds the attempts).
+/// `run` is generic over the editor's lifetime and sessions are opened by [`apply`] alone, so a
+/// pass can neither open a session nor swap two of them (`tests/compile-fail` holds the attempts).
 pub trait Pass {
     /// The name in pipelines, logs and reports.
     fn name(&self) -> &'static str;
 
-    /// Changes the function. Calls [`Editor::plan`] before each whole rewrite and stops when it says
-    /// no. A pass has changed the function exactly when its log is not empty.
+    /// Changes the function. Calls [`Editor::plan`] before each whole rewrite and stops when it
+    /// says no. A pass has changed the function exactly when its log is not empty.
     fn run(&self, editor: &mut Editor<'_>);
 }
 
-/// How many whole rewrites the passes of a pipeline may still make: stopping between rewrites leaves a
-/// correct function, so a failure can be bisected to one rewrite.
+/// How many whole rewrites the passes of a pipeline may still make: stopping between rewrites
+/// leaves a correct function, so a failure can be bisected to one rewrite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fuel {
     left: u64,
@@ -72,8 +72,8 @@ impl Applied {
     }
 }
 
-/// Runs one pass on a copy of a version. The version itself stays; if the pass panics, copy and log are
-/// dropped together.
+/// Runs one pass on a copy of a version. The version itself stays; if the pass panics, copy and log
+/// are dropped together.
 ///
 /// # Panics
 /// When the pass asks for an edit that is not legal; the message names pass, action and entity.
@@ -81,14 +81,16 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
     let mut function = version.clone();
     let log = ActionLog::starting_at(function.stamp());
     let origin = (pass.name(), "");
-    let mut editor = Editor { function: &mut function, log, records: true, origin, fuel, session: PhantomData };
+    let mut editor =
+        Editor { function: &mut function, log, records: true, origin, fuel, session: PhantomData };
     pass.run(&mut editor);
     let log = editor.log;
     Applied { function, log }
 }
 
-/// Runs one pass on a copy of a version and keeps no log: to measure what logging costs. What it gives is no version of
-/// the family: nothing leads to it, and its history is that of the version it was made from.
+/// Runs one pass on a copy of a version and keeps no log: to measure what logging costs. What it
+/// gives is no version of the family: nothing leads to it, and its history is that of the version
+/// it was made from.
 ///
 /// # Panics
 /// As [`apply`].
@@ -96,14 +98,21 @@ pub fn apply_without_log(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -
     let mut function = version.clone();
     let log = ActionLog::starting_at(function.stamp());
     let origin = (pass.name(), "");
-    pass.run(&mut Editor { function: &mut function, log, records: false, origin, fuel, session: PhantomData });
+    pass.run(&mut Editor {
+        function: &mut function,
+        log,
+        records: false,
+        origin,
+        fuel,
+        session: PhantomData,
+    });
     function
 }
 
 /// A session that changes one function and records every change.
 ///
-/// Each method checks the edit, carries it out and appends one action. Invariant in its lifetime, so
-/// two sessions never have the same type and cannot be swapped.
+/// Each method checks the edit, carries it out and appends one action. Invariant in its lifetime,
+/// so two sessions never have the same type and cannot be swapped.
 #[derive(Debug)]
 pub struct Editor<'e> {
     function: &'e mut Function,
@@ -121,8 +130,8 @@ impl Editor<'_> {
         self.function
     }
 
-    /// Announces one whole rewrite under the name of a rule. When this says no, the fuel is spent and
-    /// the pass must stop without touching anything.
+    /// Announces one whole rewrite under the name of a rule. When this says no, the fuel is spent
+    /// and the pass must stop without touching anything.
     #[must_use]
     pub fn plan(&mut self, rule: &'static str) -> bool {
         self.origin.1 = rule;
@@ -235,13 +244,15 @@ impl Editor<'_> {
     pub fn join_edges(&mut self, edges: &[Edge]) -> Block {
         let family = self.function.family().clone();
         let target = self.function.target(edges[0]).block;
-        let params = self.function.block_params(target).iter().map(|_| family.new_value()).collect();
+        let params =
+            self.function.block_params(target).iter().map(|_| family.new_value()).collect();
         let (block, jump) = (family.new_block(), family.new_inst());
         self.act(ActionKind::JoinEdges { edges: edges.to_vec(), block, params, jump });
         block
     }
 
-    /// Sends an edge past the block it leads to, to the target at which [`way_past`] says control goes on.
+    /// Sends an edge past the block it leads to, to the target at which [`way_past`] says control
+    /// goes on.
     ///
     /// [`way_past`]: super::way_past
     ///
@@ -267,7 +278,8 @@ impl Editor<'_> {
     /// Removes blocks that no edge from outside leads to.
     ///
     /// # Panics
-    /// When an edge from another block leads to one of them, or a value of theirs is used elsewhere.
+    /// When an edge from another block leads to one of them, or a value of theirs is used
+    /// elsewhere.
     #[track_caller]
     pub fn remove_unreachable(&mut self, blocks: &[Block]) {
         self.act(ActionKind::RemoveUnreachable { blocks: blocks.to_vec() });
@@ -294,8 +306,8 @@ impl Editor<'_> {
         self.act(ActionKind::RemoveBlockParam { block, param, index: index as u32 });
     }
 
-    /// Removes parameters and instructions that nothing but each other uses, where single removals would
-    /// wait for one another. What can be removed singly should be.
+    /// Removes parameters and instructions that nothing but each other uses, where single removals
+    /// would wait for one another. What can be removed singly should be.
     ///
     /// # Panics
     /// When one of them is used elsewhere, is a terminator, or is a parameter of the entry.
@@ -306,7 +318,9 @@ impl Editor<'_> {
 
     #[track_caller]
     fn follower(&self, inst: Inst) -> Inst {
-        self.function.next_inst(inst).unwrap_or_else(|| panic!("{inst} is a terminator: it stays where it is"))
+        self.function
+            .next_inst(inst)
+            .unwrap_or_else(|| panic!("{inst} is a terminator: it stays where it is"))
     }
 
     /// Checks, changes and records, in one step.
@@ -314,9 +328,16 @@ impl Editor<'_> {
     fn act(&mut self, kind: ActionKind) {
         let stamp = self.function.stamp();
         let (pass, rule) = self.origin;
-        let performed = if self.records { perform(self.function, &kind) } else { carry_out(self.function, &kind) };
+        let performed = if self.records {
+            perform(self.function, &kind)
+        } else {
+            carry_out(self.function, &kind)
+        };
         if let Err(fault) = performed {
-            panic!("pass {pass}, rule {rule}, action {stamp} of {}: {kind}: {fault}", self.function.name());
+            panic!(
+                "pass {pass}, rule {rule}, action {stamp} of {}: {kind}: {fault}",
+                self.function.name()
+            );
         }
         if !self.records {
             return;
@@ -328,7 +349,8 @@ impl Editor<'_> {
     }
 }
 
-/// What the log is told of an action that was carried out: the action, unless a bug makes the log lie.
+/// What the log is told of an action that was carried out: the action, unless a bug makes the log
+/// lie.
 fn told(f: &Function, kind: ActionKind) -> SmallVec<[ActionKind; 1]> {
     use ActionKind::{Add, Delete, FoldBranch, Hoist, ReplaceAll, Sink};
     match kind {
@@ -342,7 +364,9 @@ fn told(f: &Function, kind: ActionKind) -> SmallVec<[ActionKind; 1]> {
             let result_types = data.results.iter().map(|v| f.value_type(*v)).collect();
             smallvec![Delete { inst, next: from }, Add { inst, data, result_types, before: to }]
         }
-        Hoist { inst, from, to } if seeded(Bug::LogHoistAsSink) => smallvec![Sink { inst, from, to }],
+        Hoist { inst, from, to } if seeded(Bug::LogHoistAsSink) => {
+            smallvec![Sink { inst, from, to }]
+        }
         ReplaceAll { before, after } if seeded(Bug::LogReplacementTurned) => {
             smallvec![ReplaceAll { before: after, after: before }]
         }

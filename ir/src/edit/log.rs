@@ -4,8 +4,8 @@ use super::action::Action;
 
 /// The actions that lead from one version of a function to another, in order.
 ///
-/// Append-only, and only the editor appends: a log always tells what really happened. It does not tell
-/// whether that was legal; whoever needs to know asks a judge that does not trust it.
+/// Append-only, and only the editor appends: a log always tells what really happened. It does not
+/// tell whether that was legal; whoever needs to know asks a judge that does not trust it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActionLog {
     start: u64,
@@ -52,7 +52,8 @@ impl ActionLog {
         self.actions.is_empty()
     }
 
-    /// Appends the log of what happened next: the log of a whole pipeline is that of its passes in order.
+    /// Appends the log of what happened next: the log of a whole pipeline is that of its passes in
+    /// order.
     ///
     /// # Panics
     /// When `next` does not start where this log ends.

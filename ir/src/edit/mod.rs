@@ -1,9 +1,9 @@
 //! Changing a function: the editor, the action log and replay.
 //!
 //! A pass changes a function only through the [`Editor`], which checks, changes and records in one
-//! step. What it records is enough to do it again: [`replay()`] of the log on the version before gives
-//! the version after, with equal ids. From the log, and from nothing a pass declares, `osr` derives
-//! which points of two versions correspond and which values are equal.
+//! step. What it records is enough to do it again: [`replay()`] of the log on the version before
+//! gives the version after, with equal ids. From the log, and from nothing a pass declares, `osr`
+//! derives which points of two versions correspond and which values are equal.
 
 mod action;
 mod claim;

@@ -1,5 +1,5 @@
-//! Checking and carrying out one action. Editor and replay both come here, so an action means the same
-//! to both; a fault is a bug of a pass to the one and a bad log to the other.
+//! Checking and carrying out one action. Editor and replay both come here, so an action means the
+//! same to both; a fault is a bug of a pass to the one and a bad log to the other.
 
 use super::action::ActionKind;
 use super::redirect::{onward, way_past};
@@ -33,8 +33,8 @@ fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(Fault(otherwise())) }
 }
 
-/// Checks one action against the function, carries it out and chains it into the history. On an error nothing has
-/// changed.
+/// Checks one action against the function, carries it out and chains it into the history. On an
+/// error nothing has changed.
 pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
     carry_out(f, action)?;
     f.history = history_after(f.history, action);
@@ -44,20 +44,28 @@ pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
 /// As [`perform`], but the history stays.
 pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
     match action {
-        ActionKind::Add { inst, data, result_types, before } => add(f, *inst, data, result_types, *before)?,
+        ActionKind::Add { inst, data, result_types, before } => {
+            add(f, *inst, data, result_types, *before)?
+        }
         ActionKind::Delete { inst, next } => delete(f, *inst, *next)?,
-        ActionKind::Hoist { inst, from, to } | ActionKind::Sink { inst, from, to } => move_inst(f, *inst, *from, *to)?,
+        ActionKind::Hoist { inst, from, to } | ActionKind::Sink { inst, from, to } => {
+            move_inst(f, *inst, *from, *to)?
+        }
         ActionKind::ReplaceOperand { inst, index, before, after } => {
             replace_operand(f, *inst, *index as usize, *before, *after)?;
         }
         ActionKind::ReplaceAll { before, after } => replace_all(f, *before, *after)?,
         ActionKind::FoldBranch { inst, keep } => fold_branch(f, *inst, *keep)?,
         ActionKind::SplitEdge { edge, block, jump } => split_edge(f, *edge, *block, *jump)?,
-        ActionKind::JoinEdges { edges, block, params, jump } => join_edges(f, edges, *block, params, *jump)?,
+        ActionKind::JoinEdges { edges, block, params, jump } => {
+            join_edges(f, edges, *block, params, *jump)?
+        }
         ActionKind::Redirect { edge, past, index } => redirect_edge(f, *edge, *past, *index)?,
         ActionKind::MergeBlocks { into, from, jump } => merge_blocks(f, *into, *from, *jump)?,
         ActionKind::RemoveUnreachable { blocks } => remove_unreachable(f, blocks)?,
-        ActionKind::AddBlockParam { block, param, ty, args } => add_block_param(f, *block, *param, *ty, args)?,
+        ActionKind::AddBlockParam { block, param, ty, args } => {
+            add_block_param(f, *block, *param, *ty, args)?
+        }
         ActionKind::RemoveBlockParam { block, param, index } => {
             remove_block_param(f, *block, *param, *index as usize)?;
         }
@@ -67,8 +75,8 @@ pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
     Ok(())
 }
 
-/// Chains one action into the digest of everything that led to a version. What an action claims may leave
-/// no trace in the function (a replaced value whose users are removed later); here it does.
+/// Chains one action into the digest of everything that led to a version. What an action claims may
+/// leave no trace in the function (a replaced value whose users are removed later); here it does.
 fn history_after(history: u64, action: &ActionKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     (history, action).hash(&mut hasher);
@@ -90,7 +98,9 @@ fn has_value(f: &Function, value: Value) -> Check {
 fn has_edge(f: &Function, edge: Edge) -> Check {
     has_inst(f, edge.inst)?;
     let targets = f.inst(edge.inst).targets.len();
-    require((edge.index as usize) < targets, || format!("{} has no target {}", edge.inst, edge.index))
+    require((edge.index as usize) < targets, || {
+        format!("{} has no target {}", edge.inst, edge.index)
+    })
 }
 
 fn no_inst(f: &Function, inst: Inst) -> Check {
@@ -110,15 +120,27 @@ fn stands_before(f: &Function, inst: Inst, next: Inst) -> Check {
     require(f.next_inst(inst) == Some(next), || format!("{inst} does not stand before {next}"))
 }
 
-fn add(f: &mut Function, inst: Inst, data: &InstData, result_types: &[Type], before: Inst) -> Check {
+fn add(
+    f: &mut Function,
+    inst: Inst,
+    data: &InstData,
+    result_types: &[Type],
+    before: Inst,
+) -> Check {
     no_inst(f, inst)?;
     has_inst(f, before)?;
-    require(!data.opcode.is_terminator(), || format!("{inst} is a terminator; blocks have theirs already"))?;
+    require(!data.opcode.is_terminator(), || {
+        format!("{inst} is a terminator; blocks have theirs already")
+    })?;
     require(data.targets.is_empty(), || format!("{inst} has targets and is no terminator"))?;
-    require(data.results.len() == result_types.len(), || format!("{inst} has results without types"))?;
+    require(data.results.len() == result_types.len(), || {
+        format!("{inst} has results without types")
+    })?;
     for (i, value) in data.results.iter().enumerate() {
         no_value(f, *value)?;
-        require(!data.results[..i].contains(value), || format!("{inst} has {value} as a result twice"))?;
+        require(!data.results[..i].contains(value), || {
+            format!("{inst} has {value} as a result twice")
+        })?;
     }
     data.args.iter().try_for_each(|v| has_value(f, *v))?;
     f.insert_inst(inst, data.clone(), result_types, Place::Before(before));
@@ -128,7 +150,9 @@ fn add(f: &mut Function, inst: Inst, data: &InstData, result_types: &[Type], bef
 fn delete(f: &mut Function, inst: Inst, next: Inst) -> Check {
     stands_before(f, inst, next)?;
     for value in &f.inst(inst).results {
-        require(f.users(*value).is_empty(), || format!("{value}, a result of {inst}, is still used"))?;
+        require(f.users(*value).is_empty(), || {
+            format!("{value}, a result of {inst}, is still used")
+        })?;
     }
     f.remove_inst(inst);
     Ok(())
@@ -142,12 +166,20 @@ fn move_inst(f: &mut Function, inst: Inst, from: Inst, to: Inst) -> Check {
     Ok(())
 }
 
-fn replace_operand(f: &mut Function, inst: Inst, index: usize, before: Value, after: Value) -> Check {
+fn replace_operand(
+    f: &mut Function,
+    inst: Inst,
+    index: usize,
+    before: Value,
+    after: Value,
+) -> Check {
     has_inst(f, inst)?;
     has_value(f, after)?;
     let is = f.inst(inst).operand(index);
     require(is == Some(before), || format!("operand {index} of {inst} is not {before}"))?;
-    require(f.value_type(before) == f.value_type(after), || format!("{before} and {after} differ in type"))?;
+    require(f.value_type(before) == f.value_type(after), || {
+        format!("{before} and {after} differ in type")
+    })?;
     f.set_operand(inst, index, after);
     Ok(())
 }
@@ -156,7 +188,9 @@ fn replace_all(f: &mut Function, before: Value, after: Value) -> Check {
     has_value(f, before)?;
     has_value(f, after)?;
     require(before != after, || format!("{before} is replaced by itself"))?;
-    require(f.value_type(before) == f.value_type(after), || format!("{before} and {after} differ in type"))?;
+    require(f.value_type(before) == f.value_type(after), || {
+        format!("{before} and {after} differ in type")
+    })?;
     f.replace_uses(before, after);
     Ok(())
 }
@@ -202,7 +236,13 @@ fn jump_data(target: Target) -> InstData {
     }
 }
 
-fn join_edges(f: &mut Function, edges: &[Edge], block: Block, params: &[Value], jump: Inst) -> Check {
+fn join_edges(
+    f: &mut Function,
+    edges: &[Edge],
+    block: Block,
+    params: &[Value],
+    jump: Inst,
+) -> Check {
     no_block(f, block)?;
     no_inst(f, jump)?;
     edges.iter().try_for_each(|e| has_edge(f, *e))?;
@@ -210,12 +250,16 @@ fn join_edges(f: &mut Function, edges: &[Edge], block: Block, params: &[Value], 
     require(distinct.len() == edges.len(), || "an edge is joined twice".to_owned())?;
     let Some(first) = edges.first() else { return Err(Fault("no edges to join".to_owned())) };
     let target = f.target(*first).block;
-    require(edges.iter().all(|e| f.target(*e).block == target), || "the edges lead to different blocks".to_owned())?;
+    require(edges.iter().all(|e| f.target(*e).block == target), || {
+        "the edges lead to different blocks".to_owned()
+    })?;
     let types: Vec<Type> = f.block_params(target).iter().map(|v| f.value_type(*v)).collect();
     require(types.len() == params.len(), || format!("{block} needs {} parameters", types.len()))?;
     for (i, param) in params.iter().enumerate() {
         no_value(f, *param)?;
-        require(!params[..i].contains(param), || format!("{param} is a parameter of {block} twice"))?;
+        require(!params[..i].contains(param), || {
+            format!("{param} is a parameter of {block} twice")
+        })?;
     }
     f.insert_block_before(block, target);
     for (param, ty) in params.iter().zip(types) {
@@ -245,7 +289,9 @@ fn swap_two(f: &Function, args: &mut [Value]) {
 
 fn redirect_edge(f: &mut Function, edge: Edge, past: Block, index: u32) -> Check {
     has_edge(f, edge)?;
-    require(f.target(edge).block == past, || format!("target {} of {} is not {past}", edge.index, edge.inst))?;
+    require(f.target(edge).block == past, || {
+        format!("target {} of {} is not {past}", edge.index, edge.inst)
+    })?;
     let way = way_past(f, edge)?;
     require(way == index, || format!("{past} goes on at its target {way}"))?;
     let target = onward(f, edge, index)?;
@@ -271,10 +317,13 @@ fn merge_blocks(f: &mut Function, into: Block, from: Block, jump: Inst) -> Check
 fn remove_unreachable(f: &mut Function, blocks: &[Block]) -> Check {
     blocks.iter().try_for_each(|b| has_block(f, *b))?;
     let region: BTreeSet<Block> = blocks.iter().copied().collect();
-    require(region.len() == blocks.len() && !region.is_empty(), || "no blocks, or one of them twice".to_owned())?;
+    require(region.len() == blocks.len() && !region.is_empty(), || {
+        "no blocks, or one of them twice".to_owned()
+    })?;
     require(!region.contains(&f.entry()), || "the entry is reachable".to_owned())?;
     for &block in blocks {
-        let entered = f.predecessors(block).iter().find(|e| !region.contains(&f.inst_block(e.inst)));
+        let entered =
+            f.predecessors(block).iter().find(|e| !region.contains(&f.inst_block(e.inst)));
         require(entered.is_none(), || format!("an edge from outside leads to {block}"))?;
         let results = f.block_insts(block).flat_map(|i| f.inst(i).results.iter().copied());
         for value in f.block_params(block).iter().copied().chain(results) {
@@ -286,8 +335,8 @@ fn remove_unreachable(f: &mut Function, blocks: &[Block]) -> Check {
     Ok(())
 }
 
-/// Drops a region whose values are used nowhere else. Every instruction loses its operands first, so the
-/// order in which they are dropped does not matter.
+/// Drops a region whose values are used nowhere else. Every instruction loses its operands first,
+/// so the order in which they are dropped does not matter.
 fn drop_region(f: &mut Function, blocks: &[Block]) {
     let insts: Vec<Inst> = blocks.iter().flat_map(|b| f.block_insts(*b)).collect();
     for &inst in &insts {
@@ -307,10 +356,18 @@ fn drop_region(f: &mut Function, blocks: &[Block]) {
     f.drop_empty_blocks(blocks);
 }
 
-fn add_block_param(f: &mut Function, block: Block, param: Value, ty: Type, args: &[(Edge, Value)]) -> Check {
+fn add_block_param(
+    f: &mut Function,
+    block: Block,
+    param: Value,
+    ty: Type,
+    args: &[(Edge, Value)],
+) -> Check {
     has_block(f, block)?;
     no_value(f, param)?;
-    require(block != f.entry(), || "the entry's parameters are the function's arguments".to_owned())?;
+    require(block != f.entry(), || {
+        "the entry's parameters are the function's arguments".to_owned()
+    })?;
     let given: BTreeSet<Edge> = args.iter().map(|(e, _)| *e).collect();
     let needed: BTreeSet<Edge> = f.predecessors(block).iter().copied().collect();
     let covered = given == needed && given.len() == args.len();
@@ -331,7 +388,9 @@ fn add_block_param(f: &mut Function, block: Block, param: Value, ty: Type, args:
 
 fn remove_block_param(f: &mut Function, block: Block, param: Value, index: usize) -> Check {
     has_block(f, block)?;
-    require(block != f.entry(), || "the entry's parameters are the function's arguments".to_owned())?;
+    require(block != f.entry(), || {
+        "the entry's parameters are the function's arguments".to_owned()
+    })?;
     require(f.block_params(block).get(index) == Some(&param), || {
         format!("{param} is not parameter {index} of {block}")
     })?;
@@ -351,11 +410,17 @@ fn remove_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) -> C
     let dead_params: BTreeSet<(Block, Value)> = params.iter().copied().collect();
     let dead_insts: BTreeSet<Inst> = insts.iter().copied().collect();
     let distinct = dead_params.len() == params.len() && dead_insts.len() == insts.len();
-    require(distinct && !(params.is_empty() && insts.is_empty()), || "nothing to remove, or it twice".to_owned())?;
+    require(distinct && !(params.is_empty() && insts.is_empty()), || {
+        "nothing to remove, or it twice".to_owned()
+    })?;
     for (block, param) in params {
         has_block(f, *block)?;
-        require(*block != f.entry(), || "the entry's parameters are the function's arguments".to_owned())?;
-        require(f.block_params(*block).contains(param), || format!("{param} is no parameter of {block}"))?;
+        require(*block != f.entry(), || {
+            "the entry's parameters are the function's arguments".to_owned()
+        })?;
+        require(f.block_params(*block).contains(param), || {
+            format!("{param} is no parameter of {block}")
+        })?;
     }
     for inst in insts {
         has_inst(f, *inst)?;
@@ -363,7 +428,10 @@ fn remove_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) -> C
     }
     let results = insts.iter().flat_map(|i| f.inst(*i).results.iter().copied());
     for value in params.iter().map(|(_, param)| *param).chain(results) {
-        let alive = f.users(value).iter().find(|u| !dead_insts.contains(u) && needs(f, **u, value, &dead_params));
+        let alive = f
+            .users(value)
+            .iter()
+            .find(|u| !dead_insts.contains(u) && needs(f, **u, value, &dead_params));
         require(alive.is_none(), || format!("{value} is still used"))?;
     }
     drop_dead(f, params, insts);
@@ -375,7 +443,9 @@ fn needs(f: &Function, inst: Inst, value: Value, params: &BTreeSet<(Block, Value
     let data = f.inst(inst);
     let passes_on = |t: &Target| {
         let received = t.args.iter().zip(f.block_params(t.block));
-        received.filter(|(arg, _)| **arg == value).all(|(_, param)| params.contains(&(t.block, *param)))
+        received
+            .filter(|(arg, _)| **arg == value)
+            .all(|(_, param)| params.contains(&(t.block, *param)))
     };
     data.args.contains(&value) || !data.targets.iter().all(passes_on)
 }

@@ -13,12 +13,14 @@ fn fault<T>(text: String) -> Result<T, Fault> {
     Err(Fault(text))
 }
 
-/// The index of the target at which the block behind an edge goes on when it is entered over that edge.
+/// The index of the target at which the block behind an edge goes on when it is entered over that
+/// edge.
 ///
-/// An edge can be redirected there if the block does nothing that could be missed: its instructions have no effect
-/// and cannot trap, and what it defines, parameters included, is used in it alone. And it must be known where
-/// control goes on: the block ends in a jump, or in a branch that the constants among the edge's arguments decide.
-/// Cost: linear in the block and in the uses of what it defines.
+/// An edge can be redirected there if the block does nothing that could be missed: its instructions
+/// have no effect and cannot trap, and what it defines, parameters included, is used in it alone.
+/// And it must be known where control goes on: the block ends in a jump, or in a branch that the
+/// constants among the edge's arguments decide. Cost: linear in the block and in the uses of what
+/// it defines.
 ///
 /// # Errors
 /// When the edge cannot be redirected, saying why. The edge must exist.
@@ -46,7 +48,9 @@ pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fau
     for arg in &mut target.args {
         match f.block_params(*past).iter().position(|p| p == arg) {
             Some(n) => *arg = args[n],
-            None if f.value_block(*arg) == *past => return fault(format!("{arg} is computed in {past} and handed on")),
+            None if f.value_block(*arg) == *past => {
+                return fault(format!("{arg} is computed in {past} and handed on"));
+            }
             None => {}
         }
     }
@@ -86,7 +90,8 @@ fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
         return Some(0);
     }
     let given = f.block_params(block).iter().zip(args);
-    let mut known: BTreeMap<Value, u64> = given.filter_map(|(p, a)| Some((*p, f.constant(*a)?))).collect();
+    let mut known: BTreeMap<Value, u64> =
+        given.filter_map(|(p, a)| Some((*p, f.constant(*a)?))).collect();
     for inst in f.block_insts(block) {
         let data = f.inst(inst);
         let operand = |v: &Value| known.get(v).copied().or_else(|| f.constant(*v));

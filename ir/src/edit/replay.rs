@@ -34,19 +34,26 @@ pub enum ReplayError {
 impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReplayError::Action { index, action, fault } => write!(f, "action {index} ({action}): {fault}"),
-            ReplayError::OutOfOrder { index, recorded, applied } => {
-                write!(f, "action {index} was recorded at stamp {recorded} and is replayed at {applied}")
+            ReplayError::Action { index, action, fault } => {
+                write!(f, "action {index} ({action}): {fault}")
             }
-            ReplayError::Result(difference) => write!(f, "the log leads to another version: {difference}"),
+            ReplayError::OutOfOrder { index, recorded, applied } => {
+                write!(
+                    f,
+                    "action {index} was recorded at stamp {recorded} and is replayed at {applied}"
+                )
+            }
+            ReplayError::Result(difference) => {
+                write!(f, "the log leads to another version: {difference}")
+            }
         }
     }
 }
 
 impl std::error::Error for ReplayError {}
 
-/// Carries out a log action by action, showing the function between any two of them. This is how the
-/// mapping builder looks at the versions in which facts were recorded.
+/// Carries out a log action by action, showing the function between any two of them. This is how
+/// the mapping builder looks at the versions in which facts were recorded.
 #[derive(Debug)]
 pub struct Replayer<'l> {
     function: Function,
@@ -98,11 +105,16 @@ pub fn replay(before: &Function, log: &ActionLog) -> Result<Function, ReplayErro
     Ok(replayer.function)
 }
 
-/// Whether a log tells what happened between two versions. Cost: linear in both versions and the log.
+/// Whether a log tells what happened between two versions. Cost: linear in both versions and the
+/// log.
 ///
 /// # Errors
 /// When it does not, saying where the first difference is.
-pub fn check_replay(before: &Function, log: &ActionLog, after: &Function) -> Result<(), ReplayError> {
+pub fn check_replay(
+    before: &Function,
+    log: &ActionLog,
+    after: &Function,
+) -> Result<(), ReplayError> {
     same_version(&replay(before, log)?, after)
 }
 
@@ -113,7 +125,8 @@ pub(super) fn same_version(replayed: &Function, after: &Function) -> Result<(), 
         return Err(ReplayError::Result(text));
     }
     replayed.same_as(after).map_err(ReplayError::Result)?;
-    // An action may be wrong and leave no trace: `replay_notices_an_edited_action` edits such a one.
+    // An action may be wrong and leave no trace: `replay_notices_an_edited_action` edits such a
+    // one.
     if replayed.history() != after.history() {
         return Err(ReplayError::Result("the version was reached by other actions".to_owned()));
     }

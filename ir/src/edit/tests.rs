@@ -44,7 +44,8 @@ impl Pass for Everything {
         let blocks: Vec<Block> = ed.func().blocks().collect();
         let (entry, header, body) = (blocks[0], blocks[1], blocks[2]);
         let insts: Vec<_> = ed.func().block_insts(body).collect();
-        let result = |ed: &Editor<'_>, i: usize| ed.func().inst(insts[i]).result().expect("one result");
+        let result =
+            |ed: &Editor<'_>, i: usize| ed.func().inst(insts[i]).result().expect("one result");
         let (product, again) = (result(ed, 1), result(ed, 2));
         ed.replace_all(again, product);
         ed.delete(insts[2]);
@@ -58,11 +59,14 @@ impl Pass for Everything {
         ed.redirect(back, 0);
         ed.remove_unreachable(&[latch]);
         let six = ed.add_value(InstSpec::constant(Type::I32, 6), insts[5]);
-        let seven = ed.add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[six, product]), insts[5]);
+        let seven = ed
+            .add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[six, product]), insts[5]);
         let seven_inst = ed.func().defining_inst(seven).expect("an instruction");
         let edges: Vec<Edge> = ed.func().predecessors(header).to_vec();
-        let args: Vec<(Edge, Value)> =
-            edges.iter().map(|e| (*e, if ed.func().inst_block(e.inst) == body { six } else { product })).collect();
+        let args: Vec<(Edge, Value)> = edges
+            .iter()
+            .map(|e| (*e, if ed.func().inst_block(e.inst) == body { six } else { product }))
+            .collect();
         let param = ed.add_block_param(header, Type::I32, &args);
         ed.replace_operand(insts[5], 0, ed.func().inst(insts[5]).args[0]);
         ed.remove_block_param(header, 2);
@@ -84,7 +88,8 @@ fn remove_a_dead_cycle(ed: &mut Editor<'_>, header: Block) {
     let args: Vec<(Edge, Value)> = edges.iter().map(|e| (*e, one)).collect();
     let counter = ed.add_block_param(header, Type::I32, &args);
     let back = edges.iter().map(|e| e.inst).max().expect("a loop");
-    let count = ed.add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[counter, one]), back);
+    let count =
+        ed.add_value(InstSpec::new(Opcode::Add, Type::I32, Imm::None, &[counter, one]), back);
     let at = ed.func().inst(back).operand_count() - 1;
     ed.replace_operand(back, at, count);
     let count = ed.func().defining_inst(count).expect("an instruction");
@@ -102,7 +107,8 @@ fn replay_of_every_primitive_gives_an_equal_version() {
     let (before, applied) = applied(&Everything);
     let (function, log) = applied.into_parts();
     assert_eq!(check_replay(&before, &log, &function), Ok(()));
-    let names: std::collections::BTreeSet<&str> = log.actions().iter().map(|a| a.kind().name()).collect();
+    let names: std::collections::BTreeSet<&str> =
+        log.actions().iter().map(|a| a.kind().name()).collect();
     assert_eq!(names.len(), 15, "every primitive is used: {names:?}");
 }
 
@@ -124,7 +130,11 @@ fn replay_notices_two_swapped_actions() {
     for index in 1..log.len() {
         let mut damaged = log.clone();
         damaged.actions_mut().swap(index - 1, index);
-        assert!(check_replay(&before, &damaged, &function).is_err(), "actions {} and {index} swapped", index - 1);
+        assert!(
+            check_replay(&before, &damaged, &function).is_err(),
+            "actions {} and {index} swapped",
+            index - 1
+        );
     }
 }
 
@@ -137,30 +147,55 @@ fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
         ActionKind::Add { inst: id, data, result_types, before } => {
             let mut other = data.clone();
             other.imm = Imm::Bits(77);
-            edits.push(ActionKind::Add { inst: id, data: other, result_types: result_types.clone(), before });
+            edits.push(ActionKind::Add {
+                inst: id,
+                data: other,
+                result_types: result_types.clone(),
+                before,
+            });
             edits.push(ActionKind::Add { inst: id, data, result_types, before: inst });
         }
-        ActionKind::Delete { inst: id, .. } => edits.push(ActionKind::Delete { inst: id, next: inst }),
-        ActionKind::Hoist { inst: id, from, .. } => edits.push(ActionKind::Hoist { inst: id, from, to: inst }),
-        ActionKind::Sink { inst: id, from, .. } => edits.push(ActionKind::Sink { inst: id, from, to: inst }),
+        ActionKind::Delete { inst: id, .. } => {
+            edits.push(ActionKind::Delete { inst: id, next: inst })
+        }
+        ActionKind::Hoist { inst: id, from, .. } => {
+            edits.push(ActionKind::Hoist { inst: id, from, to: inst })
+        }
+        ActionKind::Sink { inst: id, from, .. } => {
+            edits.push(ActionKind::Sink { inst: id, from, to: inst })
+        }
         ActionKind::ReplaceOperand { inst: id, index, before, after } => {
             edits.push(ActionKind::ReplaceOperand { inst: id, index, before: value, after });
             edits.push(ActionKind::ReplaceOperand { inst: id, index: index + 1, before, after });
         }
-        ActionKind::ReplaceAll { before, .. } => edits.push(ActionKind::ReplaceAll { before, after: value }),
-        ActionKind::FoldBranch { inst, keep } => edits.push(ActionKind::FoldBranch { inst, keep: keep ^ 1 }),
-        ActionKind::SplitEdge { edge, block, .. } => edits.push(ActionKind::SplitEdge { edge, block, jump: inst }),
+        ActionKind::ReplaceAll { before, .. } => {
+            edits.push(ActionKind::ReplaceAll { before, after: value })
+        }
+        ActionKind::FoldBranch { inst, keep } => {
+            edits.push(ActionKind::FoldBranch { inst, keep: keep ^ 1 })
+        }
+        ActionKind::SplitEdge { edge, block, .. } => {
+            edits.push(ActionKind::SplitEdge { edge, block, jump: inst })
+        }
         ActionKind::JoinEdges { edges, block, jump, .. } => {
             let params = Default::default();
             edits.push(ActionKind::JoinEdges { edges, block, params, jump });
         }
         ActionKind::Redirect { edge, past, index } => {
             edits.push(ActionKind::Redirect { edge, past, index: index + 1 });
-            edits.push(ActionKind::Redirect { edge: Edge { index: edge.index + 1, ..edge }, past, index });
+            edits.push(ActionKind::Redirect {
+                edge: Edge { index: edge.index + 1, ..edge },
+                past,
+                index,
+            });
             edits.push(ActionKind::Redirect { edge, past: function.entry(), index });
         }
-        ActionKind::MergeBlocks { into, from, .. } => edits.push(ActionKind::MergeBlocks { into, from, jump: inst }),
-        ActionKind::RemoveUnreachable { .. } => edits.push(ActionKind::RemoveUnreachable { blocks: vec![] }),
+        ActionKind::MergeBlocks { into, from, .. } => {
+            edits.push(ActionKind::MergeBlocks { into, from, jump: inst })
+        }
+        ActionKind::RemoveUnreachable { .. } => {
+            edits.push(ActionKind::RemoveUnreachable { blocks: vec![] })
+        }
         ActionKind::AddBlockParam { block, param, args, .. } => {
             edits.push(ActionKind::AddBlockParam { block, param, ty: Type::I64, args });
         }
@@ -185,7 +220,11 @@ fn replay_notices_an_edited_action() {
             assert_ne!(&kind, action.kind());
             let mut damaged = log.clone();
             damaged.actions_mut()[index].kind = kind.clone();
-            assert!(check_replay(&before, &damaged, &function).is_err(), "{} became {kind}", action.kind());
+            assert!(
+                check_replay(&before, &damaged, &function).is_err(),
+                "{} became {kind}",
+                action.kind()
+            );
             tried += 1;
         }
     }
@@ -250,7 +289,8 @@ fn versions_derived_independently_share_no_new_id() {
     let before = sample();
     let first = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
     let second = apply(&before, &OneAtATime, &mut Fuel::UNLIMITED.clone()).into_parts().0;
-    let shared: Vec<_> = first.all_insts().filter(|i| second.has_inst(*i) && !before.has_inst(*i)).collect();
+    let shared: Vec<_> =
+        first.all_insts().filter(|i| second.has_inst(*i) && !before.has_inst(*i)).collect();
     assert!(shared.is_empty(), "{shared:?}");
 }
 
@@ -292,7 +332,8 @@ impl Pass for RemovesWhatIsUsed {
         let header = ed.func().blocks().nth(1).expect("a header");
         let sum = ed.func().block_params(header)[1];
         let adds: Vec<_> = ed.func().users(sum).to_vec();
-        let adds: Vec<_> = adds.into_iter().filter(|i| !ed.func().inst(*i).opcode.is_terminator()).collect();
+        let adds: Vec<_> =
+            adds.into_iter().filter(|i| !ed.func().inst(*i).opcode.is_terminator()).collect();
         ed.remove_dead(&[(header, sum)], &adds);
     }
 }

@@ -178,7 +178,8 @@ pub fn int_from_float(opcode: Opcode, ty: Type, source: Type, x: u64) -> Result<
     let narrow = ty == Type::I32;
     let result = match opcode {
         Opcode::SintFromFloat => {
-            // 2^(bits - 1). Below -2^63 the next f64 is far away, so `x > -limit - 1` alone would lose -2^63.
+            // 2^(bits - 1). Below -2^63 the next f64 is far away, so `x > -limit - 1` alone would
+            // lose -2^63.
             let limit = if narrow { 2_147_483_648.0 } else { 9_223_372_036_854_775_808.0 };
             check_range(x, (x > -limit - 1.0 || x == -limit) && x < limit)?;
             x as i64 as u64

@@ -47,7 +47,9 @@ pub fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapK
         Opcode::Add => x.wrapping_add(y),
         Opcode::Sub => x.wrapping_sub(y),
         Opcode::Mul => x.wrapping_mul(y),
-        Opcode::Sdiv | Opcode::Udiv | Opcode::Srem | Opcode::Urem => return divide(opcode, ty, x, y),
+        Opcode::Sdiv | Opcode::Udiv | Opcode::Srem | Opcode::Urem => {
+            return divide(opcode, ty, x, y);
+        }
         Opcode::And => x & y,
         Opcode::Or => x | y,
         Opcode::Xor => x ^ y,

@@ -5,17 +5,19 @@
 //! interpreter's handlers call the functions per shape ([`int_binary`] and its siblings) with a
 //! constant opcode and type, so that the matches fold away and the meaning is still written once.
 //!
-//! Operands and results are bits as [`Type::mask`] says. Operands are masked before use: bits outside
-//! the type, which only a poisoned value has, never reach a result and never cause a panic.
+//! Operands and results are bits as [`Type::mask`] says. Operands are masked before use: bits
+//! outside the type, which only a poisoned value has, never reach a result and never cause a panic.
 //!
 //! A floating-point result computed by arithmetic that is NaN is always the canonical quiet NaN
-//! ([`canonical_nan`]). `fneg`, `fabs`, `fcopysign`, `bitcast` and `select` move bits and keep payloads.
+//! ([`canonical_nan`]). `fneg`, `fabs`, `fcopysign`, `bitcast` and `select` move bits and keep
+//! payloads.
 
 mod float;
 mod int;
 
 pub use float::{
-    canonical_nan, demote, float_binary, float_compare, float_from_int, float_unary, int_from_float, promote,
+    canonical_nan, demote, float_binary, float_compare, float_from_int, float_unary,
+    int_from_float, promote,
 };
 pub use int::{int_binary, int_compare, int_test, int_unary, sign_extend};
 
@@ -24,24 +26,25 @@ use crate::reference;
 use crate::trap::TrapKind;
 use crate::types::Type;
 
-/// Whether [`eval`] gives the operation its meaning: the result depends on the operands and the types
-/// alone. Constants, whose bits are in the immediate, are not among them.
+/// Whether [`eval`] gives the operation its meaning: the result depends on the operands and the
+/// types alone. Constants, whose bits are in the immediate, are not among them.
 pub const fn is_evaluated(opcode: Opcode) -> bool {
     opcode.is_value_determined() && !matches!(opcode, Opcode::Const)
 }
 
-/// Whether [`eval`] takes an operation with this controlling type on operands of these types: it is one
-/// on values, and the types are as its shape says. For what the verifier has not seen, such as the steps of
-/// a mapping from elsewhere.
+/// Whether [`eval`] takes an operation with this controlling type on operands of these types: it is
+/// one on values, and the types are as its shape says. For what the verifier has not seen, such as
+/// the steps of a mapping from elsewhere.
 pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
     if !is_evaluated(opcode) || !opcode.allows_type(ty) {
         return false;
     }
     match (opcode.shape(), operands) {
         (Shape::IntUnary | Shape::IntTest | Shape::FloatUnary, [a]) => *a == ty,
-        (Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare, [a, b]) => {
-            *a == ty && *b == ty
-        }
+        (
+            Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare,
+            [a, b],
+        ) => *a == ty && *b == ty,
         (Shape::Extend, [a]) => a.is_int() && a.bits() < ty.bits(),
         (Shape::Wrap, [a]) => a.is_int() && a.bits() > ty.bits(),
         (Shape::IntToFloat, [a]) => matches!(a, Type::I32 | Type::I64),
@@ -55,8 +58,8 @@ pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
     }
 }
 
-/// Whether a division cannot trap whatever it divides, its divisor being this constant. No other operation is said to
-/// be safe.
+/// Whether a division cannot trap whatever it divides, its divisor being this constant. No other
+/// operation is said to be safe.
 pub fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
     match (opcode, divisor) {
         (Opcode::Udiv | Opcode::Urem | Opcode::Srem, Some(d)) => d != 0,

@@ -41,7 +41,12 @@ pub(super) struct Activations {
 /// A copy has no garbage above the top activation.
 impl Clone for Activations {
     fn clone(&self) -> Activations {
-        Activations { frames: self.frames.clone(), stack: self.stack[..self.end].to_vec(), slack: 0, ..*self }
+        Activations {
+            frames: self.frames.clone(),
+            stack: self.stack[..self.end].to_vec(),
+            slack: 0,
+            ..*self
+        }
     }
 }
 
@@ -102,8 +107,8 @@ impl Activations {
         self.frames.last_mut().expect("interp: a run has an activation")
     }
 
-    /// Begins an activation at the start of a version and returns the base of its slots, or `None` when a
-    /// limit is reached.
+    /// Begins an activation at the start of a version and returns the base of its slots, or `None`
+    /// when a limit is reached.
     #[inline]
     pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
         let base = self.end;
@@ -114,12 +119,20 @@ impl Activations {
             fill_poison(&mut self.stack[base..][..code.frame_size as usize]);
         }
         let consts = code.consts();
-        self.frames.push(Frame { version, pc: 0, results_at, base, consts, activation: self.count });
+        self.frames.push(Frame {
+            version,
+            pc: 0,
+            results_at,
+            base,
+            consts,
+            activation: self.count,
+        });
         self.count += 1;
         Some(base)
     }
 
-    /// Makes room for the slots of an activation that is not counted yet; false, and nothing changed, beyond the limit.
+    /// Makes room for the slots of an activation that is not counted yet; false, and nothing
+    /// changed, beyond the limit.
     #[inline]
     pub(super) fn reserve(&mut self, base: usize, code: &Code) -> bool {
         let values = code.frame_size as usize;

@@ -1,4 +1,5 @@
-//! Operations on ranges of memories, on tables and on segments: what is too rare or too long for the loop.
+//! Operations on ranges of memories, on tables and on segments: what is too rare or too long for
+//! the loop.
 //!
 //! Bounds are checked before anything is written.
 
@@ -24,9 +25,14 @@ pub(super) struct BulkOp {
 }
 
 impl BulkOp {
-    /// The operation on the values of a frame. A poisoned one, which only a wrong transition makes, is whatever its bits are.
+    /// The operation on the values of a frame. A poisoned one, which only a wrong transition makes,
+    /// is whatever its bits are.
     pub(super) fn on(&self, slots: &[u64]) -> Operation {
-        Operation { opcode: self.opcode, imm: self.imm, args: self.args.map(|slot| slots[slot as usize]) }
+        Operation {
+            opcode: self.opcode,
+            imm: self.imm,
+            args: self.args.map(|slot| slots[slot as usize]),
+        }
     }
 }
 
@@ -48,7 +54,10 @@ impl Operation {
     /// When the instruction is none of the kind, or takes another number of operands.
     pub(super) fn new(inst: &InstData, args: &[u64]) -> Operation {
         let name = inst.opcode.name();
-        assert!(is_operation(inst.opcode), "interp: {name} is no operation on memories, tables or segments");
+        assert!(
+            is_operation(inst.opcode),
+            "interp: {name} is no operation on memories, tables or segments"
+        );
         assert_eq!(inst.args.len(), args.len(), "interp: operands of {name}");
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
@@ -60,8 +69,8 @@ impl Operation {
         matches!(self.opcode, Opcode::MemoryGrow | Opcode::TableGrow)
     }
 
-    /// The fuel it needs beyond that of any instruction: else one that fills memory would cost what a sum costs. What is out
-    /// of bounds moves nothing, and costs no more.
+    /// The fuel it needs beyond that of any instruction: else one that fills memory would cost what
+    /// a sum costs. What is out of bounds moves nothing, and costs no more.
     pub(super) fn extra_fuel(&self, memories: &Memories, tables: &Tables) -> u64 {
         let (index, most) = match (self.opcode, self.imm) {
             (Opcode::MemorySize | Opcode::MemoryGrow, _) => return 0,
@@ -81,8 +90,14 @@ impl Operation {
 /// Whether [`Bulk::perform`] knows it.
 fn is_operation(opcode: Opcode) -> bool {
     use Shape::*;
-    let on_memory = matches!(opcode.shape(), MemorySize | MemoryGrow | MemoryCopy | MemoryFill | MemoryInit | DataDrop);
-    let on_table = matches!(opcode.shape(), TableGet | TableSet | TableSize | TableGrow | TableFill | TableCopy);
+    let on_memory = matches!(
+        opcode.shape(),
+        MemorySize | MemoryGrow | MemoryCopy | MemoryFill | MemoryInit | DataDrop
+    );
+    let on_table = matches!(
+        opcode.shape(),
+        TableGet | TableSet | TableSize | TableGrow | TableFill | TableCopy
+    );
     on_memory || on_table || matches!(opcode.shape(), TableInit | ElemDrop)
 }
 
@@ -100,7 +115,9 @@ impl Bulk<'_> {
         let [a, b, c] = op.args;
         match (op.opcode, op.imm) {
             (Opcode::MemorySize, Imm::Memory(memory)) => Ok(self.memories.pages(memory).into()),
-            (Opcode::MemoryGrow, Imm::Memory(memory)) => Ok(self.grow_memory(memory, a as u32).into()),
+            (Opcode::MemoryGrow, Imm::Memory(memory)) => {
+                Ok(self.grow_memory(memory, a as u32).into())
+            }
             (_, Imm::Memory(_) | Imm::Memories(..) | Imm::MemoryData(..)) => {
                 self.on_memory(op.imm, [a, b, c]).ok_or(TrapKind::MemoryOutOfBounds).map(|()| 0)
             }
@@ -131,7 +148,9 @@ impl Bulk<'_> {
     fn on_memory(&mut self, imm: Imm, [to, b, count]: [u64; 3]) -> Option<()> {
         match imm {
             Imm::Memory(memory) => self.memories.fill(memory, to, b as u8, count).ok(),
-            Imm::Memories(target, source) => self.memories.copy((target, to), (source, b), count).ok(),
+            Imm::Memories(target, source) => {
+                self.memories.copy((target, to), (source, b), count).ok()
+            }
             Imm::MemoryData(memory, segment) => {
                 let bytes = &self.program.declarations().data[segment.index()].bytes;
                 let bytes = self.globals.tables.contents(SegmentKind::Data, segment.index(), bytes);

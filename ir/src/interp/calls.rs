@@ -15,8 +15,8 @@ use smallvec::{SmallVec, smallvec};
 /// A short list of values.
 pub(super) type Values = SmallVec<[u64; 8]>;
 
-/// Begins an activation of `version`, its arguments read from the slots of the calling activation, and
-/// returns the base of its slots; `None` when a limit is reached.
+/// Begins an activation of `version`, its arguments read from the slots of the calling activation,
+/// and returns the base of its slots; `None` when a limit is reached.
 #[inline]
 pub(super) fn enter(
     activations: &mut Activations,
@@ -34,16 +34,20 @@ pub(super) fn enter(
     Some(base)
 }
 
-/// The arguments of a call of a function that runs elsewhere, from these slots of the calling activation; `None` when one
-/// more activation would be too many.
+/// The arguments of a call of a function that runs elsewhere, from these slots of the calling
+/// activation; `None` when one more activation would be too many.
 #[cold]
-pub(super) fn arguments<S: Copy + Into<u32>>(activations: &Activations, base: usize, slots: &[S]) -> Option<Vec<u64>> {
+pub(super) fn arguments<S: Copy + Into<u32>>(
+    activations: &Activations,
+    base: usize,
+    slots: &[S],
+) -> Option<Vec<u64>> {
     let value = |slot: &S| activations.stack[base + (*slot).into() as usize];
     (!activations.are_full()).then(|| slots.iter().map(value).collect())
 }
 
-/// Ends the top activation, which returns the values of `slots`, and hands them to the caller; false
-/// when there is no caller in the run.
+/// Ends the top activation, which returns the values of `slots`, and hands them to the caller;
+/// false when there is no caller in the run.
 #[inline]
 pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: &[u32]) -> bool {
     let callee = activations.pop();
@@ -68,7 +72,9 @@ pub(super) fn indirect_callee(
     let entry = tables.get(table, index).ok_or(TrapKind::TableOutOfBounds)?;
     let module = program.declarations();
     // Of bits that are no function's, which only the embedder can have made, null.
-    let func = reference::func(entry).filter(|func| module.funcs.is_valid(*func)).ok_or(TrapKind::NullFunction)?;
+    let func = reference::func(entry)
+        .filter(|func| module.funcs.is_valid(*func))
+        .ok_or(TrapKind::NullFunction)?;
     let found = module.funcs[func].sig;
     if found != sig && module.sigs[found] != module.sigs[sig] {
         return Err(TrapKind::SignatureMismatch);
@@ -86,7 +92,8 @@ pub(super) fn call_host(
 ) -> Result<Values, HostError> {
     let module = program.declarations();
     let types = &module.signature(func).results;
-    let import = module.funcs[func].import.as_ref().expect("interp: a host call is of an imported function");
+    let import =
+        module.funcs[func].import.as_ref().expect("interp: a host call is of an imported function");
     let mut results: Values = smallvec![0; types.len()];
     host.call(import, func, args, memories, &mut results)?;
     for (result, ty) in results.iter_mut().zip(types) {

@@ -1,10 +1,10 @@
 //! One version of a function, pre-decoded.
 //!
 //! The operations of the instructions stand in layout order, exactly one per instruction: the pc of
-//! `Before(inst)` is the number of instructions before it in the layout, and the pc of a block that of its first
-//! instruction. Behind them stand the moves of those edges of branches that have arguments.
-//! Every value has a slot of its own in the frame, so that a value is readable wherever its definition
-//! dominates, live or not. The arguments have the first slots.
+//! `Before(inst)` is the number of instructions before it in the layout, and the pc of a block that
+//! of its first instruction. Behind them stand the moves of those edges of branches that have
+//! arguments. Every value has a slot of its own in the frame, so that a value is readable wherever
+//! its definition dominates, live or not. The arguments have the first slots.
 
 use super::bulk::BulkOp;
 use super::fast::Fast;
@@ -23,8 +23,8 @@ use cranelift_entity::EntityRef;
 /// What tables hold for ids that the version does not have.
 const NONE: u32 = u32::MAX;
 
-/// A load or store that does not fit an [`Op`]: of a memory other than the first, or at an offset of
-/// more than 32 bits.
+/// A load or store that does not fit an [`Op`]: of a memory other than the first, or at an offset
+/// of more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarAccess {
     pub(super) memory: Memory,
@@ -46,7 +46,8 @@ pub struct Code {
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) params: u32,
-    /// Slots of a frame: one per value, and one for breaking cycles of moves. The constants of `fast` come behind them.
+    /// Slots of a frame: one per value, and one for breaking cycles of moves. The constants of
+    /// `fast` come behind them.
     pub(super) frame_size: u32,
     /// The same for runs that nobody watches; nothing for a frame too large.
     pub(super) fast: Option<Fast>,
@@ -63,11 +64,13 @@ pub struct Code {
 }
 
 impl Code {
-    /// Pre-decodes one version of a function of the module. The function must be verified. Cost: linear
-    /// in the function (and in its id bounds); where loops pass arguments, that of the blocks in which these are live too.
+    /// Pre-decodes one version of a function of the module. The function must be verified. Cost:
+    /// linear in the function (and in its id bounds); where loops pass arguments, that of the
+    /// blocks in which these are live too.
     ///
     /// # Panics
-    /// When the function is not one the verifier accepts for the module; or when it has 2^32 operands.
+    /// When the function is not one the verifier accepts for the module; or when it has 2^32
+    /// operands.
     pub fn new(module: &Module, function: &Function) -> Code {
         let mut decoder = Decoder::new(module, function);
         decoder.number_values();
@@ -182,7 +185,13 @@ impl<'a> Decoder<'a> {
             slots: vec![NONE; function.value_bound()],
             values: Vec::new(),
         };
-        Decoder { module, function, code, blocks: vec![NONE; function.block_bound()], edges: Vec::new() }
+        Decoder {
+            module,
+            function,
+            code,
+            blocks: vec![NONE; function.block_bound()],
+            edges: Vec::new(),
+        }
     }
 
     fn number_values(&mut self) {
@@ -214,7 +223,9 @@ impl<'a> Decoder<'a> {
     }
 
     fn slot(&self, value: Value) -> u32 {
-        self.code.slot_of(value).unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
+        self.code
+            .slot_of(value)
+            .unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
     }
 
     fn block_pc(&self, block: Block) -> u32 {
@@ -238,10 +249,18 @@ impl<'a> Decoder<'a> {
             Shape::Call | Shape::CallIndirect => self.call(data),
             Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return => self.terminator(data),
             Shape::Trap | Shape::OsrExit => self.terminator(data),
-            Shape::MemorySize | Shape::MemoryGrow | Shape::GlobalGet | Shape::GlobalSet => self.state_access(data),
-            Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => self.bulk(data),
-            Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow => self.bulk(data),
-            Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => self.bulk(data),
+            Shape::MemorySize | Shape::MemoryGrow | Shape::GlobalGet | Shape::GlobalSet => {
+                self.state_access(data)
+            }
+            Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::DataDrop => {
+                self.bulk(data)
+            }
+            Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow => {
+                self.bulk(data)
+            }
+            Shape::TableFill | Shape::TableCopy | Shape::TableInit | Shape::ElemDrop => {
+                self.bulk(data)
+            }
             Shape::OsrTest => {
                 let to = data.result().expect("interp: a test of an OSR point has one result");
                 Op::new(OpCode::Const, self.slot(to), 0, 0)
@@ -253,7 +272,8 @@ impl<'a> Decoder<'a> {
     /// Operations on values, constants among them.
     fn value_op(&mut self, data: &InstData) -> Op {
         let to = self.slot(data.result().expect("interp: an operation on values has one result"));
-        let arg = |decoder: &Self, index: usize| data.args.get(index).map_or(0, |v| decoder.slot(*v));
+        let arg =
+            |decoder: &Self, index: usize| data.args.get(index).map_or(0, |v| decoder.slot(*v));
         match (data.opcode, data.imm) {
             (Opcode::Const, Imm::Bits(bits)) => {
                 let bits = bits & data.ty.mask();
@@ -266,8 +286,9 @@ impl<'a> Decoder<'a> {
             (Opcode::Uextend | Opcode::Bitcast, _) => Op::new(OpCode::Copy, to, arg(self, 0), 0),
             (opcode, _) => {
                 let source = self.function.value_type(data.args[0]);
-                let code = value_code(opcode, data.ty, source)
-                    .unwrap_or_else(|| panic!("interp: no code for {} of {} and {source}", opcode.name(), data.ty));
+                let code = value_code(opcode, data.ty, source).unwrap_or_else(|| {
+                    panic!("interp: no code for {} of {} and {source}", opcode.name(), data.ty)
+                });
                 Op::new(code, to, arg(self, 0), arg(self, 1))
             }
         }
@@ -327,10 +348,18 @@ impl<'a> Decoder<'a> {
         let result = data.result().map_or(0, |v| self.slot(v));
         let operand = data.args.first().map_or(0, |v| self.slot(*v));
         match (data.opcode, data.imm) {
-            (Opcode::MemorySize, Imm::Memory(m)) => Op::new(OpCode::MemorySize, result, m.as_u32(), 0),
-            (Opcode::MemoryGrow, Imm::Memory(m)) => Op::new(OpCode::MemoryGrow, result, m.as_u32(), operand),
-            (Opcode::GlobalGet, Imm::Global(g)) => Op::new(OpCode::GlobalGet, result, g.as_u32(), 0),
-            (Opcode::GlobalSet, Imm::Global(g)) => Op::new(OpCode::GlobalSet, operand, g.as_u32(), 0),
+            (Opcode::MemorySize, Imm::Memory(m)) => {
+                Op::new(OpCode::MemorySize, result, m.as_u32(), 0)
+            }
+            (Opcode::MemoryGrow, Imm::Memory(m)) => {
+                Op::new(OpCode::MemoryGrow, result, m.as_u32(), operand)
+            }
+            (Opcode::GlobalGet, Imm::Global(g)) => {
+                Op::new(OpCode::GlobalGet, result, g.as_u32(), 0)
+            }
+            (Opcode::GlobalSet, Imm::Global(g)) => {
+                Op::new(OpCode::GlobalSet, operand, g.as_u32(), 0)
+            }
             (opcode, imm) => panic!("interp: {} has immediate {imm:?}", opcode.name()),
         }
     }
@@ -356,7 +385,8 @@ impl<'a> Decoder<'a> {
                 Op::new(code, callee.as_u32(), at, narrow(data.args.len()))
             }
             Imm::Indirect(sig, table) => {
-                let (index, args) = data.args.split_last().expect("interp: an indirect call has an index");
+                let (index, args) =
+                    data.args.split_last().expect("interp: an indirect call has an index");
                 let at = narrow(self.code.pool.len());
                 let index = self.slot(*index);
                 self.code.pool.extend([table.as_u32(), index]);
@@ -414,7 +444,8 @@ impl<'a> Decoder<'a> {
         let pc = self.block_pc(target.block);
         let params = self.function.block_params(target.block);
         assert_eq!(params.len(), target.args.len(), "interp: the arguments of {}", target.block);
-        let moves: Vec<_> = params.iter().zip(&target.args).map(|(p, a)| (self.slot(*p), self.slot(*a))).collect();
+        let moves: Vec<_> =
+            params.iter().zip(&target.args).map(|(p, a)| (self.slot(*p), self.slot(*a))).collect();
         match sequentialize(&moves, self.code.frame_size - 1).as_slice() {
             [] => Op::new(OpCode::Jump, 0, 0, pc),
             [(to, from)] => Op::new(one, *to, *from, pc),

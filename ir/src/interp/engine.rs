@@ -1,10 +1,12 @@
-//! For engines, which run native code on the state of a machine: raw access to it, the operations that native code hands
-//! back, the trace, and how runs end in native code.
+//! For engines, which run native code on the state of a machine: raw access to it, the operations
+//! that native code hands back, the trace, and how runs end in native code.
 //!
-//! An engine works on a machine while no call of [`Machine::run`] is under way: between two of them, or while a run
-//! waits for the results of a call. What it writes into memories, globals and tables itself leaves their digests as they were. So once it
-//! has been given raw access, everything here that goes back into the trace or the interpreter computes them anew; where memory is tracked
-//! ([`super::Options::track_memory`]), that costs the size of memories and tables each time.
+//! An engine works on a machine while no call of [`Machine::run`] is under way: between two of
+//! them, or while a run waits for the results of a call. What it writes into memories, globals and
+//! tables itself leaves their digests as they were. So once it has been given raw access,
+//! everything here that goes back into the trace or the interpreter computes them anew; where
+//! memory is tracked ([`super::Options::track_memory`]), that costs the size of memories and tables
+//! each time.
 
 use super::bulk::{Bulk, Operation};
 use super::calls;
@@ -17,8 +19,8 @@ use crate::inst::InstData;
 use crate::trap::TrapKind;
 
 impl Machine {
-    /// The bytes of a memory, to be written by native code. The slice moves when the memory grows, unless it lies in a
-    /// region that does not. Digests go stale: [`Machine::refresh_digests`].
+    /// The bytes of a memory, to be written by native code. The slice moves when the memory grows,
+    /// unless it lies in a region that does not. Digests go stale: [`Machine::refresh_digests`].
     ///
     /// # Panics
     /// When the module declares no such memory.
@@ -27,15 +29,16 @@ impl Machine {
         self.memories.bytes_raw(memory)
     }
 
-    /// The bits of the globals, in order, to be written by native code: bits outside their types have to be 0. The
-    /// slice moves when the machine takes up another module ([`Machine::extend`]), not before. Digests go stale.
+    /// The bits of the globals, in order, to be written by native code: bits outside their types
+    /// have to be 0. The slice moves when the machine takes up another module
+    /// ([`Machine::extend`]), not before. Digests go stale.
     pub fn globals_mut(&mut self) -> &mut [u64] {
         self.raw = true;
         self.globals.values_raw()
     }
 
-    /// The bits of the entries of a table ([`crate::reference`]), to be written by native code. The slice moves
-    /// when the table grows. Digests go stale.
+    /// The bits of the entries of a table ([`crate::reference`]), to be written by native code. The
+    /// slice moves when the table grows. Digests go stale.
     ///
     /// # Panics
     /// When the module declares no such table.
@@ -44,9 +47,9 @@ impl Machine {
         self.globals.tables.entries_raw(table)
     }
 
-    /// Makes the digests right again after native code wrote something. Needed before [`Machine::memory_digest`] is
-    /// asked for; what is in this module does it by itself. Cost: the number of globals; where memory is tracked, the
-    /// size of memories and tables too.
+    /// Makes the digests right again after native code wrote something. Needed before
+    /// [`Machine::memory_digest`] is asked for; what is in this module does it by itself. Cost: the
+    /// number of globals; where memory is tracked, the size of memories and tables too.
     pub fn refresh_digests(&mut self) {
         self.memories.refresh();
         self.globals.refresh();
@@ -60,16 +63,19 @@ impl Machine {
         }
     }
 
-    /// Performs an operation on memories, tables or segments that is no load or store: `memory_size`, `memory_grow`, those on ranges, all
-    /// on tables, and the dropping of segments. `args` are the contents of the operands, without bits outside their
-    /// types; the result is that of the instruction, if it has one. Growth goes to the trace. Takes no fuel: see
+    /// Performs an operation on memories, tables or segments that is no load or store:
+    /// `memory_size`, `memory_grow`, those on ranges, all on tables, and the dropping of segments.
+    /// `args` are the contents of the operands, without bits outside their types; the result is
+    /// that of the instruction, if it has one. Growth goes to the trace. Takes no fuel: see
     /// [`Machine::charge`]. Cost: the range; when it grows something, what is grown.
     ///
     /// # Errors
-    /// How it traps; nothing is changed then. The trace knows nothing of it before [`Machine::end_in_native`].
+    /// How it traps; nothing is changed then. The trace knows nothing of it before
+    /// [`Machine::end_in_native`].
     ///
     /// # Panics
-    /// When the instruction is another one, is not of this module, or takes another number of operands.
+    /// When the instruction is another one, is not of this module, or takes another number of
+    /// operands.
     pub fn perform(&mut self, inst: &InstData, args: &[u64]) -> Result<Option<u64>, TrapKind> {
         let operation = Operation::new(inst, args);
         if operation.is_traced() && self.is_tracing() {
@@ -80,8 +86,8 @@ impl Machine {
         Ok((!inst.results.is_empty()).then_some(bits))
     }
 
-    /// The fuel that an operation needs beyond the one unit of any instruction, before it is performed: without it, the run
-    /// is out of fuel. Cost: constant.
+    /// The fuel that an operation needs beyond the one unit of any instruction, before it is
+    /// performed: without it, the run is out of fuel. Cost: constant.
     ///
     /// # Panics
     /// As [`Machine::perform`].
@@ -89,8 +95,8 @@ impl Machine {
         Operation::new(inst, args).extra_fuel(&self.memories, &self.globals.tables)
     }
 
-    /// Calls an imported function, with the call and the return in the trace. `results` are as many as it has, and hold
-    /// them afterwards.
+    /// Calls an imported function, with the call and the return in the trace. `results` are as many
+    /// as it has, and hold them afterwards.
     ///
     /// # Errors
     /// When the run ends here ([`Machine::end_in_native`]); `results` are unchanged then.
@@ -112,8 +118,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether anything is kept of the effects: without, [`Machine::trace_call`] and [`Machine::trace_return`] do
-    /// nothing.
+    /// Whether anything is kept of the effects: without, [`Machine::trace_call`] and
+    /// [`Machine::trace_return`] do nothing.
     pub fn is_tracing(&self) -> bool {
         !self.trace.is_off()
     }
@@ -126,7 +132,8 @@ impl Machine {
         }
     }
 
-    /// Records that the function called last, of those that have not returned, returns to native code.
+    /// Records that the function called last, of those that have not returned, returns to native
+    /// code.
     pub fn trace_return(&mut self, results: &[u64]) {
         if self.is_tracing() {
             self.take_back();
@@ -134,8 +141,8 @@ impl Machine {
         }
     }
 
-    /// The function that an indirect call calls; imported or not. Cost: constant; when the signature has another number,
-    /// a comparison of signatures.
+    /// The function that an indirect call calls; imported or not. Cost: constant; when the
+    /// signature has another number, a comparison of signatures.
     ///
     /// # Errors
     /// How the call traps.
@@ -146,8 +153,10 @@ impl Machine {
         calls::indirect_callee(&self.program, &self.globals.tables, sig, table, index)
     }
 
-    /// Ends the run because native code that it called, or that runs without one, does not return: records a trap or an exit in the trace, and gives up the
-    /// activations of the run, as [`Machine::abandon`] does. The outcome is that of a run that ends so in the interpreter; `site` is where.
+    /// Ends the run because native code that it called, or that runs without one, does not return:
+    /// records a trap or an exit in the trace, and gives up the activations of the run, as
+    /// [`Machine::abandon`] does. The outcome is that of a run that ends so in the interpreter;
+    /// `site` is where.
     pub fn end_in_native(&mut self, end: EarlyEnd, site: Site) -> Outcome {
         self.take_back();
         self.end_early(end, site)

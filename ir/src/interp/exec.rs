@@ -1,9 +1,9 @@
 //! The loop that executes pre-decoded operations.
 //!
-//! One function, because everything hot lives in its locals: the operations and the slots of the top
-//! activation, the bytes of memory 0, the pc and the fuel. What is rare or long is in functions beside
-//! it ([`super::calls`]). Locals that borrow from the machine are made again after whatever may move
-//! what they point to.
+//! One function, because everything hot lives in its locals: the operations and the slots of the
+//! top activation, the bytes of memory 0, the pc and the fuel. What is rare or long is in functions
+//! beside it ([`super::calls`]). Locals that borrow from the machine are made again after whatever
+//! may move what they point to.
 
 use super::bulk::Bulk;
 use super::calls::{self, Values};
@@ -47,10 +47,15 @@ const EVERYTHING: u8 = Scope::Everything as u8;
 const STEP: u8 = 3;
 const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
 
-/// Goes on with the run of a machine until it ends or pauses. The loop is compiled once per scope and
-/// not once per observer: it is large, and in a crate that depends on this one it would be compiled as
-/// that crate is, which in tests is not optimized.
-pub(super) fn execute(machine: &mut Machine, host: &mut dyn Host, scope: Scope, watcher: Watcher<'_>) -> Run {
+/// Goes on with the run of a machine until it ends or pauses. The loop is compiled once per scope
+/// and not once per observer: it is large, and in a crate that depends on this one it would be
+/// compiled as that crate is, which in tests is not optimized.
+pub(super) fn execute(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    scope: Scope,
+    watcher: Watcher<'_>,
+) -> Run {
     let fast = scope == Scope::Nothing && fast::applies(machine);
     if !fast {
         fast::leave(machine);
@@ -106,7 +111,11 @@ fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
 /// The digest of memory that effects carry: 0 where memory is not tracked.
 #[inline]
 pub(super) fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
-    if memories.tracked() { memories.tracked_digest().wrapping_add(globals.tracked_digest()) } else { 0 }
+    if memories.tracked() {
+        memories.tracked_digest().wrapping_add(globals.tracked_digest())
+    } else {
+        0
+    }
 }
 
 /// The `N` bytes at an address plus an offset.
@@ -119,14 +128,20 @@ fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; 
 
 /// Writes `N` bytes at an address plus an offset; `None` when they do not lie within.
 #[inline(always)]
-fn store<const N: usize>(bytes: &mut [u8], address: u64, offset: u32, value: [u8; N]) -> Option<()> {
+fn store<const N: usize>(
+    bytes: &mut [u8],
+    address: u64,
+    offset: u32,
+    value: [u8; N],
+) -> Option<()> {
     let at = address.wrapping_add(offset.into()) as usize;
     *bytes.get_mut(at..)?.first_chunk_mut()? = value;
     Some(())
 }
 
 fn load_far(memories: &Memories, access: FarAccess, address: u64) -> Option<u64> {
-    let bytes = memories.read(access.memory, address.checked_add(access.offset)?, access.bytes.into())?;
+    let bytes =
+        memories.read(access.memory, address.checked_add(access.offset)?, access.bytes.into())?;
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     let word = u64::from_le_bytes(word);
@@ -139,7 +154,11 @@ fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u6
     memories.write(access.memory, at, &value.to_le_bytes()[..access.bytes as usize]).ok()
 }
 
-fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher: Watcher<'_>) -> Stop {
+fn run_loop<const SCOPE: u8>(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    watcher: Watcher<'_>,
+) -> Stop {
     let nested = machine.is_nested();
     let Machine { program, versions, entered, activations, memories, globals, trace, .. } = machine;
     let versions: &[Version] = versions;
@@ -173,7 +192,8 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
             && let Some(inst) = code.inst_at(pc as u32)
         {
             activations.top_mut().pc = pc as u32;
-            let control = watcher(&View { versions, activations, memories, globals, trace, fuel }, inst);
+            let control =
+                watcher(&View { versions, activations, memories, globals, trace, fuel }, inst);
             if control == Control::Pause {
                 asked = true;
                 break Stop::Paused;
@@ -237,7 +257,8 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                 }
             };
         }
-        // Goes on at the start of an activation of a function whose arguments are at this place of the pool.
+        // Goes on at the start of an activation of a function whose arguments are at this place of
+        // the pool.
         macro_rules! call {
             ($func:expr, $args_at:expr) => {{
                 let func: Func = $func;
@@ -253,7 +274,9 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                     break 'run Stop::Called(func, args);
                 };
                 let callee = &*callee.code;
-                let Some(start) = calls::enter(activations, version, callee, args, (at + count) as u32) else {
+                let Some(start) =
+                    calls::enter(activations, version, callee, args, (at + count) as u32)
+                else {
                     break 'run Stop::StackOverflow;
                 };
                 (code, base, ops) = (callee, start, &callee.ops);
@@ -367,7 +390,8 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         let from = &code.pool[op.a as usize..][..op.b as usize];
                         if !trace.is_off() {
                             let values: Values = from.iter().map(|slot| get!(*slot)).collect();
-                            // That of the activation which a nested run began with is left to who began it.
+                            // That of the activation which a nested run began with is left to who
+                            // began it.
                             if !nested || activations.of_run().len() > 1 {
                                 trace.ret(&values, observed_digest(memories, globals));
                             }
@@ -392,9 +416,9 @@ fn run_loop<const SCOPE: u8>(machine: &mut Machine, host: &mut dyn Host, watcher
                         moves!();
                         jump!(op.c)
                     }
-                    // Moves on an edge belong to the branch, which has paid for them; stopping at one for want
-                    // of fuel is stopping before the instruction it leads to (`Code::inst_near`; test
-                    // `moves_on_edges_cost_no_fuel`).
+                    // Moves on an edge belong to the branch, which has paid for them; stopping at
+                    // one for want of fuel is stopping before the instruction it leads to
+                    // (`Code::inst_near`; test `moves_on_edges_cost_no_fuel`).
                     Code::Edge1 => {
                         set!(op.a, get!(op.b));
                         fuel += 1;

@@ -18,8 +18,9 @@ pub enum HostError {
 
 /// The imported functions.
 pub trait Host {
-    /// Calls an imported function. `results` has one zero per result of its signature; bits outside the
-    /// result's type are dropped. The memories are those of the calling module in order of declaration.
+    /// Calls an imported function. `results` has one zero per result of its signature; bits outside
+    /// the result's type are dropped. The memories are those of the calling module in order of
+    /// declaration.
     ///
     /// # Errors
     /// When the run ends here; nothing of `results` is then used.

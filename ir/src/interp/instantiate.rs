@@ -14,7 +14,8 @@ pub enum InstantiateError {
         /// Its name.
         function: String,
     },
-    /// A memory starts with more pages than its own maximum, the machine's limit, or what its region can give.
+    /// A memory starts with more pages than its own maximum, the machine's limit, or what its
+    /// region can give.
     MemoryTooLarge {
         /// Its name.
         memory: String,
@@ -45,19 +46,28 @@ pub enum InstantiateError {
 }
 
 impl InstantiateError {
-    /// Whether what is new is there all the same: a segment does not lie within its memory or table, and those before it are written
-    /// ([`super::Machine::extend`]). After another error nothing has changed.
+    /// Whether what is new is there all the same: a segment does not lie within its memory or
+    /// table, and those before it are written ([`super::Machine::extend`]). After another error
+    /// nothing has changed.
     pub fn is_of_segment(&self) -> bool {
-        matches!(self, InstantiateError::DataOutOfBounds { .. } | InstantiateError::ElementsOutOfBounds { .. })
+        matches!(
+            self,
+            InstantiateError::DataOutOfBounds { .. } | InstantiateError::ElementsOutOfBounds { .. }
+        )
     }
 }
 
 impl fmt::Display for InstantiateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InstantiateError::NoBody { function } => write!(f, "function @{function} has no body and is not imported"),
+            InstantiateError::NoBody { function } => {
+                write!(f, "function @{function} has no body and is not imported")
+            }
             InstantiateError::MemoryTooLarge { memory, pages } => {
-                write!(f, "memory {memory} starts with {pages} pages, more than its maximum or the limit allows")
+                write!(
+                    f,
+                    "memory {memory} starts with {pages} pages, more than its maximum or the limit allows"
+                )
             }
             InstantiateError::TableTooLarge { table, entries } => {
                 write!(f, "table {table} has {entries} entries, more than the limit allows")
@@ -95,8 +105,8 @@ impl Counts {
     }
 }
 
-/// Adds the memories, tables, globals and segments that a machine does not have yet, or nothing. A memory is in the region that
-/// `regions` gives for it, if it gives one.
+/// Adds the memories, tables, globals and segments that a machine does not have yet, or nothing. A
+/// memory is in the region that `regions` gives for it, if it gives one.
 pub(super) fn add_storage(
     module: &Module,
     has: Counts,
@@ -127,18 +137,22 @@ fn add_limited(
     regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
 ) -> Result<(), InstantiateError> {
     for decl in module.memories.values().skip(has.memories) {
-        let too_large = |_| InstantiateError::MemoryTooLarge { memory: decl.name.clone(), pages: decl.min_pages };
+        let too_large = |_| InstantiateError::MemoryTooLarge {
+            memory: decl.name.clone(),
+            pages: decl.min_pages,
+        };
         memories.add(decl, regions(decl)).map_err(too_large)?;
     }
     for decl in module.tables.values().skip(has.tables) {
-        let too_large = |_| InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };
+        let too_large =
+            |_| InstantiateError::TableTooLarge { table: decl.name.clone(), entries: decl.size };
         tables.add(decl).map_err(too_large)?;
     }
     Ok(())
 }
 
-/// Writes the new segments that are written at the start, and drops them. What was written before one that does
-/// not lie within stays written.
+/// Writes the new segments that are written at the start, and drops them. What was written before
+/// one that does not lie within stays written.
 pub(super) fn write_segments(
     module: &Module,
     has: Counts,
@@ -148,16 +162,22 @@ pub(super) fn write_segments(
     for (segment, elements) in module.elements.iter().enumerate().skip(has.elements) {
         let Some((table, offset)) = elements.active else { continue };
         let count = elements.entries.len() as u64;
-        tables
-            .write(table, offset, 0, count, &elements.entries)
-            .map_err(|_| InstantiateError::ElementsOutOfBounds { segment, table: module.tables[table].name.clone() })?;
+        tables.write(table, offset, 0, count, &elements.entries).map_err(|_| {
+            InstantiateError::ElementsOutOfBounds {
+                segment,
+                table: module.tables[table].name.clone(),
+            }
+        })?;
         tables.drop_segment(SegmentKind::Elem, segment);
     }
     for (segment, data) in module.data.iter().enumerate().skip(has.data) {
         let Some((memory, offset)) = data.active else { continue };
-        memories
-            .write(memory, offset, &data.bytes)
-            .map_err(|_| InstantiateError::DataOutOfBounds { segment, memory: module.memories[memory].name.clone() })?;
+        memories.write(memory, offset, &data.bytes).map_err(|_| {
+            InstantiateError::DataOutOfBounds {
+                segment,
+                memory: module.memories[memory].name.clone(),
+            }
+        })?;
         tables.drop_segment(SegmentKind::Data, segment);
     }
     Ok(())

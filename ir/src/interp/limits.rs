@@ -4,8 +4,8 @@
 /// growing a memory beyond its limit fails as the program can see (-1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Instructions of the IR that may be executed over the life of the machine. One on a range counts once more for
-    /// each 1024 bytes or entries.
+    /// Instructions of the IR that may be executed over the life of the machine. One on a range
+    /// counts once more for each 1024 bytes or entries.
     pub fuel: u64,
     /// Pages of 64 KiB that all memories together may have.
     pub memory_pages: u32,
@@ -18,8 +18,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 2^32 instructions (seconds), 1 GiB of memory, 2^24 table entries (128 MiB), 65536 activations, 2^24
-    /// values (128 MiB).
+    /// 2^32 instructions (seconds), 1 GiB of memory, 2^24 table entries (128 MiB), 65536
+    /// activations, 2^24 values (128 MiB).
     fn default() -> Limits {
         Limits {
             fuel: 1 << 32,

@@ -41,8 +41,8 @@ pub(super) struct Version {
 pub enum Run {
     /// The observer paused it before an instruction; [`Machine::run`] goes on.
     Paused,
-    /// It called a function that runs elsewhere ([`Machine::set_external`]), and waits for the results:
-    /// [`Machine::return_from_call`].
+    /// It called a function that runs elsewhere ([`Machine::set_external`]), and waits for the
+    /// results: [`Machine::return_from_call`].
     Called {
         /// The function.
         func: Func,
@@ -78,8 +78,8 @@ impl Machine {
     /// An instance of a verified module with default options. Does not run the start function.
     ///
     /// # Errors
-    /// When a limit has no room for a memory or table, a segment does not lie within its memory or table,
-    /// or a function has no body.
+    /// When a limit has no room for a memory or table, a segment does not lie within its memory or
+    /// table, or a function has no body.
     ///
     /// # Panics
     /// As [`Code::new`].
@@ -91,12 +91,17 @@ impl Machine {
     ///
     /// # Errors
     /// As [`Machine::new`].
-    pub fn with_options(program: &Program, limits: Limits, options: Options) -> Result<Machine, InstantiateError> {
+    pub fn with_options(
+        program: &Program,
+        limits: Limits,
+        options: Options,
+    ) -> Result<Machine, InstantiateError> {
         Machine::with_regions(program, limits, options, &mut |_| None)
     }
 
-    /// As [`Machine::with_options`]; memories are in the regions that `regions` gives for their declarations, in order, or
-    /// in memory of the library's own for `None`. A copy of the machine has all in memory of its own.
+    /// As [`Machine::with_options`]; memories are in the regions that `regions` gives for their
+    /// declarations, in order, or in memory of the library's own for `None`. A copy of the machine
+    /// has all in memory of its own.
     ///
     /// # Errors
     /// As [`Machine::new`]; also when a region has no room for the pages at the start.
@@ -127,13 +132,15 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Takes up a module that begins like the one the machine has and declares more, so that several modules share
-    /// functions, memories, tables and globals: makes what is new, and writes its segments. Does not run the start
-    /// function. A run that is paused is given up. Cost: the declarations, and what is new.
+    /// Takes up a module that begins like the one the machine has and declares more, so that
+    /// several modules share functions, memories, tables and globals: makes what is new, and writes
+    /// its segments. Does not run the start function. A run that is paused is given up. Cost: the
+    /// declarations, and what is new.
     ///
     /// # Errors
-    /// As [`Machine::new`]. When a segment does not lie within its memory or table ([`InstantiateError::is_of_segment`]), what is new
-    /// is there, and the segments before it are written; otherwise nothing has changed.
+    /// As [`Machine::new`]. When a segment does not lie within its memory or table
+    /// ([`InstantiateError::is_of_segment`]), what is new is there, and the segments before it are
+    /// written; otherwise nothing has changed.
     ///
     /// # Panics
     /// When the module declares less than the machine has.
@@ -141,7 +148,8 @@ impl Machine {
         self.extend_with_regions(program, &mut |_| None)
     }
 
-    /// As [`Machine::extend`], with regions for the memories that are new: see [`Machine::with_regions`].
+    /// As [`Machine::extend`], with regions for the memories that are new: see
+    /// [`Machine::with_regions`].
     ///
     /// # Errors
     /// As [`Machine::extend`] and [`Machine::with_regions`].
@@ -154,9 +162,14 @@ impl Machine {
         regions: &mut dyn FnMut(&MemoryDecl) -> Option<Box<dyn Region>>,
     ) -> Result<(), InstantiateError> {
         let declared = program.declarations();
-        assert!(self.current.len() <= declared.funcs.len(), "interp: the module declares less than the machine has");
+        assert!(
+            self.current.len() <= declared.funcs.len(),
+            "interp: the module declares less than the machine has"
+        );
         let mut new = declared.funcs.iter().skip(self.current.len());
-        if let Some((_, decl)) = new.find(|(func, decl)| decl.import.is_none() && program.code(*func).is_none()) {
+        if let Some((_, decl)) =
+            new.find(|(func, decl)| decl.import.is_none() && program.code(*func).is_none())
+        {
             return Err(InstantiateError::NoBody { function: decl.name.clone() });
         }
         let has = Counts::of(&self.memories, &self.globals);
@@ -220,15 +233,19 @@ impl Machine {
     /// # Panics
     /// When the version is one of another function.
     pub fn set_current(&mut self, func: Func, version: VersionId) {
-        assert_eq!(self.versions[version.0 as usize].func, func, "interp: the function of {version}");
+        assert_eq!(
+            self.versions[version.0 as usize].func, func,
+            "interp: the function of {version}"
+        );
         let external = self.is_external(func);
         self.current[func.index()] = version.0;
         self.set_external(func, external);
     }
 
-    /// Makes calls of a function, and runs that start with it, stop with [`Run::Called`] for an engine to run it, or no longer.
-    /// Activations under way, and those that [`Machine::begin_nested`] makes, are interpreted nevertheless. Cost: constant;
-    /// calls of other functions cost what they did.
+    /// Makes calls of a function, and runs that start with it, stop with [`Run::Called`] for an
+    /// engine to run it, or no longer. Activations under way, and those that
+    /// [`Machine::begin_nested`] makes, are interpreted nevertheless. Cost: constant; calls of
+    /// other functions cost what they did.
     ///
     /// # Panics
     /// When the function is imported.
@@ -256,9 +273,9 @@ impl Machine {
         &self.versions[version.0 as usize].code
     }
 
-    /// Marks instructions of a version for observers of scope `Marked`; instructions that the version
-    /// does not have are passed over. Cost: the number of instructions; the first mark copies the code
-    /// if other machines share it.
+    /// Marks instructions of a version for observers of scope `Marked`; instructions that the
+    /// version does not have are passed over. Cost: the number of instructions; the first mark
+    /// copies the code if other machines share it.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -280,7 +297,9 @@ impl Machine {
     /// # Panics
     /// When the function is imported, or the number of arguments is not that of its parameters.
     pub fn start(&mut self, func: Func, args: &[u64]) {
-        let version = self.current(func).unwrap_or_else(|| panic!("interp: {func} is imported and cannot be started"));
+        let version = self
+            .current(func)
+            .unwrap_or_else(|| panic!("interp: {func} is imported and cannot be started"));
         let args = self.clean_args(func, args);
         self.give_up();
         if self.is_external(func) {
@@ -306,14 +325,16 @@ impl Machine {
         base.is_some()
     }
 
-    /// Gives up all runs, suspended ones among them: where a panic of the host has passed through them. Cost: their activations.
+    /// Gives up all runs, suspended ones among them: where a panic of the host has passed through
+    /// them. Cost: their activations.
     pub fn give_up(&mut self) {
         self.activations.clear();
         self.suspended.clear();
         self.state = RunState::default();
     }
 
-    /// Goes on with the run that was started, until it ends, calls a function that runs elsewhere, or the observer pauses it.
+    /// Goes on with the run that was started, until it ends, calls a function that runs elsewhere,
+    /// or the observer pauses it.
     ///
     /// # Panics
     /// When no run is under way, or it waits for the results of a call.
@@ -323,19 +344,27 @@ impl Machine {
         }
         if let Some(Waiting { func, args }) = &mut self.state.waiting {
             let (func, args) = (*func, args.take());
-            let args = args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
+            let args =
+                args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
             return Run::Called { func, args };
         }
         assert!(!self.activations.of_run().is_empty(), "interp: no run is under way");
         execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
     }
 
-    /// Runs a function to its end: whenever the observer pauses, the run goes on. An imported function is
-    /// called directly.
+    /// Runs a function to its end: whenever the observer pauses, the run goes on. An imported
+    /// function is called directly.
     ///
     /// # Panics
-    /// When the number of arguments is not that of the function's parameters, or a function is called that runs elsewhere.
-    pub fn invoke<O: Observer>(&mut self, func: Func, args: &[u64], host: &mut dyn Host, observer: &mut O) -> Outcome {
+    /// When the number of arguments is not that of the function's parameters, or a function is
+    /// called that runs elsewhere.
+    pub fn invoke<O: Observer>(
+        &mut self,
+        func: Func,
+        args: &[u64],
+        host: &mut dyn Host,
+        observer: &mut O,
+    ) -> Outcome {
         if self.current(func).is_none() {
             return self.invoke_import(func, args, host);
         }
@@ -344,7 +373,9 @@ impl Machine {
             match self.run(host, observer) {
                 Run::Done(outcome) => return outcome,
                 Run::Paused => {}
-                Run::Called { func, .. } => panic!("interp: {func} runs elsewhere and was called by `invoke`"),
+                Run::Called { func, .. } => {
+                    panic!("interp: {func} runs elsewhere and was called by `invoke`")
+                }
             }
         }
     }
@@ -374,7 +405,8 @@ impl Machine {
         memory::execute(&mut self.memories, &mut self.globals, write)
     }
 
-    /// The state of a run that is paused or was started; `None` when none is, or it waits for the results of a call.
+    /// The state of a run that is paused or was started; `None` when none is, or it waits for the
+    /// results of a call.
     pub fn view(&self) -> Option<View<'_>> {
         if self.activations.of_run().is_empty() || self.state.waiting.is_some() {
             return None;
@@ -404,7 +436,8 @@ impl Machine {
         self.globals.values()
     }
 
-    /// Sets a global, mutable or not: what an imported one is, the embedder says. Bits outside its type are dropped.
+    /// Sets a global, mutable or not: what an imported one is, the embedder says. Bits outside its
+    /// type are dropped.
     ///
     /// # Panics
     /// When the module declares no such global.
@@ -455,7 +488,8 @@ impl Machine {
         self.memories.computed_digest().wrapping_add(self.globals.computed_digest())
     }
 
-    /// Whether memories, tables, globals and dropped segments are equal. Cost: the size of the memories.
+    /// Whether memories, tables, globals and dropped segments are equal. Cost: the size of the
+    /// memories.
     pub fn same_memory(&self, other: &Machine) -> bool {
         self.memories == other.memories
             && self.globals.values() == other.globals.values()

@@ -1,9 +1,9 @@
 //! Linear memories and globals, with a digest that is kept up to date word by word.
 //!
-//! The digest is a sum over the words of 8 bytes (and the globals, and the sizes) of a mix of place and
-//! contents; zero words add nothing. So fresh memory costs nothing, and a store changes the digest in
-//! constant time: subtract what the words it touches added, write, add again. Two memories are equal
-//! exactly when their digests are, but for chance (2^-64).
+//! The digest is a sum over the words of 8 bytes (and the globals, and the sizes) of a mix of place
+//! and contents; zero words add nothing. So fresh memory costs nothing, and a store changes the
+//! digest in constant time: subtract what the words it touches added, write, add again. Two
+//! memories are equal exactly when their digests are, but for chance (2^-64).
 
 use super::limits::Limits;
 use super::region::{Region, Storage};
@@ -31,7 +31,8 @@ pub(super) fn mix(place: u64, word: u64) -> u64 {
 /// A well-mixed function of two words.
 #[inline]
 pub(super) fn scramble(a: u64, b: u64) -> u64 {
-    let mut x = b.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut x = b.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ a.wrapping_add(1).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 29)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x ^ (x >> 32)
@@ -42,7 +43,8 @@ fn global_place(index: usize) -> u64 {
     (1 << 63) | index as u64
 }
 
-/// The place of the size of a memory in the digest. Those of tables and segments have higher bits set too.
+/// The place of the size of a memory in the digest. Those of tables and segments have higher bits
+/// set too.
 fn size_place(index: usize) -> u64 {
     (1 << 62) | index as u64
 }
@@ -74,7 +76,8 @@ pub(super) struct Extent {
     pub(super) digest: u64,
 }
 
-/// The linear memories of one machine. A copy has its contents in memory of the library's own ([`Region`]).
+/// The linear memories of one machine. A copy has its contents in memory of the library's own
+/// ([`Region`]).
 #[derive(Clone, Debug)]
 pub struct Memories {
     list: Vec<LinearMemory>,
@@ -92,7 +95,11 @@ impl Memories {
     }
 
     /// Adds a zeroed memory as declared, or says that a limit or the region has no room for it.
-    pub(super) fn add(&mut self, decl: &MemoryDecl, region: Option<Box<dyn Region>>) -> Result<(), OutOfBounds> {
+    pub(super) fn add(
+        &mut self,
+        decl: &MemoryDecl,
+        region: Option<Box<dyn Region>>,
+    ) -> Result<(), OutOfBounds> {
         let max_pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
         if decl.min_pages > self.pages_left || decl.min_pages > max_pages {
             return Err(OutOfBounds);
@@ -155,12 +162,23 @@ impl Memories {
     }
 
     /// Sets so many bytes.
-    pub(super) fn fill(&mut self, memory: Memory, address: u64, byte: u8, count: u64) -> Result<(), OutOfBounds> {
+    pub(super) fn fill(
+        &mut self,
+        memory: Memory,
+        address: u64,
+        byte: u8,
+        count: u64,
+    ) -> Result<(), OutOfBounds> {
         self.change(memory, address, count, |bytes| bytes.fill(byte))
     }
 
     /// Copies bytes between memories, or within one.
-    pub(super) fn copy(&mut self, to: (Memory, u64), from: (Memory, u64), count: u64) -> Result<(), OutOfBounds> {
+    pub(super) fn copy(
+        &mut self,
+        to: (Memory, u64),
+        from: (Memory, u64),
+        count: u64,
+    ) -> Result<(), OutOfBounds> {
         let source = within(self.bytes(from.0).len(), from.1, count)?;
         if to.0 == from.0 {
             let target = within(self.bytes(to.0).len(), to.1, count)?;
@@ -171,7 +189,8 @@ impl Memories {
             return Ok(());
         }
         let storage = std::mem::take(&mut self.list[from.0.index()].storage);
-        let result = self.change(to.0, to.1, count, |target| target.copy_from_slice(&storage.bytes()[source]));
+        let result = self
+            .change(to.0, to.1, count, |target| target.copy_from_slice(&storage.bytes()[source]));
         self.list[from.0.index()].storage = storage;
         result
     }
@@ -223,14 +242,15 @@ impl Memories {
         self.tracked
     }
 
-    /// The contents of memory 0, empty when there is none. Who writes through this while the memories
-    /// are tracked breaks the digest: stores then go through [`Memories::write`].
+    /// The contents of memory 0, empty when there is none. Who writes through this while the
+    /// memories are tracked breaks the digest: stores then go through [`Memories::write`].
     #[inline]
     pub(super) fn first_mut(&mut self) -> &mut [u8] {
         self.list.first_mut().map_or(&mut [], |m| m.storage.bytes_mut())
     }
 
-    /// The contents of a memory, to be written without regard to the digest, for [`Memories::refresh`] to mend.
+    /// The contents of a memory, to be written without regard to the digest, for
+    /// [`Memories::refresh`] to mend.
     pub(super) fn bytes_raw(&mut self, memory: Memory) -> &mut [u8] {
         self.list[memory.index()].storage.bytes_mut()
     }
@@ -242,8 +262,8 @@ impl Memories {
         }
     }
 
-    /// Grows a memory by a number of pages: its size before, or `None` and nothing changed when that is
-    /// more than its maximum, the machine's limit, or what its region can give.
+    /// Grows a memory by a number of pages: its size before, or `None` and nothing changed when
+    /// that is more than its maximum, the machine's limit, or what its region can give.
     pub(super) fn grow(&mut self, memory: Memory, pages: u32) -> Option<u32> {
         let before = self.pages(memory);
         let after = before.checked_add(pages)?;
@@ -257,7 +277,10 @@ impl Memories {
         self.pages_left -= pages;
         if self.tracked {
             let place = size_place(memory.index());
-            self.digest = self.digest.wrapping_sub(mix(place, before.into())).wrapping_add(mix(place, after.into()));
+            self.digest = self
+                .digest
+                .wrapping_sub(mix(place, before.into()))
+                .wrapping_add(mix(place, after.into()));
         }
         Some(before)
     }
@@ -291,18 +314,22 @@ impl Memories {
         let (first, end) = (range.start / 8, range.end.div_ceil(8));
         let (words, _) = self.bytes(memory)[first * 8..end * 8].as_chunks::<8>();
         let base = (memory.index() as u64) << 32;
-        words
-            .iter()
-            .zip(first..end)
-            .fold(0u64, |sum, (word, index)| sum.wrapping_add(mix(base | index as u64, u64::from_le_bytes(*word))))
+        words.iter().zip(first..end).fold(0u64, |sum, (word, index)| {
+            sum.wrapping_add(mix(base | index as u64, u64::from_le_bytes(*word)))
+        })
     }
 }
 
-/// Two sets of memories are equal when their sizes and contents are. Cost: the size of the memories.
+/// Two sets of memories are equal when their sizes and contents are. Cost: the size of the
+/// memories.
 impl PartialEq for Memories {
     fn eq(&self, other: &Memories) -> bool {
         self.list.len() == other.list.len()
-            && self.list.iter().zip(&other.list).all(|(a, b)| a.storage.bytes() == b.storage.bytes())
+            && self
+                .list
+                .iter()
+                .zip(&other.list)
+                .all(|(a, b)| a.storage.bytes() == b.storage.bytes())
     }
 }
 
@@ -312,7 +339,11 @@ impl Eq for Memories {}
 ///
 /// # Errors
 /// When it does not lie within its memory, or is no write of one place; nothing is written then.
-pub(super) fn execute(memories: &mut Memories, globals: &mut Globals, write: &Write) -> Result<(), OutOfBounds> {
+pub(super) fn execute(
+    memories: &mut Memories,
+    globals: &mut Globals,
+    write: &Write,
+) -> Result<(), OutOfBounds> {
     match (write.imm, write.args.as_slice()) {
         (Imm::Global(global), [bits]) if global.index() < globals.values.len() => {
             globals.set(global.index(), *bits);
@@ -397,6 +428,7 @@ impl Globals {
     /// What the values add to the digest. Cost: the number of globals.
     fn values_digest(&self) -> u64 {
         let values = self.values.iter().enumerate();
-        values.fold(0, |digest, (index, value)| digest.wrapping_add(mix(global_place(index), *value)))
+        values
+            .fold(0, |digest, (index, value)| digest.wrapping_add(mix(global_place(index), *value)))
     }
 }

@@ -1,17 +1,18 @@
 //! The interpreter: the reference meaning.
 //!
-//! A [`Program`] is a module pre-decoded ([`Code`]); a [`Machine`] is an instance of it with memories,
-//! any number of versions per function, and at most one run under way. [`Machine::start`] and
-//! [`Machine::run`] step through a run, pausing wherever an [`Observer`] asks; a paused run can go on in
-//! another version ([`Machine::transfer`]), which is what a transition is here. Calls do not recurse
-//! natively, and everything a program may use up has a limit ([`Limits`]).
+//! A [`Program`] is a module pre-decoded ([`Code`]); a [`Machine`] is an instance of it with
+//! memories, any number of versions per function, and at most one run under way. [`Machine::start`]
+//! and [`Machine::run`] step through a run, pausing wherever an [`Observer`] asks; a paused run can
+//! go on in another version ([`Machine::transfer`]), which is what a transition is here. Calls do
+//! not recurse natively, and everything a program may use up has a limit ([`Limits`]).
 //!
-//! Engines that run native code on the state of a machine, in the middle of its runs, find what they need in `engine` (raw access,
-//! operations handed back, traces, ends), `nested` (calls that leave the interpreter and come back to it) and `region` (memories on
-//! bytes of the engine's).
+//! Engines that run native code on the state of a machine, in the middle of its runs, find what
+//! they need in `engine` (raw access, operations handed back, traces, ends), `nested` (calls that
+//! leave the interpreter and come back to it) and `region` (memories on bytes of the engine's).
 //!
-//! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in the
-//! loop (`exec`); runs that nobody watches take a faster one (`fast`) wherever it knows the instructions.
+//! What operations on values compute is in [`crate::eval`]; memory, calls and control flow are in
+//! the loop (`exec`); runs that nobody watches take a faster one (`fast`) wherever it knows the
+//! instructions.
 
 mod activations;
 mod bulk;
@@ -52,8 +53,9 @@ pub use view::{Control, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, 
 
 use crate::module::Module;
 
-/// Runs a function of a module, found as [`Module::lookup`] does, in a new machine with default limits
-/// and no host, after the start function. When that does not return, its outcome is the result.
+/// Runs a function of a module, found as [`Module::lookup`] does, in a new machine with default
+/// limits and no host, after the start function. When that does not return, its outcome is the
+/// result.
 ///
 /// # Errors
 /// When the module cannot be instantiated.

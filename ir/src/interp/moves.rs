@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 /// A move: the slot written, then the slot read.
 pub(super) type Move = (u32, u32);
 
-/// A sequence of moves that has the effect of doing all of `moves` at once. The slots written must be
-/// distinct. `scratch` is a slot that no move names; it breaks cycles. Cost: `n log n`.
+/// A sequence of moves that has the effect of doing all of `moves` at once. The slots written must
+/// be distinct. `scratch` is a slot that no move names; it breaks cycles. Cost: `n log n`.
 pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
-    let mut source: BTreeMap<u32, u32> = moves.iter().copied().filter(|(to, from)| to != from).collect();
+    let mut source: BTreeMap<u32, u32> =
+        moves.iter().copied().filter(|(to, from)| to != from).collect();
     let mut readers: BTreeMap<u32, u32> = BTreeMap::new();
     for from in source.values() {
         *readers.entry(*from).or_default() += 1;
     }
     let mut sequence = Vec::with_capacity(source.len());
     // A slot nobody still reads may be written; writing it can free the slot it is read from.
-    let mut ready: Vec<u32> = source.keys().copied().filter(|to| !readers.contains_key(to)).collect();
+    let mut ready: Vec<u32> =
+        source.keys().copied().filter(|to| !readers.contains_key(to)).collect();
     while let Some(to) = ready.pop() {
         let from = source.remove(&to).expect("a ready slot is written once");
         sequence.push((to, from));
@@ -46,14 +48,16 @@ pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
 mod tests {
     use super::*;
 
-    /// Every set of moves between five slots, each slot written at most once, against the definition.
+    /// Every set of moves between five slots, each slot written at most once, against the
+    /// definition.
     #[test]
     fn every_small_parallel_move() {
         const SLOTS: u32 = 5;
         // Digit `SLOTS` of a slot means that it is not written.
         for number in 0..(SLOTS + 1).pow(SLOTS) {
             let digit = |slot: u32| number / (SLOTS + 1).pow(slot) % (SLOTS + 1);
-            let moves: Vec<Move> = (0..SLOTS).filter(|s| digit(*s) < SLOTS).map(|s| (s, digit(s))).collect();
+            let moves: Vec<Move> =
+                (0..SLOTS).filter(|s| digit(*s) < SLOTS).map(|s| (s, digit(s))).collect();
             let mut frame: Vec<u32> = (0..=SLOTS).collect();
             for (to, from) in sequentialize(&moves, SLOTS) {
                 frame[to as usize] = frame[from as usize];

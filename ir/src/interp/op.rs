@@ -1,14 +1,14 @@
 //! Pre-decoded operations.
 //!
-//! The table [`with_value_ops`] lists one operation code for every operation on values and every type
-//! it allows; the dispatch loop ([`super::exec`]) and [`value_code`] are expanded from it. What memory,
-//! calls and control flow do is written in the loop itself.
+//! The table [`with_value_ops`] lists one operation code for every operation on values and every
+//! type it allows; the dispatch loop ([`super::exec`]) and [`value_code`] are expanded from it.
+//! What memory, calls and control flow do is written in the loop itself.
 
 use crate::opcode::Opcode;
 use crate::types::Type;
 
-/// One pre-decoded operation. What `a`, `b` and `c` hold is said at each [`Code`]; operations on values
-/// hold the slots of the result and of one or two operands, in this order.
+/// One pre-decoded operation. What `a`, `b` and `c` hold is said at each [`Code`]; operations on
+/// values hold the slots of the result and of one or two operands, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) code: Code,
@@ -134,8 +134,9 @@ macro_rules! with_value_ops {
 }
 pub(super) use with_value_ops;
 
-/// What an operation of the table computes of operands `$x` and `$y`, or how it traps: one arm per shape. Operation and
-/// types are constants wherever this is used, so that the matches in [`crate::eval`] fold away.
+/// What an operation of the table computes of operands `$x` and `$y`, or how it traps: one arm per
+/// shape. Operation and types are constants wherever this is used, so that the matches in
+/// [`crate::eval`] fold away.
 macro_rules! value_result {
     (int_unary, $op:expr, $ty:expr, $x:expr, $y:expr) => {
         Ok(eval::int_unary($op, $ty, $x))
@@ -195,8 +196,8 @@ pub(super) use source_pattern;
 
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
-        /// What a pre-decoded operation does. Letters name the fields of [`Op`]; "slot" is a place in
-        /// the frame, "pool" an index into the pool of the code, "pc" an index of an operation.
+        /// What a pre-decoded operation does. Letters name the fields of [`Op`]; "slot" is a place
+        /// in the frame, "pool" an index into the pool of the code, "pc" an index of an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum Code {
@@ -235,7 +236,8 @@ macro_rules! define_codes {
             Store4,
             /// As `Store1`, eight bytes.
             Store8,
-            /// A load of any memory and any offset from slot `b` to slot `a`; `c` is the index of its `FarAccess`.
+            /// A load of any memory and any offset from slot `b` to slot `a`; `c` is the index of
+            /// its `FarAccess`.
             LoadFar,
             /// A store of slot `b` at slot `a`; `c` is the index of its `FarAccess`.
             StoreFar,
@@ -249,11 +251,13 @@ macro_rules! define_codes {
             GlobalGet,
             /// Slot `a` to global `b`.
             GlobalSet,
-            /// Calls function `a`; at pool `b`: the slots of its `c` arguments, then those of the results.
+            /// Calls function `a`; at pool `b`: the slots of its `c` arguments, then those of the
+            /// results.
             Call,
             /// As `Call`, of an imported function.
             CallHost,
-            /// At pool `b`: the table, the slot of the index, then as in `Call`; `a` is the signature.
+            /// At pool `b`: the table, the slot of the index, then as in `Call`; `a` is the
+            /// signature.
             CallIndirect,
             /// Returns the `b` slots at pool `a`.
             Return,
@@ -261,7 +265,8 @@ macro_rules! define_codes {
             Jump,
             /// Slot `b` to slot `a`, then goes to pc `c`.
             Jump1,
-            /// `b` moves at pool `a`, each a slot and the slot it is read from, in order; then goes to pc `c`.
+            /// `b` moves at pool `a`, each a slot and the slot it is read from, in order; then goes
+            /// to pc `c`.
             JumpN,
             /// As `Jump1`, on the edge of a branch: no instruction of its own.
             Edge1,

@@ -12,7 +12,8 @@ pub struct Site {
     pub func: Func,
     /// Its name.
     pub function: String,
-    /// The instruction about to be executed (or trapping); `None` when the function was not entered.
+    /// The instruction about to be executed (or trapping); `None` when the function was not
+    /// entered.
     pub inst: Option<Inst>,
 }
 
@@ -53,8 +54,8 @@ pub enum Outcome {
         /// Where.
         site: Site,
     },
-    /// The program came to an `osr_exit`: some activation, not necessarily the first, was to go on in another version, and
-    /// the interpreter knows of none. The whole run is over.
+    /// The program came to an `osr_exit`: some activation, not necessarily the first, was to go on
+    /// in another version, and the interpreter knows of none. The whole run is over.
     Left {
         /// The point named by the instruction.
         point: OsrPoint,
@@ -65,8 +66,8 @@ pub enum Outcome {
     },
     /// The fuel was used up.
     OutOfFuel(Site),
-    /// One activation, or one value in a frame, more than the limits allow. The site is the call, or
-    /// for the first activation the function.
+    /// One activation, or one value in a frame, more than the limits allow. The site is the call,
+    /// or for the first activation the function.
     StackOverflow(Site),
     /// The program asked the host to exit with this status.
     Exited(i32),
@@ -125,7 +126,9 @@ impl fmt::Display for Outcome {
             Outcome::OutOfFuel(site) => write!(f, "out of fuel {site}"),
             Outcome::StackOverflow(site) => write!(f, "stack overflow {site}"),
             Outcome::Exited(status) => write!(f, "exited with status {status}"),
-            Outcome::HostFailed { message, site } => write!(f, "host call failed {site}: {message}"),
+            Outcome::HostFailed { message, site } => {
+                write!(f, "host call failed {site}: {message}")
+            }
         }
     }
 }

@@ -20,7 +20,8 @@ struct Inner {
 }
 
 impl Program {
-    /// Pre-decodes a module, which must be verified. Cost: linear in the module, data segments included.
+    /// Pre-decodes a module, which must be verified. Cost: linear in the module, data segments
+    /// included.
     ///
     /// # Panics
     /// As [`Code::new`].
@@ -33,8 +34,8 @@ impl Program {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Pre-decodes a module that begins like this one and declares more: what both have is shared. Cost: linear in
-    /// the declarations and in what is new.
+    /// Pre-decodes a module that begins like this one and declares more: what both have is shared.
+    /// Cost: linear in the declarations and in what is new.
     ///
     /// # Panics
     /// As [`Code::new`].

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// Bytes that an engine provides for a memory, so that native code finds them where they are (a mapping with guard pages, the base of which never
-/// moves). Empty at first; the machine makes it as long as the memory.
+/// Bytes that an engine provides for a memory, so that native code finds them where they are (a
+/// mapping with guard pages, the base of which never moves). Empty at first; the machine makes it
+/// as long as the memory.
 pub trait Region: Send + Sync + fmt::Debug {
     /// The bytes.
     fn bytes(&self) -> &[u8];
@@ -11,8 +12,8 @@ pub trait Region: Send + Sync + fmt::Debug {
     /// The bytes, to be written.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Makes it so many bytes long, more than it is, a multiple of 64 KiB; new bytes are zero. False, and nothing changed, when it
-    /// cannot: the program sees growth that fails.
+    /// Makes it so many bytes long, more than it is, a multiple of 64 KiB; new bytes are zero.
+    /// False, and nothing changed, when it cannot: the program sees growth that fails.
     fn grow(&mut self, length: usize) -> bool;
 }
 
@@ -64,7 +65,11 @@ impl Storage {
                 let before = region.bytes().len();
                 let grown = region.grow(length);
                 let expected = if grown { length } else { before };
-                assert_eq!(region.bytes().len(), expected, "interp: the length of a region after growth");
+                assert_eq!(
+                    region.bytes().len(),
+                    expected,
+                    "interp: the length of a region after growth"
+                );
                 return grown;
             }
         }

@@ -1,7 +1,8 @@
 //! Tables, and which segments were dropped.
 //!
-//! An entry is the bits of a reference ([`crate::reference`]). Like memories, tables have a digest: a sum over entries, sizes
-//! and dropped segments of a mix of place and contents, kept up to date where memories are tracked too.
+//! An entry is the bits of a reference ([`crate::reference`]). Like memories, tables have a digest:
+//! a sum over entries, sizes and dropped segments of a mix of place and contents, kept up to date
+//! where memories are tracked too.
 
 use super::memory::{Extent, OutOfBounds, mix};
 use crate::entity::Table;
@@ -54,7 +55,13 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn new(entries: u32, tracked: bool) -> Tables {
-        Tables { list: Vec::new(), dropped: [Vec::new(), Vec::new()], entries_left: entries, tracked, digest: 0 }
+        Tables {
+            list: Vec::new(),
+            dropped: [Vec::new(), Vec::new()],
+            entries_left: entries,
+            tracked,
+            digest: 0,
+        }
     }
 
     /// Adds a table as declared, or says that the limit has no room for it.
@@ -99,7 +106,12 @@ impl Tables {
     }
 
     /// The contents of a segment, empty when it was dropped.
-    pub(super) fn contents<'s, T>(&self, kind: SegmentKind, index: usize, contents: &'s [T]) -> &'s [T] {
+    pub(super) fn contents<'s, T>(
+        &self,
+        kind: SegmentKind,
+        index: usize,
+        contents: &'s [T],
+    ) -> &'s [T] {
         if self.dropped[kind as usize][index] { &[] } else { contents }
     }
 
@@ -140,8 +152,8 @@ impl Tables {
         }
     }
 
-    /// Grows a table: its size before, or `None` and nothing changed when that is more than its maximum or
-    /// the machine's limit.
+    /// Grows a table: its size before, or `None` and nothing changed when that is more than its
+    /// maximum or the machine's limit.
     pub(super) fn grow(&mut self, table: Table, entry: u64, by: u32) -> Option<u32> {
         let before = self.size(table);
         let after = before.checked_add(by)?;
@@ -152,8 +164,12 @@ impl Tables {
         self.list[table.index()].entries.resize(after as usize, entry);
         if self.tracked {
             let place = table_size_place(table.index());
-            self.digest = self.digest.wrapping_sub(mix(place, before.into())).wrapping_add(mix(place, after.into()));
-            self.digest = self.digest.wrapping_add(self.sum(table, before as usize..after as usize));
+            self.digest = self
+                .digest
+                .wrapping_sub(mix(place, before.into()))
+                .wrapping_add(mix(place, after.into()));
+            self.digest =
+                self.digest.wrapping_add(self.sum(table, before as usize..after as usize));
         }
         Some(before)
     }
@@ -172,12 +188,23 @@ impl Tables {
     }
 
     /// Sets `count` entries.
-    pub(super) fn fill(&mut self, table: Table, at: u64, entry: u64, count: u64) -> Result<(), OutOfBounds> {
+    pub(super) fn fill(
+        &mut self,
+        table: Table,
+        at: u64,
+        entry: u64,
+        count: u64,
+    ) -> Result<(), OutOfBounds> {
         self.change(table, at, count, |entries| entries.fill(entry))
     }
 
     /// Copies entries between tables, or within one.
-    pub(super) fn copy(&mut self, to: (Table, u64), from: (Table, u64), count: u64) -> Result<(), OutOfBounds> {
+    pub(super) fn copy(
+        &mut self,
+        to: (Table, u64),
+        from: (Table, u64),
+        count: u64,
+    ) -> Result<(), OutOfBounds> {
         let source = within(self.entries(from.0).len(), from.1, count)?;
         let target = within(self.entries(to.0).len(), to.1, count)?;
         if to.0 == from.0 {
@@ -187,7 +214,8 @@ impl Tables {
             return Ok(());
         }
         let entries = std::mem::take(&mut self.list[from.0.index()].entries);
-        let result = self.change(to.0, to.1, count, |target| target.copy_from_slice(&entries[source]));
+        let result =
+            self.change(to.0, to.1, count, |target| target.copy_from_slice(&entries[source]));
         self.list[from.0.index()].entries = entries;
         result
     }
@@ -222,7 +250,9 @@ impl Tables {
     /// What a range of entries adds to the digest.
     fn sum(&self, table: Table, range: Range<usize>) -> u64 {
         let entries = self.list[table.index()].entries[range.clone()].iter().zip(range);
-        entries.fold(0, |sum, (bits, index)| sum.wrapping_add(mix(entry_place(table.index(), index), *bits)))
+        entries.fold(0, |sum, (bits, index)| {
+            sum.wrapping_add(mix(entry_place(table.index(), index), *bits))
+        })
     }
 
     /// The digest when it is tracked, else 0.
@@ -241,10 +271,13 @@ impl Tables {
         let mut digest = 0u64;
         for (index, one) in self.list.iter().enumerate() {
             let size = mix(table_size_place(index), one.entries.len() as u64);
-            digest = digest.wrapping_add(size).wrapping_add(self.sum(Table::new(index), 0..one.entries.len()));
+            digest = digest
+                .wrapping_add(size)
+                .wrapping_add(self.sum(Table::new(index), 0..one.entries.len()));
         }
         for kind in [SegmentKind::Data, SegmentKind::Elem] {
-            let dropped = self.dropped[kind as usize].iter().enumerate().filter(|(_, dropped)| **dropped);
+            let dropped =
+                self.dropped[kind as usize].iter().enumerate().filter(|(_, dropped)| **dropped);
             let places = dropped.map(|(index, _)| mix(segment_place(kind, index), 1));
             digest = places.fold(digest, u64::wrapping_add);
         }
@@ -252,7 +285,8 @@ impl Tables {
     }
 }
 
-/// Tables are equal when their contents are, and the same segments were dropped. Cost: the size of the tables.
+/// Tables are equal when their contents are, and the same segments were dropped. Cost: the size of
+/// the tables.
 impl PartialEq for Tables {
     fn eq(&self, other: &Tables) -> bool {
         self.list.len() == other.list.len()

@@ -1,8 +1,8 @@
 //! The effect trace: what the outside could see a program do, in order.
 //!
-//! Stores and writes of globals are not entries; they are compared as contents of memory. Where memory
-//! is tracked, every entry also carries the digest of memory at that moment, so that a store that moved
-//! across a call shows.
+//! Stores and writes of globals are not entries; they are compared as contents of memory. Where
+//! memory is tracked, every entry also carries the digest of memory at that moment, so that a store
+//! that moved across a call shows.
 
 use super::limits::TraceLevel;
 use super::memory::scramble;
@@ -69,14 +69,14 @@ impl Trace {
         self.count
     }
 
-    /// A digest of the effects, their order and, where tracked, of memory at each. Equal traces have
-    /// equal digests; different ones differ but for chance (2^-64).
+    /// A digest of the effects, their order and, where tracked, of memory at each. Equal traces
+    /// have equal digests; different ones differ but for chance (2^-64).
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Every effect with the digest of memory at it (0 where it is not tracked); empty unless the level
-    /// is [`TraceLevel::Full`].
+    /// Every effect with the digest of memory at it (0 where it is not tracked); empty unless the
+    /// level is [`TraceLevel::Full`].
     pub fn effects(&self) -> &[(Effect, u64)] {
         &self.effects
     }
@@ -101,7 +101,14 @@ impl Trace {
         self.keep(memory, || Effect::Grow { memory: grown, pages, result });
     }
 
-    pub(super) fn grow_table(&mut self, table: Table, entry: u64, by: u32, result: u32, memory: u64) {
+    pub(super) fn grow_table(
+        &mut self,
+        table: Table,
+        entry: u64,
+        by: u32,
+        result: u32,
+        memory: u64,
+    ) {
         self.fold(&[6, u64::from(table.as_u32())], &[entry, by.into(), result.into()], memory);
         self.keep(memory, || Effect::GrowTable { table, entry, by, result });
     }
@@ -127,8 +134,8 @@ impl Trace {
         self.keep(memory, || Effect::Exit(status));
     }
 
-    /// Folds one effect into the digest. Signatures say how many values follow a head, so two traces of one
-    /// module cannot be one sequence of words.
+    /// Folds one effect into the digest. Signatures say how many values follow a head, so two
+    /// traces of one module cannot be one sequence of words.
     fn fold(&mut self, head: &[u64], values: &[u64], memory: u64) {
         if self.is_off() {
             return;

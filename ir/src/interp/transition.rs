@@ -29,9 +29,13 @@ impl fmt::Display for TransferError {
         match self {
             TransferError::NotPaused => f.write_str("no run is paused"),
             TransferError::OtherFunction => f.write_str("the version is one of another function"),
-            TransferError::NoSuchPoint(point) => write!(f, "the version does not have {}", point.inst()),
+            TransferError::NoSuchPoint(point) => {
+                write!(f, "the version does not have {}", point.inst())
+            }
             TransferError::NoSuchValue(value) => write!(f, "the version does not have {value}"),
-            TransferError::StackOverflow => f.write_str("the frame is larger than the limits allow"),
+            TransferError::StackOverflow => {
+                f.write_str("the frame is larger than the limits allow")
+            }
         }
     }
 }
@@ -63,8 +67,12 @@ impl fmt::Display for FireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FireError::NotPaused => f.write_str("no run is paused"),
-            FireError::OtherSource => f.write_str("the mapping leaves from another version than the paused one"),
-            FireError::OtherTarget => f.write_str("the mapping leads to another version than the one to go on in"),
+            FireError::OtherSource => {
+                f.write_str("the mapping leaves from another version than the paused one")
+            }
+            FireError::OtherTarget => {
+                f.write_str("the mapping leads to another version than the one to go on in")
+            }
             FireError::NoEntry(point) => write!(f, "the mapping has no entry at {}", point.inst()),
             FireError::NoSuchValue(value) => {
                 write!(f, "the paused version does not have {value}, which the entry reads")
@@ -80,16 +88,26 @@ impl std::error::Error for FireError {}
 
 impl Machine {
     /// Lets the innermost activation of a paused run go on in another version of its function, at a
-    /// point, with exactly the assigned values; all others are [`super::poison`]. The values are given, so all
-    /// assignments happen at once. Cost: the frame and the assignments.
+    /// point, with exactly the assigned values; all others are [`super::poison`]. The values are
+    /// given, so all assignments happen at once. Cost: the frame and the assignments.
     ///
     /// # Errors
     /// See [`TransferError`]; the machine is unchanged then.
     ///
     /// # Panics
     /// When the machine has no such version.
-    pub fn transfer(&mut self, to: VersionId, point: Point, assign: &[(Value, u64)]) -> Result<(), TransferError> {
-        let from = self.activations.frames.last().filter(|_| self.state.asked).ok_or(TransferError::NotPaused)?;
+    pub fn transfer(
+        &mut self,
+        to: VersionId,
+        point: Point,
+        assign: &[(Value, u64)],
+    ) -> Result<(), TransferError> {
+        let from = self
+            .activations
+            .frames
+            .last()
+            .filter(|_| self.state.asked)
+            .ok_or(TransferError::NotPaused)?;
         if self.versions[from.version as usize].func != self.versions[to.index()].func {
             return Err(TransferError::OtherFunction);
         }
@@ -110,7 +128,12 @@ impl Machine {
     }
 
     /// The pc of a point of a version that has all these values.
-    pub(super) fn landing(&self, to: VersionId, point: Point, assign: &[(Value, u64)]) -> Result<u32, TransferError> {
+    pub(super) fn landing(
+        &self,
+        to: VersionId,
+        point: Point,
+        assign: &[(Value, u64)],
+    ) -> Result<u32, TransferError> {
         let code = &self.versions[to.index()].code;
         let pc = code.pc_of(point).ok_or(TransferError::NoSuchPoint(point))?;
         match assign.iter().find(|(value, _)| code.slot_of(*value).is_none()) {
@@ -119,8 +142,8 @@ impl Machine {
         }
     }
 
-    /// Makes the innermost activation, of this version, stand at a pc with exactly these values, checked by
-    /// [`Machine::landing`]. The run goes on exactly.
+    /// Makes the innermost activation, of this version, stand at a pc with exactly these values,
+    /// checked by [`Machine::landing`]. The run goes on exactly.
     pub(super) fn land(&mut self, to: VersionId, pc: u32, assign: &[(Value, u64)]) {
         let code = &self.versions[to.index()].code;
         let base = self.activations.top().base;
@@ -134,10 +157,12 @@ impl Machine {
         self.state.exact = true;
     }
 
-    /// Makes a transition from where the run is paused: runs the entry's compensation code on the activation, goes on
-    /// in the other version, and executes the stores that belong to it. The entry has to be the one that a mapping from the
-    /// paused version to `to` has for the instruction it is paused before ([`super::View::inst`]): an entry does not say where it is from, so any
-    /// other is not noticed, and the run goes on with the wrong values. [`Machine::fire_mapped`] notices. Cost: that of the code, and of a frame.
+    /// Makes a transition from where the run is paused: runs the entry's compensation code on the
+    /// activation, goes on in the other version, and executes the stores that belong to it. The
+    /// entry has to be the one that a mapping from the paused version to `to` has for the
+    /// instruction it is paused before ([`super::View::inst`]): an entry does not say where it is
+    /// from, so any other is not noticed, and the run goes on with the wrong values.
+    /// [`Machine::fire_mapped`] notices. Cost: that of the code, and of a frame.
     ///
     /// # Errors
     /// See [`FireError`]; the machine is unchanged then, unless it is a store that failed.
@@ -164,8 +189,9 @@ impl Machine {
         writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)
     }
 
-    /// As [`Machine::fire`], with the entry that a mapping has for the point where the run is paused, and returns the point landed
-    /// at. Checks that the mapping is one from the paused version to `to`. Cost: also the logarithm of the mapping.
+    /// As [`Machine::fire`], with the entry that a mapping has for the point where the run is
+    /// paused, and returns the point landed at. Checks that the mapping is one from the paused
+    /// version to `to`. Cost: also the logarithm of the mapping.
     ///
     /// # Errors
     /// As [`Machine::fire`].

@@ -27,7 +27,8 @@ pub enum Control {
     Pause,
 }
 
-/// Watches a run. An observer costs what its scope says, and one call per instruction it is asked about.
+/// Watches a run. An observer costs what its scope says, and one call per instruction it is asked
+/// about.
 pub trait Observer {
     /// Before which instructions [`Observer::before`] is called.
     const SCOPE: Scope;
@@ -102,8 +103,8 @@ impl<'a> View<'a> {
         VersionId::from_u32(self.activations.top().version)
     }
 
-    /// The number of the activation: activations are counted from 0 over the life of the machine, and a
-    /// transfer keeps the number.
+    /// The number of the activation: activations are counted from 0 over the life of the machine,
+    /// and a transfer keeps the number.
     pub fn activation(&self) -> u64 {
         self.activations.top().activation
     }
@@ -113,8 +114,8 @@ impl<'a> View<'a> {
         self.activations.depth()
     }
 
-    /// What the slot of a value holds: its contents where its definition dominates the point, otherwise
-    /// anything.
+    /// What the slot of a value holds: its contents where its definition dominates the point,
+    /// otherwise anything.
     ///
     /// # Panics
     /// When the version does not have the value.

@@ -1,6 +1,7 @@
 //! Instances of rules: when a term is the left side of a rule, and its class the right side.
 //!
-//! Terms are those of a certificate ([`crate::certificate`]), by number; a class is named by its first term.
+//! Terms are those of a certificate ([`crate::certificate`]), by number; a class is named by its
+//! first term.
 
 use super::{Const, Guard, Pat, Rule, Term};
 use crate::eval::{accepts, eval};
@@ -32,10 +33,16 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Matches a term with the pattern of a rule. `swapped` says by bits which commutative operations are
-    /// matched with their operands swapped, `inner` names the terms of the inner operations, both as
-    /// [`crate::certificate::By::Rule`] has them. Cost: linear in the pattern.
-    pub fn find(terms: &impl Terms, rule: &Rule, term: u32, swapped: u8, inner: &[u32]) -> Option<Bound> {
+    /// Matches a term with the pattern of a rule. `swapped` says by bits which commutative
+    /// operations are matched with their operands swapped, `inner` names the terms of the inner
+    /// operations, both as [`crate::certificate::By::Rule`] has them. Cost: linear in the pattern.
+    pub fn find(
+        terms: &impl Terms,
+        rule: &Rule,
+        term: u32,
+        swapped: u8,
+        inner: &[u32],
+    ) -> Option<Bound> {
         let mut bound = Bound::default();
         let mut inner = inner.iter();
         let mut work: SmallVec<[(u32, Opcode, &'static [Pat]); 4]> = SmallVec::new();
@@ -45,7 +52,11 @@ impl Bound {
             let (opcode, ty, args) = terms.operation(term)?;
             let is_swapped = swapped.checked_shr(at as u32).is_some_and(|bits| bits & 1 != 0);
             let typed = at > 0 || rule.ty.is_none_or(|t| t == ty);
-            if opcode != wanted || args.len() != pats.len() || !typed || (is_swapped && !opcode.is_commutative()) {
+            if opcode != wanted
+                || args.len() != pats.len()
+                || !typed
+                || (is_swapped && !opcode.is_commutative())
+            {
                 return None;
             }
             let mut args: SmallVec<[u32; 3]> = args.into();
@@ -96,20 +107,33 @@ impl Bound {
         }
     }
 
-    /// Whether a class is the right side of a rule of which `term` is the left. `result` names the term of the
-    /// class that is the right side, where that is an operation. Cost: constant.
-    pub fn gives(&self, terms: &impl Terms, rule: &Rule, term: u32, class: u32, result: u32) -> bool {
+    /// Whether a class is the right side of a rule of which `term` is the left. `result` names the
+    /// term of the class that is the right side, where that is an operation. Cost: constant.
+    pub fn gives(
+        &self,
+        terms: &impl Terms,
+        rule: &Rule,
+        term: u32,
+        class: u32,
+        result: u32,
+    ) -> bool {
         let constant = terms.constant(class);
         match rule.result {
             Term::X => self.x == Some(class),
             Term::Y => self.y == Some(class),
-            Term::Operand(index) => terms.operation(term).and_then(|(_, _, args)| args.get(index)) == Some(&class),
+            Term::Operand(index) => {
+                terms.operation(term).and_then(|(_, _, args)| args.get(index)) == Some(&class)
+            }
             Term::Zero => constant == Some(0),
             Term::One => constant == Some(1),
             Term::Ones => constant.is_some() && constant == terms.ty(class).map(Type::mask),
-            Term::Unary(opcode) => {
-                self.is_made(terms, opcode, class, result, &|args| matches!(args, [x] if Some(*x) == self.x))
-            }
+            Term::Unary(opcode) => self.is_made(
+                terms,
+                opcode,
+                class,
+                result,
+                &|args| matches!(args, [x] if Some(*x) == self.x),
+            ),
             Term::Binary(opcode) => self.is_made(
                 terms,
                 opcode,

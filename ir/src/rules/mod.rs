@@ -1,14 +1,15 @@
 //! The algebraic rules, as data: the one place that states them.
 //!
-//! The pass `simplify` rewrites by them, certificates of mappings name them, the checker matches them
-//! again, and SMT solvers prove them at every width. A rule holds for all inputs, whatever the type: the
-//! test `every_rule_holds_for_all_inputs` evaluates both sides with every 8-bit integer for `X` and for
-//! `Y` (edge cases for the constants and in wider types).
+//! The pass `simplify` rewrites by them, certificates of mappings name them, the checker matches
+//! them again, and SMT solvers prove them at every width. A rule holds for all inputs, whatever the
+//! type: the test `every_rule_holds_for_all_inputs` evaluates both sides with every 8-bit integer
+//! for `X` and for `Y` (edge cases for the constants and in wider types).
 //!
-//! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it (`docs/testing.md`, Rules
-//! proved); nothing else has to know. `simplify` and `gvn` apply every row, and certificates take the first that fits, so
-//! rows must head for one form: none undoes another. A new kind of pattern, guard or result is a change of all who match
-//! them: `instance`, `passes::algebra`, `osr/src/certify/{rewrite,table}.rs`, `provers/src/{rewrite,typing}.rs`.
+//! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it
+//! (`docs/testing.md`, Rules proved); nothing else has to know. `simplify` and `gvn` apply every
+//! row, and certificates take the first that fits, so rows must head for one form: none undoes
+//! another. A new kind of pattern, guard or result is a change of all who match them: `instance`,
+//! `passes::algebra`, `osr/src/certify/{rewrite,table}.rs`, `provers/src/{rewrite,typing}.rs`.
 
 mod instance;
 
@@ -87,7 +88,8 @@ pub enum Guard {
     CCoversX,
 }
 
-/// `opcode operands` becomes `result`, if the types agree: the result has the type of the instruction.
+/// `opcode operands` becomes `result`, if the types agree: the result has the type of the
+/// instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The name, unique among the rules.
@@ -108,11 +110,23 @@ const fn rule(name: &'static str, opcode: Opcode, operands: &'static [Pat], resu
     Rule { name, opcode, ty: None, operands, guard: Guard::Always, result }
 }
 
-const fn guarded(name: &'static str, opcode: Opcode, operands: &'static [Pat], guard: Guard, result: Term) -> Rule {
+const fn guarded(
+    name: &'static str,
+    opcode: Opcode,
+    operands: &'static [Pat],
+    guard: Guard,
+    result: Term,
+) -> Rule {
     Rule { name, opcode, ty: None, operands, guard, result }
 }
 
-const fn of_type(ty: Type, name: &'static str, opcode: Opcode, operands: &'static [Pat], result: Term) -> Rule {
+const fn of_type(
+    ty: Type,
+    name: &'static str,
+    opcode: Opcode,
+    operands: &'static [Pat],
+    result: Term,
+) -> Rule {
     Rule { name, opcode, ty: Some(ty), operands, guard: Guard::Always, result }
 }
 
@@ -191,17 +205,55 @@ pub const RULES: &[Rule] = &[
     rule("not-uge", Eqz, &[Op(Uge, &[X, Y])], Term::Binary(Ult)),
     // Two constants become one.
     rule("add-add", Add, &[Op(Add, &[X, C]), D], Term::WithConstant(Add, Const::CthenD(Add))),
-    rule("add-sub-constants", Add, &[Op(Sub, &[X, C]), D], Term::WithConstant(Add, Const::DthenC(Sub))),
-    rule("sub-add-constants", Sub, &[Op(Add, &[X, C]), D], Term::WithConstant(Add, Const::CthenD(Sub))),
-    rule("sub-sub-constants", Sub, &[Op(Sub, &[X, C]), D], Term::WithConstant(Sub, Const::CthenD(Add))),
+    rule(
+        "add-sub-constants",
+        Add,
+        &[Op(Sub, &[X, C]), D],
+        Term::WithConstant(Add, Const::DthenC(Sub)),
+    ),
+    rule(
+        "sub-add-constants",
+        Sub,
+        &[Op(Add, &[X, C]), D],
+        Term::WithConstant(Add, Const::CthenD(Sub)),
+    ),
+    rule(
+        "sub-sub-constants",
+        Sub,
+        &[Op(Sub, &[X, C]), D],
+        Term::WithConstant(Sub, Const::CthenD(Add)),
+    ),
     rule("mul-mul", Mul, &[Op(Mul, &[X, C]), D], Term::WithConstant(Mul, Const::CthenD(Mul))),
     rule("and-and", And, &[Op(And, &[X, C]), D], Term::WithConstant(And, Const::CthenD(And))),
     rule("or-or", Or, &[Op(Or, &[X, C]), D], Term::WithConstant(Or, Const::CthenD(Or))),
-    rule("xor-xor-constants", Xor, &[Op(Xor, &[X, C]), D], Term::WithConstant(Xor, Const::CthenD(Xor))),
+    rule(
+        "xor-xor-constants",
+        Xor,
+        &[Op(Xor, &[X, C]), D],
+        Term::WithConstant(Xor, Const::CthenD(Xor)),
+    ),
     // Sign extension written as shifts, and extensions of which a part is not needed.
-    of_type(Type::I32, "shifts-sext8", Sshr, &[Op(Shl, &[X, Pat::Bits(24)]), Pat::Bits(24)], Term::Unary(Sext8)),
-    of_type(Type::I32, "shifts-sext16", Sshr, &[Op(Shl, &[X, Pat::Bits(16)]), Pat::Bits(16)], Term::Unary(Sext16)),
-    of_type(Type::I64, "shifts-sext32", Sshr, &[Op(Shl, &[X, Pat::Bits(32)]), Pat::Bits(32)], Term::Unary(Sext32)),
+    of_type(
+        Type::I32,
+        "shifts-sext8",
+        Sshr,
+        &[Op(Shl, &[X, Pat::Bits(24)]), Pat::Bits(24)],
+        Term::Unary(Sext8),
+    ),
+    of_type(
+        Type::I32,
+        "shifts-sext16",
+        Sshr,
+        &[Op(Shl, &[X, Pat::Bits(16)]), Pat::Bits(16)],
+        Term::Unary(Sext16),
+    ),
+    of_type(
+        Type::I64,
+        "shifts-sext32",
+        Sshr,
+        &[Op(Shl, &[X, Pat::Bits(32)]), Pat::Bits(32)],
+        Term::Unary(Sext32),
+    ),
     of_type(
         Type::I32,
         "sext8-mask",
@@ -217,11 +269,17 @@ pub const RULES: &[Rule] = &[
         Term::WithConstant(And, Const::Bits(0xffff)),
     ),
     of_type(Type::I32, "mask-sext8", Sext8, &[Op(And, &[X, Pat::Bits(0xff)])], Term::Unary(Sext8)),
-    of_type(Type::I32, "mask-sext16", Sext16, &[Op(And, &[X, Pat::Bits(0xffff)])], Term::Unary(Sext16)),
+    of_type(
+        Type::I32,
+        "mask-sext16",
+        Sext16,
+        &[Op(And, &[X, Pat::Bits(0xffff)])],
+        Term::Unary(Sext16),
+    ),
 ];
 
-/// Which bits the result of an operation can have set, by the bits that its operands can have set. As data, so
-/// that solvers prove it for all masks.
+/// Which bits the result of an operation can have set, by the bits that its operands can have set.
+/// As data, so that solvers prove it for all masks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// Every bit of the type.
@@ -234,7 +292,8 @@ pub enum Reach {
     Both(usize, usize),
     /// Those that one of the operands with these indices can have.
     Either(usize, usize),
-    /// Those of operand 0, moved left by operand 1 modulo the width, if that is a constant; else any.
+    /// Those of operand 0, moved left by operand 1 modulo the width, if that is a constant; else
+    /// any.
     Left,
     /// As `Left`, moved right.
     Right,
@@ -259,11 +318,12 @@ pub const fn reach(opcode: Opcode) -> Reach {
     }
 }
 
-/// The bits that the result of an operation can have set, when its operands can have these set: a mask. The
-/// guards of rules rest on it.
+/// The bits that the result of an operation can have set, when its operands can have these set: a
+/// mask. The guards of rules rest on it.
 pub fn possible_bits(opcode: Opcode, ty: Type, result: Type, operands: &[Operand]) -> u64 {
     let of = |index: usize| operands.get(index).map_or(u64::MAX, |o| o.possible);
-    let shift = || operands.get(1).and_then(|o| o.constant).map(|k| (k % u64::from(ty.bits())) as u32);
+    let shift =
+        || operands.get(1).and_then(|o| o.constant).map(|k| (k % u64::from(ty.bits())) as u32);
     let found = match reach(opcode) {
         Reach::Any => u64::MAX,
         Reach::Bits(bits) => bits,

@@ -2,12 +2,15 @@
 
 use super::SourceLines;
 use super::error::{Fault, Faults, Source};
-use super::items::{BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem};
+use super::items::{
+    BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem,
+};
 use crate::builder::{BuildError, FunctionBuilder};
 use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
 use crate::inst::{Imm, InstSpec, Target};
 use crate::module::{
-    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, Module, TableDecl,
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
+    Module, TableDecl,
 };
 use crate::reference;
 use crate::types::{Signature, Type};
@@ -18,7 +21,11 @@ use std::collections::HashMap;
 
 /// Makes the module that the items say. What refers to something that could not be read is left out
 /// without a fault of its own; the result is of use only if there was no fault.
-pub(super) fn build_module<'a>(file: File<'a>, source: &Source<'a>, faults: &mut Faults) -> (Module, SourceLines) {
+pub(super) fn build_module<'a>(
+    file: File<'a>,
+    source: &Source<'a>,
+    faults: &mut Faults,
+) -> (Module, SourceLines) {
     let mut scope = ModuleScope::new(file.lost_items, source, faults);
     let mut functions = Vec::new();
     let mut uses = Vec::new();
@@ -32,13 +39,17 @@ pub(super) fn build_module<'a>(file: File<'a>, source: &Source<'a>, faults: &mut
             }
             Item::Memory { .. } | Item::Table { .. } | Item::Import { .. } => scope.declare(item),
             Item::Func(item) => {
-                let signature =
-                    Signature { params: item.params.iter().map(|p| p.ty).collect(), results: item.results.clone() };
+                let signature = Signature {
+                    params: item.params.iter().map(|p| p.ty).collect(),
+                    results: item.results.clone(),
+                };
                 if let Some(func) = scope.declare_func(&item.name, &signature, None) {
                     functions.push((func, signature, item));
                 }
             }
-            Item::Data { .. } | Item::Elem { .. } | Item::Export { .. } | Item::Start { .. } => uses.push(item),
+            Item::Data { .. } | Item::Elem { .. } | Item::Export { .. } | Item::Start { .. } => {
+                uses.push(item)
+            }
         }
     }
     for (global, init) in inits {
@@ -81,7 +92,10 @@ impl<'a, K: Copy> Names<'a, K> {
         };
         let (what, sigil, text) = (self.what, self.sigil, short(&name.text));
         let line = source.line_of(*first);
-        faults.push(Fault::new(name.at, format!("{what} `{sigil}{text}` is already defined on line {line}")));
+        faults.push(Fault::new(
+            name.at,
+            format!("{what} `{sigil}{text}` is already defined on line {line}"),
+        ));
         false
     }
 
@@ -91,7 +105,8 @@ impl<'a, K: Copy> Names<'a, K> {
 
     fn find(&self, name: &Name<'a>) -> Result<K, Fault> {
         let (what, sigil) = (self.what, self.sigil);
-        let undefined = || Fault::new(name.at, format!("{what} `{sigil}{}` is not defined", short(&name.text)));
+        let undefined =
+            || Fault::new(name.at, format!("{what} `{sigil}{}` is not defined", short(&name.text)));
         self.ids.get(&name.text).map(|(id, _)| *id).ok_or_else(undefined)
     }
 }
@@ -115,7 +130,11 @@ struct ModuleScope<'a, 'b> {
 }
 
 impl<'a, 'b> ModuleScope<'a, 'b> {
-    fn new(lost_items: bool, source: &'b Source<'a>, faults: &'b mut Faults) -> ModuleScope<'a, 'b> {
+    fn new(
+        lost_items: bool,
+        source: &'b Source<'a>,
+        faults: &'b mut Faults,
+    ) -> ModuleScope<'a, 'b> {
         ModuleScope {
             module: Module::new(),
             sigs: HashMap::new(),
@@ -141,7 +160,12 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         }
     }
 
-    fn declare_func(&mut self, name: &Name<'a>, signature: &Signature, import: Option<ImportName>) -> Option<Func> {
+    fn declare_func(
+        &mut self,
+        name: &Name<'a>,
+        signature: &Signature,
+        import: Option<ImportName>,
+    ) -> Option<Func> {
         if !self.funcs.check_new(name, self.source, self.faults) {
             return None;
         }
@@ -171,12 +195,22 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
     /// Makes an entity that others refer to by name.
     fn declare(&mut self, item: Item<'a>) {
         match item {
-            Item::Memory { name, min, max, import } if self.memories.check_new(&name, self.source, self.faults) => {
-                let decl = MemoryDecl { name: name.text.to_string(), min_pages: min, max_pages: max, import };
+            Item::Memory { name, min, max, import }
+                if self.memories.check_new(&name, self.source, self.faults) =>
+            {
+                let decl = MemoryDecl {
+                    name: name.text.to_string(),
+                    min_pages: min,
+                    max_pages: max,
+                    import,
+                };
                 self.memories.insert(&name, self.module.memories.push(decl));
             }
-            Item::Table { name, ty, size, max, import } if self.tables.check_new(&name, self.source, self.faults) => {
-                let decl = TableDecl { name: name.text.to_string(), ty, size, max_size: max, import };
+            Item::Table { name, ty, size, max, import }
+                if self.tables.check_new(&name, self.source, self.faults) =>
+            {
+                let decl =
+                    TableDecl { name: name.text.to_string(), ty, size, max_size: max, import };
                 self.tables.insert(&name, self.module.tables.push(decl));
             }
             Item::Import { name, import, signature } => {
@@ -194,7 +228,8 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         }
     }
 
-    /// Notes an undefined name of the module, unless the line that would have defined it is itself at fault.
+    /// Notes an undefined name of the module, unless the line that would have defined it is itself
+    /// at fault.
     fn undefined(&mut self, fault: Fault) {
         if !self.lost_items {
             self.faults.push(fault);
@@ -205,12 +240,15 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         match item {
             Item::Data { active, bytes } => {
                 let place = |(memory, offset)| Ok((self.memories.find(&memory)?, offset));
-                self.module.data.push(DataSegment { active: active.map(place).transpose()?, bytes });
+                self.module
+                    .data
+                    .push(DataSegment { active: active.map(place).transpose()?, bytes });
             }
             Item::Elem { ty, active, entries } => {
                 let place = |(table, offset)| Ok((self.tables.find(&table)?, offset));
                 let active = active.map(place).transpose()?;
-                let entries = entries.into_iter().map(|bits| self.bits(bits)).collect::<Result<_, _>>()?;
+                let entries =
+                    entries.into_iter().map(|bits| self.bits(bits)).collect::<Result<_, _>>()?;
                 self.module.elements.push(ElementSegment { ty, active, entries });
             }
             Item::Export { name, kind, item } => {
@@ -250,14 +288,24 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             ImmItem::Memory(name) => Imm::Memory(self.memories.find(&name)?),
             ImmItem::Global(name) => Imm::Global(self.globals.find(&name)?),
             ImmItem::Func(name) => Imm::Func(self.funcs.find(&name)?),
-            ImmItem::Indirect(signature, name) => Imm::Indirect(self.sig(&signature), self.tables.find(&name)?),
+            ImmItem::Indirect(signature, name) => {
+                Imm::Indirect(self.sig(&signature), self.tables.find(&name)?)
+            }
             ImmItem::Trap(kind) => Imm::Trap(kind),
-            ImmItem::Memories(to, from) => Imm::Memories(self.memories.find(&to)?, self.memories.find(&from)?),
-            ImmItem::MemoryData(name, segment) => Imm::MemoryData(self.memories.find(&name)?, Data::from_u32(segment)),
+            ImmItem::Memories(to, from) => {
+                Imm::Memories(self.memories.find(&to)?, self.memories.find(&from)?)
+            }
+            ImmItem::MemoryData(name, segment) => {
+                Imm::MemoryData(self.memories.find(&name)?, Data::from_u32(segment))
+            }
             ImmItem::Data(segment) => Imm::Data(Data::from_u32(segment)),
             ImmItem::Table(name) => Imm::Table(self.tables.find(&name)?),
-            ImmItem::Tables(to, from) => Imm::Tables(self.tables.find(&to)?, self.tables.find(&from)?),
-            ImmItem::TableElem(name, segment) => Imm::TableElem(self.tables.find(&name)?, Elem::from_u32(segment)),
+            ImmItem::Tables(to, from) => {
+                Imm::Tables(self.tables.find(&to)?, self.tables.find(&from)?)
+            }
+            ImmItem::TableElem(name, segment) => {
+                Imm::TableElem(self.tables.find(&name)?, Elem::from_u32(segment))
+            }
             ImmItem::Elem(segment) => Imm::Elem(Elem::from_u32(segment)),
             ImmItem::Exit(point) => Imm::Exit(OsrPoint::from_u32(point)),
         })
@@ -323,7 +371,10 @@ fn build_function<'a>(
             let (at, message) = match error {
                 BuildError::NoBlock => (item.name.at, "the function has no block"),
                 BuildError::Unterminated(block) => {
-                    let index = ids.iter().position(|b| *b == block).expect("the builder knows only these blocks");
+                    let index = ids
+                        .iter()
+                        .position(|b| *b == block)
+                        .expect("the builder knows only these blocks");
                     (places[index], "the block does not end in a terminator")
                 }
                 BuildError::Unplaced(_) | BuildError::EdgeToEntry | BuildError::TooLarge => {
@@ -338,7 +389,11 @@ fn build_function<'a>(
 
 impl<'a> FunctionScope<'a> {
     /// Makes the blocks and their parameters, which instructions may refer to from anywhere.
-    fn declare_blocks(&mut self, scope: &mut ModuleScope<'a, '_>, item: &FuncItem<'a>) -> Vec<Block> {
+    fn declare_blocks(
+        &mut self,
+        scope: &mut ModuleScope<'a, '_>,
+        item: &FuncItem<'a>,
+    ) -> Vec<Block> {
         let mut ids = Vec::new();
         for (index, block) in item.blocks.iter().enumerate() {
             let id = self.builder.create_block();
@@ -377,7 +432,10 @@ impl<'a> FunctionScope<'a> {
     /// Adds an instruction, its operands left for later.
     fn insert(&mut self, scope: &mut ModuleScope<'a, '_>, mut item: InstItem<'a>) {
         if self.builder.current().is_none() {
-            scope.faults.push(Fault::new(item.at, "this instruction stands after the terminator of its block"));
+            scope.faults.push(Fault::new(
+                item.at,
+                "this instruction stands after the terminator of its block",
+            ));
             self.lost = true;
             return;
         }
@@ -411,7 +469,9 @@ impl<'a> FunctionScope<'a> {
         for pending in std::mem::take(&mut self.pending) {
             let mut args = SmallVec::new();
             for name in &pending.args {
-                self.values.find(name).map_or_else(|fault| undefined.push(fault), |value| args.push(value));
+                self.values
+                    .find(name)
+                    .map_or_else(|fault| undefined.push(fault), |value| args.push(value));
             }
             let mut targets = Vec::new();
             for item in &pending.targets {
@@ -424,7 +484,10 @@ impl<'a> FunctionScope<'a> {
                 }
                 let target = targets.last_mut().expect("a target was just added");
                 for name in &item.args {
-                    self.values.find(name).map_or_else(|fault| undefined.push(fault), |value| target.args.push(value));
+                    self.values.find(name).map_or_else(
+                        |fault| undefined.push(fault),
+                        |value| target.args.push(value),
+                    );
                 }
             }
             self.builder.set_operands(pending.inst, args, targets);

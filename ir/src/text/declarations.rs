@@ -17,7 +17,11 @@ pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault
 fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>), Fault> {
     let min = read_u32(cursor, &format!("the number of {what} at the start"))?;
     let bounded = matches!(cursor.peek()?, Token::Number(_));
-    let max = if bounded { Some(read_u32(cursor, &format!("the largest number of {what}"))?) } else { None };
+    let max = if bounded {
+        Some(read_u32(cursor, &format!("the largest number of {what}"))?)
+    } else {
+        None
+    };
     Ok((min, max))
 }
 

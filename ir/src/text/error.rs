@@ -8,7 +8,8 @@ pub const MAX_ERRORS: usize = 20;
 /// How many characters of the offending line are shown before and after the caret.
 const EXCERPT: usize = 60;
 
-/// An error in a text, with its place. `Display` shows the offending line with a caret below the place.
+/// An error in a text, with its place. `Display` shows the offending line with a caret below the
+/// place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     line: u32,
@@ -94,7 +95,13 @@ impl<'a> Source<'a> {
         let shown = text.chars().skip(skipped).take(2 * EXCERPT);
         // A tab or an escape sequence would put the caret, or the terminal, elsewhere.
         let excerpt = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
-        ParseError { line, column: column as u32 + 1, message: fault.message, excerpt, caret: column - skipped }
+        ParseError {
+            line,
+            column: column as u32 + 1,
+            message: fault.message,
+            excerpt,
+            caret: column - skipped,
+        }
     }
 }
 

@@ -23,14 +23,48 @@ pub(super) struct File<'a> {
 
 #[derive(Debug)]
 pub(super) enum Item<'a> {
-    Memory { name: Name<'a>, min: u32, max: Option<u32>, import: Option<ImportName> },
-    Global { name: Name<'a>, mutable: bool, ty: Type, init: BitsItem<'a>, import: Option<ImportName> },
-    Table { name: Name<'a>, ty: Type, size: u32, max: Option<u32>, import: Option<ImportName> },
-    Data { active: Option<(Name<'a>, u64)>, bytes: Vec<u8> },
-    Elem { ty: Type, active: Option<(Name<'a>, u64)>, entries: Vec<BitsItem<'a>> },
-    Import { name: Name<'a>, import: ImportName, signature: Signature },
-    Export { name: String, kind: ExternalKind, item: Name<'a> },
-    Start { func: Name<'a> },
+    Memory {
+        name: Name<'a>,
+        min: u32,
+        max: Option<u32>,
+        import: Option<ImportName>,
+    },
+    Global {
+        name: Name<'a>,
+        mutable: bool,
+        ty: Type,
+        init: BitsItem<'a>,
+        import: Option<ImportName>,
+    },
+    Table {
+        name: Name<'a>,
+        ty: Type,
+        size: u32,
+        max: Option<u32>,
+        import: Option<ImportName>,
+    },
+    Data {
+        active: Option<(Name<'a>, u64)>,
+        bytes: Vec<u8>,
+    },
+    Elem {
+        ty: Type,
+        active: Option<(Name<'a>, u64)>,
+        entries: Vec<BitsItem<'a>>,
+    },
+    Import {
+        name: Name<'a>,
+        import: ImportName,
+        signature: Signature,
+    },
+    Export {
+        name: String,
+        kind: ExternalKind,
+        item: Name<'a>,
+    },
+    Start {
+        func: Name<'a>,
+    },
     Func(FuncItem<'a>),
 }
 

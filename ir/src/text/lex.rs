@@ -197,7 +197,9 @@ impl<'a> Cursor<'a> {
         let second = chars.next();
         match first {
             ';' => Ok((Token::End, self.at)),
-            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ':' | '=' | '+' => Ok((Token::Punct(first), self.at + 1)),
+            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ':' | '=' | '+' => {
+                Ok((Token::Punct(first), self.at + 1))
+            }
             '-' if second == Some('>') => Ok((Token::Arrow, self.at + 2)),
             '-' if second == Some('i') => {
                 let end = self.at + 1 + name_length(&rest[1..]);
@@ -239,8 +241,9 @@ impl<'a> Cursor<'a> {
         let mut at = from + 1;
         loop {
             let rest = &self.line[at..];
-            let plain =
-                rest.find(['"', '\\']).ok_or_else(|| self.fault(from, "the string does not end on its line"))?;
+            let plain = rest
+                .find(['"', '\\'])
+                .ok_or_else(|| self.fault(from, "the string does not end on its line"))?;
             bytes.extend_from_slice(&rest.as_bytes()[..plain]);
             at += plain;
             if self.line[at..].starts_with('"') {
@@ -269,13 +272,17 @@ impl<'a> Cursor<'a> {
             let digits = hex.split('}').next().unwrap_or("");
             let code = if digits.len() <= 6 { u32::from_str_radix(digits, 16).ok() } else { None };
             let c = code.and_then(char::from_u32).filter(|_| hex.len() > digits.len());
-            let c = c.ok_or_else(|| self.fault(at, "expected `\\u{` hexadecimal digits of a character `}`"))?;
+            let c = c.ok_or_else(|| {
+                self.fault(at, "expected `\\u{` hexadecimal digits of a character `}`")
+            })?;
             bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             return Ok(at + 1 + "u{}".len() + digits.len());
         }
         let hex = rest.get(..2).filter(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
         let byte = hex.and_then(|h| u8::from_str_radix(h, 16).ok());
-        bytes.push(byte.ok_or_else(|| self.fault(at, "unknown escape; known: \\n \\t \\r \\\" \\\\ \\hh \\u{h}"))?);
+        bytes.push(byte.ok_or_else(|| {
+            self.fault(at, "unknown escape; known: \\n \\t \\r \\\" \\\\ \\hh \\u{h}")
+        })?);
         Ok(at + 3)
     }
 

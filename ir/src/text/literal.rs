@@ -4,8 +4,8 @@ use crate::reference;
 use crate::types::Type;
 use std::fmt;
 
-/// The sign and magnitude of an integer literal: decimal, or hexadecimal after `0x`. `None` when it is
-/// not an integer, or does not fit 64 bits.
+/// The sign and magnitude of an integer literal: decimal, or hexadecimal after `0x`. `None` when it
+/// is not an integer, or does not fit 64 bits.
 fn integer(text: &str) -> Option<(bool, u64)> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -42,14 +42,17 @@ pub(super) fn int_bits(text: &str, ty: Type) -> Option<u64> {
     }
 }
 
-/// The bits of a finite decimal literal of a float type. One that would round to infinity is `None`.
+/// The bits of a finite decimal literal of a float type. One that would round to infinity is
+/// `None`.
 pub(super) fn float_bits(text: &str, ty: Type) -> Option<u64> {
     // The standard parser also takes `inf`, `nan`, `.5` and `+1`.
     if !text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     match ty {
-        Type::F32 => text.parse::<f32>().ok().filter(|f| f.is_finite()).map(|f| u64::from(f.to_bits())),
+        Type::F32 => {
+            text.parse::<f32>().ok().filter(|f| f.is_finite()).map(|f| u64::from(f.to_bits()))
+        }
         _ => text.parse::<f64>().ok().filter(|f| f.is_finite()).map(f64::to_bits),
     }
 }
@@ -71,7 +74,8 @@ pub(super) fn is_nan(bits: u64, ty: Type) -> bool {
 }
 
 /// The bits of a literal of a type, as the text form writes constants: `-7`, `0xff`, `2.5`, `-inf`,
-/// `nan:0x7fc00000`, `null`, `ref:7` (the bits of a reference). `None` when the text is not one, or the type does not hold it.
+/// `nan:0x7fc00000`, `null`, `ref:7` (the bits of a reference). `None` when the text is not one, or
+/// the type does not hold it.
 pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
     if ty.is_int() {
         return int_bits(text, ty);
@@ -92,16 +96,17 @@ pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
     }
 }
 
-/// The literal of a type with these bits, as the text form writes it: integers signed, floats as the
-/// shortest decimal that reads back as the same bits.
+/// The literal of a type with these bits, as the text form writes it: integers signed, floats as
+/// the shortest decimal that reads back as the same bits.
 pub fn print_literal(ty: Type, bits: u64) -> String {
     let mut out = String::new();
     write_literal(&mut out, ty, bits).expect("writing to a string cannot fail");
     out
 }
 
-/// Writes the literal of a type with these bits: integers signed, floats as the shortest decimal that
-/// reads back as the same bits. Bits outside the type, which the verifier refuses, are shown as they are.
+/// Writes the literal of a type with these bits: integers signed, floats as the shortest decimal
+/// that reads back as the same bits. Bits outside the type, which the verifier refuses, are shown
+/// as they are.
 pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fmt::Result {
     if bits & !ty.mask() != 0 {
         return write!(out, "{bits:#x}");
@@ -126,17 +131,34 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back() {
-        let bits = [0, 1, 0x7f, 0x80, 0xff, 0x7fc0_0001, 0xff80_0000, 0x7f80_0000, 0x8000_0000, 0x7ff0_0000_0000_0000];
+        let bits = [
+            0,
+            1,
+            0x7f,
+            0x80,
+            0xff,
+            0x7fc0_0001,
+            0xff80_0000,
+            0x7f80_0000,
+            0x8000_0000,
+            0x7ff0_0000_0000_0000,
+        ];
         for ty in Type::ALL {
             for bits in bits.into_iter().filter(|b| b & !ty.mask() == 0) {
-                assert_eq!(parse_literal(&print_literal(ty, bits), ty), Some(bits), "{ty} {bits:#x}");
+                assert_eq!(
+                    parse_literal(&print_literal(ty, bits), ty),
+                    Some(bits),
+                    "{ty} {bits:#x}"
+                );
             }
         }
     }
 
     #[test]
     fn what_a_type_does_not_hold_is_refused() {
-        for (text, ty) in [("256", Type::I8), ("-129", Type::I8), ("1.5", Type::I32), ("nan:0x1", Type::F32)] {
+        for (text, ty) in
+            [("256", Type::I8), ("-129", Type::I8), ("1.5", Type::I32), ("nan:0x1", Type::F32)]
+        {
             assert_eq!(parse_literal(text, ty), None, "{text} {ty}");
         }
         for text in ["", "-", "0x", "nan", "+1", "1e999", " 1"] {

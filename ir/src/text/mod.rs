@@ -1,14 +1,14 @@
 //! The text form (`.oir`): printer and parser.
 //!
-//! The grammar is in `docs/oir.md`. One statement stands on one line; `;` starts a comment that runs
-//! to the end of the line. Laws, held by `ir/tests/text/`:
+//! The grammar is in `docs/oir.md`. One statement stands on one line; `;` starts a comment that
+//! runs to the end of the line. Laws, held by `ir/tests/text/`:
 //!
 //! - `parse(print(m))` prints as `m` does, for every well-formed module `m`, and keeps its names;
 //! - `print(parse(t))` is a fixpoint, for every text `t` that parses;
 //! - no text makes the parser panic, recurse, or allocate more than in proportion to its length.
 //!
-//! The parser checks structure (names, numbers of results, blocks that end); types and the rest are the
-//! business of [`crate::verifier`].
+//! The parser checks structure (names, numbers of results, blocks that end); types and the rest are
+//! the business of [`crate::verifier`].
 
 mod build;
 mod declarations;
@@ -28,7 +28,8 @@ use crate::entity::{Func, Inst};
 use crate::module::Module;
 use cranelift_entity::EntityRef;
 
-/// The text of the module itself. Lines from one on that begins with `;=` are what a test expects to be printed.
+/// The text of the module itself. Lines from one on that begins with `;=` are what a test expects
+/// to be printed.
 fn module_part(text: &str) -> &str {
     match text.find("\n;=") {
         _ if text.strip_prefix('\u{feff}').unwrap_or(text).starts_with(";=") => "",
@@ -37,8 +38,9 @@ fn module_part(text: &str) -> &str {
     }
 }
 
-/// Parses a module, which ends before a line that begins with `;=`. At most [`MAX_ERRORS`] errors are reported, in the order of the text. A byte order
-/// mark at the start and carriage returns at line ends are ignored.
+/// Parses a module, which ends before a line that begins with `;=`. At most [`MAX_ERRORS`] errors
+/// are reported, in the order of the text. A byte order mark at the start and carriage returns at
+/// line ends are ignored.
 ///
 /// # Errors
 /// Every error found, each with its place; recovery is at line ends.
@@ -48,8 +50,8 @@ pub fn parse_module(text: &str) -> Result<Module, Vec<ParseError>> {
     parse_module_with_lines(text).map(|(module, _)| module)
 }
 
-/// As [`parse_module`], with the line of every instruction, so that a finding of the verifier can be
-/// shown in the text it is about.
+/// As [`parse_module`], with the line of every instruction, so that a finding of the verifier can
+/// be shown in the text it is about.
 ///
 /// # Errors
 /// As [`parse_module`].

@@ -51,11 +51,12 @@ pub(super) fn write_bytes(out: &mut dyn Write, bytes: &[u8]) -> fmt::Result {
     out.write_char('"')
 }
 
-/// The names that must be printed otherwise than as given, or as the id says, because another entity
-/// has that name: the lowest id keeps it, the others get the first free `.1`, `.2`, ... after it.
+/// The names that must be printed otherwise than as given, or as the id says, because another
+/// entity has that name: the lowest id keeps it, the others get the first free `.1`, `.2`, ...
+/// after it.
 ///
-/// `id_named` is the entity, if it exists, whose default name a text is. Cost: near linear in the number
-/// of given names: a suffix is never tried twice for one name.
+/// `id_named` is the entity, if it exists, whose default name a text is. Cost: near linear in the
+/// number of given names: a suffix is never tried twice for one name.
 pub(super) fn resolve_clashes<K: Copy + Ord>(
     given: &BTreeMap<K, Box<str>>,
     id_named: impl Fn(&str) -> Option<K>,

@@ -1,8 +1,12 @@
 //! From lines to items.
 
-use super::declarations::{read_data, read_elem, read_export, read_global, read_import, read_memory, read_table};
+use super::declarations::{
+    read_data, read_elem, read_export, read_global, read_import, read_memory, read_table,
+};
 use super::error::{Fault, Faults, Source};
-use super::items::{BitsItem, BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, Param, TargetItem};
+use super::items::{
+    BitsItem, BlockItem, File, FuncItem, ImmItem, InstItem, Item, Name, Param, TargetItem,
+};
 use super::lex::{Cursor, Token};
 use super::literal;
 use crate::opcode::{Opcode, Shape};
@@ -147,19 +151,23 @@ impl<'a> Parser<'a> {
 }
 
 fn expected_item<T>(cursor: &mut Cursor<'_>) -> Result<T, Fault> {
-    cursor.expected("`memory`, `global`, `table`, `data`, `elem`, `import`, `export`, `start` or `func`")
+    cursor.expected(
+        "`memory`, `global`, `table`, `data`, `elem`, `import`, `export`, `start` or `func`",
+    )
 }
 
 /// Whether the line is `func @...`, which nothing in a body is.
 fn starts_function(cursor: &Cursor<'_>) -> bool {
     let mut ahead = cursor.clone();
-    ahead.next().is_ok_and(|t| t == Token::Word("func")) && matches!(ahead.next(), Ok(Token::Entity(_)))
+    ahead.next().is_ok_and(|t| t == Token::Word("func"))
+        && matches!(ahead.next(), Ok(Token::Entity(_)))
 }
 
 /// Whether the line is a label: no instruction has `(` or `:` after its first word.
 fn starts_label(cursor: &Cursor<'_>) -> bool {
     let mut ahead = cursor.clone();
-    matches!(ahead.next(), Ok(Token::Word(_) | Token::Quoted(_))) && matches!(ahead.next(), Ok(Token::Punct('(' | ':')))
+    matches!(ahead.next(), Ok(Token::Word(_) | Token::Quoted(_)))
+        && matches!(ahead.next(), Ok(Token::Punct('(' | ':')))
 }
 
 fn read_start<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
@@ -182,7 +190,8 @@ fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'
     let at = cursor.offset();
     let params = if cursor.eat('(')? { read_list(cursor, ')', read_param)? } else { Vec::new() };
     if is_entry && !params.is_empty() {
-        let message = "the parameters of the first block are those of the function: write them there only";
+        let message =
+            "the parameters of the first block are those of the function: write them there only";
         return Err(Fault::new(at, message));
     }
     cursor.punct(':')?;
@@ -190,7 +199,10 @@ fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'
     Ok(BlockItem { name, params, insts: Vec::new() })
 }
 
-fn read_inst<'a>(cursor: &mut Cursor<'a>, opcodes: &HashMap<&str, Opcode>) -> Result<InstItem<'a>, Fault> {
+fn read_inst<'a>(
+    cursor: &mut Cursor<'a>,
+    opcodes: &HashMap<&str, Opcode>,
+) -> Result<InstItem<'a>, Fault> {
     let at = cursor.offset();
     let mut results = Vec::new();
     if matches!(cursor.peek()?, Token::Value(_)) {
@@ -209,7 +221,10 @@ fn read_inst<'a>(cursor: &mut Cursor<'a>, opcodes: &HashMap<&str, Opcode>) -> Re
 }
 
 /// Reads an opcode and its type suffix.
-fn read_mnemonic(cursor: &mut Cursor<'_>, opcodes: &HashMap<&str, Opcode>) -> Result<(Opcode, Type), Fault> {
+fn read_mnemonic(
+    cursor: &mut Cursor<'_>,
+    opcodes: &HashMap<&str, Opcode>,
+) -> Result<(Opcode, Type), Fault> {
     let at = cursor.offset();
     let word = match cursor.peek()? {
         Token::Word(word) => *word,
@@ -224,13 +239,16 @@ fn read_mnemonic(cursor: &mut Cursor<'_>, opcodes: &HashMap<&str, Opcode>) -> Re
     };
     let ty = match (suffix, opcode.has_type_suffix()) {
         (None, false) => Type::I32,
-        (None, true) => return Err(Fault::new(at, format!("`{name}` needs a type, as in `{name}.i32`"))),
+        (None, true) => {
+            return Err(Fault::new(at, format!("`{name}` needs a type, as in `{name}.i32`")));
+        }
         (Some(_), false) => return Err(Fault::new(at, format!("`{name}` takes no type"))),
         (Some(suffix), true) => match Type::from_name(suffix) {
             Some(ty) => ty,
             None => {
-                return cursor
-                    .expected(&format!("`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref or externref"));
+                return cursor.expected(&format!(
+                    "`{name}.` and a type: i8, i16, i32, i64, f32, f64, funcref or externref"
+                ));
             }
         },
     };
@@ -267,7 +285,11 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             read_more_operands(cursor, &mut inst.args)?;
         }
         Shape::DataDrop => inst.imm = ImmItem::Data(read_segment(cursor)?),
-        Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow | Shape::TableFill => {
+        Shape::TableGet
+        | Shape::TableSet
+        | Shape::TableSize
+        | Shape::TableGrow
+        | Shape::TableFill => {
             inst.imm = ImmItem::Table(cursor.entity("a table")?);
             read_more_operands(cursor, &mut inst.args)?;
         }
@@ -300,7 +322,9 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             }
         }
         Shape::Switch => read_switch(cursor, inst)?,
-        Shape::OsrTest => inst.imm = ImmItem::Exit(read_number(cursor, "the number of an OSR point")?),
+        Shape::OsrTest => {
+            inst.imm = ImmItem::Exit(read_number(cursor, "the number of an OSR point")?)
+        }
         Shape::OsrExit => {
             inst.imm = ImmItem::Exit(read_number(cursor, "the number of an OSR point")?);
             inst.args = read_arguments(cursor)?;
@@ -344,7 +368,10 @@ fn read_number(cursor: &mut Cursor<'_>, what: &str) -> Result<u32, Fault> {
 }
 
 /// Reads `@mem[%addr + 8]`.
-fn read_address<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<ImmItem<'a>, Fault> {
+fn read_address<'a>(
+    cursor: &mut Cursor<'a>,
+    args: &mut Vec<Name<'a>>,
+) -> Result<ImmItem<'a>, Fault> {
     let memory = cursor.entity("a memory")?;
     cursor.punct('[')?;
     args.push(cursor.value()?);
@@ -405,7 +432,8 @@ fn read_arguments<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Name<'a>>, Fault> {
     read_list(cursor, ')', Cursor::value)
 }
 
-/// Reads what stands between the opening mark, already taken, and the closing one, with commas between.
+/// Reads what stands between the opening mark, already taken, and the closing one, with commas
+/// between.
 pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     close: char,
@@ -486,14 +514,22 @@ fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, Fault> {
             read_unsigned(cursor, "the bits of a reference", ty.mask())
         }
         Token::Number(text) if !ty.is_ref() => {
-            let bits = if ty.is_int() { literal::int_bits(text, ty) } else { literal::float_bits(text, ty) };
+            let bits = if ty.is_int() {
+                literal::int_bits(text, ty)
+            } else {
+                literal::float_bits(text, ty)
+            };
             match bits {
                 Some(bits) => cursor.next().map(|_| bits),
                 None => cursor.expected(&format!("{what} that fits {ty}")),
             }
         }
-        Token::Word("inf") if ty.is_float() => cursor.next().map(|_| literal::infinity_bits(false, ty)),
-        Token::Word("-inf") if ty.is_float() => cursor.next().map(|_| literal::infinity_bits(true, ty)),
+        Token::Word("inf") if ty.is_float() => {
+            cursor.next().map(|_| literal::infinity_bits(false, ty))
+        }
+        Token::Word("-inf") if ty.is_float() => {
+            cursor.next().map(|_| literal::infinity_bits(true, ty))
+        }
         Token::Word("nan") if ty.is_float() => {
             cursor.next()?;
             cursor.punct(':')?;

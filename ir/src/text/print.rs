@@ -56,8 +56,11 @@ pub struct FunctionText<'a> {
 impl<'a> FunctionText<'a> {
     /// Resolves the names of a function. Cost: near linear in the number of names it was given.
     pub fn new(module: &'a Module, function: &'a Function) -> FunctionText<'a> {
-        let value_named = |name: &str| default_id(name, "v").map(Value::new).filter(|v| function.has_value(*v));
-        let block_named = |name: &str| default_id(name, "block").map(Block::new).filter(|b| function.has_block(*b));
+        let value_named =
+            |name: &str| default_id(name, "v").map(Value::new).filter(|v| function.has_value(*v));
+        let block_named = |name: &str| {
+            default_id(name, "block").map(Block::new).filter(|b| function.has_block(*b))
+        };
         FunctionText {
             module,
             function,
@@ -67,9 +70,13 @@ impl<'a> FunctionText<'a> {
         }
     }
 
-    /// As [`FunctionText::new`], but names are cut after this many bytes: for messages, of which there
-    /// may be many about one long name.
-    pub(crate) fn with_name_limit(module: &'a Module, function: &'a Function, limit: usize) -> FunctionText<'a> {
+    /// As [`FunctionText::new`], but names are cut after this many bytes: for messages, of which
+    /// there may be many about one long name.
+    pub(crate) fn with_name_limit(
+        module: &'a Module,
+        function: &'a Function,
+        limit: usize,
+    ) -> FunctionText<'a> {
         FunctionText { name_limit: limit, ..FunctionText::new(module, function) }
     }
 
@@ -91,8 +98,8 @@ impl<'a> FunctionText<'a> {
         collect(|out| self.write_inst(out, inst))
     }
 
-    /// As [`FunctionText::inst`], cut with `...` after about `limit` bytes. Cost: linear in the limit,
-    /// however many operands the instruction has.
+    /// As [`FunctionText::inst`], cut with `...` after about `limit` bytes. Cost: linear in the
+    /// limit, however many operands the instruction has.
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -106,14 +113,24 @@ impl<'a> FunctionText<'a> {
 
     fn write_value(&self, out: &mut dyn Write, value: Value) -> fmt::Result {
         out.write_char('%')?;
-        match self.values.get(&value).map(String::as_str).or_else(|| self.function.value_name(value)) {
+        match self
+            .values
+            .get(&value)
+            .map(String::as_str)
+            .or_else(|| self.function.value_name(value))
+        {
             Some(name) => write_name(out, cut(name, self.name_limit)),
             None => write!(out, "{value}"),
         }
     }
 
     fn write_block(&self, out: &mut dyn Write, block: Block) -> fmt::Result {
-        match self.blocks.get(&block).map(String::as_str).or_else(|| self.function.block_name(block)) {
+        match self
+            .blocks
+            .get(&block)
+            .map(String::as_str)
+            .or_else(|| self.function.block_name(block))
+        {
             Some(name) => write_block_name(out, cut(name, self.name_limit)),
             None => write!(out, "{block}"),
         }
@@ -170,8 +187,8 @@ impl<'a> FunctionText<'a> {
         if self.try_write_rest(out, data)? { Ok(()) } else { self.write_malformed(out, data) }
     }
 
-    /// Writes what stands after the mnemonic as the shape of the opcode says; `false`, and nothing is
-    /// written, when the instruction has not that shape.
+    /// Writes what stands after the mnemonic as the shape of the opcode says; `false`, and nothing
+    /// is written, when the instruction has not that shape.
     fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
         let module = self.module;
         match (data.opcode.shape(), data.imm, data.args.as_slice(), data.targets.as_slice()) {
@@ -206,7 +223,11 @@ impl<'a> FunctionText<'a> {
             }
             (Shape::DataDrop, Imm::Data(segment), [], []) => write!(out, " {}", segment.as_u32())?,
             (
-                Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow | Shape::TableFill,
+                Shape::TableGet
+                | Shape::TableSet
+                | Shape::TableSize
+                | Shape::TableGrow
+                | Shape::TableFill,
                 Imm::Table(table),
                 args,
                 [],
@@ -251,7 +272,9 @@ impl<'a> FunctionText<'a> {
                 self.write_arguments(out, args)?;
             }
             (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
-            (_, Imm::None, args, targets) => return self.try_write_plain(out, data.opcode.shape(), args, targets),
+            (_, Imm::None, args, targets) => {
+                return self.try_write_plain(out, data.opcode.shape(), args, targets);
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -307,7 +330,13 @@ impl<'a> FunctionText<'a> {
         out.write_char(']')
     }
 
-    fn write_address(&self, out: &mut dyn Write, memory: Memory, address: Value, offset: u64) -> fmt::Result {
+    fn write_address(
+        &self,
+        out: &mut dyn Write,
+        memory: Memory,
+        address: Value,
+        offset: u64,
+    ) -> fmt::Result {
         write_memory(out, self.module, memory)?;
         out.write_char('[')?;
         self.write_value(out, address)?;
@@ -360,8 +389,8 @@ fn write_list<T>(
     Ok(())
 }
 
-/// Writes ` @name`, or ` @memory7` when there is no such entity. The name of an entity of a module is
-/// unique among its kind, as the verifier checks, so no clash is resolved here.
+/// Writes ` @name`, or ` @memory7` when there is no such entity. The name of an entity of a module
+/// is unique among its kind, as the verifier checks, so no clash is resolved here.
 fn write_entity(out: &mut dyn Write, name: Option<&str>, id: &dyn fmt::Display) -> fmt::Result {
     out.write_str(" @")?;
     match name {
@@ -399,8 +428,11 @@ fn write_bits(out: &mut dyn Write, module: &Module, ty: Type, bits: u64) -> fmt:
 
 /// Writes ` -> ...` as a signature ends.
 fn write_results(out: &mut dyn Write, signature: &Signature) -> fmt::Result {
-    let results = Signature { params: Default::default(), results: signature.results.clone() }.to_string();
-    out.write_str(results.strip_prefix("()").expect("a signature without parameters starts with ()"))
+    let results =
+        Signature { params: Default::default(), results: signature.results.clone() }.to_string();
+    out.write_str(
+        results.strip_prefix("()").expect("a signature without parameters starts with ()"),
+    )
 }
 
 fn write_module(out: &mut dyn Write, module: &Module) -> fmt::Result {
@@ -517,7 +549,11 @@ fn write_segments(out: &mut dyn Write, module: &Module) -> fmt::Result {
         write_list(out, &segment.entries, |out, bits| {
             match reference::func(*bits).filter(|_| segment.ty == Type::FuncRef) {
                 Some(func) => {
-                    let name = module.funcs.get(func).map(|d| d.name.clone()).unwrap_or_else(|| func.to_string());
+                    let name = module
+                        .funcs
+                        .get(func)
+                        .map(|d| d.name.clone())
+                        .unwrap_or_else(|| func.to_string());
                     out.write_char('@')?;
                     write_name(out, &name)
                 }

@@ -1,4 +1,5 @@
-//! Rules about single instructions, as the opcode table says: immediates, operands, results, targets.
+//! Rules about single instructions, as the opcode table says: immediates, operands, results,
+//! targets.
 
 use super::Report;
 use super::rules::Rule;
@@ -38,11 +39,17 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
     let kind_fits = match data.opcode.shape() {
         Shape::Const => matches!(data.imm, Imm::Bits(_)),
         Shape::Load(_) | Shape::Store(_) => matches!(data.imm, Imm::Address(..)),
-        Shape::MemorySize | Shape::MemoryGrow | Shape::MemoryFill => matches!(data.imm, Imm::Memory(_)),
+        Shape::MemorySize | Shape::MemoryGrow | Shape::MemoryFill => {
+            matches!(data.imm, Imm::Memory(_))
+        }
         Shape::MemoryCopy => matches!(data.imm, Imm::Memories(..)),
         Shape::MemoryInit => matches!(data.imm, Imm::MemoryData(..)),
         Shape::DataDrop => matches!(data.imm, Imm::Data(_)),
-        Shape::TableGet | Shape::TableSet | Shape::TableSize | Shape::TableGrow | Shape::TableFill => {
+        Shape::TableGet
+        | Shape::TableSet
+        | Shape::TableSize
+        | Shape::TableGrow
+        | Shape::TableFill => {
             matches!(data.imm, Imm::Table(_))
         }
         Shape::TableCopy => matches!(data.imm, Imm::Tables(..)),
@@ -65,10 +72,18 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
         Imm::None | Imm::Trap(_) | Imm::Exit(_) => true,
         Imm::Bits(bits) => {
             if bits & !data.ty.mask() != 0 {
-                report.inst(Rule::Imm2, inst, format!("{bits:#x} has bits that {} has not", data.ty));
+                report.inst(
+                    Rule::Imm2,
+                    inst,
+                    format!("{bits:#x} has bits that {} has not", data.ty),
+                );
             }
             if data.ty == Type::ExternRef && bits != reference::NULL {
-                report.inst(Rule::Imm2, inst, format!("{bits:#x} refers to something of the host's"));
+                report.inst(
+                    Rule::Imm2,
+                    inst,
+                    format!("{bits:#x} refers to something of the host's"),
+                );
             }
             data.ty != Type::FuncRef || is_null_or_declared(module, bits)
         }
@@ -77,11 +92,15 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
         Imm::Func(func) => module.funcs.get(func).is_some_and(|d| module.sigs.is_valid(d.sig)),
         Imm::Indirect(sig, table) => module.sigs.is_valid(sig) && module.tables.is_valid(table),
         Imm::Memories(to, from) => module.memories.is_valid(to) && module.memories.is_valid(from),
-        Imm::MemoryData(memory, segment) => module.memories.is_valid(memory) && segment.index() < module.data.len(),
+        Imm::MemoryData(memory, segment) => {
+            module.memories.is_valid(memory) && segment.index() < module.data.len()
+        }
         Imm::Data(segment) => segment.index() < module.data.len(),
         Imm::Table(table) => module.tables.is_valid(table),
         Imm::Tables(to, from) => module.tables.is_valid(to) && module.tables.is_valid(from),
-        Imm::TableElem(table, segment) => module.tables.is_valid(table) && segment.index() < module.elements.len(),
+        Imm::TableElem(table, segment) => {
+            module.tables.is_valid(table) && segment.index() < module.elements.len()
+        }
         Imm::Elem(segment) => segment.index() < module.elements.len(),
     };
     if !declared {
@@ -151,7 +170,9 @@ impl Wanted {
             Wanted::Int32Or64 => matches!(ty, Type::I32 | Type::I64),
             Wanted::Float => ty.is_float(),
             Wanted::Any => true,
-            Wanted::TwinOf(other) => !ty.is_ref() && ty.is_int() != other.is_int() && ty.bits() == other.bits(),
+            Wanted::TwinOf(other) => {
+                !ty.is_ref() && ty.is_int() != other.is_int() && ty.bits() == other.bits()
+            }
         }
     }
 }
@@ -180,8 +201,14 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
     match data.opcode.shape() {
         Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => vec![],
         Shape::TableSize | Shape::DataDrop | Shape::ElemDrop | Shape::OsrTest => vec![],
-        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::RefTest | Shape::GlobalSet => vec![own],
-        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => vec![own, own],
+        Shape::IntUnary
+        | Shape::IntTest
+        | Shape::FloatUnary
+        | Shape::RefTest
+        | Shape::GlobalSet => vec![own],
+        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
+            vec![own, own]
+        }
         Shape::Extend => vec![Wanted::IntNarrowerThan(ty)],
         Shape::Wrap => vec![Wanted::IntWiderThan(ty)],
         Shape::IntToFloat => vec![Wanted::Int32Or64],
@@ -194,14 +221,19 @@ fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
         Shape::Store(_) | Shape::TableSet => vec![address, own],
         Shape::TableGrow => vec![own, address],
         Shape::TableFill => vec![address, own, address],
-        Shape::MemoryCopy | Shape::MemoryFill | Shape::MemoryInit | Shape::TableCopy | Shape::TableInit => {
+        Shape::MemoryCopy
+        | Shape::MemoryFill
+        | Shape::MemoryInit
+        | Shape::TableCopy
+        | Shape::TableInit => {
             vec![address; 3]
         }
         Shape::BrIf => vec![Wanted::Int],
         Shape::OsrExit => vec![Wanted::Any; data.args.len()],
         Shape::Return => exactly(&report.function.signature().results),
         Shape::Call | Shape::CallIndirect => {
-            let mut wanted = called_signature(report, data).map_or(Vec::new(), |s| exactly(&s.params));
+            let mut wanted =
+                called_signature(report, data).map_or(Vec::new(), |s| exactly(&s.params));
             if data.opcode.shape() == Shape::CallIndirect {
                 wanted.push(Wanted::Exactly(Type::I32));
             }
@@ -264,7 +296,11 @@ fn check_target_count(report: &mut Report<'_>, inst: Inst, data: &InstData) {
         _ => count == 0,
     };
     if !fits {
-        report.inst(Rule::CfgTarget2, inst, format!("{} does not have {count} targets", data.opcode.name()));
+        report.inst(
+            Rule::CfgTarget2,
+            inst,
+            format!("{} does not have {count} targets", data.opcode.name()),
+        );
     }
 }
 
@@ -272,7 +308,11 @@ fn check_target(report: &mut Report<'_>, inst: Inst, target: &Target) {
     let params = report.function.block_params(target.block);
     if params.len() != target.args.len() {
         let name = report.block_name(target.block);
-        let message = format!("{} arguments for the {} parameters of {name}", target.args.len(), params.len());
+        let message = format!(
+            "{} arguments for the {} parameters of {name}",
+            target.args.len(),
+            params.len()
+        );
         return report.inst(Rule::CfgArgs1, inst, message);
     }
     for (&arg, &param) in target.args.iter().zip(params) {
@@ -282,7 +322,11 @@ fn check_target(report: &mut Report<'_>, inst: Inst, target: &Target) {
         };
         if given != wanted {
             let (arg, param) = (report.value_name(arg), report.value_name(param));
-            report.inst(Rule::CfgArgs2, inst, format!("{arg} is {given}, the parameter {param} is {wanted}"));
+            report.inst(
+                Rule::CfgArgs2,
+                inst,
+                format!("{arg} is {given}, the parameter {param} is {wanted}"),
+            );
         }
     }
 }

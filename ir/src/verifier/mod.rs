@@ -1,15 +1,15 @@
 //! The verifier: every rule a well-formed module keeps.
 //!
-//! *Proves* that what the interpreter, the analyses, the passes and the JIT rely on holds: they may then
-//! index, unwrap and dispatch without looking again. *Does not* look at meaning: that two versions
-//! compute the same is for the checker of mappings. *Trusts* [`crate::cfg`] and [`crate::dom`] for
-//! dominance, and the opcode table for the type rules; the derived lists of a function (users,
-//! predecessors, the order of instructions) are recomputed and compared.
+//! *Proves* that what the interpreter, the analyses, the passes and the JIT rely on holds: they may
+//! then index, unwrap and dispatch without looking again. *Does not* look at meaning: that two
+//! versions compute the same is for the checker of mappings. *Trusts* [`crate::cfg`] and
+//! [`crate::dom`] for dominance, and the opcode table for the type rules; the derived lists of a
+//! function (users, predecessors, the order of instructions) are recomputed and compared.
 //!
 //! All findings are reported at once, sorted. Two are withheld because they would mean nothing:
 //! dominance when the graph itself is broken (a `CFG-LAYOUT`, `CFG-LIST`, `CFG-TERM` or
-//! `CFG-TARGET-1` finding), and what depends on an entity that is missing, whose absence is its own finding. Code
-//! that no path from the entry reaches keeps every rule but dominance.
+//! `CFG-TARGET-1` finding), and what depends on an entity that is missing, whose absence is its own
+//! finding. Code that no path from the entry reaches keeps every rule but dominance.
 //!
 //! *Cost*: near linear in the size of the module (lists are compared sorted).
 //!
@@ -204,8 +204,8 @@ pub fn verify_module(module: &Module) -> Vec<Finding> {
     findings
 }
 
-/// Checks one function against the declarations of its module, which are themselves taken as they are.
-/// No finding means well-formed.
+/// Checks one function against the declarations of its module, which are themselves taken as they
+/// are. No finding means well-formed.
 pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
     let mut report = Report::new(module, function);
     let layout = structure::check(&mut report);
@@ -230,17 +230,27 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(module: &'a Module, function: &'a Function) -> Report<'a> {
-        Report { module, function, name: function.name().into(), text: OnceCell::new(), findings: Vec::new() }
+        Report {
+            module,
+            function,
+            name: function.name().into(),
+            text: OnceCell::new(),
+            findings: Vec::new(),
+        }
     }
 
     fn text(&self) -> &FunctionText<'a> {
         // Held by `a_long_name_is_not_repeated_whole`.
-        self.text.get_or_init(|| FunctionText::with_name_limit(self.module, self.function, SHOWN_NAME_BYTES))
+        self.text.get_or_init(|| {
+            FunctionText::with_name_limit(self.module, self.function, SHOWN_NAME_BYTES)
+        })
     }
 
     fn add(&mut self, rule: Rule, entity: Entity, message: impl Into<String>) {
         let shown = match entity {
-            Entity::Inst(inst) if self.function.has_inst(inst) => Some(self.text().inst_up_to(inst, SHOWN_BYTES)),
+            Entity::Inst(inst) if self.function.has_inst(inst) => {
+                Some(self.text().inst_up_to(inst, SHOWN_BYTES))
+            }
             _ => None,
         };
         let function = Some(Arc::clone(&self.name));

@@ -78,8 +78,12 @@ fn check_functions(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModSig1, entity, format!("{} is not declared", decl.sig));
         }
         match (module.body(func), &decl.import) {
-            (None, None) => findings.add(Rule::ModBody1, entity, "there is neither a body nor an import"),
-            (Some(_), Some(_)) => findings.add(Rule::ModBody2, entity, "there are both a body and an import"),
+            (None, None) => {
+                findings.add(Rule::ModBody1, entity, "there is neither a body nor an import")
+            }
+            (Some(_), Some(_)) => {
+                findings.add(Rule::ModBody2, entity, "there are both a body and an import")
+            }
             _ => {}
         }
         let Some(body) = module.body(func) else {
@@ -87,7 +91,11 @@ fn check_functions(module: &Module, findings: &mut Findings) {
         };
         if body.name() != decl.name {
             let (body, decl) = (body.name().escape_debug(), decl.name.escape_debug());
-            findings.add(Rule::ModName2, entity, format!("the body is named `{body}`, the declaration `{decl}`"));
+            findings.add(
+                Rule::ModName2,
+                entity,
+                format!("the body is named `{body}`, the declaration `{decl}`"),
+            );
         }
         if let Some(signature) = signature.filter(|s| *s != body.signature()) {
             let message = format!("the body is {}, the declaration {signature}", body.signature());
@@ -108,13 +116,20 @@ fn check_storage(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModGlobal1, Entity::Global(global), message);
         }
         if decl.ty == Type::FuncRef && !is_null_or_declared(module, decl.init) {
-            findings.add(Rule::ModGlobal1, Entity::Global(global), format!("{:#x} is no function", decl.init));
+            findings.add(
+                Rule::ModGlobal1,
+                Entity::Global(global),
+                format!("{:#x} is no function", decl.init),
+            );
         }
     }
     for (memory, decl) in &module.memories {
         let max = decl.max_pages.unwrap_or(MAX_PAGES);
         if decl.min_pages > max || max > MAX_PAGES {
-            let message = format!("{} pages at the start, at most {max}, of {MAX_PAGES} possible", decl.min_pages);
+            let message = format!(
+                "{} pages at the start, at most {max}, of {MAX_PAGES} possible",
+                decl.min_pages
+            );
             findings.add(Rule::ModMemory1, Entity::Memory(memory), message);
         }
     }
@@ -143,7 +158,8 @@ fn check_data(module: &Module, findings: &mut Findings) {
         };
         let size = u64::from(decl.min_pages) * PAGE_BYTES;
         if decl.import.is_none() && !lies_below(offset, segment.bytes.len(), size) {
-            let message = format!("{} bytes at {offset} in a memory of {size}", segment.bytes.len());
+            let message =
+                format!("{} bytes at {offset} in a memory of {size}", segment.bytes.len());
             findings.add(Rule::ModData2, entity, message);
         }
     }
@@ -156,7 +172,9 @@ fn check_elements(module: &Module, findings: &mut Findings) {
             findings.add(Rule::ModElem4, entity, format!("it holds {}", segment.ty));
         }
         let is_func = segment.ty == Type::FuncRef;
-        for bits in segment.entries.iter().filter(|bits| is_func && !is_null_or_declared(module, **bits)) {
+        for bits in
+            segment.entries.iter().filter(|bits| is_func && !is_null_or_declared(module, **bits))
+        {
             let func = reference::func(*bits).map_or(format!("{bits:#x}"), |func| func.to_string());
             findings.add(Rule::ModElem3, entity, format!("{func} is not declared"));
         }
@@ -166,9 +184,14 @@ fn check_elements(module: &Module, findings: &mut Findings) {
             continue;
         };
         if decl.ty != segment.ty {
-            findings.add(Rule::ModElem4, entity, format!("{} in a table of {}", segment.ty, decl.ty));
+            findings.add(
+                Rule::ModElem4,
+                entity,
+                format!("{} in a table of {}", segment.ty, decl.ty),
+            );
         }
-        if decl.import.is_none() && !lies_below(offset, segment.entries.len(), u64::from(decl.size)) {
+        if decl.import.is_none() && !lies_below(offset, segment.entries.len(), u64::from(decl.size))
+        {
             let count = segment.entries.len();
             let message = format!("{count} entries at {offset} in a table of {}", decl.size);
             findings.add(Rule::ModElem2, entity, message);
@@ -177,8 +200,11 @@ fn check_elements(module: &Module, findings: &mut Findings) {
 }
 
 fn check_exports(module: &Module, findings: &mut Findings) {
-    let names = module.exports.iter().enumerate().map(|(i, e)| (e.name.as_str(), Entity::Export(i)));
-    findings.check_unique(Rule::ModExport2, names, |name| format!("the name `{}`", name.escape_debug()));
+    let names =
+        module.exports.iter().enumerate().map(|(i, e)| (e.name.as_str(), Entity::Export(i)));
+    findings.check_unique(Rule::ModExport2, names, |name| {
+        format!("the name `{}`", name.escape_debug())
+    });
     for (index, export) in module.exports.iter().enumerate() {
         let (is_valid, name) = match export.item {
             External::Func(func) => (module.funcs.is_valid(func), func.to_string()),
@@ -187,7 +213,11 @@ fn check_exports(module: &Module, findings: &mut Findings) {
             External::Table(table) => (module.tables.is_valid(table), table.to_string()),
         };
         if !is_valid {
-            findings.add(Rule::ModExport1, Entity::Export(index), format!("{name} is not declared"));
+            findings.add(
+                Rule::ModExport1,
+                Entity::Export(index),
+                format!("{name} is not declared"),
+            );
         }
     }
     if let Some(start) = module.start {
@@ -202,6 +232,10 @@ fn check_start(module: &Module, start: Func, findings: &mut Findings) {
     };
     let signature = module.sigs.get(decl.sig);
     if let Some(signature) = signature.filter(|s| !s.params.is_empty() || !s.results.is_empty()) {
-        findings.add(Rule::ModStart2, Entity::Func(start), format!("the start function is {signature}"));
+        findings.add(
+            Rule::ModStart2,
+            Entity::Func(start),
+            format!("the start function is {signature}"),
+        );
     }
 }

@@ -68,12 +68,20 @@ fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
         report.add(Rule::CfgLayout1, Entity::Whole, "there is no block");
     }
     if function.blocks().count() != function.block_count() {
-        report.add(Rule::CfgLayout1, Entity::Whole, "the layout ends before it has as many blocks as it counts");
+        report.add(
+            Rule::CfgLayout1,
+            Entity::Whole,
+            "the layout ends before it has as many blocks as it counts",
+        );
     }
     // However its links are damaged, the list ends: it counts.
     for block in function.blocks() {
         if !function.has_block(block) {
-            report.add(Rule::CfgLayout1, Entity::Block(block), "the block is in the layout but does not exist");
+            report.add(
+                Rule::CfgLayout1,
+                Entity::Block(block),
+                "the block is in the layout but does not exist",
+            );
         } else if layout.known.put(block.index()) {
             report.add(Rule::CfgLayout1, Entity::Block(block), "the block is in the layout twice");
         } else {
@@ -99,7 +107,11 @@ fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
             return report.inst(Rule::CfgList1, inst, "the instruction stands in two places");
         }
         if node.block != block || node.prev != prev || order.is_some_and(|o| node.order <= o) {
-            report.inst(Rule::CfgList1, inst, format!("its links or its order do not fit its place in {block}"));
+            report.inst(
+                Rule::CfgList1,
+                inst,
+                format!("its links or its order do not fit its place in {block}"),
+            );
         }
         layout.positions[inst.index()] = Some(layout.insts.len() as u32);
         layout.insts.push((inst, block));
@@ -109,12 +121,20 @@ fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
         (prev, next, order) = (Some(inst), node.next, Some(node.order));
     }
     if data.last != prev {
-        report.add(Rule::CfgList1, Entity::Block(block), "the list does not end where the block says");
+        report.add(
+            Rule::CfgList1,
+            Entity::Block(block),
+            "the list does not end where the block says",
+        );
     }
     let terminated = prev.is_some_and(|i| function.inst(i).opcode.is_terminator());
     if !terminated {
         let name = report.block_name(block);
-        report.add(Rule::CfgTerm1, Entity::Block(block), format!("{name} does not end in a terminator"));
+        report.add(
+            Rule::CfgTerm1,
+            Entity::Block(block),
+            format!("{name} does not end in a terminator"),
+        );
     }
 }
 
@@ -134,7 +154,11 @@ fn check_edges(report: &mut Report<'_>, layout: &mut Layout) {
             if layout.has_block(target.block) {
                 edges.push((target.block, Edge { inst, index: index as u32 }));
             } else {
-                report.inst(Rule::CfgTarget1, inst, format!("its target {} does not exist", target.block));
+                report.inst(
+                    Rule::CfgTarget1,
+                    inst,
+                    format!("its target {} does not exist", target.block),
+                );
             }
         }
     }
@@ -151,13 +175,16 @@ fn check_edges(report: &mut Report<'_>, layout: &mut Layout) {
         if !listed.iter().eq(expected.iter().map(|(_, e)| e)) {
             let name = report.block_name(block);
             let (listed, expected) = (listed.len(), expected.len());
-            let message = format!("{name} lists {listed} edges that differ from the {expected} that lead to it");
+            let message = format!(
+                "{name} lists {listed} edges that differ from the {expected} that lead to it"
+            );
             report.add(Rule::CfgEdge1, Entity::Block(block), message);
         }
     }
     if let Some(&entry) = layout.blocks.first() {
         let leads_to_entry = |edge: &&(Block, Edge)| edge.0 == entry;
-        let mut insts: Vec<Inst> = edges.iter().filter(leads_to_entry).map(|(_, e)| e.inst).collect();
+        let mut insts: Vec<Inst> =
+            edges.iter().filter(leads_to_entry).map(|(_, e)| e.inst).collect();
         insts.dedup();
         for inst in insts {
             report.inst(Rule::CfgEntry1, inst, "an edge leads to the entry block");

@@ -1,11 +1,13 @@
-//! Every rule finds what breaks it. Inside the crate, because most bad functions cannot be made from
-//! outside.
+//! Every rule finds what breaks it. Inside the crate, because most bad functions cannot be made
+//! from outside.
 
 use super::{Entity, Finding, Rule, verify_function, verify_module};
 use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
 use crate::function::{Function, ValueData, ValueDef};
 use crate::inst::{Edge, Imm, Target};
-use crate::module::{DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, Module};
+use crate::module::{
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, Module,
+};
 use crate::opcode::Opcode;
 use crate::text::parse_module;
 use crate::types::{Signature, Type};
@@ -91,7 +93,11 @@ fn broken(rules: &'static [Rule], damage: impl FnOnce(&mut Function)) -> Case {
 }
 
 /// The operands or targets of an instruction of `f` changed, derived lists kept exact.
-fn changed(rules: &'static [Rule], id: u32, change: impl FnOnce(&mut crate::inst::InstData)) -> Case {
+fn changed(
+    rules: &'static [Rule],
+    id: u32,
+    change: impl FnOnce(&mut crate::inst::InstData),
+) -> Case {
     broken(rules, |f| f.rewrite_terminator(inst(id), change))
 }
 
@@ -114,7 +120,8 @@ fn module_cases() -> Vec<Case> {
         }),
         damaged(&[Rule::ModBody1], |m| m.bodies[Func::new(2)] = None),
         damaged(&[Rule::ModBody2], |m| {
-            m.funcs[Func::new(2)].import = Some(ImportName { module: "a".into(), field: "b".into() });
+            m.funcs[Func::new(2)].import =
+                Some(ImportName { module: "a".into(), field: "b".into() });
         }),
         damaged(&[Rule::ModBody3], |m| m.bodies[far] = m.bodies[Func::new(2)].clone()),
         damaged(&[Rule::ModGlobal1], |m| m.globals[Global::new(0)].init = 1 << 32),
@@ -122,9 +129,17 @@ fn module_cases() -> Vec<Case> {
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
         damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].size = 10_000_001),
         damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].max_size = Some(0)),
-        damaged(&[Rule::ModTable2, Rule::Imm6, Rule::ModElem4], |m| m.tables[Table::new(0)].ty = Type::I64),
+        damaged(&[Rule::ModTable2, Rule::Imm6, Rule::ModElem4], |m| {
+            m.tables[Table::new(0)].ty = Type::I64
+        }),
         damaged(&[Rule::ModGlobal1], |m| {
-            let decl = GlobalDecl { name: "r".into(), ty: Type::FuncRef, mutable: false, init: 100, import: None };
+            let decl = GlobalDecl {
+                name: "r".into(),
+                ty: Type::FuncRef,
+                mutable: false,
+                init: 100,
+                import: None,
+            };
             m.globals.push(decl);
         }),
         damaged(&[Rule::ModElem4], |m| {
@@ -155,7 +170,14 @@ fn module_cases() -> Vec<Case> {
 fn structure_cases() -> Vec<Case> {
     vec![
         broken(
-            &[Rule::CfgLayout1, Rule::CfgList1, Rule::CfgTarget1, Rule::CfgEdge1, Rule::SsaOne2, Rule::UseList1],
+            &[
+                Rule::CfgLayout1,
+                Rule::CfgList1,
+                Rule::CfgTarget1,
+                Rule::CfgEdge1,
+                Rule::SsaOne2,
+                Rule::UseList1,
+            ],
             |f| {
                 f.layout.remove(block(LEFT));
             },
@@ -190,8 +212,12 @@ fn structure_cases() -> Vec<Case> {
         changed(&[Rule::CfgArgs1], 4, |i| i.targets[0].args.clear()),
         changed(&[Rule::CfgArgs2], 4, |i| i.targets[0].args[0] = value(1)),
         broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds = Default::default()),
-        broken(&[Rule::CfgEdge1], |f| f.block_mut(block(LEFT)).preds.push(Edge { inst: inst(2), index: 0 })),
-        changed(&[Rule::CfgEntry1], 4, |i| i.targets[0] = Target::new(block(ENTRY), &[value(0), value(1)])),
+        broken(&[Rule::CfgEdge1], |f| {
+            f.block_mut(block(LEFT)).preds.push(Edge { inst: inst(2), index: 0 })
+        }),
+        changed(&[Rule::CfgEntry1], 4, |i| {
+            i.targets[0] = Target::new(block(ENTRY), &[value(0), value(1)])
+        }),
         broken(&[Rule::ModSig2, Rule::CfgEntry2], |f| f.signature.params[1] = Type::F64),
         broken(&[Rule::Name1], |f| {
             f.value_names.insert(value(88), "ghost".into());
@@ -204,10 +230,16 @@ fn structure_cases() -> Vec<Case> {
 
 fn value_cases() -> Vec<Case> {
     vec![
-        broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| f.value_mut(value(5)).def = ValueDef::Result(inst(0), 0)),
+        broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| {
+            f.value_mut(value(5)).def = ValueDef::Result(inst(0), 0)
+        }),
         broken(&[Rule::SsaOne1, Rule::SsaOne2], |f| f.inst_mut(inst(6)).results[0] = value(7)),
         broken(&[Rule::SsaOne2], |f| {
-            let data = ValueData { ty: Type::I32, def: ValueDef::Result(inst(0), 1), users: Default::default() };
+            let data = ValueData {
+                ty: Type::I32,
+                def: ValueDef::Result(inst(0), 1),
+                users: Default::default(),
+            };
             f.values.insert(value(60), data);
         }),
         broken(&[Rule::SsaDef1, Rule::UseList1], |f| f.inst_mut(inst(9)).args[0] = value(70)),
@@ -222,19 +254,46 @@ fn value_cases() -> Vec<Case> {
 
 fn inst_cases() -> Vec<Case> {
     vec![
-        written(&[Rule::TypeControl1], "func @f(%a: f32) {\nb:\n  %c = add.f32 %a, %a\n  return\n}"),
+        written(
+            &[Rule::TypeControl1],
+            "func @f(%a: f32) {\nb:\n  %c = add.f32 %a, %a\n  return\n}",
+        ),
         written(&[Rule::TypeControl1], "func @f(%a: i8) {\nb:\n  %c = sext8.i8 %a\n  return\n}"),
         written(&[Rule::TypeOperand1], "func @f(%a: i32) {\nb:\n  %c = add.i32 %a\n  return\n}"),
         written(&[Rule::TypeOperand1], "func @f(%a: i32) {\nb:\n  return %a\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: i64) {\nb:\n  %c = add.i32 %a, %a\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: i64) {\nb:\n  %c = sextend.i64 %a\n  return\n}"),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: i64) {\nb:\n  %c = add.i32 %a, %a\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: i64) {\nb:\n  %c = sextend.i64 %a\n  return\n}",
+        ),
         written(&[Rule::TypeOperand2], "func @f(%a: i32) {\nb:\n  %c = wrap.i32 %a\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: i16) {\nb:\n  %c = float_from_sint.f32 %a\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: i32) {\nb:\n  %c = sint_from_float.i32 %a\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: f64) {\nb:\n  %c = bitcast.i32 %a\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: f64) {\nb:\n  %c = select.f64 %a, %a, %a\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: i64) {\nb:\n  switch %a, [], default b2\nb2:\n  return\n}"),
-        written(&[Rule::TypeOperand2], "func @f(%a: f32) {\nb:\n  br_if %a, b2, b2\nb2:\n  return\n}"),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: i16) {\nb:\n  %c = float_from_sint.f32 %a\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: i32) {\nb:\n  %c = sint_from_float.i32 %a\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: f64) {\nb:\n  %c = bitcast.i32 %a\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: f64) {\nb:\n  %c = select.f64 %a, %a, %a\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: i64) {\nb:\n  switch %a, [], default b2\nb2:\n  return\n}",
+        ),
+        written(
+            &[Rule::TypeOperand2],
+            "func @f(%a: f32) {\nb:\n  br_if %a, b2, b2\nb2:\n  return\n}",
+        ),
         written(
             &[Rule::SsaDom1, Rule::TypeOperand2],
             "func @f(%a: i64) {\nb:\n  call @f(%c)\n  %c = const.i32 1\n  return\n}",
@@ -300,7 +359,8 @@ fn each_case_breaks_its_rules_and_no_other() {
 #[test]
 fn each_rule_has_a_case_and_a_line_in_the_header() {
     let header = include_str!("mod.rs");
-    let covered: BTreeSet<Rule> = all_cases().iter().flat_map(|(rules, _)| rules.iter().copied()).collect();
+    let covered: BTreeSet<Rule> =
+        all_cases().iter().flat_map(|(rules, _)| rules.iter().copied()).collect();
     let mut ids = BTreeSet::new();
     for rule in Rule::ALL {
         assert!(covered.contains(rule), "{rule} has no failing input");
@@ -308,7 +368,11 @@ fn each_rule_has_a_case_and_a_line_in_the_header() {
         assert!(header.contains(&line), "the header lacks {line}");
         assert!(ids.insert(rule.id()), "{rule} has the id of another rule");
     }
-    assert_eq!(header.matches("\n//! | ").count(), Rule::ALL.len() + 1, "the header has a line for no rule");
+    assert_eq!(
+        header.matches("\n//! | ").count(),
+        Rule::ALL.len() + 1,
+        "the header has a line for no rule"
+    );
 }
 
 #[test]
@@ -334,13 +398,17 @@ fn unreachable_code_keeps_every_rule_but_dominance() {
                 more:\n  %y = const.i32 1\n  jump lost\n}\n";
     assert_eq!(rules(&parse(text)), []);
     let used = text.replace("return %a", "return %y");
-    assert_eq!(rules(&parse(&used)), [Rule::SsaDom1], "unreachable code defines nothing for reachable code");
+    assert_eq!(
+        rules(&parse(&used)),
+        [Rule::SsaDom1],
+        "unreachable code defines nothing for reachable code"
+    );
     let mistyped = text.replace("%y = const.i32", "%y = const.i64");
     assert_eq!(rules(&parse(&mistyped)), [Rule::TypeOperand2]);
 }
 
-/// Each instruction of the good function gives a place to damage; damage must never make the verifier
-/// panic, whatever else was damaged before.
+/// Each instruction of the good function gives a place to damage; damage must never make the
+/// verifier panic, whatever else was damaged before.
 #[test]
 fn no_damage_makes_the_verifier_panic() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

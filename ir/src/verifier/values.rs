@@ -33,7 +33,12 @@ pub(super) fn check_definitions(report: &mut Report<'_>, layout: &Layout) -> Def
     defined
 }
 
-fn check_definition(report: &mut Report<'_>, defined: &mut Definitions, value: Value, place: ValueDef) {
+fn check_definition(
+    report: &mut Report<'_>,
+    defined: &mut Definitions,
+    value: Value,
+    place: ValueDef,
+) {
     let recorded = report.function.values.get(value).map(|d| d.def);
     if recorded == Some(place) && !defined.put(value.index()) {
         return;
@@ -48,7 +53,11 @@ fn check_definition(report: &mut Report<'_>, defined: &mut Definitions, value: V
         Some(ValueDef::Result(inst, index)) => format!("result {index} of {inst}"),
         None => "not a value of the function".to_owned(),
     };
-    report.add(Rule::SsaOne1, entity, format!("{name} is defined here, but recorded as {elsewhere}"));
+    report.add(
+        Rule::SsaOne1,
+        entity,
+        format!("{name} is defined here, but recorded as {elsewhere}"),
+    );
 }
 
 /// Checks that operands exist, and that the lists of users hold exactly what uses there are.
@@ -74,14 +83,15 @@ pub(super) fn check_uses(report: &mut Report<'_>, layout: &Layout) {
         listed.sort_unstable();
         if !listed.iter().eq(expected.iter().map(|(_, i)| i)) {
             let (listed, name) = (listed.len(), report.value_name(value));
-            let message = format!("{name} lists {listed} uses that differ from the {count} there are");
+            let message =
+                format!("{name} lists {listed} uses that differ from the {count} there are");
             report.add(Rule::UseList1, Entity::Value(value), message);
         }
     }
 }
 
-/// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition have their
-/// finding already.
+/// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition have
+/// their finding already.
 pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definitions: &Definitions) {
     let function = report.function;
     let cfg = Cfg::new(function);
@@ -101,16 +111,29 @@ pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definiti
         reported.dedup();
         for value in reported {
             let name = report.value_name(value);
-            report.inst(Rule::SsaDom1, inst, format!("{name} is used here, but defined where not every path passes"));
+            report.inst(
+                Rule::SsaDom1,
+                inst,
+                format!("{name} is used here, but defined where not every path passes"),
+            );
         }
     }
 }
 
-fn is_available(report: &Report<'_>, layout: &Layout, tree: &DomTree, value: Value, at: u32, block: Block) -> bool {
+fn is_available(
+    report: &Report<'_>,
+    layout: &Layout,
+    tree: &DomTree,
+    value: Value,
+    at: u32,
+    block: Block,
+) -> bool {
     match report.function.value_def(value) {
         ValueDef::Param(defined_in, _) => tree.dominates(defined_in, block),
         ValueDef::Result(inst, _) => {
-            let position = layout.position(inst).expect("a defined value is defined by an instruction in place");
+            let position = layout
+                .position(inst)
+                .expect("a defined value is defined by an instruction in place");
             let defined_in = layout.insts[position as usize].1;
             if defined_in == block { position < at } else { tree.dominates(defined_in, block) }
         }

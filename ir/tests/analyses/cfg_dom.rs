@@ -50,13 +50,15 @@ fn dominance_is_as_defined_by_paths() {
         let (_, dom) = analyses(&function);
         let blocks: Vec<Block> = function.blocks().collect();
         for b in 0..graph.len() {
-            let without: Vec<bool> = (0..graph.len()).map(|a| naive_dominates(graph, a, b)).collect();
+            let without: Vec<bool> =
+                (0..graph.len()).map(|a| naive_dominates(graph, a, b)).collect();
             for a in 0..graph.len() {
                 assert_eq!(dom.dominates(blocks[a], blocks[b]), without[a], "{graph:?} {a} {b}");
             }
             // The immediate dominator is the strict dominator that all strict dominators dominate.
             let strict: Vec<usize> = (0..graph.len()).filter(|a| *a != b && without[*a]).collect();
-            let nearest = strict.iter().find(|c| strict.iter().all(|a| naive_dominates(graph, *a, **c)));
+            let nearest =
+                strict.iter().find(|c| strict.iter().all(|a| naive_dominates(graph, *a, **c)));
             assert_eq!(dom.idom(blocks[b]), nearest.map(|c| blocks[*c]), "{graph:?} {b}");
         }
     });
@@ -72,7 +74,8 @@ fn the_tree_agrees_with_itself() {
             let parent_at = dom.idom(*block).map(|p| preorder.iter().position(|b| *b == p));
             assert!(parent_at.is_none_or(|p| p < Some(n)), "parents come first");
             assert!(dom.children(*block).iter().all(|c| dom.idom(*c) == Some(*block)));
-            let last = dom.children(*block).windows(2).all(|w| cfg.rpo_index(w[0]) < cfg.rpo_index(w[1]));
+            let last =
+                dom.children(*block).windows(2).all(|w| cfg.rpo_index(w[0]) < cfg.rpo_index(w[1]));
             assert!(last, "children stand in reverse postorder");
         }
         let children: usize = preorder.iter().map(|b| dom.children(*b).len()).sum();
@@ -85,7 +88,10 @@ fn the_tree_agrees_with_itself() {
             for b in cfg.rpo() {
                 let common = dom.common_dominator(*a, *b).expect("both are reachable");
                 assert!(dom.dominates(common, *a) && dom.dominates(common, *b));
-                let closer = dom.children(common).iter().find(|c| dom.dominates(**c, *a) && dom.dominates(**c, *b));
+                let closer = dom
+                    .children(common)
+                    .iter()
+                    .find(|c| dom.dominates(**c, *a) && dom.dominates(**c, *b));
                 assert_eq!(closer, None);
             }
         }
@@ -117,11 +123,27 @@ fn availability_counts_own_parameters_and_earlier_results() {
     let available = |value, inst| dom.available_at(&function, value, Point::before(inst));
     let inst = |value| function.defining_inst(value).expect("a result");
     assert!(available(x, inst(a)) && !available(a, inst(a)) && available(a, branch));
-    assert!(available(a, then_jump) && available(b, then_jump) && !available(b, ret) && !available(p, then_jump));
-    assert!(available(p, inst(c)) && available(c, ret) && !available(c, inst(c)) && available(a, ret));
-    assert!(!available(x, dead_ret) && !available(d, dead_ret), "nothing is available in unreachable blocks");
+    assert!(
+        available(a, then_jump)
+            && available(b, then_jump)
+            && !available(b, ret)
+            && !available(p, then_jump)
+    );
+    assert!(
+        available(p, inst(c)) && available(c, ret) && !available(c, inst(c)) && available(a, ret)
+    );
+    assert!(
+        !available(x, dead_ret) && !available(d, dead_ret),
+        "nothing is available in unreachable blocks"
+    );
     assert!(!available(ir::Value::from_u32(99), ret), "nor is what the function lacks");
-    assert!(dom.inst_dominates(&function, inst(a), branch) && !dom.inst_dominates(&function, branch, branch));
-    assert!(dom.inst_dominates(&function, branch, ret) && !dom.inst_dominates(&function, then_jump, ret));
+    assert!(
+        dom.inst_dominates(&function, inst(a), branch)
+            && !dom.inst_dominates(&function, branch, branch)
+    );
+    assert!(
+        dom.inst_dominates(&function, branch, ret)
+            && !dom.inst_dominates(&function, then_jump, ret)
+    );
     assert!(!dom.inst_dominates(&function, inst(d), dead_ret));
 }

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is known of values: nothing where there is no entry, `None` of what is not always the same.
 type Known = BTreeMap<Value, Option<u64>>;
 
-/// The edges that may be taken, found by walking over everything that is reached until nothing changes.
+/// The edges that may be taken, found by walking over everything that is reached until nothing
+/// changes.
 fn naive(function: &Function) -> BTreeSet<(Inst, u32)> {
     let mut known: Known = function.arguments().iter().map(|v| (*v, None)).collect();
     let mut taken = BTreeSet::new();
@@ -26,7 +27,9 @@ fn naive(function: &Function) -> BTreeSet<(Inst, u32)> {
         for inst in blocks.iter().flat_map(|b| function.block_insts(*b)) {
             let data = function.inst(inst);
             if let Some(result) = data.result() {
-                computed(function, inst, &known).into_iter().for_each(|c| meet(&mut known, result, c));
+                computed(function, inst, &known)
+                    .into_iter()
+                    .for_each(|c| meet(&mut known, result, c));
             }
             for index in targets(function, inst, &known) {
                 taken.insert((inst, index));
@@ -52,10 +55,12 @@ fn computed(function: &Function, inst: Inst, known: &Known) -> Option<Option<u64
     if let Some(bits) = data.constant() {
         return Some(Some(bits));
     }
-    let args: Vec<Option<u64>> = data.args.iter().map(|v| known.get(v).copied()).collect::<Option<_>>()?;
+    let args: Vec<Option<u64>> =
+        data.args.iter().map(|v| known.get(v).copied()).collect::<Option<_>>()?;
     let args: Option<Vec<u64>> = args.into_iter().collect();
     let args = args.filter(|_| is_evaluated(data.opcode));
-    let ty = |args: &Vec<u64>| eval(data.opcode, data.ty, function.value_type(data.args[0]), args).ok();
+    let ty =
+        |args: &Vec<u64>| eval(data.opcode, data.ty, function.value_type(data.args[0]), args).ok();
     Some(args.and_then(|args| ty(&args)))
 }
 
@@ -81,7 +86,9 @@ fn reached(function: &Function, taken: &BTreeSet<(Inst, u32)>) -> BTreeSet<Block
         if reached.insert(block) {
             let end = function.terminator(block);
             let targets = (0..).zip(&function.inst(end).targets);
-            work.extend(targets.filter(|(index, _)| taken.contains(&(end, *index))).map(|(_, t)| t.block));
+            work.extend(
+                targets.filter(|(index, _)| taken.contains(&(end, *index))).map(|(_, t)| t.block),
+            );
         }
     }
     reached
@@ -99,7 +106,11 @@ fn branches_are_decided_as_a_naive_fixpoint_decides_them() {
             let end = function.terminator(block);
             for index in 0..function.inst(end).targets.len() as u32 {
                 let may = taken.contains(&(end, index));
-                assert_eq!(decided.may_take(Edge { inst: end, index }), may, "{end} to target {index}");
+                assert_eq!(
+                    decided.may_take(Edge { inst: end, index }),
+                    may,
+                    "{end} to target {index}"
+                );
                 never += usize::from(!may);
             }
         }
@@ -116,8 +127,10 @@ fn what_a_run_needs_is_what_is_needed_without_the_edges_it_never_takes() {
         let expected: Sets = naive_needed(&function, &BTreeMap::new(), |e| decided.may_take(e));
         let in_run = Liveness::of_run(&function, &decided, &BTreeMap::new());
         compare_with(&function, decided.cfg(), |e| decided.may_take(e), &expected, &in_run);
-        let in_text = Liveness::of_needed(&function, &ir::cfg::Cfg::new(&function), &BTreeMap::new());
-        let count = |l: &Liveness| decided.cfg().rpo().iter().map(|b| l.live_in(*b).len()).sum::<usize>();
+        let in_text =
+            Liveness::of_needed(&function, &ir::cfg::Cfg::new(&function), &BTreeMap::new());
+        let count =
+            |l: &Liveness| decided.cfg().rpo().iter().map(|b| l.live_in(*b).len()).sum::<usize>();
         fewer += count(&in_text) - count(&in_run);
     });
     assert!(fewer > 100, "in only {fewer} blocks more is live in the text");
@@ -135,7 +148,8 @@ fn is_reached((function, decided): &(Function, Decided), name: &str) -> bool {
     decided.cfg().is_reachable(block)
 }
 
-/// Around a loop, the parameter stays what it was only because the branch that would change it is decided by it.
+/// Around a loop, the parameter stays what it was only because the branch that would change it is
+/// decided by it.
 #[test]
 fn a_constant_that_only_code_it_excludes_would_change_is_one() {
     let made = decided(
@@ -194,14 +208,20 @@ last:
   return %many
 }",
     );
-    assert_eq!(["first", "second", "last"].map(|name| is_reached(&made, name)), [false, false, true]);
+    assert_eq!(
+        ["first", "second", "last"].map(|name| is_reached(&made, name)),
+        [false, false, true]
+    );
 }
 
-/// Each argument of the one jump is found out apart; the jump must not be looked at as often as it has arguments.
+/// Each argument of the one jump is found out apart; the jump must not be looked at as often as it
+/// has arguments.
 #[test]
 fn a_jump_with_many_arguments_is_looked_at_once() {
     let count = 60_000;
-    let list = |name: &str, ty: &str| (0..count).map(|n| format!("%{name}{n}{ty}")).collect::<Vec<_>>().join(", ");
+    let list = |name: &str, ty: &str| {
+        (0..count).map(|n| format!("%{name}{n}{ty}")).collect::<Vec<_>>().join(", ")
+    };
     let adds: String = (0..count).map(|n| format!("  %s{n} = add.i32 %one, %one\n")).collect();
     let made = decided(&format!(
         "func @f(%a: i32) -> i32 {{

@@ -27,7 +27,8 @@ pub(crate) fn all_graphs(count: usize) -> impl Iterator<Item = Graph> {
     let bits = count - 1;
     let codes = 1u64 << (bits * count);
     (0..codes).map(move |code| {
-        let successors = |n: usize| (0..bits).filter(move |s| code >> (n * bits + s) & 1 == 1).map(|s| s + 1);
+        let successors =
+            |n: usize| (0..bits).filter(move |s| code >> (n * bits + s) & 1 == 1).map(|s| s + 1);
         (0..count).map(|n| successors(n).collect()).collect()
     })
 }
@@ -41,7 +42,8 @@ pub(crate) fn random_graph(rng: &mut Rng, count: usize) -> Graph {
     (0..count).map(|n| (0..rng.below(4)).map(|_| node(rng, n)).collect()).collect()
 }
 
-/// A function with this control flow, blocks in node order. The entry's one parameter decides branches.
+/// A function with this control flow, blocks in node order. The entry's one parameter decides
+/// branches.
 pub(crate) fn function(graph: &Graph) -> Function {
     let signature = Signature::new(&[Type::I32], &[]);
     let mut builder = FunctionBuilder::new("graph", signature);
@@ -49,7 +51,8 @@ pub(crate) fn function(graph: &Graph) -> Function {
     let condition = builder.append_param(blocks[0], Type::I32);
     for (n, successors) in graph.iter().enumerate() {
         builder.switch_to(blocks[n]);
-        let targets: Vec<Target> = successors.iter().map(|s| Target::new(blocks[*s], &[])).collect();
+        let targets: Vec<Target> =
+            successors.iter().map(|s| Target::new(blocks[*s], &[])).collect();
         let (opcode, args) = match targets.len() {
             0 => (Opcode::Return, vec![]),
             1 => (Opcode::Jump, vec![]),
@@ -61,20 +64,24 @@ pub(crate) fn function(graph: &Graph) -> Function {
     builder.finish().expect("every block is terminated")
 }
 
-/// A function with this control flow and random parameters, values and arguments, strict: every use is
-/// dominated by its definition.
+/// A function with this control flow and random parameters, values and arguments, strict: every use
+/// is dominated by its definition.
 pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
     let mut builder = FunctionBuilder::new("values", Signature::new(&[Type::I32, Type::I32], &[]));
     let blocks: Vec<Block> = graph.iter().map(|_| builder.create_block()).collect();
     let params: Vec<Vec<Value>> = (0..graph.len())
         .map(|n| {
-            (0..if n == 0 { 2 } else { rng.below(3) }).map(|_| builder.append_param(blocks[n], Type::I32)).collect()
+            (0..if n == 0 { 2 } else { rng.below(3) })
+                .map(|_| builder.append_param(blocks[n], Type::I32))
+                .collect()
         })
         .collect();
     let dominators: Vec<Vec<usize>> = (0..graph.len())
         .map(|b| {
             let reached = reachable(graph, None)[b];
-            (0..graph.len()).filter(|a| *a != b && reached && !reachable(graph, Some(*a))[b]).collect()
+            (0..graph.len())
+                .filter(|a| *a != b && reached && !reachable(graph, Some(*a))[b])
+                .collect()
         })
         .collect();
     // Dominators first, so that what they define can be used.
@@ -104,7 +111,9 @@ pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
         let mut pick = || available[rng.below(available.len())];
         let targets: Vec<Target> = graph[n]
             .iter()
-            .map(|s| Target::new(blocks[*s], &params[*s].iter().map(|_| pick()).collect::<Vec<_>>()))
+            .map(|s| {
+                Target::new(blocks[*s], &params[*s].iter().map(|_| pick()).collect::<Vec<_>>())
+            })
             .collect();
         let (opcode, args) = match targets.len() {
             0 => (Opcode::Return, vec![pick()]),

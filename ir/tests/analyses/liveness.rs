@@ -37,9 +37,10 @@ fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
     }
 }
 
-/// By definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate semantics", 1981): a use counts
-/// if the instruction has an effect, branches or may trap, or if its result is live behind it; of a divisor
-/// that excludes a trap; of an argument of a target, if the parameter is live there. Least solution, by iteration over all points.
+/// By definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate semantics", 1981): a use
+/// counts if the instruction has an effect, branches or may trap, or if its result is live behind
+/// it; of a divisor that excludes a trap; of an argument of a target, if the parameter is live
+/// there. Least solution, by iteration over all points.
 pub(crate) fn naive_needed(
     function: &Function,
     extra: &BTreeMap<Inst, Vec<Value>>,
@@ -54,11 +55,19 @@ pub(crate) fn naive_needed(
             if let Some(next) = function.next_inst(inst) {
                 set.extend(live.get(&next).into_iter().flatten());
             }
-            let targets = (0..).zip(&data.targets).filter(|(index, _)| may_take(Edge { inst, index: *index }));
+            let targets = (0..)
+                .zip(&data.targets)
+                .filter(|(index, _)| may_take(Edge { inst, index: *index }));
             for (_, target) in targets {
-                let there = live.get(&function.first_inst(target.block)).cloned().unwrap_or_default();
+                let there =
+                    live.get(&function.first_inst(target.block)).cloned().unwrap_or_default();
                 let params = function.block_params(target.block);
-                let passed = target.args.iter().zip(params).filter(|(_, p)| there.contains(p)).map(|(a, _)| *a);
+                let passed = target
+                    .args
+                    .iter()
+                    .zip(params)
+                    .filter(|(_, p)| there.contains(p))
+                    .map(|(a, _)| *a);
                 set.extend(passed);
                 set.extend(there.iter().filter(|v| !params.contains(v)));
             }
@@ -106,15 +115,22 @@ pub(crate) fn compare_with(
         let live_in: Vec<Value> = first.iter().copied().filter(|v| !params.contains(v)).collect();
         assert_eq!(liveness.live_in(block).as_slice(), live_in);
         let end = function.terminator(block);
-        let edges =
-            (0..).zip(function.successors(block)).filter(|(index, _)| may_take(Edge { inst: end, index: *index }));
+        let edges = (0..)
+            .zip(function.successors(block))
+            .filter(|(index, _)| may_take(Edge { inst: end, index: *index }));
         let next = edges.flat_map(|(_, t)| liveness.live_in(t.block).iter());
         let live_out: BTreeSet<Value> = next.collect();
         assert_eq!(liveness.live_out(block).as_slice(), live_out.into_iter().collect::<Vec<_>>());
         let point = Point::before(function.first_inst(block));
-        assert_eq!(liveness.live_before(function, point).as_slice(), first.iter().copied().collect::<Vec<_>>());
+        assert_eq!(
+            liveness.live_before(function, point).as_slice(),
+            first.iter().copied().collect::<Vec<_>>()
+        );
     }
-    assert!(liveness.live_in(function.entry()).is_empty(), "strict functions need nothing before the entry");
+    assert!(
+        liveness.live_in(function.entry()).is_empty(),
+        "strict functions need nothing before the entry"
+    );
 }
 
 #[test]

@@ -43,7 +43,8 @@ fn regions(
 ) {
     let mut left = nodes.clone();
     while let Some(&n) = left.first() {
-        let mutual = |m: &usize| path_within(graph, nodes, n, *m) && path_within(graph, nodes, *m, n);
+        let mutual =
+            |m: &usize| path_within(graph, nodes, n, *m) && path_within(graph, nodes, *m, n);
         let part: BTreeSet<usize> = nodes.iter().copied().filter(mutual).collect();
         left.remove(&n);
         left.retain(|m| !part.contains(m));
@@ -60,7 +61,11 @@ fn check_loop(graph: &Graph, function: &Function, forest: &LoopForest, id: Loop,
     let cfg = Cfg::new(function);
     let dom = DomTree::new(function, &cfg);
     let set = |nodes: &dyn Fn(usize) -> bool| -> Vec<Block> {
-        cfg.rpo().iter().copied().filter(|b| nodes(blocks.iter().position(|c| c == b).expect("laid out"))).collect()
+        cfg.rpo()
+            .iter()
+            .copied()
+            .filter(|b| nodes(blocks.iter().position(|c| c == b).expect("laid out")))
+            .collect()
     };
     let inside = |n: usize| region.nodes.contains(&n);
     let reached = |n: usize| cfg.is_reachable(blocks[n]);
@@ -70,7 +75,9 @@ fn check_loop(graph: &Graph, function: &Function, forest: &LoopForest, id: Loop,
     members.sort_by_key(|b| cfg.rpo_index(*b));
     assert_eq!(members, set(&inside), "{graph:?}");
     assert_eq!(forest.depth(id), region.depth);
-    let entered = |n: usize| inside(n) && (0..graph.len()).any(|p| reached(p) && !inside(p) && has_edge(p, n));
+    let entered = |n: usize| {
+        inside(n) && (0..graph.len()).any(|p| reached(p) && !inside(p) && has_edge(p, n))
+    };
     assert_eq!(forest.entries(id), set(&entered));
     assert_eq!(forest.latches(id), set(&|n| inside(n) && has_edge(n, region.header)));
     let dominated = members.iter().all(|b| dom.dominates(blocks[region.header], *b));
@@ -95,7 +102,8 @@ fn loops_are_the_nested_strongly_connected_regions() {
         let cfg = Cfg::new(&function);
         let forest = LoopForest::new(&function, &cfg);
         let blocks: Vec<Block> = function.blocks().collect();
-        let order = |n: usize| cfg.rpo_index(blocks[n]).expect("only reachable nodes are asked for");
+        let order =
+            |n: usize| cfg.rpo_index(blocks[n]).expect("only reachable nodes are asked for");
         let reached = (0..graph.len()).filter(|n| cfg.is_reachable(blocks[*n])).collect();
         let mut expected = Vec::new();
         regions(graph, &order, &reached, 1, &mut expected);
@@ -106,13 +114,23 @@ fn loops_are_the_nested_strongly_connected_regions() {
             irreducible += u32::from(!forest.is_reducible(id));
             nested += u32::from(forest.parent(id).is_some());
             let parent = forest.parent(id).map(|p| forest.header(p));
-            let around = expected.iter().filter(|r| r.nodes.contains(&region.header) && r.depth + 1 == region.depth);
+            let around = expected
+                .iter()
+                .filter(|r| r.nodes.contains(&region.header) && r.depth + 1 == region.depth);
             assert_eq!(parent, around.map(|r| blocks[r.header]).next());
         }
         for (n, block) in blocks.iter().enumerate() {
-            let depth = expected.iter().filter(|r| r.nodes.contains(&n)).map(|r| r.depth).max().unwrap_or(0);
+            let depth = expected
+                .iter()
+                .filter(|r| r.nodes.contains(&n))
+                .map(|r| r.depth)
+                .max()
+                .unwrap_or(0);
             assert_eq!(forest.depth_of(*block), depth, "{graph:?} {n}");
         }
     });
-    assert!(irreducible > 100 && nested > 100, "{irreducible} irreducible and {nested} nested loops were tried");
+    assert!(
+        irreducible > 100 && nested > 100,
+        "{irreducible} irreducible and {nested} nested loops were tried"
+    );
 }

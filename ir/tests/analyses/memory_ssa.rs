@@ -1,17 +1,18 @@
-//! Memory SSA against its definitions: merges at the iterated dominance frontier, and what a walk promises.
+//! Memory SSA against its definitions: merges at the iterated dominance frontier, and what a walk
+//! promises.
 
 use crate::graphs::{Graph, Rng, on_many_graphs};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::memory_ssa::{Clobbers, Definition, MemorySsa};
 use ir::{
-    Block, Effects, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Signature, Target, Type,
-    Value,
+    Block, Effects, Function, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode,
+    Signature, Target, Type, Value,
 };
 use std::collections::BTreeSet;
 
-/// A function with this control flow and random reads and writes of two globals, of three words that overlap, and
-/// growth of the memory. Addresses are sums of the argument and constants.
+/// A function with this control flow and random reads and writes of two globals, of three words
+/// that overlap, and growth of the memory. Addresses are sums of the argument and constants.
 fn function(graph: &Graph, rng: &mut Rng) -> Function {
     let mut builder = FunctionBuilder::new("memory", Signature::new(&[Type::I32], &[]));
     let blocks: Vec<Block> = graph.iter().map(|_| builder.create_block()).collect();
@@ -21,7 +22,8 @@ fn function(graph: &Graph, rng: &mut Rng) -> Function {
         for _ in 0..rng.below(4) {
             access(&mut builder, rng, x);
         }
-        let targets: Vec<Target> = successors.iter().map(|s| Target::new(blocks[*s], &[])).collect();
+        let targets: Vec<Target> =
+            successors.iter().map(|s| Target::new(blocks[*s], &[])).collect();
         let (opcode, args) = match targets.len() {
             0 => (Opcode::Return, vec![]),
             1 => (Opcode::Jump, vec![]),
@@ -37,7 +39,12 @@ fn access(builder: &mut FunctionBuilder, rng: &mut Rng, x: Value) {
     let global = Imm::Global(Global::from_u32(rng.below(2) as u32));
     match rng.below(16) {
         0 => {
-            builder.insert_value(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(Memory::from_u32(0)), &[x]));
+            builder.insert_value(InstSpec::new(
+                Opcode::MemoryGrow,
+                Type::I32,
+                Imm::Memory(Memory::from_u32(0)),
+                &[x],
+            ));
         }
         1..4 => {
             builder.insert(InstSpec::new(Opcode::GlobalSet, Type::I32, global, &[x]));
@@ -50,8 +57,17 @@ fn access(builder: &mut FunctionBuilder, rng: &mut Rng, x: Value) {
             let address = builder.op(Opcode::Add, Type::I32, &[x, offset]);
             let imm = Imm::Address(Memory::from_u32(0), rng.below(2) as u64 * 4);
             match kind {
-                7..12 => _ = builder.insert(InstSpec::new(Opcode::Store, Type::I32, imm, &[address, x])),
-                _ => _ = builder.insert_value(InstSpec::new(Opcode::Load, Type::I32, imm, &[address])),
+                7..12 => {
+                    _ = builder.insert(InstSpec::new(Opcode::Store, Type::I32, imm, &[address, x]))
+                }
+                _ => {
+                    _ = builder.insert_value(InstSpec::new(
+                        Opcode::Load,
+                        Type::I32,
+                        imm,
+                        &[address],
+                    ))
+                }
             }
         }
     }
@@ -61,7 +77,8 @@ fn writes(function: &Function, inst: Inst) -> bool {
     function.inst(inst).opcode.effects().has(Effects::WRITES)
 }
 
-/// By definition: a block is in the frontier of one that dominates a predecessor of it and not strictly itself.
+/// By definition: a block is in the frontier of one that dominates a predecessor of it and not
+/// strictly itself.
 fn frontier(function: &Function, dom: &DomTree) -> BTreeSet<Block> {
     let reachable = dom.cfg().rpo();
     let mut defining: BTreeSet<Block> = reachable.iter().copied().collect();
@@ -70,7 +87,9 @@ fn frontier(function: &Function, dom: &DomTree) -> BTreeSet<Block> {
     loop {
         let is_in_frontier = |y: &Block| {
             let preds = || function.predecessors(*y).iter().map(|e| function.inst_block(e.inst));
-            defining.iter().any(|x| preds().any(|p| dom.dominates(*x, p)) && (x == y || !dom.dominates(*x, *y)))
+            defining.iter().any(|x| {
+                preds().any(|p| dom.dominates(*x, p)) && (x == y || !dom.dominates(*x, *y))
+            })
         };
         let next: BTreeSet<Block> = reachable.iter().copied().filter(is_in_frontier).collect();
         if next == found {
@@ -99,7 +118,10 @@ fn merges_stand_at_the_iterated_dominance_frontier() {
             }
             for edge in function.predecessors(block) {
                 let end = ssa.at_end(function.inst_block(edge.inst));
-                assert!(end.is_none_or(|end| end == start), "{block} starts with {start:?}, an edge brings {end:?}");
+                assert!(
+                    end.is_none_or(|end| end == start),
+                    "{block} starts with {start:?}, an edge brings {end:?}"
+                );
             }
         }
     });
@@ -121,7 +143,9 @@ fn touched(function: &Function, inst: Inst) -> Option<(Option<Global>, std::ops:
 }
 
 fn may_write(function: &Function, write: Inst, read: Inst) -> bool {
-    let (Some((global, bytes)), Some((other, others))) = (touched(function, write), touched(function, read)) else {
+    let (Some((global, bytes)), Some((other, others))) =
+        (touched(function, write), touched(function, read))
+    else {
         return true;
     };
     global == other && bytes.start < others.end && others.start < bytes.end
@@ -132,12 +156,12 @@ fn check_walk(function: &Function, read: Inst, found: Definition) {
     let mut seen = BTreeSet::new();
     let mut work = vec![(function.inst_block(read), Some(read))];
     while let Some((block, below)) = work.pop() {
-        let insts: Vec<Inst> = function.block_insts(block).take_while(|i| Some(*i) != below).collect();
-        let written = insts
-            .iter()
-            .rev()
-            .copied()
-            .find(|i| found == Definition::Write(*i) || (writes(function, *i) && may_write(function, *i, read)));
+        let insts: Vec<Inst> =
+            function.block_insts(block).take_while(|i| Some(*i) != below).collect();
+        let written = insts.iter().rev().copied().find(|i| {
+            found == Definition::Write(*i)
+                || (writes(function, *i) && may_write(function, *i, read))
+        });
         if let Some(write) = written {
             assert_eq!(found, Definition::Write(write), "{read} is said to see {found:?}");
             continue;
@@ -145,7 +169,10 @@ fn check_walk(function: &Function, read: Inst, found: Definition) {
         if found == Definition::Merge(block) {
             continue;
         }
-        assert!(block != function.entry() || found == Definition::Entry, "{read} does not pass {found:?}");
+        assert!(
+            block != function.entry() || found == Definition::Entry,
+            "{read} does not pass {found:?}"
+        );
         for edge in function.predecessors(block) {
             let from = function.inst_block(edge.inst);
             if seen.insert(from) {
@@ -164,10 +191,16 @@ fn walks_end_at_what_may_have_changed_the_place() {
         let dom = DomTree::new(&function, &Cfg::new(&function));
         let ssa = MemorySsa::new(&function, &dom);
         let mut clobbers = Clobbers::new(&function, &dom, &ssa);
-        for inst in dom.cfg().rpo().iter().flat_map(|b| function.block_insts(*b)).collect::<Vec<_>>() {
+        for inst in
+            dom.cfg().rpo().iter().flat_map(|b| function.block_insts(*b)).collect::<Vec<_>>()
+        {
             let Some(found) = clobbers.of_read(inst) else { continue };
             let from = ssa.before(inst).expect("a read in a reachable block");
-            assert_eq!(clobbers.of_fixed_read(inst, |_| false), Some(found), "the memo changes nothing");
+            assert_eq!(
+                clobbers.of_fixed_read(inst, |_| false),
+                Some(found),
+                "the memo changes nothing"
+            );
             if graph.len() > 64 {
                 continue;
             }
@@ -177,7 +210,10 @@ fn walks_end_at_what_may_have_changed_the_place() {
                 check_walk(&function, inst, found);
             }
             if let Definition::Write(write) = found {
-                assert!(may_write(&function, write, inst), "{inst} stops at {write}, which is apart");
+                assert!(
+                    may_write(&function, write, inst),
+                    "{inst} stops at {write}, which is apart"
+                );
             }
             walked += usize::from(found != from);
             past_merges += usize::from(found != from && matches!(from, Definition::Merge(_)));

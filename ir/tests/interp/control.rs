@@ -18,8 +18,8 @@ fn recursion_returns_to_each_caller() {
     assert_eq!(run(&module, fib, &[20]), returned(&[6765]));
 }
 
-/// The arguments of an edge are all read before any parameter is written: on the back edge a cycle of
-/// two and a chain, on the exit a permutation of three.
+/// The arguments of an edge are all read before any parameter is written: on the back edge a cycle
+/// of two and a chain, on the exit a permutation of three.
 #[test]
 fn arguments_of_an_edge_are_assigned_at_once() {
     let mut module = Module::new();
@@ -77,7 +77,9 @@ fn a_switch_takes_the_last_target_when_its_operand_is_too_large() {
         b.switch_to(other);
         b.ret(&args[..1]);
     });
-    for (index, result) in [(0, 100), (1, 102), (2, 101), (3, 3), (4, 4), (0xffff_ffff, 0xffff_ffff)] {
+    for (index, result) in
+        [(0, 100), (1, 102), (2, 101), (3, 3), (4, 4), (0xffff_ffff, 0xffff_ffff)]
+    {
         assert_eq!(run(&module, func, &[index]), returned(&[result]), "{index}");
     }
 }
@@ -103,17 +105,18 @@ fn calls_hand_over_several_values() {
     let nothing = define(&mut module, "nothing", &[], &[], |b, _| {
         b.ret(&[]);
     });
-    let twice = define(&mut module, "twice", &two, &[Type::F32, Type::I64, Type::F32], |b, args| {
-        let inst = b.insert(InstSpec::call(swap, &[args[1], args[0]], &two));
-        let results = b.function().inst(inst).results.clone();
-        b.insert(InstSpec::call(nothing, &[], &[]));
-        b.ret(&[results[1], results[0], args[1]]);
-    });
+    let twice =
+        define(&mut module, "twice", &two, &[Type::F32, Type::I64, Type::F32], |b, args| {
+            let inst = b.insert(InstSpec::call(swap, &[args[1], args[0]], &two));
+            let results = b.function().inst(inst).results.clone();
+            b.insert(InstSpec::call(nothing, &[], &[]));
+            b.ret(&[results[1], results[0], args[1]]);
+        });
     assert_eq!(run(&module, twice, &[u64::MAX, 5]), returned(&[5, u64::MAX, 5]));
 }
 
-/// `apply(index, x)` calls entry `index` of a table with `x`; the table is: double, null, a function of
-/// another signature, an imported function.
+/// `apply(index, x)` calls entry `index` of a table with `x`; the table is: double, null, a
+/// function of another signature, an imported function.
 fn indirect_module() -> (Module, Func) {
     let mut module = Module::new();
     let negate = import(&mut module, "negate", &[Type::I32], &[Type::I32]);
@@ -130,7 +133,8 @@ fn indirect_module() -> (Module, Func) {
     module.elements.push(ElementSegment::of_funcs(table, 1, &funcs));
     let sig = module.funcs[double].sig;
     let apply = define(&mut module, "apply", &[Type::I32, Type::I32], &[Type::I32], |b, args| {
-        let value = b.insert_value(InstSpec::call_indirect(sig, table, &[args[1], args[0]], &[Type::I32]));
+        let value =
+            b.insert_value(InstSpec::call_indirect(sig, table, &[args[1], args[0]], &[Type::I32]));
         b.ret(&[value]);
     });
     (module, apply)
@@ -235,7 +239,8 @@ fn run_finds_exports_and_runs_the_start_function_first() {
         b.ret(&[]);
     });
     let get = define(&mut module, "get", &[], &[Type::I32], |b, _| {
-        let value = b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::I32, Imm::Global(global), &[]));
+        let value =
+            b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::I32, Imm::Global(global), &[]));
         b.ret(&[value]);
     });
     module.exports.push(Export { name: "answer".to_owned(), item: External::Func(get) });
@@ -268,7 +273,8 @@ fn element_segments_must_lie_within_their_table() {
 #[test]
 fn versions_of_a_function_are_chosen_for_new_activations() {
     let (module, fib) = fib();
-    // Another family's function of the same signature stands in for a version that returns its argument.
+    // Another family's function of the same signature stands in for a version that returns its
+    // argument.
     let mut other = Module::new();
     define(&mut other, "identity", &[Type::I32], &[Type::I32], |b, args| {
         b.ret(args);
@@ -292,7 +298,10 @@ fn an_exit_ends_the_whole_run() {
     let leaves = define(&mut module, "leaves", &[Type::I32, Type::F64], &[Type::I32], |b, args| {
         let fire = b.insert_value(InstSpec::new(Opcode::OsrTest, Type::I32, Imm::Exit(point), &[]));
         let values = [args[1], fire, args[0], args[1]];
-        b.insert(InstSpec { imm: Imm::Exit(point), ..InstSpec::terminator(Opcode::OsrExit, &values, Vec::new()) });
+        b.insert(InstSpec {
+            imm: Imm::Exit(point),
+            ..InstSpec::terminator(Opcode::OsrExit, &values, Vec::new())
+        });
     });
     let caller = define(&mut module, "caller", &[Type::I32], &[Type::I32], |b, args| {
         let half = b.constant(Type::F64, 0.5f64.to_bits());
@@ -311,7 +320,11 @@ fn an_exit_ends_the_whole_run() {
     );
     let mut machine = Machine::new(&module, Limits::default()).expect("the module instantiates");
     for _ in 0..2 {
-        assert_eq!(machine.invoke(caller, &[7], &mut NoHost, &mut NoObserver), outcome, "in the fast tier");
+        assert_eq!(
+            machine.invoke(caller, &[7], &mut NoHost, &mut NoObserver),
+            outcome,
+            "in the fast tier"
+        );
         assert!(machine.view().is_none(), "no run is under way");
     }
     let mut machine = super::support::machine(&module, Limits::default());

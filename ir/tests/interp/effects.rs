@@ -1,7 +1,9 @@
 //! The effect trace and its digest.
 
 use super::support::{add_memory, define, i32_const, import, ir, machine, returned, run, store};
-use ir::interp::{Effect, Host, HostError, Limits, Machine, Memories, NoObserver, Options, Program, TraceLevel};
+use ir::interp::{
+    Effect, Host, HostError, Limits, Machine, Memories, NoObserver, Options, Program, TraceLevel,
+};
 use ir::module::ImportName;
 use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, TrapKind, Type, Value};
 
@@ -32,7 +34,8 @@ struct Program1 {
     outer: Func,
 }
 
-/// `outer(x)`: calls `inner(x)`, which calls the host, then grows memory 0 by 2, then traps if `x` is 0.
+/// `outer(x)`: calls `inner(x)`, which calls the host, then grows memory 0 by 2, then traps if `x`
+/// is 0.
 fn program() -> Program1 {
     let mut module = Module::new();
     let memory = add_memory(&mut module, "memory", 1, None);
@@ -55,7 +58,11 @@ fn trace_of(program: &Program1, arg: u64) -> (Vec<Effect>, u64, u64) {
     let mut machine = machine(&program.module, Limits::default());
     machine.invoke(program.outer, &[arg], &mut Successor, &mut NoObserver);
     let trace = machine.trace();
-    (trace.effects().iter().map(|(effect, _)| effect.clone()).collect(), trace.count(), trace.digest())
+    (
+        trace.effects().iter().map(|(effect, _)| effect.clone()).collect(),
+        trace.count(),
+        trace.digest(),
+    )
 }
 
 #[test]
@@ -102,7 +109,8 @@ fn trace_levels() {
     let program = Program::new(&p.module);
     let with = |trace| {
         let options = Options { trace, track_memory: true, poison: false };
-        let mut machine = Machine::with_options(&program, Limits::default(), options).expect("it instantiates");
+        let mut machine =
+            Machine::with_options(&program, Limits::default(), options).expect("it instantiates");
         assert_eq!(machine.invoke(p.outer, &[1], &mut Successor, &mut NoObserver), returned(&[2]));
         (machine.trace().count(), machine.trace().digest(), machine.trace().effects().len())
     };
@@ -112,8 +120,8 @@ fn trace_levels() {
     assert_eq!(with(TraceLevel::Off), (0, 0, 0));
 }
 
-/// A function that stores before or after it calls: the same calls and the same memory in the end, but
-/// the callee sees different memory.
+/// A function that stores before or after it calls: the same calls and the same memory in the end,
+/// but the callee sees different memory.
 #[test]
 fn a_store_that_moved_across_a_call_shows() {
     let build = |store_first: bool| {
@@ -138,7 +146,8 @@ fn a_store_that_moved_across_a_call_shows() {
     let (first, second) = (build(true), build(false));
     assert!(first.same_memory(&second));
     assert_eq!(first.memory_digest(), second.memory_digest());
-    let effects = |m: &Machine| m.trace().effects().iter().map(|(e, _)| e.clone()).collect::<Vec<_>>();
+    let effects =
+        |m: &Machine| m.trace().effects().iter().map(|(e, _)| e.clone()).collect::<Vec<_>>();
     assert_eq!(effects(&first), effects(&second));
     assert_ne!(first.trace().digest(), second.trace().digest());
 }
@@ -150,7 +159,8 @@ fn every_value_is_part_of_the_digest() {
         let mut module = Module::new();
         let types = vec![Type::I64; results.len()];
         let func = define(&mut module, "f", &[], &types, |b, _| {
-            let values: Vec<Value> = results.iter().map(|bits| b.constant(Type::I64, *bits)).collect();
+            let values: Vec<Value> =
+                results.iter().map(|bits| b.constant(Type::I64, *bits)).collect();
             b.ret(&values);
         });
         assert_eq!(run(&module, func, &[]), returned(results));
@@ -158,8 +168,10 @@ fn every_value_is_part_of_the_digest() {
         machine.invoke(func, &[], &mut Successor, &mut NoObserver);
         machine.trace().digest()
     };
-    let mut digests: Vec<u64> =
-        [&[] as &[u64], &[0], &[0, 0], &[1], &[0, 1], &[1, 0], &[u64::MAX]].into_iter().map(digest).collect();
+    let mut digests: Vec<u64> = [&[] as &[u64], &[0], &[0, 0], &[1], &[0, 1], &[1, 0], &[u64::MAX]]
+        .into_iter()
+        .map(digest)
+        .collect();
     digests.sort_unstable();
     digests.dedup();
     assert_eq!(digests.len(), 7);

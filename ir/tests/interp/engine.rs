@@ -1,8 +1,10 @@
-//! What engines use of a machine: raw access, operations handed back, the trace, ends in native code.
+//! What engines use of a machine: raw access, operations handed back, the trace, ends in native
+//! code.
 
 use super::support::{ir, returned};
 use ir::interp::{
-    EarlyEnd, Effect, Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Options, Outcome, Program,
+    EarlyEnd, Effect, Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Options,
+    Outcome, Program,
 };
 use ir::module::ImportName;
 use ir::text::parse_module;
@@ -17,7 +19,8 @@ fn func(module: &Module, name: &str) -> Func {
 }
 
 fn machine(module: &Module) -> Machine {
-    Machine::with_options(&Program::new(module), Limits::default(), Options::checked()).expect("it instantiates")
+    Machine::with_options(&Program::new(module), Limits::default(), Options::checked())
+        .expect("it instantiates")
 }
 
 const STORAGE: &str = r#"
@@ -58,10 +61,12 @@ const OPERATIONS: [(&str, &[&str], &str); 17] = [
 
 /// A module with a function of one operation, its arguments being the operands; and the operation.
 fn one_operation(operation: &str, operands: &[&str], result: &str) -> (Module, Func, InstData) {
-    let params: Vec<String> = operands.iter().enumerate().map(|(i, ty)| format!("%a{i}: {ty}")).collect();
+    let params: Vec<String> =
+        operands.iter().enumerate().map(|(i, ty)| format!("%a{i}: {ty}")).collect();
     let args: Vec<String> = (0..operands.len()).map(|i| format!("%a{i}")).collect();
     let (params, args) = (params.join(", "), args.join(", "));
-    let (returns, assigns, value) = if result.is_empty() { ("", "", "") } else { (" -> ", "%r = ", " %r") };
+    let (returns, assigns, value) =
+        if result.is_empty() { ("", "", "") } else { (" -> ", "%r = ", " %r") };
     let text = format!(
         "{STORAGE}func @f({params}){returns}{result} {{\nentry:\n  {assigns}{operation}{args}\n  return{value}\n}}\n"
     );
@@ -80,14 +85,16 @@ fn arguments(operands: &[&str]) -> Vec<Vec<u64>> {
             "funcref" => &[reference::NULL, 1],
             _ => &[0, 1, 3, 5, 6, 0x1_0000, 0x1_0001, 0xffff_ffff],
         };
-        let longer =
-            |list: &Vec<u64>| choices.iter().map(|bits| [list.as_slice(), &[*bits]].concat()).collect::<Vec<_>>();
+        let longer = |list: &Vec<u64>| {
+            choices.iter().map(|bits| [list.as_slice(), &[*bits]].concat()).collect::<Vec<_>>()
+        };
         lists = lists.iter().flat_map(longer).collect();
     }
     lists
 }
 
-/// What is performed for native code is what the interpreter executes: results, traps, memory, fuel, trace.
+/// What is performed for native code is what the interpreter executes: results, traps, memory,
+/// fuel, trace.
 #[test]
 fn operations_handed_back_are_those_of_the_interpreter() {
     let (mut trapped, mut performed, mut charged) = (0, 0, 0);
@@ -128,7 +135,8 @@ fn operations_handed_back_are_those_of_the_interpreter() {
 #[test]
 #[should_panic(expected = "add is no operation on memories, tables or segments")]
 fn other_instructions_are_not_performed() {
-    let module = parse("func @f(%x: i32) -> i32 {\nentry:\n  %y = add.i32 %x, %x\n  return %y\n}\n");
+    let module =
+        parse("func @f(%x: i32) -> i32 {\nentry:\n  %y = add.i32 %x, %x\n  return %y\n}\n");
     let body = module.body(func(&module, "f")).expect("it is defined");
     let inst = body.inst(body.first_inst(body.entry())).clone();
     let result = machine(&module).perform(&inst, &[1, 1]);
@@ -154,13 +162,14 @@ entry:
 }
 "#;
 
-/// What native code writes is what the interpreter reads, and is in the digests once they are computed anew.
+/// What native code writes is what the interpreter reads, and is in the digests once they are
+/// computed anew.
 #[test]
 fn raw_access_reaches_everything() {
     let module = parse(STATE);
     for options in [Options::checked(), Options::default()] {
-        let mut machine =
-            Machine::with_options(&Program::new(&module), Limits::default(), options).expect("instantiates");
+        let mut machine = Machine::with_options(&Program::new(&module), Limits::default(), options)
+            .expect("instantiates");
         let mut digests = vec![machine.memory_digest()];
         machine.memory_bytes_mut(Memory::from_u32(0))[8..12].copy_from_slice(&7u32.to_le_bytes());
         machine.refresh_digests();
@@ -171,11 +180,15 @@ fn raw_access_reaches_everything() {
         machine.globals_mut()[0] = 11;
         machine.refresh_digests();
         digests.push(machine.memory_digest());
-        machine.table_entries_mut(Table::from_u32(0))[1] = reference::of_func(Some(func(&module, "itself")));
+        machine.table_entries_mut(Table::from_u32(0))[1] =
+            reference::of_func(Some(func(&module, "itself")));
         machine.refresh_digests();
         digests.push(machine.memory_digest());
         assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
-        assert_eq!(machine.invoke(func(&module, "read"), &[], &mut NoHost, &mut NoObserver), returned(&[7, 9, 11]));
+        assert_eq!(
+            machine.invoke(func(&module, "read"), &[], &mut NoHost, &mut NoObserver),
+            returned(&[7, 9, 11])
+        );
         assert_eq!(machine.table(Table::from_u32(0)), [0, 1]);
         digests.sort_unstable();
         digests.dedup();
@@ -198,10 +211,15 @@ fn the_trace_knows_what_native_code_wrote() {
     let site = machine.site(itself, None);
     let outcome = machine.end_in_native(EarlyEnd::Trap(TrapKind::Unreachable), site.clone());
     assert_eq!(outcome, Outcome::Trapped { kind: TrapKind::Unreachable, site });
-    let effects: Vec<Effect> = machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
+    let effects: Vec<Effect> =
+        machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
     let call = Effect::Call { func: itself, args: vec![] };
-    assert_eq!(effects, [call, Effect::Return { results: vec![] }, Effect::Trap(TrapKind::Unreachable)]);
-    let mut digests: Vec<u64> = machine.trace().effects().iter().map(|(_, digest)| *digest).collect();
+    assert_eq!(
+        effects,
+        [call, Effect::Return { results: vec![] }, Effect::Trap(TrapKind::Unreachable)]
+    );
+    let mut digests: Vec<u64> =
+        machine.trace().effects().iter().map(|(_, digest)| *digest).collect();
     assert_eq!((digests[0], digests[2]), (at_start, machine.computed_memory_digest()));
     digests.dedup();
     assert_eq!(digests.len(), 3);
@@ -222,12 +240,16 @@ fn ends_in_native_code() {
             EarlyEnd::Host(HostError::Trap(TrapKind::User(1))),
             Outcome::Trapped { kind: TrapKind::User(1), site: site.clone() },
         ),
-        (EarlyEnd::Host(HostError::Failed(message.clone())), Outcome::HostFailed { message, site: site.clone() }),
+        (
+            EarlyEnd::Host(HostError::Failed(message.clone())),
+            Outcome::HostFailed { message, site: site.clone() },
+        ),
     ];
     for (end, outcome) in ends {
         assert_eq!(machine.end_in_native(end, site.clone()), outcome);
     }
-    let effects: Vec<Effect> = machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
+    let effects: Vec<Effect> =
+        machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
     assert_eq!(effects, [Effect::Exit(3), Effect::Trap(TrapKind::User(1))]);
 }
 

@@ -1,6 +1,8 @@
 //! Loads, stores, growth, segments, globals, and the digest of all that.
 
-use super::support::{add_memory, define, i32_const, import, ir, load, machine, returned, run, store};
+use super::support::{
+    add_memory, define, i32_const, import, ir, load, machine, returned, run, store,
+};
 use ir::interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver};
 use ir::module::{DataSegment, GlobalDecl, ImportName};
 use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, Shape, TrapKind, Type};
@@ -11,10 +13,12 @@ const PAGE: u64 = 65_536;
 fn accesses() -> impl Iterator<Item = (Opcode, Type, u32, bool)> {
     let signed = |op| matches!(op, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32);
     Opcode::ALL.iter().flat_map(move |op| {
-        Type::ALL.into_iter().filter(|ty| op.allows_type(*ty)).filter_map(move |ty| match op.shape() {
-            Shape::Load(0) | Shape::Store(0) => Some((*op, ty, ty.bytes(), false)),
-            Shape::Load(n) | Shape::Store(n) => Some((*op, ty, n.into(), signed(*op))),
-            _ => None,
+        Type::ALL.into_iter().filter(|ty| op.allows_type(*ty)).filter_map(move |ty| {
+            match op.shape() {
+                Shape::Load(0) | Shape::Store(0) => Some((*op, ty, ty.bytes(), false)),
+                Shape::Load(n) | Shape::Store(n) => Some((*op, ty, n.into(), signed(*op))),
+                _ => None,
+            }
         })
     })
 }
@@ -23,8 +27,8 @@ fn is_load(op: Opcode) -> bool {
     matches!(op.shape(), Shape::Load(_))
 }
 
-/// Memory 0 (one page) and memory 1 (two pages), byte `i` of each holding `0x80 + 7 i` and `0x90 + 5 i`
-/// where `i` is taken modulo 256.
+/// Memory 0 (one page) and memory 1 (two pages), byte `i` of each holding `0x80 + 7 i` and
+/// `0x90 + 5 i` where `i` is taken modulo 256.
 fn patterned() -> Module {
     let mut module = Module::new();
     for (name, pages, base, step) in [("first", 1, 0x80, 7), ("second", 2, 0x90, 5)] {
@@ -60,10 +64,18 @@ fn loads_of_every_width() {
                         continue;
                     }
                     let at = at as u64;
-                    let raw = (0..u64::from(bytes)).map(|i| u64::from(pattern(memory, at + i)) << (8 * i)).sum::<u64>();
+                    let raw = (0..u64::from(bytes))
+                        .map(|i| u64::from(pattern(memory, at + i)) << (8 * i))
+                        .sum::<u64>();
                     let negative = signed && raw >> (8 * bytes - 1) == 1;
-                    let value = if negative { (raw | u64::MAX << (8 * bytes)) & ty.mask() } else { raw };
-                    assert_eq!(outcome, returned(&[value]), "{}.{ty} {address}+{offset}", op.name());
+                    let value =
+                        if negative { (raw | u64::MAX << (8 * bytes)) & ty.mask() } else { raw };
+                    assert_eq!(
+                        outcome,
+                        returned(&[value]),
+                        "{}.{ty} {address}+{offset}",
+                        op.name()
+                    );
                 }
             }
         }
@@ -86,15 +98,21 @@ fn stores_of_every_width() {
                 for address in [0, 3, last, last + 1] {
                     let mut machine = machine(&module, Limits::default());
                     let mut expected = machine.memories().bytes(memory).to_vec();
-                    let outcome = machine.invoke(func, &[address, value], &mut NoHost, &mut NoObserver);
+                    let outcome =
+                        machine.invoke(func, &[address, value], &mut NoHost, &mut NoObserver);
                     let at = (address + offset) as usize;
                     if at as u64 + u64::from(bytes) > size {
                         assert_eq!(outcome.trap(), Some(TrapKind::MemoryOutOfBounds));
                     } else {
                         assert_eq!(outcome, returned(&[]));
-                        expected[at..][..bytes as usize].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
+                        expected[at..][..bytes as usize]
+                            .copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
                     }
-                    assert!(machine.memories().bytes(memory) == expected, "{}.{ty} {address}+{offset}", op.name());
+                    assert!(
+                        machine.memories().bytes(memory) == expected,
+                        "{}.{ty} {address}+{offset}",
+                        op.name()
+                    );
                     assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
                 }
             }
@@ -116,7 +134,10 @@ fn the_digest_is_the_same_tracked_or_not() {
     let mut digests = vec![plain.memory_digest()];
     for (address, value) in [(0, 1), (8, 1), (0, 0), (65_525, 7), (8, 0)] {
         for machine in [&mut tracked, &mut plain] {
-            assert_eq!(machine.invoke(func, &[address, value], &mut NoHost, &mut NoObserver), returned(&[]));
+            assert_eq!(
+                machine.invoke(func, &[address, value], &mut NoHost, &mut NoObserver),
+                returned(&[])
+            );
         }
         assert!(tracked.same_memory(&plain));
         assert_eq!(tracked.memory_digest(), plain.memory_digest());
@@ -127,8 +148,8 @@ fn the_digest_is_the_same_tracked_or_not() {
     assert_eq!(digests.len(), 6, "different contents have different digests");
 }
 
-/// Exchanging two words, moving a word to the other memory, or growing changes the digest; writing back what was
-/// there restores it.
+/// Exchanging two words, moving a word to the other memory, or growing changes the digest; writing
+/// back what was there restores it.
 #[test]
 fn the_digest_knows_where_a_word_is() {
     let module = {
@@ -140,7 +161,10 @@ fn the_digest_knows_where_a_word_is() {
     let digest = |writes: &[(u32, u64, u8)]| {
         let mut machine = machine(&module, Limits::default());
         for (memory, at, byte) in writes {
-            machine.memories_mut().write(Memory::from_u32(*memory), *at, &[*byte]).expect("it lies within");
+            machine
+                .memories_mut()
+                .write(Memory::from_u32(*memory), *at, &[*byte])
+                .expect("it lies within");
         }
         assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
         machine.memory_digest()
@@ -156,8 +180,10 @@ fn grow_module(min: u32, max: Option<u32>) -> (Module, Func) {
     let mut module = Module::new();
     let memory = add_memory(&mut module, "memory", min, max);
     let func = define(&mut module, "grow", &[Type::I32], &[Type::I32, Type::I32], |b, args| {
-        let before = b.insert_value(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(memory), args));
-        let after = b.insert_value(InstSpec::new(Opcode::MemorySize, Type::I32, Imm::Memory(memory), &[]));
+        let before =
+            b.insert_value(InstSpec::new(Opcode::MemoryGrow, Type::I32, Imm::Memory(memory), args));
+        let after =
+            b.insert_value(InstSpec::new(Opcode::MemorySize, Type::I32, Imm::Memory(memory), &[]));
         b.ret(&[before, after]);
     });
     (module, func)
@@ -168,9 +194,13 @@ fn growth_stops_at_the_maximum_and_at_the_limit() {
     let failed = 0xffff_ffff;
     let (module, func) = grow_module(1, Some(3));
     let mut machine = machine(&module, Limits::default());
-    for (pages, before, after) in [(0, 1, 1), (1, 1, 2), (2, failed, 2), (failed, failed, 2), (1, 2, 3), (1, failed, 3)]
+    for (pages, before, after) in
+        [(0, 1, 1), (1, 1, 2), (2, failed, 2), (failed, failed, 2), (1, 2, 3), (1, failed, 3)]
     {
-        assert_eq!(machine.invoke(func, &[pages], &mut NoHost, &mut NoObserver), returned(&[before, after]));
+        assert_eq!(
+            machine.invoke(func, &[pages], &mut NoHost, &mut NoObserver),
+            returned(&[before, after])
+        );
         assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
         assert_eq!(u64::from(machine.memories().pages(Memory::from_u32(0))), after);
     }
@@ -199,7 +229,8 @@ fn growth_keeps_contents() {
     }
 }
 
-/// A store right after a growth reaches the pages that were added: the loop's view of memory 0 is made anew.
+/// A store right after a growth reaches the pages that were added: the loop's view of memory 0 is
+/// made anew.
 #[test]
 fn new_pages_are_reachable_at_once() {
     let mut module = Module::new();
@@ -232,11 +263,18 @@ fn data_segments_must_lie_within_their_memory() {
 #[test]
 fn globals_hold_their_type_and_count_in_the_digest() {
     let mut module = Module::new();
-    let decl = |name: &str, ty, init| GlobalDecl { name: name.to_owned(), ty, mutable: true, init, import: None };
+    let decl = |name: &str, ty, init| GlobalDecl {
+        name: name.to_owned(),
+        ty,
+        mutable: true,
+        init,
+        import: None,
+    };
     let narrow = module.globals.push(decl("narrow", Type::I8, 0x1ff));
     let wide = module.globals.push(decl("wide", Type::F64, u64::MAX));
     let func = define(&mut module, "f", &[Type::F64], &[Type::I8, Type::F64], |b, args| {
-        let x = b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::I8, Imm::Global(narrow), &[]));
+        let x =
+            b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::I8, Imm::Global(narrow), &[]));
         b.insert(InstSpec::new(Opcode::GlobalSet, Type::F64, Imm::Global(wide), args));
         let y = b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::F64, Imm::Global(wide), &[]));
         b.ret(&[x, y]);
@@ -248,7 +286,10 @@ fn globals_hold_their_type_and_count_in_the_digest() {
     assert_eq!(machine.globals(), [0xff, 5]);
     assert_ne!(machine.memory_digest(), before);
     assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
-    assert_eq!(machine.invoke(func, &[u64::MAX], &mut NoHost, &mut NoObserver), returned(&[0xff, u64::MAX]));
+    assert_eq!(
+        machine.invoke(func, &[u64::MAX], &mut NoHost, &mut NoObserver),
+        returned(&[0xff, u64::MAX])
+    );
     assert_eq!(machine.memory_digest(), before);
 }
 

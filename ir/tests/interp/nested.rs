@@ -2,8 +2,8 @@
 
 use super::support::{add, define, fib, ir, returned, sum};
 use ir::interp::{
-    EarlyEnd, Effect, Limits, Machine, Nested, NoHost, NoObserver, Options, Outcome, PauseAlways, PauseAtMarks,
-    Program, Resumed, Run, Site, TraceLevel, TransferError, is_poison,
+    EarlyEnd, Effect, Limits, Machine, Nested, NoHost, NoObserver, Options, Outcome, PauseAlways,
+    PauseAtMarks, Program, Resumed, Run, Site, TraceLevel, TransferError, is_poison,
 };
 use ir::text::parse_module;
 use ir::{Func, Inst, InstSpec, Module, Point, TrapKind, Type, Value};
@@ -20,7 +20,8 @@ fn machine(module: &Module, limits: Limits, options: Options) -> Machine {
     Machine::with_options(&Program::new(module), limits, options).expect("the module instantiates")
 }
 
-/// Goes on with the run under way to its end. Calls of external functions are answered by nested runs of the same functions.
+/// Goes on with the run under way to its end. Calls of external functions are answered by nested
+/// runs of the same functions.
 fn drive(machine: &mut Machine) -> Outcome {
     let mut below: Vec<Nested> = Vec::new();
     let mut outcome = None;
@@ -55,7 +56,8 @@ fn drive(machine: &mut Machine) -> Outcome {
     }
 }
 
-/// A function, its depth of recursion alone being limited, with and without being external: outcome, fuel and trace.
+/// A function, its depth of recursion alone being limited, with and without being external:
+/// outcome, fuel and trace.
 fn both(module: &Module, func: Func, args: &[u64], limits: Limits) -> Outcome {
     let mut outcomes = options().map(|options| {
         let mut plain = machine(module, limits, options);
@@ -76,7 +78,8 @@ fn both(module: &Module, func: Func, args: &[u64], limits: Limits) -> Outcome {
     first
 }
 
-/// Recursion, every call of which leaves the interpreter and comes back; with any amount of fuel and any depth.
+/// Recursion, every call of which leaves the interpreter and comes back; with any amount of fuel
+/// and any depth.
 #[test]
 fn recursion_through_the_engine() {
     let (module, fib) = fib();
@@ -148,7 +151,8 @@ entry:
 }
 ";
 
-/// `outer` calls `pair` directly and through a table in a loop of three rounds, and keeps values across; `middle` traps in a call.
+/// `outer` calls `pair` directly and through a table in a loop of three rounds, and keeps values
+/// across; `middle` traps in a call.
 fn pairs() -> (Module, Func, Func) {
     let module = parse_module(PAIRS).unwrap_or_else(|errors| panic!("{errors:?}"));
     let func = |name| module.lookup(name).expect("the text has it");
@@ -156,7 +160,8 @@ fn pairs() -> (Module, Func, Func) {
     (module, outer, pair)
 }
 
-/// Direct and indirect calls of an external function, with several results, in a loop with values in slots that fast code shares.
+/// Direct and indirect calls of an external function, with several results, in a loop with values
+/// in slots that fast code shares.
 #[test]
 fn external_calls_of_both_kinds() {
     let (module, outer, pair) = pairs();
@@ -169,7 +174,8 @@ fn external_calls_of_both_kinds() {
         external.start(outer, &[5]);
         assert_eq!(drive(&mut external), outcome);
         assert_eq!((external.trace(), external.fuel()), (plain.trace(), plain.fuel()));
-        // No longer external, it is called as before; another version of it that is made current stays external.
+        // No longer external, it is called as before; another version of it that is made current
+        // stays external.
         external.set_external(pair, false);
         assert_eq!(external.invoke(outer, &[5], &mut NoHost, &mut NoObserver), outcome);
         external.set_external(pair, true);
@@ -180,7 +186,8 @@ fn external_calls_of_both_kinds() {
     }
 }
 
-/// While a run waits, it may be copied, watched from then on, or watched no longer: nothing is lost.
+/// While a run waits, it may be copied, watched from then on, or watched no longer: nothing is
+/// lost.
 #[test]
 fn waiting_runs_change_tiers() {
     let (module, outer, pair) = pairs();
@@ -189,7 +196,12 @@ fn waiting_runs_change_tiers() {
         [a.wrapping_add(b).into(), a.wrapping_sub(b).into()]
     };
     for options in options() {
-        let expected = machine(&module, Limits::default(), options).invoke(outer, &[5], &mut NoHost, &mut NoObserver);
+        let expected = machine(&module, Limits::default(), options).invoke(
+            outer,
+            &[5],
+            &mut NoHost,
+            &mut NoObserver,
+        );
         // Bit `n` says whether the run is watched behind the call number `n`.
         for watched in 0..128u32 {
             let mut machine = machine(&module, Limits::default(), options);
@@ -220,7 +232,8 @@ fn waiting_runs_change_tiers() {
     }
 }
 
-/// A run started with an external function is a call without a caller; its trace is that of the function interpreted.
+/// A run started with an external function is a call without a caller; its trace is that of the
+/// function interpreted.
 #[test]
 fn runs_that_start_with_an_external_function() {
     let sum = sum();
@@ -228,17 +241,26 @@ fn runs_that_start_with_an_external_function() {
         let mut machine = machine(&sum.module, Limits::default(), options);
         machine.set_external(sum.func, true);
         machine.start(sum.func, &[4 | 1 << 40]);
-        assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { func: sum.func, args: vec![4] });
+        assert_eq!(
+            machine.run(&mut NoHost, &mut NoObserver),
+            Run::Called { func: sum.func, args: vec![4] }
+        );
         let site = machine.site(sum.func, None);
         assert_eq!(machine.awaited(), Some((sum.func, site)));
         assert_eq!(machine.return_from_call(&[6]), Resumed::Ended(vec![6]));
-        let effects: Vec<Effect> = machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
-        let expected = if machine.is_tracing() { vec![Effect::Return { results: vec![6] }] } else { Vec::new() };
+        let effects: Vec<Effect> =
+            machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
+        let expected = if machine.is_tracing() {
+            vec![Effect::Return { results: vec![6] }]
+        } else {
+            Vec::new()
+        };
         assert_eq!(effects, expected);
     }
 }
 
-/// A function that native code traps in ends the run where the trap is, with the trap in the trace; the machine can be used again.
+/// A function that native code traps in ends the run where the trap is, with the trap in the trace;
+/// the machine can be used again.
 #[test]
 fn a_trap_in_native_code_ends_the_run() {
     let (module, outer, pair) = pairs();
@@ -279,11 +301,17 @@ fn twice() -> (super::support::Sum, Func, Inst) {
         let both = add(b, x, y);
         b.ret(&[both]);
     });
-    let at = sum.module.body(sum.func).expect("it is defined").defining_inst(sum.s2).expect("it is an addition");
+    let at = sum
+        .module
+        .body(sum.func)
+        .expect("it is defined")
+        .defining_inst(sum.s2)
+        .expect("it is an addition");
     (sum, twice, at)
 }
 
-/// Native code goes on in place of the innermost activation, in the middle of its loop; the caller gets what it computes.
+/// Native code goes on in place of the innermost activation, in the middle of its loop; the caller
+/// gets what it computes.
 #[test]
 fn activations_are_left_in_the_middle() {
     let (sum, twice, at) = twice();
@@ -332,7 +360,8 @@ fn the_outermost_activation_is_left() {
     }
 }
 
-/// An activation that was left goes on natively for a while and then, in a nested run, in the interpreter from the middle: as if nothing had been.
+/// An activation that was left goes on natively for a while and then, in a nested run, in the
+/// interpreter from the middle: as if nothing had been.
 #[test]
 fn native_code_goes_back_in_the_middle() {
     let (sum, twice, at) = twice();
@@ -353,7 +382,11 @@ fn native_code_goes_back_in_the_middle() {
         assert!(is_poison(view.value(sum.i2)));
         machine.mark(version, [at]);
         assert_eq!(machine.run(&mut NoHost, &mut PauseAtMarks), Run::Paused);
-        assert_eq!(machine.view().expect("it is paused").value(sum.i), 3, "the landing point is not asked about");
+        assert_eq!(
+            machine.view().expect("it is paused").value(sum.i),
+            3,
+            "the landing point is not asked about"
+        );
         let Run::Done(Outcome::Returned(values)) = machine.run(&mut NoHost, &mut NoObserver) else {
             panic!("it returns")
         };
@@ -380,7 +413,10 @@ fn nested_runs_that_cannot_begin() {
     let nowhere = Point::before(Inst::from_u32(1000));
     assert_eq!(begin(&mut machine, nowhere, &[]), Err(TransferError::NoSuchPoint(nowhere)));
     let nothing = Value::from_u32(1000);
-    assert_eq!(begin(&mut machine, Point::before(at), &[(nothing, 1)]), Err(TransferError::NoSuchValue(nothing)));
+    assert_eq!(
+        begin(&mut machine, Point::before(at), &[(nothing, 1)]),
+        Err(TransferError::NoSuchValue(nothing))
+    );
     // One activation is allowed, and none in it.
     let nested = machine.begin_nested(twice, &[3]).expect("there is room for one");
     assert_eq!(begin(&mut machine, Point::before(at), &[]), Err(TransferError::StackOverflow));
@@ -391,7 +427,8 @@ fn nested_runs_that_cannot_begin() {
     assert_eq!(machine.return_from_call(&[3]), Resumed::Ended(vec![3]));
 }
 
-/// A trap in a nested run drops the activations of that run alone, and is in the trace once; the run below is given up, or goes on.
+/// A trap in a nested run drops the activations of that run alone, and is in the trace once; the
+/// run below is given up, or goes on.
 #[test]
 fn a_trap_in_a_nested_run() {
     let (module, outer, pair) = pairs();
@@ -404,7 +441,9 @@ fn a_trap_in_a_nested_run() {
         assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
         let before = machine.trace().count();
         let nested = machine.begin_nested(middle, &[]).expect("there is room");
-        let Run::Done(outcome) = machine.run(&mut NoHost, &mut NoObserver) else { panic!("it traps") };
+        let Run::Done(outcome) = machine.run(&mut NoHost, &mut NoObserver) else {
+            panic!("it traps")
+        };
         assert_eq!(outcome.trap(), Some(TrapKind::User(3)));
         // The call of the inner function, and the trap.
         assert_eq!(machine.trace().count() - before, if machine.is_tracing() { 2 } else { 0 });
@@ -421,7 +460,8 @@ fn a_trap_in_a_nested_run() {
     }
 }
 
-/// Neither the call nor the return of the activation that a nested run begins with is in the trace: who began it says so.
+/// Neither the call nor the return of the activation that a nested run begins with is in the trace:
+/// who began it says so.
 #[test]
 fn nested_runs_leave_their_call_to_native_code() {
     let (sum, twice, _) = twice();
@@ -431,10 +471,12 @@ fn nested_runs_leave_their_call_to_native_code() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[6])));
     machine.end_nested(nested);
     machine.trace_return(&[6]);
-    let effects: Vec<Effect> = machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
+    let effects: Vec<Effect> =
+        machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
     let call = |func, arg| Effect::Call { func, args: vec![arg] };
     let back = |result| Effect::Return { results: vec![result] };
-    let expected = [call(twice, 3), call(sum.func, 3), back(3), call(sum.func, 3), back(3), back(6)];
+    let expected =
+        [call(twice, 3), call(sum.func, 3), back(3), call(sum.func, 3), back(3), back(6)];
     assert_eq!(effects, expected);
 }
 
@@ -449,11 +491,17 @@ fn writes_while_a_run_waits_are_in_the_digests() {
     assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
     machine.memory_bytes_mut(ir::Memory::from_u32(0))[7] = 1;
     machine.return_from_call(&[6, 4]);
-    assert_eq!(machine.trace().effects().last().map(|(_, digest)| *digest), Some(machine.computed_memory_digest()));
+    assert_eq!(
+        machine.trace().effects().last().map(|(_, digest)| *digest),
+        Some(machine.computed_memory_digest())
+    );
     machine.memory_bytes_mut(ir::Memory::from_u32(0))[7] = 2;
     let nested = machine.begin_nested(outer, &[5]).expect("there is room");
     assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
-    assert_eq!(machine.trace().effects().last().map(|(_, digest)| *digest), Some(machine.computed_memory_digest()));
+    assert_eq!(
+        machine.trace().effects().last().map(|(_, digest)| *digest),
+        Some(machine.computed_memory_digest())
+    );
     machine.end_nested(nested);
 }
 

@@ -3,8 +3,8 @@
 use super::support::{fib, ir, machine, returned, sum, sum_cost};
 use cranelift_entity::EntityRef;
 use ir::interp::{
-    Control, Limits, Machine, NoHost, NoObserver, Observer, PauseAlways, PauseAtMarks, Run, Scope, TransferError, View,
-    is_poison,
+    Control, Limits, Machine, NoHost, NoObserver, Observer, PauseAlways, PauseAtMarks, Run, Scope,
+    TransferError, View, is_poison,
 };
 use ir::{Inst, Module, Point, Value};
 
@@ -36,7 +36,8 @@ fn an_observer_is_asked_before_every_instruction_once() {
     let outcome = machine(&sum.module, limits).invoke(sum.func, &[2], &mut NoHost, &mut observer);
     assert_eq!(outcome, returned(&[1]));
     let function = sum.module.body(sum.func).expect("it is defined");
-    let blocks: Vec<Vec<Inst>> = function.blocks().map(|b| function.block_insts(b).collect()).collect();
+    let blocks: Vec<Vec<Inst>> =
+        function.blocks().map(|b| function.block_insts(b).collect()).collect();
     let path = [0, 1, 2, 1, 2, 1, 3];
     let expected: Vec<Inst> = path.iter().flat_map(|b| blocks[*b].iter().copied()).collect();
     assert_eq!(expected.len() as u64, sum_cost(2));
@@ -65,10 +66,12 @@ fn values_can_be_read_wherever_they_are_available() {
     let increment = function.defining_inst(i2).expect("it is an addition");
     let jump = function.next_inst(increment).expect("a jump follows");
     // Before the jump `i` and `s` are dead, and read nevertheless.
-    let mut observer =
-        collect(|view| view.value(n) << 24 | view.value(i) << 16 | view.value(s) << 8 | (view.value(i2) & 0xff));
+    let mut observer = collect(|view| {
+        view.value(n) << 24 | view.value(i) << 16 | view.value(s) << 8 | (view.value(i2) & 0xff)
+    });
     machine(&sum.module, Limits::default()).invoke(sum.func, &[4], &mut NoHost, &mut observer);
-    let seen: Vec<u64> = observer.seen.iter().filter(|(_, at)| *at == jump).map(|(value, _)| *value).collect();
+    let seen: Vec<u64> =
+        observer.seen.iter().filter(|(_, at)| *at == jump).map(|(value, _)| *value).collect();
     assert_eq!(seen, [0x0400_0001, 0x0401_0002, 0x0402_0103, 0x0403_0304]);
 }
 
@@ -166,9 +169,14 @@ fn a_transfer_goes_on_with_exactly_the_assigned_values() {
     let before = machine.view().expect("it is paused");
     let (activation, fuel) = (before.activation(), before.fuel());
     assert_eq!((before.value(sum.i), before.value(sum.s)), (2, 1));
-    machine.transfer(copy, Point::before(at), &[(sum.s, 1000), (sum.i, 3), (sum.n, 5)]).expect("it fits");
+    machine
+        .transfer(copy, Point::before(at), &[(sum.s, 1000), (sum.i, 3), (sum.n, 5)])
+        .expect("it fits");
     let after = machine.view().expect("it is paused");
-    assert_eq!((after.version(), after.inst(), after.activation(), after.fuel()), (copy, at, activation, fuel));
+    assert_eq!(
+        (after.version(), after.inst(), after.activation(), after.fuel()),
+        (copy, at, activation, fuel)
+    );
     assert_eq!((after.value(sum.i), after.value(sum.s), after.value(sum.n)), (3, 1000, 5));
     assert!(is_poison(after.value(sum.i2)));
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[1007])));
@@ -201,7 +209,9 @@ fn the_landing_point_is_not_asked_about() {
     machine.start(sum.func, &[1]);
     pause_at(&mut machine, at, 0);
     for _ in 0..3 {
-        machine.transfer(version, Point::before(at), &[(sum.s, 7), (sum.i, 0), (sum.n, 1)]).expect("it fits");
+        machine
+            .transfer(version, Point::before(at), &[(sum.s, 7), (sum.i, 0), (sum.n, 1)])
+            .expect("it fits");
     }
     assert_eq!(machine.run(&mut NoHost, &mut PauseAlways), Run::Paused);
     assert_eq!(Some(machine.view().expect("it is paused").inst()), function.next_inst(at));
@@ -255,15 +265,30 @@ fn transfers_that_cannot_be_are_refused() {
     let point = Point::before(at);
     assert_eq!(machine.transfer(version, point, &[]), Err(TransferError::NotPaused));
     machine.start(sum.func, &[5]);
-    assert_eq!(machine.transfer(version, point, &[]), Err(TransferError::NotPaused), "it has not run yet");
+    assert_eq!(
+        machine.transfer(version, point, &[]),
+        Err(TransferError::NotPaused),
+        "it has not run yet"
+    );
     pause_at(&mut machine, at, 1);
     assert_eq!(machine.transfer(others, point, &[]), Err(TransferError::OtherFunction));
     let nowhere = Point::before(Inst::new(1000));
     assert_eq!(machine.transfer(version, nowhere, &[]), Err(TransferError::NoSuchPoint(nowhere)));
     let nothing = Value::new(1000);
-    assert_eq!(machine.transfer(version, point, &[(nothing, 1)]), Err(TransferError::NoSuchValue(nothing)));
-    assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])), "nothing was changed");
-    assert_eq!(machine.transfer(version, point, &[]), Err(TransferError::NotPaused), "it has ended");
+    assert_eq!(
+        machine.transfer(version, point, &[(nothing, 1)]),
+        Err(TransferError::NoSuchValue(nothing))
+    );
+    assert_eq!(
+        machine.run(&mut NoHost, &mut NoObserver),
+        Run::Done(returned(&[10])),
+        "nothing was changed"
+    );
+    assert_eq!(
+        machine.transfer(version, point, &[]),
+        Err(TransferError::NotPaused),
+        "it has ended"
+    );
 }
 
 #[test]

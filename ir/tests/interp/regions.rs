@@ -1,7 +1,9 @@
 //! Memories on bytes that an engine provides.
 
 use super::support::{ir, returned};
-use ir::interp::{InstantiateError, Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Region};
+use ir::interp::{
+    InstantiateError, Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Region,
+};
 use ir::text::parse_module;
 use ir::{Memory, Module};
 
@@ -81,7 +83,11 @@ fn options() -> [Options; 3] {
 }
 
 /// So many pages for each memory, one after the other.
-fn in_regions(program: &Program, options: Options, pages: [usize; 2]) -> Result<Machine, InstantiateError> {
+fn in_regions(
+    program: &Program,
+    options: Options,
+    pages: [usize; 2],
+) -> Result<Machine, InstantiateError> {
     let mut pages = pages.into_iter();
     Machine::with_regions(program, Limits::default(), options, &mut |decl| {
         let pages = pages.next().expect("there are two");
@@ -115,7 +121,8 @@ const CALLS: [(&str, &[u64]); 12] = [
 fn regions_are_memories_like_others() {
     let program = Program::new(&module());
     for options in options() {
-        let mut plain = Machine::with_options(&program, Limits::default(), options).expect("it instantiates");
+        let mut plain =
+            Machine::with_options(&program, Limits::default(), options).expect("it instantiates");
         let mut mapped = in_regions(&program, options, [16, 16]).expect("it instantiates");
         let (mut returned, mut trapped) = (0, 0);
         for (name, args) in CALLS {
@@ -164,11 +171,13 @@ fn a_region_too_small_for_the_start_is_refused() {
 /// Threads may hand machines on and share them, whatever their memories are in.
 #[test]
 fn machines_go_to_other_threads() {
-    let mut machine = in_regions(&Program::new(&module()), Options::default(), [2, 6]).expect("it instantiates");
+    let mut machine =
+        in_regions(&Program::new(&module()), Options::default(), [2, 6]).expect("it instantiates");
     let shared = &machine;
     let read = || shared.memories().bytes(Memory::from_u32(0))[4];
     assert_eq!(std::thread::scope(|scope| scope.spawn(read).join()).ok(), Some(b'n'));
-    let outcome = std::thread::scope(|scope| scope.spawn(|| call(&mut machine, "grow", &[1])).join()).ok();
+    let outcome =
+        std::thread::scope(|scope| scope.spawn(|| call(&mut machine, "grow", &[1])).join()).ok();
     assert_eq!(outcome, Some(returned(&[1, 2, 2, 3])));
 }
 
@@ -188,11 +197,17 @@ fn copies_are_not_in_the_region() {
     assert_eq!(machine.memory_bytes_mut(Memory::from_u32(0)).as_ptr(), at);
 }
 
-/// A memory that a later module declares may be in a region too; without, it is in memory of the library's own.
+/// A memory that a later module declares may be in a region too; without, it is in memory of the
+/// library's own.
 #[test]
 fn regions_of_later_modules() {
     let mut first = Module::new();
-    let decl = ir::module::MemoryDecl { name: "mem".to_owned(), min_pages: 1, max_pages: None, import: None };
+    let decl = ir::module::MemoryDecl {
+        name: "mem".to_owned(),
+        min_pages: 1,
+        max_pages: None,
+        import: None,
+    };
     first.memories.push(decl.clone());
     let mut second = first.clone();
     second.memories.push(ir::module::MemoryDecl { name: "later".to_owned(), min_pages: 2, ..decl });
@@ -213,10 +228,11 @@ fn regions_of_later_modules() {
 #[should_panic(expected = "a region is empty at first")]
 fn regions_are_empty_at_first() {
     let program = Program::new(&module());
-    let machine = Machine::with_regions(&program, Limits::default(), Options::default(), &mut |_| {
-        let mut region = Fixed::new(4);
-        assert!(region.grow(PAGE));
-        Some(Box::new(region))
-    });
+    let machine =
+        Machine::with_regions(&program, Limits::default(), Options::default(), &mut |_| {
+            let mut region = Fixed::new(4);
+            assert!(region.grow(PAGE));
+            Some(Box::new(region))
+        });
     assert!(machine.is_ok(), "not reached");
 }

@@ -4,9 +4,13 @@ pub(crate) use osier_ir as ir;
 
 use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::module::{FuncDecl, ImportName, MemoryDecl};
-use ir::{Block, Func, FunctionBuilder, Imm, InstSpec, Memory, Module, Opcode, Signature, Target, Type, Value};
+use ir::{
+    Block, Func, FunctionBuilder, Imm, InstSpec, Memory, Module, Opcode, Signature, Target, Type,
+    Value,
+};
 
-/// Adds a function to a module; `body` makes its body, given its arguments, the entry block being current.
+/// Adds a function to a module; `body` makes its body, given its arguments, the entry block being
+/// current.
 pub(crate) fn define(
     module: &mut Module,
     name: &str,
@@ -33,7 +37,12 @@ pub(crate) fn import(module: &mut Module, name: &str, params: &[Type], results: 
     module.funcs.push(FuncDecl { name: name.to_owned(), sig, import })
 }
 
-pub(crate) fn add_memory(module: &mut Module, name: &str, min_pages: u32, max_pages: Option<u32>) -> Memory {
+pub(crate) fn add_memory(
+    module: &mut Module,
+    name: &str,
+    min_pages: u32,
+    max_pages: Option<u32>,
+) -> Memory {
     module.memories.push(MemoryDecl { name: name.to_owned(), min_pages, max_pages, import: None })
 }
 
@@ -49,7 +58,14 @@ pub(crate) fn load(opcode: Opcode, ty: Type, memory: Memory, offset: u64, at: Va
     InstSpec::new(opcode, ty, Imm::Address(memory, offset), &[at])
 }
 
-pub(crate) fn store(opcode: Opcode, ty: Type, memory: Memory, offset: u64, at: Value, value: Value) -> InstSpec {
+pub(crate) fn store(
+    opcode: Opcode,
+    ty: Type,
+    memory: Memory,
+    offset: u64,
+    at: Value,
+    value: Value,
+) -> InstSpec {
     InstSpec::new(opcode, ty, Imm::Address(memory, offset), &[at, value])
 }
 
@@ -127,7 +143,8 @@ pub(crate) fn fib() -> (Module, Func) {
 
 /// A machine with every check on.
 pub(crate) fn machine(module: &Module, limits: Limits) -> Machine {
-    Machine::with_options(&Program::new(module), limits, Options::checked()).expect("the module instantiates")
+    Machine::with_options(&Program::new(module), limits, Options::checked())
+        .expect("the module instantiates")
 }
 
 /// Runs a function in a machine of its own with every check on.

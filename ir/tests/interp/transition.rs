@@ -2,14 +2,26 @@
 
 use super::support::{ir, machine, returned, sum};
 use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::interp::{FireError, Limits, Machine, NoHost, NoObserver, PauseAtMarks, Run, TransferError};
+use ir::interp::{
+    FireError, Limits, Machine, NoHost, NoObserver, PauseAtMarks, Run, TransferError,
+};
 use ir::mapping::{Assign, Entry, Mapping, Operand};
 use ir::{Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 
 /// An entry without steps that gives these values their own contents.
 fn identity(target: Point, values: &[Value]) -> Entry {
-    let assigns = values.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
-    Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires: values.to_vec(), kept: Vec::new() }
+    let assigns = values
+        .iter()
+        .map(|value| Assign { value: *value, from: Operand::Source(*value) })
+        .collect();
+    Entry {
+        target,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns,
+        requires: values.to_vec(),
+        kept: Vec::new(),
+    }
 }
 
 /// Starts and pauses a run before a marked instruction.
@@ -30,7 +42,11 @@ fn entries_are_found_at_the_paused_point() {
     let mut mapping = Mapping::new(function, function);
     assert_eq!(machine.fire_mapped(version, &mapping), Err(FireError::NotPaused));
     machine.start(sum.func, &[5]);
-    assert_eq!(machine.fire_mapped(version, &mapping), Err(FireError::NotPaused), "it has not run yet");
+    assert_eq!(
+        machine.fire_mapped(version, &mapping),
+        Err(FireError::NotPaused),
+        "it has not run yet"
+    );
     pause(&mut machine, sum.func, &[5], at);
     let point = Point::before(at);
     assert_eq!(machine.fire_mapped(version, &mapping), Err(FireError::NoEntry(point)));
@@ -54,7 +70,8 @@ impl Pass for AddsZero {
     }
 }
 
-/// A mapping between other versions is refused by what it says of itself; the run goes on as it was.
+/// A mapping between other versions is refused by what it says of itself; the run goes on as it
+/// was.
 #[test]
 fn mappings_of_other_versions_are_refused() {
     let sum = sum();
@@ -72,7 +89,10 @@ fn mappings_of_other_versions_are_refused() {
     };
     pause(&mut machine, sum.func, &[5], at);
     assert_eq!(machine.fire_mapped(edited, &mapped(&other, &other)), Err(FireError::OtherSource));
-    assert_eq!(machine.fire_mapped(edited, &mapped(function, function)), Err(FireError::OtherTarget));
+    assert_eq!(
+        machine.fire_mapped(edited, &mapped(function, function)),
+        Err(FireError::OtherTarget)
+    );
     assert_eq!(machine.fire_mapped(base, &mapped(function, &other)), Err(FireError::OtherTarget));
     assert_eq!(machine.view().expect("it is paused").version(), base);
     assert_eq!(machine.fire_mapped(edited, &mapped(function, &other)), Ok(point));
@@ -80,7 +100,8 @@ fn mappings_of_other_versions_are_refused() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
-/// What an entry of another version reads and the paused one does not have is an error, as is a run that is not paused.
+/// What an entry of another version reads and the paused one does not have is an error, as is a run
+/// that is not paused.
 #[test]
 fn entries_that_cannot_be_fired() {
     let sum = sum();
@@ -93,7 +114,10 @@ fn entries_that_cannot_be_fired() {
     assert_eq!(machine.fire(version, &entry), Err(FireError::NotPaused), "no run is under way");
     pause(&mut machine, sum.func, &[5], at);
     let nothing = Value::from_u32(1000);
-    assert_eq!(machine.fire(version, &identity(point, &[nothing])), Err(FireError::NoSuchValue(nothing)));
+    assert_eq!(
+        machine.fire(version, &identity(point, &[nothing])),
+        Err(FireError::NoSuchValue(nothing))
+    );
     let nowhere = Point::before(Inst::from_u32(1000));
     let refused = FireError::Transfer(TransferError::NoSuchPoint(nowhere));
     assert_eq!(machine.fire(version, &identity(nowhere, &[sum.n])), Err(refused));

@@ -6,23 +6,32 @@ use ir::{Imm, InstSpec, Module, Opcode, Shape, TrapKind, Type};
 
 /// The operand types an operation may have with a controlling type.
 fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
-    let sources = |fits: &dyn Fn(Type) -> bool| Type::ALL.into_iter().filter(|s| fits(*s)).map(|s| vec![s]).collect();
+    let sources = |fits: &dyn Fn(Type) -> bool| {
+        Type::ALL.into_iter().filter(|s| fits(*s)).map(|s| vec![s]).collect()
+    };
     match op.shape() {
         Shape::IntUnary | Shape::IntTest | Shape::FloatUnary | Shape::RefTest => vec![vec![ty]],
-        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => vec![vec![ty, ty]],
+        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
+            vec![vec![ty, ty]]
+        }
         Shape::Extend => sources(&|s| s.is_int() && s.bits() < ty.bits()),
         Shape::Wrap => sources(&|s| s.is_int() && s.bits() > ty.bits()),
         Shape::IntToFloat => sources(&|s| matches!(s, Type::I32 | Type::I64)),
         Shape::FloatToInt => sources(&|s| s.is_float()),
         Shape::Promote => vec![vec![Type::F32]],
         Shape::Demote => vec![vec![Type::F64]],
-        Shape::Bitcast => sources(&|s| s.bits() == ty.bits() && !s.is_ref() && s.is_int() != ty.is_int()),
-        Shape::Select => Type::ALL.into_iter().filter(|c| c.is_int()).map(|c| vec![c, ty, ty]).collect(),
+        Shape::Bitcast => {
+            sources(&|s| s.bits() == ty.bits() && !s.is_ref() && s.is_int() != ty.is_int())
+        }
+        Shape::Select => {
+            Type::ALL.into_iter().filter(|c| c.is_int()).map(|c| vec![c, ty, ty]).collect()
+        }
         shape => panic!("{shape:?} is not evaluated"),
     }
 }
 
-/// Operands with all kinds of bits: small, all ones, signs, floats that are ordinary, infinite and NaN.
+/// Operands with all kinds of bits: small, all ones, signs, floats that are ordinary, infinite and
+/// NaN.
 fn samples(ty: Type) -> [u64; 12] {
     let float32 = [0x3f80_0000, 0xbfc0_0000, 0x7f80_0000, 0x7fc0_0000];
     let float64 = [0x3ff0 << 48, 0xbff8 << 48, 0x7ff0 << 48, 0x7ff8 << 48];
@@ -42,7 +51,8 @@ fn every_operation_at_every_type() {
             }
         }
     }
-    // Seen once by counting the rows; a table that lost operations would make the loop above vacuous.
+    // Seen once by counting the rows; a table that lost operations would make the loop above
+    // vacuous.
     assert!(checked > 200, "only {checked} operations");
 }
 
@@ -58,8 +68,18 @@ fn check(op: Opcode, ty: Type, operands: &[Type]) {
             let args = &[x, y, 3][..operands.len()];
             let outcome = run(&module, func, args);
             match eval(op, ty, operands[0], args) {
-                Ok(bits) => assert_eq!(outcome, returned(&[bits]), "{}.{ty} of {operands:?} {args:x?}", op.name()),
-                Err(kind) => assert_eq!(outcome.trap(), Some(kind), "{}.{ty} of {operands:?} {args:x?}", op.name()),
+                Ok(bits) => assert_eq!(
+                    outcome,
+                    returned(&[bits]),
+                    "{}.{ty} of {operands:?} {args:x?}",
+                    op.name()
+                ),
+                Err(kind) => assert_eq!(
+                    outcome.trap(),
+                    Some(kind),
+                    "{}.{ty} of {operands:?} {args:x?}",
+                    op.name()
+                ),
             }
         }
         if operands.len() == 1 {
@@ -83,9 +103,10 @@ fn constants_keep_all_their_bits() {
 #[test]
 fn arguments_lose_bits_outside_their_type() {
     let mut module = Module::new();
-    let func = define(&mut module, "f", &[Type::I8, Type::I64], &[Type::I8, Type::I64], |b, args| {
-        b.ret(args);
-    });
+    let func =
+        define(&mut module, "f", &[Type::I8, Type::I64], &[Type::I8, Type::I64], |b, args| {
+            b.ret(args);
+        });
     assert_eq!(run(&module, func, &[0x1ff, u64::MAX]), returned(&[0xff, u64::MAX]));
 }
 

@@ -71,7 +71,8 @@ pub(crate) fn errors(text: &str) -> Vec<ParseError> {
     }
 }
 
-/// What holds for every text: errors are in it, and what parses prints as a fixpoint and can be verified.
+/// What holds for every text: errors are in it, and what parses prints as a fixpoint and can be
+/// verified.
 pub(crate) fn check_any_text(text: &str) {
     match parse_module(text) {
         Ok(module) => {

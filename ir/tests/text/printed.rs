@@ -3,7 +3,9 @@
 use crate::random::random_module;
 use crate::{SAMPLE, check_any_text, parse};
 use osier_ir::text::{FunctionText, parse_module_with_lines, print_inst, print_module};
-use osier_ir::{Block, Func, Function, FunctionBuilder, Global, Imm, Inst, Module, Signature, Type, Value};
+use osier_ir::{
+    Block, Func, Function, FunctionBuilder, Global, Imm, Inst, Module, Signature, Type, Value,
+};
 use proptest::prelude::*;
 
 #[test]
@@ -44,9 +46,14 @@ fn assert_alike(first: &Function, second: &Function) {
         let (a, b) = (first.inst(a), second.inst(b));
         assert_eq!((a.opcode, a.ty), (b.opcode, b.ty));
         if !matches!(a.imm, Imm::Indirect(..)) {
-            assert_eq!(a.imm, b.imm, "ids of module entities are kept; those of signatures are not");
+            assert_eq!(
+                a.imm, b.imm,
+                "ids of module entities are kept; those of signatures are not"
+            );
         }
-        let operands = |f: &Function, d: &osier_ir::InstData| d.operands().map(|v| number(f, &v)).collect::<Vec<_>>();
+        let operands = |f: &Function, d: &osier_ir::InstData| {
+            d.operands().map(|v| number(f, &v)).collect::<Vec<_>>()
+        };
         assert_eq!(operands(first, a), operands(second, b));
         let targets = |f: &Function, d: &osier_ir::InstData| {
             d.targets.iter().map(|t| (place(f, &t.block), t.args.len())).collect::<Vec<_>>()
@@ -63,7 +70,8 @@ fn assert_names_kept(first: &Function, second: &Function) {
         let Some(name) = named(first, *a) else {
             continue;
         };
-        let alone = values.iter().filter(|v| named(first, **v).as_ref() == Some(&name)).count() == 1;
+        let alone =
+            values.iter().filter(|v| named(first, **v).as_ref() == Some(&name)).count() == 1;
         if alone && name != b.to_string() {
             assert_eq!(named(second, b), Some(name));
         }
@@ -174,13 +182,20 @@ fn floats_print_shortest_and_read_back() {
         assert_eq!(module.globals[Global::from_u32(0)].init, *bits, "{literal}");
         assert_eq!(print_module(&module), text);
     }
-    assert_eq!(parse("global @g: f32 = 3\n").globals[Global::from_u32(0)].init, u64::from(3f32.to_bits()));
+    assert_eq!(
+        parse("global @g: f32 = 3\n").globals[Global::from_u32(0)].init,
+        u64::from(3f32.to_bits())
+    );
 }
 
 #[test]
 fn integers_of_both_signs_and_bases_are_read() {
-    let cases =
-        [("i8", "255", 0xff), ("i8", "-128", 0x80), ("i64", "-1", u64::MAX), ("i64", "0xffffffffffffffff", u64::MAX)];
+    let cases = [
+        ("i8", "255", 0xff),
+        ("i8", "-128", 0x80),
+        ("i64", "-1", u64::MAX),
+        ("i64", "0xffffffffffffffff", u64::MAX),
+    ];
     for (ty, literal, bits) in cases {
         let module = parse(&format!("global @g: {ty} = {literal}"));
         assert_eq!(module.globals[Global::from_u32(0)].init, bits, "{literal}");
@@ -189,7 +204,8 @@ fn integers_of_both_signs_and_bases_are_read() {
 
 #[test]
 fn lines_of_instructions_are_known() {
-    let text = "; a comment\r\nfunc @f() {\r\n\r\nb:\r\n  %c = const.i32 1 ; one\r\n  return\r\n}\r\n";
+    let text =
+        "; a comment\r\nfunc @f() {\r\n\r\nb:\r\n  %c = const.i32 1 ; one\r\n  return\r\n}\r\n";
     let (_, lines) = parse_module_with_lines(text).expect("a good text");
     let line = |i| lines.line(Func::from_u32(0), Inst::from_u32(i));
     assert_eq!([line(0), line(1), line(2)], [Some(5), Some(6), None]);

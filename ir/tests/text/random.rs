@@ -1,11 +1,12 @@
 //! Random modules, drawn from bytes.
 
 use osier_ir::module::{
-    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
+    TableDecl,
 };
 use osier_ir::{
-    Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec, Memory, Module, Opcode, OsrPoint, Shape,
-    Signature, Table, Target, TrapKind, Type, Value,
+    Block, Data, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec, Memory, Module,
+    Opcode, OsrPoint, Shape, Signature, Table, Target, TrapKind, Type, Value,
 };
 
 /// Numbers drawn from bytes; zero when they run out. Proptest shrinks the bytes.
@@ -32,7 +33,18 @@ impl Draw<'_> {
 
     fn bits(&mut self, ty: Type) -> u64 {
         let whole = (0..8).fold(0, |bits, _| bits << 8 | self.below(256) as u64);
-        let special = [0, 1, u64::MAX, 1 << 63, 1 << 31, 0x7ff0_0000_0000_0000, 0x7f80_0000, 0x7fc0_0000, whole, whole];
+        let special = [
+            0,
+            1,
+            u64::MAX,
+            1 << 63,
+            1 << 31,
+            0x7ff0_0000_0000_0000,
+            0x7f80_0000,
+            0x7fc0_0000,
+            whole,
+            whole,
+        ];
         self.of(&special) & ty.mask()
     }
 }
@@ -91,20 +103,31 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
             let (module, field) = ((*draw.of(NAMES)).to_owned(), (*draw.of(NAMES)).to_owned());
             (draw.below(3) == 0).then_some(ImportName { module, field })
         };
-        let memory =
-            module.memories.push(MemoryDecl { name: (*name).into(), min_pages: 1, max_pages, import: import(draw) });
+        let memory = module.memories.push(MemoryDecl {
+            name: (*name).into(),
+            min_pages: 1,
+            max_pages,
+            import: import(draw),
+        });
         let ty = *draw.of(&[Type::FuncRef, Type::ExternRef]);
-        let table = TableDecl { ty, max_size: max_pages, import: import(draw), ..TableDecl::of_funcs(*name, 100) };
+        let table = TableDecl {
+            ty,
+            max_size: max_pages,
+            import: import(draw),
+            ..TableDecl::of_funcs(*name, 100)
+        };
         let table = module.tables.push(table);
         let (ty, mutable, import) = (draw.ty(), draw.below(2) == 0, import(draw));
         // An imported global is not written with what it starts with.
         let init = if import.is_some() { 0 } else { draw.bits(ty) };
-        let global = module.globals.push(GlobalDecl { name: (*name).into(), ty, mutable, init, import });
+        let global =
+            module.globals.push(GlobalDecl { name: (*name).into(), ty, mutable, init, import });
         for item in [External::Memory(memory), External::Table(table), External::Global(global)] {
             module.exports.push(Export { name: (*name).into(), item });
         }
     }
-    let signatures: Vec<Signature> = (0..4).map(|_| Signature::new(&types(draw), &types(draw))).collect();
+    let signatures: Vec<Signature> =
+        (0..4).map(|_| Signature::new(&types(draw), &types(draw))).collect();
     let offset = draw.below(names.len());
     for index in 0..1 + draw.below(6) {
         let sig = module.sig(draw.of(&signatures));
@@ -205,11 +228,14 @@ fn random_inst(
         Shape::OsrExit => (Imm::Exit(OsrPoint::from_u32(u32::MAX - 1)), draw.below(4)),
         Shape::BrIf | Shape::Switch => (Imm::None, 1),
         Shape::Jump => (Imm::None, 0),
-        Shape::Call | Shape::CallIndirect => return random_call(module, opcode, table, &mut list, draw),
+        Shape::Call | Shape::CallIndirect => {
+            return random_call(module, opcode, table, &mut list, draw);
+        }
         _ => (Imm::None, draw.below(4)),
     };
     let args = list(draw, count);
-    let fixed = !matches!(opcode.shape(), Shape::Return) && (imm != Imm::None || opcode.is_terminator());
+    let fixed =
+        !matches!(opcode.shape(), Shape::Return) && (imm != Imm::None || opcode.is_terminator());
     if fixed && args.len() != count {
         // There is no value yet to use.
         opcode = if opcode.is_terminator() { Opcode::Return } else { Opcode::Add };
@@ -240,7 +266,9 @@ fn random_call(
     let results = &module.signature(func).results;
     let args = list(draw, 2);
     match (opcode, args.is_empty()) {
-        (Opcode::CallIndirect, false) => InstSpec::call_indirect(module.funcs[func].sig, table, &args, results),
+        (Opcode::CallIndirect, false) => {
+            InstSpec::call_indirect(module.funcs[func].sig, table, &args, results)
+        }
         _ => InstSpec::call(func, &args, results),
     }
 }

@@ -26,9 +26,15 @@ fn body(lines: &str) -> String {
 fn errors_are_located_and_several_at_a_time() {
     let text = "func @f(%a: i32) -> i32 {\nb:\n  %c = bogus.i32 %a\n  %d = add.i32 %c, 5\n  return %a\n}\n\
                 export \"x\" @nosuch\nfunc @g() -> () {\nb:\n  jump away\n}\n";
-    refused(text, &[(3, 8, "found `bogus.i32`"), (4, 20, "a value"), (7, 12, "@nosuch"), (10, 8, "`away`")]);
+    refused(
+        text,
+        &[(3, 8, "found `bogus.i32`"), (4, 20, "a value"), (7, 12, "@nosuch"), (10, 8, "`away`")],
+    );
     let shown = errors(text)[2].to_string();
-    assert_eq!(shown, "7:12: function `@nosuch` is not defined\n7 | export \"x\" @nosuch\n  |            ^");
+    assert_eq!(
+        shown,
+        "7:12: function `@nosuch` is not defined\n7 | export \"x\" @nosuch\n  |            ^"
+    );
     let many = "bogus\n".repeat(1000);
     assert_eq!(errors(&many).len(), MAX_ERRORS);
 }
@@ -43,7 +49,10 @@ fn carets_count_characters() {
 #[test]
 fn names_are_defined_once_and_used_defined() {
     refused(&body("b:\n  return %nosuch"), &[(3, 10, "value `%nosuch` is not defined")]);
-    refused(&body("b:\n  %a = const.i32 1\n  return %a"), &[(3, 3, "`%a` is already defined on line 1")]);
+    refused(
+        &body("b:\n  %a = const.i32 1\n  return %a"),
+        &[(3, 3, "`%a` is already defined on line 1")],
+    );
     refused(
         &body("b:\n  jump b2\nb2:\n  return %a\nb2:\n  return %a"),
         &[(6, 1, "block `b2` is already defined on line 4")],
@@ -54,12 +63,20 @@ fn names_are_defined_once_and_used_defined() {
     );
     let twice = "memory @x 1\nglobal @x: i32 = 1\ntable @x 1\nmemory @x 1\nglobal @x: i32 = 1\ntable @x 1\n";
     refused(twice, &[(4, 8, "memory"), (5, 8, "global"), (6, 7, "table")]);
-    refused("import func @f \"a\" \"b\" ()\nfunc @f() {\nb:\n  return\n}", &[(2, 6, "function `@f`")]);
+    refused(
+        "import func @f \"a\" \"b\" ()\nfunc @f() {\nb:\n  return\n}",
+        &[(2, 6, "function `@f`")],
+    );
     let uses = "b:\n  %x = load.i32 @m[%a]\n  return %x";
     refused(&body(uses), &[(3, 17, "memory `@m` is not defined")]);
     refused(
         "start @a\nstart @b\nelem @t 0 []\ndata @m 0 \"\"",
-        &[(1, 7, "function `@a`"), (2, 7, "function `@b`"), (3, 6, "table `@t`"), (4, 6, "memory `@m`")],
+        &[
+            (1, 7, "function `@a`"),
+            (2, 7, "function `@b`"),
+            (3, 6, "table `@t`"),
+            (4, 6, "memory `@m`"),
+        ],
     );
     refused("import func @f \"\" \"\" ()\nstart @f\nstart @f", &[(3, 7, "start function already")]);
 }
@@ -79,7 +96,10 @@ fn blocks_begin_with_a_label_and_end_with_a_terminator() {
     refused(&body(""), &[(1, 6, "no block")]);
     refused(&body("b(%x: i32):\n  return %a"), &[(2, 2, "parameters of the first block")]);
     refused("func @f() {\nb:\n  return\n", &[(1, 6, "not closed")]);
-    refused("func @f() {\nb:\n  return\nfunc @g() {\nb:\n  return\n}\nstart @f", &[(1, 6, "not closed")]);
+    refused(
+        "func @f() {\nb:\n  return\nfunc @g() {\nb:\n  return\n}\nstart @f",
+        &[(1, 6, "not closed")],
+    );
     refused("}", &[(1, 1, "expected `memory`")]);
 }
 
@@ -124,7 +144,10 @@ fn numbers_must_fit() {
         ("f64", "0x10"),
         ("f64", "1.5.2"),
     ] {
-        refused(&format!("global @g: {ty} = {literal}"), &[(1, 15 + ty.len() as u32, &format!("that fits {ty}"))]);
+        refused(
+            &format!("global @g: {ty} = {literal}"),
+            &[(1, 15 + ty.len() as u32, &format!("that fits {ty}"))],
+        );
     }
     refused("global @g: f64 = nan:0x7ff0000000000000", &[(1, 18, "is not a NaN of f64")]);
     refused("global @g: f32 = nan:0x7ff8000000000001", &[(1, 22, "at most 4294967295")]);
@@ -182,14 +205,21 @@ fn large_bad_texts_are_refused_in_bounded_time_and_space() {
     let million = 1_000_000;
     refused(&"(".repeat(million), &[(1, 1, "found `(`")]);
     refused(&body(&format!("b:\n  jump b{}", "(".repeat(million))), &[(3, 10, "a value")]);
-    refused(&body(&format!("b:\n  %x = const.i32 {}", "9".repeat(million))), &[(3, 18, "fits i32")]);
+    refused(
+        &body(&format!("b:\n  %x = const.i32 {}", "9".repeat(million))),
+        &[(3, 18, "fits i32")],
+    );
     refused(&"x".repeat(million), &[(1, 1, "found `xxx")]);
     refused(&format!("export \"{}", "\\41".repeat(million)), &[(1, 8, "does not end")]);
     let at_the_end = format!("export \"{}\" @nosuch", "é".repeat(million));
     refused(&at_the_end, &[(1, million as u32 + 11, "@nosuch")]);
     // Claims of size are not believed.
-    let claims = parse("memory @m 4294967295\ntable @t 4294967295\ndata @m 18446744073709551615 \"\"\n");
+    let claims =
+        parse("memory @m 4294967295\ntable @t 4294967295\ndata @m 18446744073709551615 \"\"\n");
     assert!(!verify_module(&claims).is_empty());
     let labels: String = (0..100_000).map(|i| format!("b{i}:\n  jump b{i}\n")).collect();
-    assert_eq!(parse(&body(&labels)).body(Func::from_u32(0)).expect("f has a body").block_count(), 100_000);
+    assert_eq!(
+        parse(&body(&labels)).body(Func::from_u32(0)).expect("f has a body").block_count(),
+        100_000
+    );
 }

@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) fn violations(function: &Function, explicit: impl Fn(Block) -> usize) -> Vec<String> {
     let mut args: BTreeMap<Value, Vec<Value>> = BTreeMap::new();
     for block in function.blocks() {
-        for (index, param) in function.block_params(block).iter().enumerate().skip(explicit(block)) {
-            let incoming = function.predecessors(block).iter().map(|e| function.target(*e).args[index]);
+        for (index, param) in function.block_params(block).iter().enumerate().skip(explicit(block))
+        {
+            let incoming =
+                function.predecessors(block).iter().map(|e| function.target(*e).args[index]);
             args.insert(*param, incoming.collect());
         }
     }
@@ -26,7 +28,9 @@ fn dead(function: &Function, args: &BTreeMap<Value, Vec<Value>>) -> Vec<String> 
         work.extend(data.args.iter().copied());
         for (index, target) in data.targets.iter().enumerate() {
             let edge = Edge { inst, index: index as u32 };
-            for (param, arg) in function.block_params(target.block).iter().zip(&function.target(edge).args) {
+            for (param, arg) in
+                function.block_params(target.block).iter().zip(&function.target(edge).args)
+            {
                 if !args.contains_key(param) {
                     work.push(*arg);
                 }
@@ -53,7 +57,8 @@ fn redundant(args: &BTreeMap<Value, Vec<Value>>) -> Option<String> {
     // For each value, the greatest set of parameters that receive nothing but it and each other.
     for value in users.keys() {
         let mut out: BTreeSet<Value> = BTreeSet::new();
-        let mut work: Vec<Value> = users.keys().copied().filter(|v| v != value && !args.contains_key(v)).collect();
+        let mut work: Vec<Value> =
+            users.keys().copied().filter(|v| v != value && !args.contains_key(v)).collect();
         // The value itself is not in the set, even when it is a parameter.
         out.insert(*value);
         while let Some(outside) = work.pop() {

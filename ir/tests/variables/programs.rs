@@ -1,7 +1,9 @@
 //! Random programs over random graphs, irreducible ones and unreachable blocks included.
 
 use crate::laws;
-use ir::{Block, Function, FunctionBuilder, Global, Imm, InstSpec, Opcode, Signature, Target, Type, Value};
+use ir::{
+    Block, Function, FunctionBuilder, Global, Imm, InstSpec, Opcode, Signature, Target, Type, Value,
+};
 use std::collections::BTreeMap;
 
 /// SplitMix64: small, and the same everywhere.
@@ -44,7 +46,8 @@ enum Term {
 #[derive(Clone, Debug)]
 struct Program {
     vars: usize,
-    /// Whether the block has an explicit parameter, which receives variable 0; its statements; its end.
+    /// Whether the block has an explicit parameter, which receives variable 0; its statements; its
+    /// end.
     blocks: Vec<(bool, Vec<Stmt>, Term)>,
 }
 
@@ -129,8 +132,11 @@ fn build(program: &Program, skip: Option<&[usize]>) -> Function {
     let blocks: Vec<Block> = program.blocks.iter().map(|_| b.create_block()).collect();
     let args: Vec<Value> = (0..ARGS).map(|_| b.append_param(blocks[0], Type::I32)).collect();
     let vars: Vec<_> = (0..program.vars).map(|_| b.declare_var(Type::I32)).collect();
-    let params: Vec<Option<Value>> =
-        blocks.iter().zip(&program.blocks).map(|(id, (has, ..))| has.then(|| b.append_param(*id, Type::I32))).collect();
+    let params: Vec<Option<Value>> = blocks
+        .iter()
+        .zip(&program.blocks)
+        .map(|(id, (has, ..))| has.then(|| b.append_param(*id, Type::I32)))
+        .collect();
     for (n, (_, stmts, term)) in program.blocks.iter().enumerate() {
         b.switch_to(blocks[n]);
         if n == 0 {
@@ -142,7 +148,12 @@ fn build(program: &Program, skip: Option<&[usize]>) -> Function {
             match *stmt {
                 Stmt::Emit(v) => {
                     let value = b.use_var(vars[v]);
-                    b.insert(InstSpec::new(Opcode::GlobalSet, Type::I32, Imm::Global(Global::from_u32(0)), &[value]));
+                    b.insert(InstSpec::new(
+                        Opcode::GlobalSet,
+                        Type::I32,
+                        Imm::Global(Global::from_u32(0)),
+                        &[value],
+                    ));
                 }
                 Stmt::Drop(v) => {
                     b.use_var(vars[v]);
@@ -267,18 +278,26 @@ fn random_programs_keep_their_meaning_and_get_no_needless_parameter() {
         };
         let found = laws::violations(&function, explicit);
         assert!(found.is_empty(), "seed {seed}: {found:?}");
-        let params: usize = function.blocks().map(|b| function.block_params(b).len() - explicit(b)).sum();
+        let params: usize =
+            function.blocks().map(|b| function.block_params(b).len() - explicit(b)).sum();
         let joins = function.blocks().filter(|b| function.predecessors(*b).len() > 1).count();
         made += params;
         redundant_joins += (joins * program.vars).saturating_sub(params);
         for args in [[0, 0], [1, 0], [0, 2], [3, 1]] {
             let expected = run_program(&program, args);
             returned += usize::from(expected.1.is_some());
-            assert_eq!(run_function(&function, args), expected, "seed {seed}, arguments {args:?}: {program:?}");
+            assert_eq!(
+                run_function(&function, args),
+                expected,
+                "seed {seed}, arguments {args:?}: {program:?}"
+            );
         }
     }
     // The generator must reach what the law is about.
-    assert!(made > 10_000 && redundant_joins > 100_000 && returned > 20_000, "{made} {redundant_joins} {returned}");
+    assert!(
+        made > 10_000 && redundant_joins > 100_000 && returned > 20_000,
+        "{made} {redundant_joins} {returned}"
+    );
 }
 
 #[test]
@@ -303,17 +322,21 @@ fn dropping_empty_blocks_keeps_the_meaning() {
         kept += function.block_count();
         for args in [[0, 0], [1, 0], [0, 2], [3, 1]] {
             let (expected, got) = (run_program(&program, args), run_function(&function, args));
-            // Fuel counts blocks: what did not return in time may have got further with fewer of them.
+            // Fuel counts blocks: what did not return in time may have got further with fewer of
+            // them.
             let length = if expected.1.is_some() { got.0.len() } else { expected.0.len() };
             assert_eq!(got.0[..length], expected.0, "seed {seed}, arguments {args:?}: {program:?}");
-            assert!(expected.1.is_none() || got.1 == expected.1, "seed {seed}, arguments {args:?}: {program:?}");
+            assert!(
+                expected.1.is_none() || got.1 == expected.1,
+                "seed {seed}, arguments {args:?}: {program:?}"
+            );
         }
     }
     assert!(dropped > 5_000 && kept > 50_000, "{dropped} {kept}");
 }
 
-/// The law's checker on trial: it must see what a construction with a parameter for every variable in
-/// every block leaves behind.
+/// The law's checker on trial: it must see what a construction with a parameter for every variable
+/// in every block leaves behind.
 #[test]
 fn the_law_sees_dead_and_redundant_parameters() {
     let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[Type::I32]));

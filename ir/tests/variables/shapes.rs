@@ -1,7 +1,10 @@
-//! Shapes that are large, deep or crossed: what must not cost variables times blocks, and edge cases.
+//! Shapes that are large, deep or crossed: what must not cost variables times blocks, and edge
+//! cases.
 
 use crate::laws;
-use ir::{Block, BuildError, Edge, Function, FunctionBuilder, Opcode, Signature, Target, Type, Variable};
+use ir::{
+    Block, BuildError, Edge, Function, FunctionBuilder, Opcode, Signature, Target, Type, Variable,
+};
 
 fn start(params: usize) -> (FunctionBuilder, Vec<Variable>) {
     let mut b = FunctionBuilder::new("f", Signature::new(&vec![Type::I32; params], &[Type::I32]));
@@ -23,11 +26,17 @@ fn return_var(b: &mut FunctionBuilder, var: Variable) {
 }
 
 fn made_params(function: &Function) -> usize {
-    function.blocks().filter(|b| *b != function.entry()).map(|b| function.block_params(b).len()).sum()
+    function
+        .blocks()
+        .filter(|b| *b != function.entry())
+        .map(|b| function.block_params(b).len())
+        .sum()
 }
 
 fn lawful(function: &Function) {
-    let found = laws::violations(function, |b| if b == function.entry() { function.arguments().len() } else { 0 });
+    let found = laws::violations(function, |b| {
+        if b == function.entry() { function.arguments().len() } else { 0 }
+    });
     assert!(found.is_empty(), "{found:?}");
 }
 
@@ -42,7 +51,10 @@ fn a_long_chain_is_walked_without_recursion() {
     return_var(&mut b, vars[0]);
     let function = b.finish().expect("complete");
     assert_eq!(made_params(&function), 0);
-    assert_eq!(function.inst(function.all_insts().last().expect("ret")).args[0], function.arguments()[0]);
+    assert_eq!(
+        function.inst(function.all_insts().last().expect("ret")).args[0],
+        function.arguments()[0]
+    );
 }
 
 /// Each variable of a chain is a copy of the one before, in a block of its own.
@@ -60,11 +72,14 @@ fn a_long_chain_of_copies_is_resolved_without_recursion() {
     }
     return_var(&mut b, from);
     let function = b.finish().expect("complete");
-    assert_eq!(function.inst(function.all_insts().last().expect("ret")).args[0], function.arguments()[0]);
+    assert_eq!(
+        function.inst(function.all_insts().last().expect("ret")).args[0],
+        function.arguments()[0]
+    );
 }
 
-/// As many variables as the largest functions compiled from C have, all set in front of thousands of
-/// joins and read behind them: 25 million parameters if each join made them all.
+/// As many variables as the largest functions compiled from C have, all set in front of thousands
+/// of joins and read behind them: 25 million parameters if each join made them all.
 #[test]
 fn variables_that_live_across_many_joins_cost_their_uses() {
     let (mut b, mut vars) = start(1);
@@ -94,7 +109,8 @@ fn variables_that_live_across_many_joins_cost_their_uses() {
     assert_eq!(made_params(&function), 5_000);
 }
 
-/// Nested loops, each with a way in at the top and a way back at the bottom; one variable set innermost.
+/// Nested loops, each with a way in at the top and a way back at the bottom; one variable set
+/// innermost.
 fn nested_loops(depth: usize, limit: usize, vars: usize) -> Result<Function, BuildError> {
     let (mut b, vars) = start(vars);
     b.limit_args(limit);
@@ -126,8 +142,8 @@ fn a_deep_ladder_costs_near_linear_time() {
     assert_eq!(made_params(&function), 100_000);
 }
 
-/// Each of as many variables as loops is set once, innermost, and read behind all of them: 25 million
-/// joins of definitions nobody reads.
+/// Each of as many variables as loops is set once, innermost, and read behind all of them: 25
+/// million joins of definitions nobody reads.
 #[test]
 fn variables_set_once_in_deep_loops_cost_their_uses() {
     let (mut b, vars) = start(1);
@@ -185,8 +201,8 @@ fn what_needs_variables_times_loops_is_refused_by_the_limit() {
     assert!(nested_loops(10, 100_000, 10).is_ok());
 }
 
-/// Two blocks of a cycle entered from outside at both: no trivial parameter on the way, yet all hold
-/// the argument.
+/// Two blocks of a cycle entered from outside at both: no trivial parameter on the way, yet all
+/// hold the argument.
 #[test]
 fn an_irreducible_cycle_of_redundant_parameters_goes() {
     let (mut b, vars) = start(2);
@@ -212,7 +228,8 @@ fn an_irreducible_cycle_of_redundant_parameters_goes() {
 #[test]
 fn parameters_that_only_feed_each_other_go() {
     let (mut b, vars) = start(2);
-    let (head, then, latch, out) = (b.create_block(), b.create_block(), b.create_block(), b.create_block());
+    let (head, then, latch, out) =
+        (b.create_block(), b.create_block(), b.create_block(), b.create_block());
     b.jump(head, &[]);
     b.switch_to(head);
     let condition = b.use_var(vars[1]);

@@ -34,7 +34,12 @@ pub(super) fn is_performed(opcode: Opcode) -> bool {
 /// The lowest signature equal to one. Cost: linear in the signatures.
 pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
     let wanted = &module.sigs[sig];
-    module.sigs.iter().find(|(_, signature)| *signature == wanted).map_or(sig, |(first, _)| first).as_u32()
+    module
+        .sigs
+        .iter()
+        .find(|(_, signature)| *signature == wanted)
+        .map_or(sig, |(first, _)| first)
+        .as_u32()
 }
 
 /// The same for each function of a module. Cost: linear.
@@ -73,7 +78,8 @@ impl Lowering<'_, '_> {
         let place = self.builder.ins().ishl_imm_u(func, 3);
         let place = self.builder.ins().iadd(self.context, place);
         let flags = self.context_flags();
-        let code = self.builder.ins().load(POINTER, flags, place, function_offset(Func::from_u32(0)));
+        let code =
+            self.builder.ins().load(POINTER, flags, place, function_offset(Func::from_u32(0)));
         self.call_code(data, code, func, &signature, &args);
     }
 
@@ -92,8 +98,9 @@ impl Lowering<'_, '_> {
         let place = self.builder.ins().iadd(entries, place);
         let entry = self.builder.ins().load(types::I64, flags, place, 0);
         let func = self.builder.ins().iadd_imm_s(entry, -1);
-        // Null wraps around; bits that are no function's, which the embedder may put there, are as good as null. A table has functions of
-        // modules that were taken up after this was compiled, too (`functions_of_later_modules_are_called_through_tables`).
+        // Null wraps around; bits that are no function's, which the embedder may put there, are as
+        // good as null. A table has functions of modules that were taken up after this was
+        // compiled, too (`functions_of_later_modules_are_called_through_tables`).
         let functions = self.fixed(offset!(functions));
         let none = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, func, functions);
         if !seeded(Bug::NativeNullUnchecked) {
@@ -120,7 +127,8 @@ impl Lowering<'_, '_> {
         data.args[..count].iter().map(|arg| self.observed(*arg)).collect()
     }
 
-    /// Calls code, with the number of its function at hand for the stub that stands in for what has no code.
+    /// Calls code, with the number of its function at hand for the stub that stands in for what has
+    /// no code.
     fn call_code(
         &mut self,
         data: &InstData,
@@ -152,7 +160,13 @@ impl Lowering<'_, '_> {
         self.define(data, &results);
     }
 
-    fn call_host(&mut self, data: &InstData, func: Func, signature: &Signature, args: &[clif::Value]) {
+    fn call_host(
+        &mut self,
+        data: &InstData,
+        func: Func,
+        signature: &Signature,
+        args: &[clif::Value],
+    ) {
         self.store_buffer(&signature.params, args);
         let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
         self.helper(offset!(helpers.call_host), &[number], true);
@@ -174,7 +188,8 @@ impl Lowering<'_, '_> {
         self.define(data, &results);
     }
 
-    /// Notes a return. The helper knows whether the function is the host's, whose calls note themselves.
+    /// Notes a return. The helper knows whether the function is the host's, whose calls note
+    /// themselves.
     fn trace_return(&mut self, number: clif::Value, types: &[Type], results: &[clif::Value]) {
         self.store_buffer(types, results);
         self.helper(offset!(helpers.trace_return), &[number], true);
@@ -219,7 +234,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Puts values into the buffer, a word each, and leaves what is beside a narrow value as it is: whoever reads knows the types.
+    /// Puts values into the buffer, a word each, and leaves what is beside a narrow value as it is:
+    /// whoever reads knows the types.
     pub(super) fn store_narrow(&mut self, values: &[clif::Value]) {
         self.reserve_buffer(values.len());
         if values.is_empty() {
@@ -240,7 +256,9 @@ impl Lowering<'_, '_> {
         }
         let buffer = self.fixed(offset!(buffer));
         let flags = self.context_flags();
-        let load = |(at, ty): (usize, &Type)| self.builder.ins().load(abi::held(*ty), flags, buffer, 8 * at as i32);
+        let load = |(at, ty): (usize, &Type)| {
+            self.builder.ins().load(abi::held(*ty), flags, buffer, 8 * at as i32)
+        };
         types.iter().enumerate().map(load).collect()
     }
 

@@ -21,7 +21,9 @@ pub(super) fn is_access(opcode: Opcode) -> bool {
 impl Lowering<'_, '_> {
     /// A load or store.
     pub(super) fn access(&mut self, data: &InstData) {
-        let Imm::Address(memory, offset) = data.imm else { unreachable!("jit: an access has an address") };
+        let Imm::Address(memory, offset) = data.imm else {
+            unreachable!("jit: an access has an address")
+        };
         let bytes = match data.opcode.shape() {
             Shape::Load(0) | Shape::Store(0) => data.ty.bytes(),
             Shape::Load(bytes) | Shape::Store(bytes) => bytes.into(),
@@ -29,7 +31,9 @@ impl Lowering<'_, '_> {
         };
         let (at, offset) = self.address(memory, data.args[0], offset, bytes);
         let offset = if seeded(Bug::NativeOffsetForgotten) { 0 } else { offset };
-        let flags = MemFlagsData::new().with_trap_code(Some(traps::MEMORY)).with_alias_region(Some(self.regions.heap));
+        let flags = MemFlagsData::new()
+            .with_trap_code(Some(traps::MEMORY))
+            .with_alias_region(Some(self.regions.heap));
         let ty = abi::held(data.ty);
         let ins = self.builder.ins();
         let loaded = match data.opcode {
@@ -44,7 +48,9 @@ impl Lowering<'_, '_> {
                 let value = self.observed(data.args[1]);
                 let ins = self.builder.ins();
                 match data.opcode {
-                    Opcode::Store8 if seeded(Bug::NativeStoreTooWide) => ins.store(flags, value, at, offset),
+                    Opcode::Store8 if seeded(Bug::NativeStoreTooWide) => {
+                        ins.store(flags, value, at, offset)
+                    }
                     Opcode::Store8 => ins.istore8(flags, value, at, offset),
                     Opcode::Store16 => ins.istore16(flags, value, at, offset),
                     Opcode::Store32 => ins.istore32(flags, value, at, offset),
@@ -56,8 +62,15 @@ impl Lowering<'_, '_> {
         self.define(data, &[loaded]);
     }
 
-    /// The address of an access and the offset to give with it, where it lies within its memory or faults.
-    fn address(&mut self, memory: Memory, index: ir::Value, offset: u64, bytes: u32) -> (clif::Value, i32) {
+    /// The address of an access and the offset to give with it, where it lies within its memory or
+    /// faults.
+    fn address(
+        &mut self,
+        memory: Memory,
+        index: ir::Value,
+        offset: u64,
+        bytes: u32,
+    ) -> (clif::Value, i32) {
         let index = self.value(index);
         let index = self.builder.ins().uextend(POINTER, index);
         let views = self.fixed(offset!(memories));
@@ -72,7 +85,8 @@ impl Lowering<'_, '_> {
         let moves = !seeded(Bug::NativeStaleMemoryBase);
         let flags = if moves { self.context_flags() } else { self.fixed_flags() };
         let size = self.builder.ins().load(types::I64, flags, views, view + 8);
-        // No memory is larger than 2^32 bytes, so an end beyond that is out of bounds whatever the index.
+        // No memory is larger than 2^32 bytes, so an end beyond that is out of bounds whatever the
+        // index.
         let end = end - u64::from(seeded(Bug::NativeBoundsMissByte));
         let end = self.builder.ins().iconst(types::I64, end.min(1 << 33) as i64);
         let last = self.builder.ins().iadd(index, end);
@@ -91,7 +105,8 @@ impl Lowering<'_, '_> {
         let Imm::Memory(memory) = data.imm else { unreachable!("jit: a memory is named") };
         let views = self.fixed(offset!(memories));
         let flags = self.context_flags();
-        let bytes = self.builder.ins().load(types::I64, flags, views, 16 * memory.as_u32() as i32 + 8);
+        let bytes =
+            self.builder.ins().load(types::I64, flags, views, 16 * memory.as_u32() as i32 + 8);
         let pages = self.builder.ins().ushr_imm_u(bytes, i64::from(PAGE_BYTES.trailing_zeros()));
         let pages = self.builder.ins().ireduce(types::I32, pages);
         self.define(data, &[pages]);
@@ -102,7 +117,8 @@ impl Lowering<'_, '_> {
         let Imm::Global(global) = data.imm else { unreachable!("jit: a global is named") };
         let words = self.fixed(offset!(globals));
         let flags = MemFlagsData::trusted().with_alias_region(Some(self.regions.globals));
-        let at = 8 * i32::try_from(global.as_u32()).expect("jit: a module has fewer than 2^28 globals");
+        let at =
+            8 * i32::try_from(global.as_u32()).expect("jit: a module has fewer than 2^28 globals");
         if data.opcode == Opcode::GlobalGet {
             let value = self.builder.ins().load(abi::held(data.ty), flags, words, at);
             return self.define(data, &[value]);

@@ -1,10 +1,12 @@
 //! From one version of a function to Cranelift's IR.
 //!
-//! Both have blocks with parameters, so blocks and values go over one to one. What needs more than one operation there stands in the
-//! modules below: [`value`] (operations on values), [`memory`] (accesses, globals), [`call`] (calls and what goes through
-//! helpers), [`osr`] (OSR points), [`nan`] (which floats may hold other than the canonical NaN).
+//! Both have blocks with parameters, so blocks and values go over one to one. What needs more than
+//! one operation there stands in the modules below: [`value`] (operations on values), [`memory`]
+//! (accesses, globals), [`call`] (calls and what goes through helpers), [`osr`] (OSR points),
+//! [`nan`] (which floats may hold other than the canonical NaN).
 //!
-//! Every instruction carries its id as source location, so that a trap tells which instruction trapped.
+//! Every instruction carries its id as source location, so that a trap tells which instruction
+//! trapped.
 
 pub(crate) mod call;
 mod memory;
@@ -19,8 +21,8 @@ use crate::exits::Shape;
 use crate::points::Cell;
 use crate::traps;
 use cranelift_codegen::ir::{
-    self as clif, AliasRegion, AliasRegionData, BlockArg, InstBuilder, JumpTableData, MemFlagsData, SigRef, SourceLoc,
-    condcodes::IntCC, types,
+    self as clif, AliasRegion, AliasRegionData, BlockArg, InstBuilder, JumpTableData, MemFlagsData,
+    SigRef, SourceLoc, condcodes::IntCC, types,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_entity::SecondaryMap;
@@ -57,7 +59,10 @@ pub(crate) struct Unit<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
     /// Instructions that helpers perform, by address.
-    #[expect(clippy::vec_box, reason = "the code has their addresses, which a longer list must not change")]
+    #[expect(
+        clippy::vec_box,
+        reason = "the code has their addresses, which a longer list must not change"
+    )]
     pub(crate) performed: Vec<Box<InstData>>,
     /// Words that the buffer must have.
     pub(crate) buffer: usize,
@@ -107,8 +112,8 @@ pub(crate) fn lower(
         Kind::Resumed => abi::resumed(&unit.function.signature().results),
     };
     limit_stack(to);
-    // Cranelift keeps places relative to the first it hears of, and the one before that would be none
-    // (`a_trap_before_the_first_instruction_has_its_place`).
+    // Cranelift keeps places relative to the first it hears of, and the one before that would be
+    // none (`a_trap_before_the_first_instruction_has_its_place`).
     to.params.ensure_base_srcloc(SourceLoc::new(0));
     let mut region = |user_id, description: &'static str| {
         to.dfg.alias_regions.insert(AliasRegionData { user_id, description: description.into() })
@@ -162,7 +167,8 @@ fn limit_stack(function: &mut clif::Function) {
 }
 
 impl<'a> Lowering<'a, '_> {
-    /// Makes the blocks that can be reached, with their parameters. The entry block has none: its parameters are those of the function.
+    /// Makes the blocks that can be reached, with their parameters. The entry block has none: its
+    /// parameters are those of the function.
     fn make_blocks(&mut self, cfg: &Cfg) {
         let function = self.unit.function;
         for &block in cfg.rpo() {
@@ -289,7 +295,9 @@ impl<'a> Lowering<'a, '_> {
         match data.opcode {
             Opcode::Call => self.call(data),
             Opcode::CallIndirect => self.call_indirect(data),
-            Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => self.terminator(data),
+            Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Return | Opcode::Trap => {
+                self.terminator(data)
+            }
             Opcode::OsrTest => self.osr_test(data),
             Opcode::OsrExit => self.osr_exit(inst, data),
             Opcode::GlobalGet | Opcode::GlobalSet => self.global(data),
@@ -322,8 +330,9 @@ impl<'a> Lowering<'a, '_> {
                     let flags = self.context_flags();
                     self.builder.ins().store(flags, number, self.context, offset!(trap_number));
                 }
-                // Without it Cranelift makes a branch to a block that only traps a conditional trap, and the trap would be told to be the
-                // branch's (`tests/oir/traps/of_its_own.oir`).
+                // Without it Cranelift makes a branch to a block that only traps a conditional
+                // trap, and the trap would be told to be the branch's
+                // (`tests/oir/traps/of_its_own.oir`).
                 self.builder.ins().sequence_point();
                 self.builder.ins().trap(traps::code(kind));
             }
@@ -363,7 +372,8 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().return_(&results);
     }
 
-    /// A target with its arguments. What goes to a parameter that must hold what the interpreter's holds is made canonical.
+    /// A target with its arguments. What goes to a parameter that must hold what the interpreter's
+    /// holds is made canonical.
     fn target(&mut self, data: &InstData, at: usize) -> (clif::Block, Vec<BlockArg>) {
         let target = &data.targets[at];
         let params = self.unit.function.block_params(target.block);
@@ -376,13 +386,19 @@ impl<'a> Lowering<'a, '_> {
     }
 
     fn define(&mut self, data: &InstData, results: &[clif::Value]) {
-        debug_assert_eq!(data.results.len(), results.len(), "jit: results of {}", data.opcode.name());
+        debug_assert_eq!(
+            data.results.len(),
+            results.len(),
+            "jit: results of {}",
+            data.opcode.name()
+        );
         for (result, value) in data.results.iter().zip(results) {
             self.values[*result] = (*value).into();
         }
     }
 
-    /// The value, as it is: a float may hold any NaN where the interpreter's holds the canonical one.
+    /// The value, as it is: a float may hold any NaN where the interpreter's holds the canonical
+    /// one.
     fn value(&self, value: Value) -> clif::Value {
         self.values[value].expect("jit: a value is defined before it is used")
     }

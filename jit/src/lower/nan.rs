@@ -1,8 +1,9 @@
 //! Canonical NaNs where somebody looks.
 //!
-//! Arithmetic of the IR gives the canonical NaN, that of the processor any. To what computes on, compares or converts it, one NaN is as
-//! good as another; so the result of arithmetic is made canonical where its bits can be seen, and not where it is computed: a sum around
-//! a loop is made canonical when it is stored.
+//! Arithmetic of the IR gives the canonical NaN, that of the processor any. To what computes on,
+//! compares or converts it, one NaN is as good as another; so the result of arithmetic is made
+//! canonical where its bits can be seen, and not where it is computed: a sum around a loop is made
+//! canonical when it is stored.
 
 use cranelift_codegen::ir::{
     self as clif, InstBuilder, condcodes::FloatCC, immediates::Ieee32, immediates::Ieee64, types,
@@ -15,12 +16,16 @@ use ir::{Function, Opcode, Shape, Type, Value, ValueDef};
 pub(super) fn is_arithmetic(opcode: Opcode) -> bool {
     match opcode {
         Opcode::Fcopysign | Opcode::Fabs | Opcode::Fneg => false,
-        _ => matches!(opcode.shape(), Shape::FloatUnary | Shape::FloatBinary | Shape::Promote | Shape::Demote),
+        _ => matches!(
+            opcode.shape(),
+            Shape::FloatUnary | Shape::FloatBinary | Shape::Promote | Shape::Demote
+        ),
     }
 }
 
-/// The values that may hold another NaN than the interpreter's, and then hold some NaN where that has the canonical one: results of
-/// arithmetic, and parameters and selections that only such values and numbers reach. Cost: linear in the function and its joins' arguments.
+/// The values that may hold another NaN than the interpreter's, and then hold some NaN where that
+/// has the canonical one: results of arithmetic, and parameters and selections that only such
+/// values and numbers reach. Cost: linear in the function and its joins' arguments.
 pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     let mut raw = FixedBitSet::with_capacity(function.value_bound());
     let mut joins = Vec::new();
@@ -33,7 +38,9 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
         }
         for inst in function.block_insts(block) {
             let data = function.inst(inst);
-            let Some(result) = data.result().filter(|r| function.value_type(*r).is_float()) else { continue };
+            let Some(result) = data.result().filter(|r| function.value_type(*r).is_float()) else {
+                continue;
+            };
             if is_arithmetic(data.opcode) {
                 raw.insert(result.as_u32() as usize);
             } else if data.opcode == Opcode::Select {
@@ -43,7 +50,8 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
         }
     }
     // Optimistic: a join is exact when something exact reaches it.
-    let mut exact: Vec<Value> = joins.iter().copied().filter(|join| reached_by_exact(function, *join, &raw)).collect();
+    let mut exact: Vec<Value> =
+        joins.iter().copied().filter(|join| reached_by_exact(function, *join, &raw)).collect();
     while let Some(value) = exact.pop() {
         if raw.contains(value.as_u32() as usize) {
             raw.remove(value.as_u32() as usize);
@@ -74,7 +82,9 @@ fn reached_by_exact(function: &Function, join: Value, raw: &FixedBitSet) -> bool
             .predecessors(block)
             .iter()
             .any(|edge| !is_fine(function, function.target(*edge).args[index as usize], raw)),
-        ValueDef::Result(inst, _) => function.inst(inst).args[1..].iter().any(|arg| !is_fine(function, *arg, raw)),
+        ValueDef::Result(inst, _) => {
+            function.inst(inst).args[1..].iter().any(|arg| !is_fine(function, *arg, raw))
+        }
     }
 }
 
@@ -88,13 +98,21 @@ fn joins_fed_by(function: &Function, value: Value) -> Vec<Value> {
         }
         for target in &data.targets {
             let params = function.block_params(target.block);
-            fed.extend(target.args.iter().zip(params).filter(|(arg, _)| **arg == value).map(|(_, param)| *param));
+            fed.extend(
+                target
+                    .args
+                    .iter()
+                    .zip(params)
+                    .filter(|(arg, _)| **arg == value)
+                    .map(|(_, param)| *param),
+            );
         }
     }
     fed
 }
 
-/// The value, or the canonical NaN if it is one. A branch to a cold block costs less than a selection: the constant is made there only.
+/// The value, or the canonical NaN if it is one. A branch to a cold block costs less than a
+/// selection: the constant is made there only.
 pub(super) fn canonical(builder: &mut FunctionBuilder<'_>, value: clif::Value) -> clif::Value {
     let ty = builder.func.dfg.value_type(value);
     let [made, rest] = [builder.create_block(), builder.create_block()];

@@ -1,9 +1,10 @@
 //! OSR points: the condition, and leaving.
 //!
-//! The hot path has as little as can be: one comparison with the flag of the point (armed points), one subtraction (points that count
-//! down), or a branch on a value of the program (guards). What is left through is a cold block that stores the values to the buffer
-//! and jumps, or one that calls and is described ([`crate::exits`]). Passing the values as arguments would pin them to registers, which
-//! the allocator lets leak into the hot loop.
+//! The hot path has as little as can be: one comparison with the flag of the point (armed points),
+//! one subtraction (points that count down), or a branch on a value of the program (guards). What
+//! is left through is a cold block that stores the values to the buffer and jumps, or one that
+//! calls and is described ([`crate::exits`]). Passing the values as arguments would pin them to
+//! registers, which the allocator lets leak into the hot loop.
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
@@ -33,7 +34,8 @@ impl Lowering<'_, '_> {
         &self.unit.cells[number as usize]
     }
 
-    /// Whether the engine knows the point. Others stand in the program's own text, and mean what the interpreter makes of them.
+    /// Whether the engine knows the point. Others stand in the program's own text, and mean what
+    /// the interpreter makes of them.
     fn is_known(&self, number: u32) -> bool {
         (number as usize) < self.unit.cells.len()
     }
@@ -44,10 +46,13 @@ impl Lowering<'_, '_> {
         self.builder.ins().iconst(POINTER, address as i64)
     }
 
-    /// Gives every point that counts down a counter, which lives in a register like any other value.
+    /// Gives every point that counts down a counter, which lives in a register like any other
+    /// value.
     pub(super) fn start_counters(&mut self) {
         let function = self.unit.function;
-        for inst in function.all_insts().filter(|inst| function.inst(*inst).opcode == Opcode::OsrTest) {
+        for inst in
+            function.all_insts().filter(|inst| function.inst(*inst).opcode == Opcode::OsrTest)
+        {
             let number = number(function.inst(inst));
             let counts = self.is_known(number) && self.cell(number).trigger() == Trigger::Countdown;
             if !counts || self.counters.contains_key(&number) {
@@ -56,7 +61,12 @@ impl Lowering<'_, '_> {
             let counter = self.builder.declare_var(types::I64);
             let cell = self.cell_address(number);
             let flags = self.context_flags();
-            let start = self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, countdown) as i32);
+            let start = self.builder.ins().load(
+                types::I64,
+                flags,
+                cell,
+                offset_of!(Cell, countdown) as i32,
+            );
             self.builder.def_var(counter, start);
             self.counters.insert(number, counter);
         }
@@ -66,7 +76,8 @@ impl Lowering<'_, '_> {
     pub(super) fn is_fused_test(&self, inst: Inst) -> bool {
         let function = self.unit.function;
         let data = function.inst(inst);
-        let Some(result) = data.result().filter(|_| data.opcode == Opcode::OsrTest && self.is_known(number(data)))
+        let Some(result) =
+            data.result().filter(|_| data.opcode == Opcode::OsrTest && self.is_known(number(data)))
         else {
             return false;
         };
@@ -101,8 +112,9 @@ impl Lowering<'_, '_> {
             let out = self.count_down(number);
             return self.branch(out, branch);
         }
-        // The flag itself, not the signals first: a block between them that can leave the loop comes before the rest of the loop in the dominator
-        // tree, and Cranelift hoists nothing out of a loop from what comes behind such a block.
+        // The flag itself, not the signals first: a block between them that can leave the loop
+        // comes before the rest of the loop in the dominator tree, and Cranelift hoists nothing out
+        // of a loop from what comes behind such a block.
         let armed = self.load_armed(number);
         self.branch(armed, branch);
     }
@@ -128,7 +140,8 @@ impl Lowering<'_, '_> {
 
     /// Moves the current block behind those that are not cold.
     fn make_cold(&mut self) {
-        // Cranelift refuses an entry block that is cold (`tests/oir/passes/dse/an_exit_sees_memory.oir`).
+        // Cranelift refuses an entry block that is cold
+        // (`tests/oir/passes/dse/an_exit_sees_memory.oir`).
         let entry = self.builder.func.layout.entry_block();
         if let Some(block) = self.builder.current_block().filter(|block| entry != Some(*block)) {
             self.builder.set_cold_block(block);
@@ -138,11 +151,15 @@ impl Lowering<'_, '_> {
     /// Leaves through an OSR point.
     pub(super) fn osr_exit(&mut self, inst: Inst, data: &InstData) {
         self.make_cold();
-        let mut values: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
+        let mut values: Vec<clif::Value> =
+            data.args.iter().map(|arg| self.observed(*arg)).collect();
         // Making floats canonical has split the block.
         self.make_cold();
-        let mut handed: Vec<(Type, Option<u64>)> =
-            data.args.iter().map(|arg| (self.type_of(*arg), self.unit.function.constant(*arg))).collect();
+        let mut handed: Vec<(Type, Option<u64>)> = data
+            .args
+            .iter()
+            .map(|arg| (self.type_of(*arg), self.unit.function.constant(*arg)))
+            .collect();
         if seeded(Bug::NativeExitValuesSwapped) {
             let types: Vec<Type> = handed.iter().map(|(ty, _)| *ty).collect();
             super::swap_two(&types, &mut values);
@@ -159,7 +176,9 @@ impl Lowering<'_, '_> {
         let number = if seeded(Bug::NativeCellOfNeighbor) { neighbor as u32 } else { number(data) };
         match self.unit.config.exits {
             Exits::Stored => self.stored_exit(number, &values),
-            Exits::Described => self.described_exit(inst, Shape { number, values: handed }, &values),
+            Exits::Described => {
+                self.described_exit(inst, Shape { number, values: handed }, &values)
+            }
         }
     }
 
@@ -183,7 +202,8 @@ impl Lowering<'_, '_> {
         self.builder.ins().jump(way_out, &[number.into()]);
     }
 
-    /// Calls for someone who finds what is handed over by the description; he gives the number of the point.
+    /// Calls for someone who finds what is handed over by the description; he gives the number of
+    /// the point.
     fn described_exit(&mut self, inst: Inst, shape: Shape, values: &[clif::Value]) {
         self.reserve_buffer(values.len());
         let flags = self.fixed_flags();
@@ -227,11 +247,13 @@ impl Lowering<'_, '_> {
         let cell = self.builder.ins().iadd(first, offset);
         let flags = self.context_flags();
         self.builder.ins().store(flags, cell, self.context, offset!(pending));
-        let fired = self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, fired) as i32);
+        let fired =
+            self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, fired) as i32);
         let fired = self.builder.ins().iadd_imm_s(fired, 1);
         self.builder.ins().store(flags, fired, cell, offset_of!(Cell, fired) as i32);
         let code = self.builder.ins().load(POINTER, flags, cell, offset_of!(Cell, code) as i32);
-        let sig = self.builder.import_signature(abi::resumed(&self.unit.function.signature().results));
+        let sig =
+            self.builder.import_signature(abi::resumed(&self.unit.function.signature().results));
         self.builder.ins().return_call_indirect(sig, code, &[self.context]);
     }
 }

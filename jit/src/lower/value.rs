@@ -41,12 +41,13 @@ impl Lowering<'_, '_> {
     fn select(&mut self, data: &InstData) -> clif::Value {
         let raw = data.result().is_some_and(|result| self.is_raw(result));
         let condition = self.value(data.args[0]);
-        let [then, otherwise] =
-            [1, 2].map(|i| if raw { self.value(data.args[i]) } else { self.observed(data.args[i]) });
+        let [then, otherwise] = [1, 2]
+            .map(|i| if raw { self.value(data.args[i]) } else { self.observed(data.args[i]) });
         self.builder.ins().select(condition, then, otherwise)
     }
 
-    /// Operations on floats that move bits: a NaN keeps sign and payload, so it has to be the right one.
+    /// Operations on floats that move bits: a NaN keeps sign and payload, so it has to be the right
+    /// one.
     fn on_bits(&mut self, data: &InstData) -> clif::Value {
         let x = self.observed(data.args[0]);
         match data.opcode {
@@ -121,7 +122,11 @@ impl Lowering<'_, '_> {
             }
             _ => {
                 // A bit above the value ends the count of zeros.
-                let ended = if narrow { self.builder.ins().bor_imm_u(wide, 1 << data.ty.bits()) } else { wide };
+                let ended = if narrow {
+                    self.builder.ins().bor_imm_u(wide, 1 << data.ty.bits())
+                } else {
+                    wide
+                };
                 self.builder.ins().ctz(ended)
             }
         };
@@ -189,7 +194,9 @@ fn int_condition(opcode: Opcode) -> Option<IntCC> {
     Some(match opcode {
         Opcode::Eqz | Opcode::RefIsNull | Opcode::Eq => IntCC::Equal,
         Opcode::Ne => IntCC::NotEqual,
-        Opcode::Slt | Opcode::Ult if seeded(Bug::NativeConditionCode) => IntCC::SignedLessThanOrEqual,
+        Opcode::Slt | Opcode::Ult if seeded(Bug::NativeConditionCode) => {
+            IntCC::SignedLessThanOrEqual
+        }
         Opcode::Ult if seeded(Bug::NativeUnsignedIsSigned) => IntCC::SignedLessThan,
         Opcode::Slt => IntCC::SignedLessThan,
         Opcode::Sle => IntCC::SignedLessThanOrEqual,

@@ -8,8 +8,9 @@ use super::traps::Trap;
 
 /// Where the innermost entry trampoline resumes when native code is left other than by returning.
 ///
-/// A context (the structure native code gets as its first argument) begins with it: the trampoline writes these three
-/// words on the way in and puts the values of the entry around it back on the way out.
+/// A context (the structure native code gets as its first argument) begins with it: the trampoline
+/// writes these three words on the way in and puts the values of the entry around it back on the
+/// way out.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryState {
@@ -26,7 +27,8 @@ pub(super) const ENTRY_SP: i32 = std::mem::offset_of!(EntryState, sp) as i32;
 pub(super) const ENTRY_FP: i32 = std::mem::offset_of!(EntryState, fp) as i32;
 pub(super) const ENTRY_PC: i32 = std::mem::offset_of!(EntryState, pc) as i32;
 
-/// One entry into native code on this thread, from before the trampoline is called until after it returned.
+/// One entry into native code on this thread, from before the trampoline is called until after it
+/// returned.
 pub(super) struct Activation {
     /// The head of the context that the native code runs with.
     pub(super) entry: *const EntryState,
@@ -39,13 +41,17 @@ pub(super) struct Activation {
 }
 
 thread_local! {
-    // Constant and without a destructor: the access compiles to a plain load, which is what makes it fit for a signal handler.
+    // Constant and without a destructor: the access compiles to a plain load, which is what makes
+    // it fit for a signal handler.
     static CURRENT: Cell<*const Activation> = const { Cell::new(ptr::null()) };
 }
 
-/// Runs `body` with an activation for a context that begins with `entry`; takes the activation away afterwards,
-/// also when `body` unwinds.
-pub(super) fn with_activation<R>(entry: *const EntryState, body: impl FnOnce(&Activation) -> R) -> R {
+/// Runs `body` with an activation for a context that begins with `entry`; takes the activation away
+/// afterwards, also when `body` unwinds.
+pub(super) fn with_activation<R>(
+    entry: *const EntryState,
+    body: impl FnOnce(&Activation) -> R,
+) -> R {
     struct Pop(*const Activation);
     impl Drop for Pop {
         fn drop(&mut self) {
@@ -59,10 +65,12 @@ pub(super) fn with_activation<R>(entry: *const EntryState, body: impl FnOnce(&Ac
     body(&activation)
 }
 
-/// Runs `body` with the innermost activation of this thread, if it has one. Async-signal-safe if `body` is.
+/// Runs `body` with the innermost activation of this thread, if it has one. Async-signal-safe if
+/// `body` is.
 pub(super) fn with_current<R>(body: impl FnOnce(&Activation) -> R) -> Option<R> {
     let current = CURRENT.get();
-    // SAFETY: the pointer is null or was set by `with_activation` of this thread, which puts the one before back before
-    // its activation goes out of scope; the activation is used through shared references and cells alone.
+    // SAFETY: the pointer is null or was set by `with_activation` of this thread, which puts the
+    // one before back before its activation goes out of scope; the activation is used through
+    // shared references and cells alone.
     unsafe { current.as_ref() }.map(body)
 }

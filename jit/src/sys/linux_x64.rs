@@ -60,7 +60,8 @@ pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
 /// The stack of this thread; glibc before 2.27 counts the guard page to it.
 pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
     let mut attributes = mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the first argument is this thread, which is alive; the second is initialised by the call where it gives 0.
+    // SAFETY: the first argument is this thread, which is alive; the second is initialised by the
+    // call where it gives 0.
     match unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } {
         0 => {}
         error => return Err(io::Error::from_raw_os_error(error)),
@@ -97,16 +98,18 @@ pub(super) unsafe extern "C" fn raise(context: *mut u8) -> ! {
     )
 }
 
-/// What native code calls to leave through an exit that is described: calls [`crate::context::Helpers::describe`] with the registers that calls
-/// keep, and returns what that gives.
+/// What native code calls to leave through an exit that is described: calls
+/// [`crate::context::Helpers::describe`] with the registers that calls keep, and returns what that
+/// gives.
 ///
 /// # Safety
 ///
 /// Called by native code only, with the context that it was entered with.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn exit(context: *mut Context) -> i64 {
-    // In the order of `ExitFrame`, from its end. The helper keeps these registers, so they need not be loaded again. The stack is a multiple
-    // of 16 before a call: 7 words and the one of the subtraction.
+    // In the order of `ExitFrame`, from its end. The helper keeps these registers, so they need not
+    // be loaded again. The stack is a multiple of 16 before a call: 7 words and the one of the
+    // subtraction.
     std::arch::naked_asm!(
         "push r15",
         "push r14",
@@ -125,25 +128,29 @@ pub(crate) unsafe extern "C" fn exit(context: *mut Context) -> i64 {
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
 
-/// What was to be done for each of `SIGNALS` before. Leaked, since handlers may read them for as long as the process lives.
+/// What was to be done for each of `SIGNALS` before. Leaked, since handlers may read them for as
+/// long as the process lives.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
 /// Installs [`handle`] for the four signals. Called once.
 pub(super) fn install_handlers() -> io::Result<()> {
     for (slot, signal) in PREVIOUS.iter().zip(SIGNALS) {
-        // The one before is known to the handler before the handler can run: another thread may fault at once.
+        // The one before is known to the handler before the handler can run: another thread may
+        // fault at once.
         let before = set_action(signal, None)?;
         slot.store(Box::into_raw(Box::new(before)), Ordering::Release);
         // SAFETY: all-zero is a value of the C structure: no flags, no signal masked.
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
-        action.sa_sigaction = handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
-        // On the alternate stack, where there is one: the fault may be that the stack is used up. The signal stays
-        // unblocked, so that a handler that is chained to may leave by a jump, as it may without us
-        // (a_handler_that_was_there_before_gets_the_faults_of_others).
+        action.sa_sigaction =
+            handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+        // On the alternate stack, where there is one: the fault may be that the stack is used up.
+        // The signal stays unblocked, so that a handler that is chained to may leave by a jump, as
+        // it may without us (a_handler_that_was_there_before_gets_the_faults_of_others).
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         let replaced = set_action(signal, Some(&action))?;
         if replaced.sa_sigaction != before.sa_sigaction {
-            // Another thread installed one in between. The first box stays leaked: a handler may be reading it.
+            // Another thread installed one in between. The first box stays leaked: a handler may be
+            // reading it.
             slot.store(Box::into_raw(Box::new(replaced)), Ordering::Release);
         }
     }
@@ -155,14 +162,16 @@ fn set_action(signal: c_int, action: Option<&libc::sigaction>) -> io::Result<lib
     // SAFETY: all-zero is a value of the C structure.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
     let new = action.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null or a valid action whose handler is a function of the right type; `before` may be written.
+    // SAFETY: `new` is null or a valid action whose handler is a function of the right type;
+    // `before` may be written.
     match unsafe { libc::sigaction(signal, new, &mut before) } {
         0 => Ok(before),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// The signal handler: resumes a trap of native code at the exception edge, passes everything else on.
+/// The signal handler: resumes a trap of native code at the exception edge, passes everything else
+/// on.
 ///
 /// Runs at any instruction of any thread: it takes no lock and allocates nothing.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
@@ -170,7 +179,8 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     // SAFETY: the kernel passes a valid record (SA_SIGINFO).
     let fault = unsafe { (*info).si_code } > 0;
     if fault {
-        // SAFETY: the kernel passes the interrupted thread's registers, which are ours to change until the handler returns.
+        // SAFETY: the kernel passes the interrupted thread's registers, which are ours to change
+        // until the handler returns.
         let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
         // SAFETY: a fault, as said.
         if let Some(fault) = unsafe { describe(signal, info, registers) }
@@ -194,17 +204,25 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
 /// # Safety
 ///
 /// The arguments are those that the kernel gave for a fault.
-unsafe fn describe(signal: c_int, info: *const libc::siginfo_t, registers: &[libc::greg_t]) -> Option<Fault> {
+unsafe fn describe(
+    signal: c_int,
+    info: *const libc::siginfo_t,
+    registers: &[libc::greg_t],
+) -> Option<Fault> {
     let pc = registers[libc::REG_RIP as usize].cast_unsigned() as usize;
     let (kind, address) = match signal {
         libc::SIGFPE => (FaultKind::Arithmetic, None),
         // SAFETY: for these two signals the record holds an address.
-        libc::SIGSEGV | libc::SIGBUS => (FaultKind::Memory, Some(unsafe { (*info).si_addr() } as usize)),
+        libc::SIGSEGV | libc::SIGBUS => {
+            (FaultKind::Memory, Some(unsafe { (*info).si_addr() } as usize))
+        }
         libc::SIGILL => {
-            // Another undefined instruction is not one that the compiler wrote to trap (one that this processor lacks, say).
+            // Another undefined instruction is not one that the compiler wrote to trap (one that
+            // this processor lacks, say).
             const UD2: [u8; 2] = [0x0f, 0x0b];
-            // SAFETY: the processor has just decoded the instruction there; the bytes are compared in this order, and
-            // the second is looked at only where the first says that the instruction has it.
+            // SAFETY: the processor has just decoded the instruction there; the bytes are compared
+            // in this order, and the second is looked at only where the first says that the
+            // instruction has it.
             let ud2 = unsafe { *(pc as *const u8) == UD2[0] && *((pc + 1) as *const u8) == UD2[1] };
             if !ud2 {
                 return None;
@@ -221,18 +239,21 @@ unsafe fn describe(signal: c_int, info: *const libc::siginfo_t, registers: &[lib
 ///
 /// # Safety
 ///
-/// The arguments are those that the kernel gave to [`handle`]; `fault` is whether the kernel itself sent the signal.
+/// The arguments are those that the kernel gave to [`handle`]; `fault` is whether the kernel itself
+/// sent the signal.
 unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, fault: bool) {
     let slot = SIGNALS.iter().position(|&other| other == signal);
     let previous = slot.map_or(ptr::null_mut(), |slot| PREVIOUS[slot].load(Ordering::Acquire));
-    // SAFETY: null, or leaked by `install_handlers`, which stores it before the handler can be called.
+    // SAFETY: null, or leaked by `install_handlers`, which stores it before the handler can be
+    // called.
     let Some(previous) = (unsafe { previous.as_ref() }) else { std::process::abort() };
     match previous.sa_sigaction {
         libc::SIG_IGN if !fault => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // The instruction faults again on return, and the default happens (for a fault also where it was ignored), with
-            // the registers as they are. A signal that was sent does not come again by itself.
-            // SAFETY: puts an action back that the system gave; both calls are async-signal-safe.
+            // The instruction faults again on return, and the default happens (for a fault also
+            // where it was ignored), with the registers as they are. A signal that was sent does
+            // not come again by itself. SAFETY: puts an action back that the system gave; both
+            // calls are async-signal-safe.
             unsafe {
                 libc::sigaction(signal, previous, ptr::null_mut());
                 if !fault {
@@ -242,7 +263,8 @@ unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void,
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
             // SAFETY: the flag says that the address is that of a function of this type.
-            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = unsafe { mem::transmute(handler) };
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                unsafe { mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
@@ -255,7 +277,8 @@ unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void,
 
 /// Lowers the limits of the process on address space and processor time, and leaves no core file.
 pub(crate) fn limit_process(address_space: u64, cpu_seconds: u64) -> std::io::Result<()> {
-    let limits = [(libc::RLIMIT_AS, address_space), (libc::RLIMIT_CPU, cpu_seconds), (libc::RLIMIT_CORE, 0)];
+    let limits =
+        [(libc::RLIMIT_AS, address_space), (libc::RLIMIT_CPU, cpu_seconds), (libc::RLIMIT_CORE, 0)];
     for (resource, most) in limits {
         let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the call writes to a structure of its own type, which is ours.

@@ -40,8 +40,12 @@ impl Mapping {
 /// The file cannot be read (as on every host but Linux), or a line of it is not understood.
 pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
     let text = fs::read_to_string("/proc/self/maps")?;
-    let malformed =
-        |line: &str| io::Error::new(io::ErrorKind::InvalidData, format!("a mapping that is not understood: {line}"));
+    let malformed = |line: &str| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a mapping that is not understood: {line}"),
+        )
+    };
     text.lines().map(|line| Mapping::parse(line).ok_or_else(|| malformed(line))).collect()
 }
 

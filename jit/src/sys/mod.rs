@@ -1,18 +1,23 @@
 //! The part that touches the machine: reserved memory, traps, entering and leaving native code.
 //!
-//! Everything that depends on the operating system or the instruction set is in one of the two modules called
-//! `host` here; the other modules are the same everywhere. Where the host is not x86-64 Linux, the crate
-//! compiles and [`supported`] says what is missing: nothing else of this module does its work there.
+//! Everything that depends on the operating system or the instruction set is in one of the two
+//! modules called `host` here; the other modules are the same everywhere. Where the host is not
+//! x86-64 Linux, the crate compiles and [`supported`] says what is missing: nothing else of this
+//! module does its work there.
 //!
-//! How the parts fit together: native code is entered through a trampoline ([`trampoline`]) by [`enter::enter`], which
-//! keeps an activation record for the thread. It is left in one of three ways: it returns; it traps, and the signal
-//! handler ([`traps`]) sends the thread to the trampoline's exception edge; a helper function fails or
-//! panics ([`enter::guard`]), and the native code calls [`enter::raise_address`], which goes to the same edge. Only native
-//! frames lie between the edge and the place that is left, so no Rust frame is skipped.
+//! How the parts fit together: native code is entered through a trampoline ([`trampoline`]) by
+//! [`enter::enter`], which keeps an activation record for the thread. It is left in one of three
+//! ways: it returns; it traps, and the signal handler ([`traps`]) sends the thread to the
+//! trampoline's exception edge; a helper function fails or panics ([`enter::guard`]), and the
+//! native code calls [`enter::raise_address`], which goes to the same edge. Only native frames lie
+//! between the edge and the place that is left, so no Rust frame is skipped.
 
 #![cfg_attr(
     not(all(target_os = "linux", target_arch = "x86_64")),
-    expect(dead_code, reason = "what signal handlers and generated code use has no user where there are none")
+    expect(
+        dead_code,
+        reason = "what signal handlers and generated code use has no user where there are none"
+    )
 )]
 
 pub(crate) mod enter;
@@ -36,8 +41,8 @@ pub(crate) use host::{exit, limit_process};
 
 use std::fmt;
 
-/// The registers that a call keeps, as native code had them when it called [`exit`], and behind them the address it called from. Its stack begins
-/// behind this.
+/// The registers that a call keeps, as native code had them when it called [`exit`], and behind
+/// them the address it called from. Its stack begins behind this.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ExitFrame {
@@ -47,7 +52,8 @@ pub(crate) struct ExitFrame {
     pub(crate) returns_to: u64,
 }
 
-/// Where an [`ExitFrame`] has the register that the processor knows by a number; `None` for one that calls do not keep.
+/// Where an [`ExitFrame`] has the register that the processor knows by a number; `None` for one
+/// that calls do not keep.
 pub(crate) fn saved_register(number: u8) -> Option<u8> {
     const SAVED: [u8; 6] = [3, 5, 12, 13, 14, 15];
     SAVED.iter().position(|saved| *saved == number).map(|at| at as u8)
@@ -65,7 +71,8 @@ impl ExitFrame {
     ///
     /// The frame was made by [`exit`] and is still there, and the caller's frame has the word.
     pub(crate) unsafe fn stack(frame: *const ExitFrame, offset: u32) -> u64 {
-        // SAFETY: the stack pointer was behind the frame before the call, and the word lies in the caller's frame.
+        // SAFETY: the stack pointer was behind the frame before the call, and the word lies in the
+        // caller's frame.
         unsafe { frame.add(1).cast::<u8>().add(offset as usize).cast::<u64>().read_unaligned() }
     }
 }

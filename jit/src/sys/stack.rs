@@ -21,23 +21,26 @@ fn bounds() -> io::Result<Range<usize>> {
     Ok(found)
 }
 
-/// The lowest stack pointer that native code of this thread may have: `reserve` bytes above the end of the stack.
+/// The lowest stack pointer that native code of this thread may have: `reserve` bytes above the end
+/// of the stack.
 ///
-/// The reserve is what helper functions of Rust may use that native code calls at the limit, and the frame of the
-/// signal handler (some 4 KiB; more where the processor has more registers) on a thread without an alternate signal
-/// stack. A stack already deeper than that makes the first native function trap.
+/// The reserve is what helper functions of Rust may use that native code calls at the limit, and
+/// the frame of the signal handler (some 4 KiB; more where the processor has more registers) on a
+/// thread without an alternate signal stack. A stack already deeper than that makes the first
+/// native function trap.
 ///
 /// # Errors
 ///
-/// The system does not tell the bounds of the stack, the thread runs on another stack than its own (a fiber's), or the host is not supported.
+/// The system does not tell the bounds of the stack, the thread runs on another stack than its own
+/// (a fiber's), or the host is not supported.
 pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     let stack = bounds()?;
     let here = 0u8;
     if !stack.contains(&(&raw const here as usize)) {
         return Err(io::Error::other("this is not the stack of the thread"));
     }
-    // Not more than an address of the stack: a prologue adds the size of its frame to the limit, which must not wrap
-    // (recursion_without_end_traps_at_the_stack_limit).
+    // Not more than an address of the stack: a prologue adds the size of its frame to the limit,
+    // which must not wrap (recursion_without_end_traps_at_the_stack_limit).
     Ok(stack.start.saturating_add(reserve).min(stack.end))
 }
 

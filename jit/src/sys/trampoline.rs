@@ -2,8 +2,8 @@
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, Function, InstBuilder, MemFlagsData,
-    Signature, Type, Value,
+    AbiParam, Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, Function,
+    InstBuilder, MemFlagsData, Signature, Type, Value,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
@@ -13,7 +13,8 @@ use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
 /// Bytes of a word of the buffer that arguments and results pass through.
 const WORD: i32 = 8;
 
-/// The signature of every trampoline: `extern "C" fn(context, code, values) -> u64`, as [`super::enter::Trampoline`].
+/// The signature of every trampoline: `extern "C" fn(context, code, values) -> u64`, as
+/// [`super::enter::Trampoline`].
 pub(crate) fn signature() -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.extend([AbiParam::new(I64); 3]);
@@ -21,11 +22,13 @@ pub(crate) fn signature() -> Signature {
     signature
 }
 
-/// Writes the trampoline for functions of the signature `callee` into `func`, whose signature is set to [`signature`].
+/// Writes the trampoline for functions of the signature `callee` into `func`, whose signature is
+/// set to [`signature`].
 ///
-/// `callee` is a `CallConv::Tail` signature whose first parameter is the context; the other parameters and the results
-/// are integers up to 64 bits and floats, each in a word of `values` (in the low bytes; the rest of a result's word is zero).
-/// More results than there are registers need the setting `enable_multi_ret_implicit_sret` of Cranelift.
+/// `callee` is a `CallConv::Tail` signature whose first parameter is the context; the other
+/// parameters and the results are integers up to 64 bits and floats, each in a word of `values` (in
+/// the low bytes; the rest of a result's word is zero). More results than there are registers need
+/// the setting `enable_multi_ret_implicit_sret` of Cranelift.
 ///
 /// # Panics
 ///
@@ -36,8 +39,16 @@ pub(crate) fn build(
     frontend: TargetFrontendConfig,
     callee: &Signature,
 ) {
-    assert_eq!(callee.call_conv, CallConv::Tail, "native functions have the calling convention of tail calls");
-    assert_eq!(callee.params.first().map(|param| param.value_type), Some(I64), "the first parameter is the context");
+    assert_eq!(
+        callee.call_conv,
+        CallConv::Tail,
+        "native functions have the calling convention of tail calls"
+    );
+    assert_eq!(
+        callee.params.first().map(|param| param.value_type),
+        Some(I64),
+        "the first parameter is the context"
+    );
     func.signature = signature();
     let mut b = FunctionBuilder::new(func, builder_context);
     let entry = b.create_block();
@@ -46,7 +57,8 @@ pub(crate) fn build(
     let &[context, code, values] = b.block_params(entry) else {
         unreachable!("the signature above has three parameters")
     };
-    // The address of the exception edge is that of the block which ends with the call; the entry block cannot be named.
+    // The address of the exception edge is that of the block which ends with the call; the entry
+    // block cannot be named.
     let call = b.create_block();
     b.ins().jump(call, &[]);
     b.switch_to_block(call);
@@ -60,8 +72,11 @@ pub(crate) fn build(
     try_call(&mut b, callee, code, &arguments, returned, raised);
 
     b.switch_to_block(returned);
-    let results: Vec<Value> =
-        callee.returns.iter().map(|result| b.append_block_param(returned, result.value_type)).collect();
+    let results: Vec<Value> = callee
+        .returns
+        .iter()
+        .map(|result| b.append_block_param(returned, result.value_type))
+        .collect();
     for (word, &result) in (0..).zip(&results) {
         store_word(&mut b, result, values, word * WORD);
     }
@@ -73,9 +88,11 @@ pub(crate) fn build(
     b.finalize(frontend);
 }
 
-/// Loads what the entry around this one left in the context; the values live in the trampoline's frame over the call.
+/// Loads what the entry around this one left in the context; the values live in the trampoline's
+/// frame over the call.
 fn save_entry_state(b: &mut FunctionBuilder<'_>, context: Value) -> [(i32, Value); 3] {
-    [ENTRY_SP, ENTRY_FP, ENTRY_PC].map(|offset| (offset, b.ins().load(I64, MemFlagsData::trusted(), context, offset)))
+    [ENTRY_SP, ENTRY_FP, ENTRY_PC]
+        .map(|offset| (offset, b.ins().load(I64, MemFlagsData::trusted(), context, offset)))
 }
 
 fn write_entry_state(b: &mut FunctionBuilder<'_>, context: Value, call: Block) {
@@ -96,7 +113,8 @@ fn try_call(
     raised: Block,
 ) {
     let signature = b.import_signature(callee.clone());
-    let count = u32::try_from(callee.returns.len()).expect("the results of a function fit a signature");
+    let count =
+        u32::try_from(callee.returns.len()).expect("the results of a function fit a signature");
     let pool = &mut b.func.dfg.value_lists;
     let normal = BlockCall::new(returned, (0..count).map(BlockArg::TryCallRet), pool);
     let edge = BlockCall::new(raised, std::iter::empty(), pool);
@@ -119,11 +137,16 @@ fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, values: Value, offset: i32) 
     b.ins().load(ty, MemFlagsData::trusted(), values, offset)
 }
 
-/// Stores a whole word, so that what a caller reads does not depend on what the argument before it was.
+/// Stores a whole word, so that what a caller reads does not depend on what the argument before it
+/// was.
 fn store_word(b: &mut FunctionBuilder<'_>, value: Value, values: Value, offset: i32) {
     let ty = b.func.dfg.value_type(value);
     assert!(ty.bits() <= 64, "{ty} does not fit a word");
-    let bits = if ty.is_float() { b.ins().bitcast(ty.as_int(), MemFlagsData::new(), value) } else { value };
+    let bits = if ty.is_float() {
+        b.ins().bitcast(ty.as_int(), MemFlagsData::new(), value)
+    } else {
+        value
+    };
     let word = if ty.bits() < 64 { b.ins().uextend(I64, bits) } else { bits };
     b.ins().store(MemFlagsData::trusted(), word, values, offset);
 }

@@ -13,8 +13,9 @@ pub(super) struct Block {
     layout: Layout,
 }
 
-// SAFETY: through a shared reference only the signals are reached, which are accessed atomically; everything else goes through
-// the pointer, which only the `Vm` that made the block follows, on the thread that runs it.
+// SAFETY: through a shared reference only the signals are reached, which are accessed atomically;
+// everything else goes through the pointer, which only the `Vm` that made the block follows, on the
+// thread that runs it.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -23,7 +24,8 @@ impl Block {
     /// A block of zeros with room for so many functions.
     pub(super) fn new(functions: usize) -> Arc<Block> {
         let size = size_of::<Context>() + 8 * functions;
-        let layout = Layout::from_size_align(size, 16).expect("jit: a module has fewer than 2^60 functions");
+        let layout =
+            Layout::from_size_align(size, 16).expect("jit: a module has fewer than 2^60 functions");
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(layout) }.cast();
         let Some(context) = NonNull::new(memory) else { handle_alloc_error(layout) };
@@ -44,7 +46,8 @@ impl Block {
     }
 
     fn signals(&self) -> [&AtomicU32; SIGNALS] {
-        // SAFETY: the words lie in the block, are aligned, and live as long as `self`; Rust accesses them as atomics alone.
+        // SAFETY: the words lie in the block, are aligned, and live as long as `self`; Rust
+        // accesses them as atomics alone.
         let first = unsafe { addr_of_mut!((*self.context()).signals).cast::<u32>() };
         // SAFETY: as above, for each of the words.
         std::array::from_fn(|i| unsafe { AtomicU32::from_ptr(first.add(i)) })
@@ -74,7 +77,8 @@ impl Drop for Block {
     }
 }
 
-/// The block that a machine has now, for those who signal from outside: an extended machine has another one.
+/// The block that a machine has now, for those who signal from outside: an extended machine has
+/// another one.
 #[derive(Clone, Debug)]
 pub(super) struct Current(Arc<Mutex<Arc<Block>>>);
 
@@ -88,7 +92,8 @@ impl Current {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).signal(bits);
     }
 
-    /// Puts another block in the place of the one there was, whose signals it takes over: none is lost that is set meanwhile.
+    /// Puts another block in the place of the one there was, whose signals it takes over: none is
+    /// lost that is set meanwhile.
     pub(super) fn move_to(&self, block: Arc<Block>) -> Arc<Block> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         block.signal(current.signals()[0].load(Ordering::SeqCst));

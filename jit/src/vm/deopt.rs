@@ -29,7 +29,8 @@ pub struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// A layout of these values. A value may have one slot; several may share one if they never live at the same time.
+    /// A layout of these values. A value may have one slot; several may share one if they never
+    /// live at the same time.
     pub fn new(slots: impl IntoIterator<Item = (Value, usize)>) -> SlotLayout {
         let slots: BTreeMap<Value, usize> = slots.into_iter().collect();
         let length = slots.values().max().map_or(0, |last| last + 1);
@@ -86,7 +87,8 @@ impl DeoptFrame<'_> {
     /// When the number of arguments is not that of its parameters.
     pub fn call(&mut self, func: Func, args: &[u64]) -> Result<Vec<u64>, HandlerEnd> {
         // SAFETY: the state waits for the handler, and the borrow of `self` keeps others away.
-        unsafe { native::run_called(self.state, func, args) }.map_err(|stop| HandlerEnd(End::Stop(stop)))
+        unsafe { native::run_called(self.state, func, args) }
+            .map_err(|stop| HandlerEnd(End::Stop(stop)))
     }
 }
 
@@ -113,7 +115,9 @@ impl From<HostError> for HandlerEnd {
     }
 }
 
-/// An interpreter of the embedder's, one frame at a time: a function that it has called cannot be handed to it ([`RunError::HandlerBusy`]). Runs a function from a point of its base version to its end.
+/// An interpreter of the embedder's, one frame at a time: a function that it has called cannot be
+/// handed to it ([`RunError::HandlerBusy`]). Runs a function from a point of its base version to
+/// its end.
 pub trait Handler {
     /// Goes on with a frame until the function returns; its results.
     ///
@@ -135,7 +139,9 @@ pub(super) unsafe fn hand(
     values: &[u64],
 ) -> Result<Vec<u64>, Stop> {
     let func = version.func;
-    let entry = mapping.entry(version.points[number].at).expect("jit: an action was checked when it was linked");
+    let entry = mapping
+        .entry(version.points[number].at)
+        .expect("jit: an action was checked when it was linked");
     let (slots, handler, wanted) = {
         // SAFETY: nobody else has a reference, and this one ends before the handler runs.
         let state = unsafe { &mut *vm };
@@ -170,11 +176,14 @@ pub(super) unsafe fn hand(
         Ok(Err(HandlerEnd(End::Stop(stop)))) => return Err(stop),
         Ok(Err(HandlerEnd(End::Host(error)))) => {
             let site = state.machine.site(func, Some(entry.target.inst()));
-            return Err(Stop::Outcome(state.machine.end_in_native(ir::interp::EarlyEnd::Host(error), site)));
+            return Err(Stop::Outcome(
+                state.machine.end_in_native(ir::interp::EarlyEnd::Host(error), site),
+            ));
         }
         Err(payload) => {
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let what = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+            let what =
+                text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
             return Err(Stop::Failed(RunError::HandlerPanicked { func, what }));
         }
     };
@@ -189,7 +198,10 @@ fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, Stop
     }
     for (at, (slot, ty)) in given.iter().zip(wanted).enumerate() {
         if slot.ty != *ty || slot.bits & !ty.mask() != 0 {
-            return wrong(format!("{:#x} of type {} as result {at}, which has type {ty}", slot.bits, slot.ty));
+            return wrong(format!(
+                "{:#x} of type {} as result {at}, which has type {ty}",
+                slot.bits, slot.ty
+            ));
         }
     }
     Ok(given.iter().map(|slot| slot.bits).collect())

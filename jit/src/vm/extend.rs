@@ -27,7 +27,8 @@ impl Provided {
             Some(Some(region)) => Ok(Some(region)),
             Some(None) => Err(VmError::NoAddressSpace { memory: decl.name.clone() }),
         };
-        let regions = module.memories.values().skip(has).map(&mut provide).collect::<Result<Vec<_>, _>>()?;
+        let regions =
+            module.memories.values().skip(has).map(&mut provide).collect::<Result<Vec<_>, _>>()?;
         Ok(Provided { regions: regions.into_iter(), addresses })
     }
 
@@ -70,13 +71,16 @@ impl State {
     }
 }
 
-/// In which a module does not begin like an earlier one, if it does not. Code for the one runs beside code for the other, and relies on what
-/// is compared here (`another_beginning_is_refused`). Names do not matter, nor do sizes of memories and tables and bits of globals at the
-/// start: what is there has them already. Cost: linear in declarations and segments.
+/// In which a module does not begin like an earlier one, if it does not. Code for the one runs
+/// beside code for the other, and relies on what is compared here (`another_beginning_is_refused`).
+/// Names do not matter, nor do sizes of memories and tables and bits of globals at the start: what
+/// is there has them already. Cost: linear in declarations and segments.
 fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     let func = first_other(earlier.funcs.iter(), later.funcs.iter(), |(func, was), (_, is)| {
         let same_body = match (earlier.body(func), later.body(func)) {
-            (Some(was), Some(is)) => was.family().same_as(is.family()) && VersionKey::of(was) == VersionKey::of(is),
+            (Some(was), Some(is)) => {
+                was.family().same_as(is.family()) && VersionKey::of(was) == VersionKey::of(is)
+            }
             (was, is) => was.is_none() && is.is_none(),
         };
         was.sig == is.sig && was.import == is.import && same_body
@@ -85,14 +89,21 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     let global = first_other(earlier.globals.values(), later.globals.values(), |was, is| {
         was.ty == is.ty && was.mutable == is.mutable
     });
-    let memory =
-        first_other(earlier.memories.values(), later.memories.values(), |was, is| was.max_pages == is.max_pages);
+    let memory = first_other(earlier.memories.values(), later.memories.values(), |was, is| {
+        was.max_pages == is.max_pages
+    });
     let table = first_other(earlier.tables.values(), later.tables.values(), |was, is| {
         was.ty == is.ty && was.max_size == is.max_size
     });
-    let data = first_other(earlier.data.iter().enumerate(), later.data.iter().enumerate(), |was, is| was == is);
-    let elements =
-        first_other(earlier.elements.iter().enumerate(), later.elements.iter().enumerate(), |was, is| was == is);
+    let data =
+        first_other(earlier.data.iter().enumerate(), later.data.iter().enumerate(), |was, is| {
+            was == is
+        });
+    let elements = first_other(
+        earlier.elements.iter().enumerate(),
+        later.elements.iter().enumerate(),
+        |was, is| was == is,
+    );
     let found = [
         sig.map(|(sig, _)| format!("signature {sig}")),
         func.map(|(_, decl)| format!("function @{}", decl.name)),

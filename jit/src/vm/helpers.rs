@@ -1,7 +1,8 @@
 //! The Rust functions that native code calls.
 //!
-//! Each one reaches the state through the context, does one thing, and tells native code where everything lies afterwards. A status other
-//! than 0 makes the native code trap, so that the run is unwound to the innermost entry, native frames only.
+//! Each one reaches the state through the context, does one thing, and tells native code where
+//! everything lies afterwards. A status other than 0 makes the native code trap, so that the run is
+//! unwound to the innermost entry, native frames only.
 
 use super::native;
 use super::state::State;
@@ -15,15 +16,24 @@ use ir::{Func, InstData};
 use std::sync::Arc;
 
 /// The helpers, as contexts have them.
-pub(super) const TABLE: Helpers =
-    Helpers { perform, call_host, call_lazy, trace_call, trace_return, exit, describe, leave: leave_through };
+pub(super) const TABLE: Helpers = Helpers {
+    perform,
+    call_host,
+    call_lazy,
+    trace_call,
+    trace_return,
+    exit,
+    describe,
+    leave: leave_through,
+};
 
-/// Runs the body of a helper: takes back what native code changed before, and tells it afterwards what has changed.
+/// Runs the body of a helper: takes back what native code changed before, and tells it afterwards
+/// what has changed.
 fn with_state(context: *mut Context, body: impl FnOnce(*mut State) -> Result<u64, ()>) -> u64 {
     let mut result = 0;
     let status = guard(|| {
-        // SAFETY: native code passes the context it was given, whose `vm` is the state that entered it; that one keeps no reference while
-        // native code runs (see `State`).
+        // SAFETY: native code passes the context it was given, whose `vm` is the state that entered
+        // it; that one keeps no reference while native code runs (see `State`).
         let vm: *mut State = unsafe { (*context).vm.cast() };
         // SAFETY: as above; the reference ends with the statement.
         unsafe { (*vm).take_back() };
@@ -58,8 +68,12 @@ fn status(context: *mut Context, body: impl FnOnce(&mut State) -> Result<(), ()>
     with_state(context, |vm| body(unsafe { &mut *vm }).map(|()| 0))
 }
 
-/// A code address: 0 when the run ends. `None` for an end that the state has word of ([`State::early`]).
-fn address(context: *mut Context, body: impl FnOnce(*mut State) -> Result<u64, Option<Stop>>) -> u64 {
+/// A code address: 0 when the run ends. `None` for an end that the state has word of
+/// ([`State::early`]).
+fn address(
+    context: *mut Context,
+    body: impl FnOnce(*mut State) -> Result<u64, Option<Stop>>,
+) -> u64 {
     let made = with_state(context, |vm| {
         body(vm).map_err(|stop| {
             // SAFETY: the pointer is to the state, and the body is done with it.
@@ -71,7 +85,8 @@ fn address(context: *mut Context, body: impl FnOnce(*mut State) -> Result<u64, O
 
 extern "C" fn perform(context: *mut Context, inst: *const InstData) -> u64 {
     status(context, |state| {
-        // SAFETY: the code that calls has the address of an instruction that it owns (`Lowered::performed`).
+        // SAFETY: the code that calls has the address of an instruction that it owns
+        // (`Lowered::performed`).
         let inst = unsafe { &*inst };
         let args: Vec<u64> = state.buffer[..inst.args.len()].to_vec();
         let extra = state.machine.charge(inst, &args);
@@ -175,14 +190,16 @@ extern "C" fn leave_through(context: *mut Context) -> u64 {
 }
 
 impl State {
-    /// Calls a function of the host with the arguments in the buffer; its results are there afterwards.
+    /// Calls a function of the host with the arguments in the buffer; its results are there
+    /// afterwards.
     pub(super) fn call_host(&mut self, func: Func) -> Result<(), ()> {
         let module = Arc::clone(&self.module);
         let signature = module.signature(func);
         let args: Vec<u64> = self.buffer[..signature.params.len()].to_vec();
         let mut results = vec![0; signature.results.len()];
         let mut host = self.host.expect("jit: a run has a host");
-        // SAFETY: the host of the run is borrowed until the run has ended, and nobody else uses it now.
+        // SAFETY: the host of the run is borrowed until the run has ended, and nobody else uses it
+        // now.
         let host = unsafe { host.as_mut() };
         match self.machine.call_imported(func, &args, host, &mut results) {
             Ok(()) => {

@@ -16,7 +16,8 @@ use std::sync::Arc;
 pub(super) enum Ended {
     /// Its function returned these values.
     Returned(Vec<u64>),
-    /// Its function goes on in native code; what that needs is in the buffer. The interpreter has no frame of it any more.
+    /// Its function goes on in native code; what that needs is in the buffer. The interpreter has
+    /// no frame of it any more.
     Ascends(Ascent),
 }
 
@@ -56,8 +57,8 @@ pub(super) unsafe fn go_on(vm: *mut State, nested: Nested) -> Result<Ended, Stop
         state.depth += 1;
         state.machine.view().map_or(0, |view| view.depth())
     };
-    // A panic of the host passes, and a handler may be in its way that goes on (`a_panic_below_a_handler_leaves_nothing_behind`).
-    // SAFETY: nobody has a reference.
+    // A panic of the host passes, and a handler may be in its way that goes on
+    // (`a_panic_below_a_handler_leaves_nothing_behind`). SAFETY: nobody has a reference.
     let ended = catch_unwind(AssertUnwindSafe(|| unsafe { until_end(vm, outermost) }));
     // SAFETY: the run has ended.
     let state = unsafe { &mut *vm };
@@ -75,7 +76,8 @@ pub(super) unsafe fn go_on(vm: *mut State, nested: Nested) -> Result<Ended, Stop
 /// As [`native::run`].
 unsafe fn until_end(vm: *mut State, outermost: usize) -> Result<Ended, Stop> {
     loop {
-        // SAFETY: nobody else has a reference. The interpreter calls the host, which has none to the state.
+        // SAFETY: nobody else has a reference. The interpreter calls the host, which has none to
+        // the state.
         match unsafe { &mut *vm }.run_interpreter() {
             Run::Done(Outcome::Returned(values)) => return Ok(Ended::Returned(values)),
             Run::Done(outcome) => return Err(Stop::Outcome(outcome)),
@@ -83,7 +85,9 @@ unsafe fn until_end(vm: *mut State, outermost: usize) -> Result<Ended, Stop> {
                 // SAFETY: the reference of above has ended.
                 let results = unsafe { native::run_called(vm, func, &args) }?;
                 // SAFETY: the call has ended.
-                if let Resumed::Ended(values) = unsafe { &mut *vm }.machine.return_from_call(&results) {
+                if let Resumed::Ended(values) =
+                    unsafe { &mut *vm }.machine.return_from_call(&results)
+                {
                     return Ok(Ended::Returned(values));
                 }
             }
@@ -123,7 +127,8 @@ unsafe fn ascend(vm: *mut State, outermost: usize) -> Result<Option<Ended>, Stop
 impl State {
     fn run_interpreter(&mut self) -> Run {
         let mut host = self.host.expect("jit: a run has a host");
-        // SAFETY: the host of the run is borrowed until the run has ended, and nobody else uses it now.
+        // SAFETY: the host of the run is borrowed until the run has ended, and nobody else uses it
+        // now.
         let host = unsafe { host.as_mut() };
         if self.profile.watches() {
             self.machine.run(host, &mut self.profile)
@@ -132,7 +137,8 @@ impl State {
         }
     }
 
-    /// Runs the compensation code of an entry to the base: what it assigns. Its stores are executed.
+    /// Runs the compensation code of an entry to the base: what it assigns. Its stores are
+    /// executed.
     pub(super) fn compensate(
         &mut self,
         func: Func,
@@ -150,9 +156,18 @@ impl State {
     }
 
     /// Starts the base of a function in the middle.
-    pub(super) fn descend(&mut self, func: Func, entry: &Entry, read: impl Fn(Value) -> u64) -> Result<Nested, Stop> {
+    pub(super) fn descend(
+        &mut self,
+        func: Func,
+        entry: &Entry,
+        read: impl Fn(Value) -> u64,
+    ) -> Result<Nested, Stop> {
         let assigned = self.compensate(func, entry, read)?;
-        let base = self.bases.get(&func).copied().ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
+        let base = self
+            .bases
+            .get(&func)
+            .copied()
+            .ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
         let nested = self.machine.begin_nested_at(base, entry.target, &assigned);
         nested.map_err(|error| match error {
             TransferError::StackOverflow => Stop::Failed(RunError::StackOverflow { func }),

@@ -10,7 +10,8 @@ use ir::Value;
 use ir::mapping::Mapping;
 use std::sync::Arc;
 
-/// An OSR point has fired; its values are in the buffer. Gives the address of the code to go on in, which takes what it needs from the buffer.
+/// An OSR point has fired; its values are in the buffer. Gives the address of the code to go on in,
+/// which takes what it needs from the buffer.
 ///
 /// # Safety
 /// As [`super::native::run`].
@@ -18,19 +19,29 @@ pub(super) unsafe fn leave(vm: *mut State, cell: usize) -> Result<u64, Stop> {
     let (version, number, action, values) = {
         // SAFETY: nobody else has a reference, and this one ends before anything runs.
         let state = unsafe { &mut *vm };
-        let Some(link) = state.links.get(&cell) else { return Err(Stop::Failed(RunError::Released)) };
-        (Arc::clone(&link.version), link.number, link.action.clone(), handed_over(link, &state.buffer))
+        let Some(link) = state.links.get(&cell) else {
+            return Err(Stop::Failed(RunError::Released));
+        };
+        (
+            Arc::clone(&link.version),
+            link.number,
+            link.action.clone(),
+            handed_over(link, &state.buffer),
+        )
     };
     match action {
         // SAFETY: as above.
-        Action::Continue(continuation) => Ok(unsafe { &mut *vm }.kept(&continuation.code).addr() as u64),
+        Action::Continue(continuation) => {
+            Ok(unsafe { &mut *vm }.kept(&continuation.code).addr() as u64)
+        }
         // SAFETY: as above.
         Action::Ask => unsafe { &mut *vm }.open(&version, number, &values),
         // SAFETY: as above.
         Action::Interpret(mapping) => unsafe { descend(vm, &version, number, &mapping, &values) },
         Action::Hand(mapping, layout) => {
             // SAFETY: as above.
-            let results = unsafe { super::deopt::hand(vm, &version, number, &mapping, &layout, &values) }?;
+            let results =
+                unsafe { super::deopt::hand(vm, &version, number, &mapping, &layout, &values) }?;
             // SAFETY: the handler is done.
             Ok(unsafe { &mut *vm }.give_back(&version, &results))
         }
@@ -41,7 +52,11 @@ pub(super) unsafe fn leave(vm: *mut State, cell: usize) -> Result<u64, Stop> {
 fn handed_over(link: &Link, buffer: &[u64]) -> Vec<u64> {
     let function = &link.version.function;
     let values = &link.version.points[link.number].values;
-    values.iter().zip(buffer).map(|(value, word)| word & function.value_type(*value).mask()).collect()
+    values
+        .iter()
+        .zip(buffer)
+        .map(|(value, word)| word & function.value_type(*value).mask())
+        .collect()
 }
 
 /// Goes on in the interpreter, until the function returns or goes on natively again.
@@ -55,9 +70,12 @@ unsafe fn descend(
     mapping: &Arc<Mapping>,
     values: &[u64],
 ) -> Result<u64, Stop> {
-    let entry = mapping.entry(version.points[number].at).expect("jit: an action was checked when it was linked");
+    let entry = mapping
+        .entry(version.points[number].at)
+        .expect("jit: an action was checked when it was linked");
     // SAFETY: nobody else has a reference, and this one ends before anything runs.
-    let nested = unsafe { &mut *vm }.descend(version.func, entry, reader(version, number, values))?;
+    let nested =
+        unsafe { &mut *vm }.descend(version.func, entry, reader(version, number, values))?;
     // SAFETY: nobody has a reference.
     match unsafe { interpret::go_on(vm, nested) }? {
         // SAFETY: the run has ended.
@@ -67,7 +85,11 @@ unsafe fn descend(
 }
 
 /// The contents of a value, from those of a point.
-pub(super) fn reader<'a>(version: &'a Version, number: usize, values: &'a [u64]) -> impl Fn(Value) -> u64 + 'a {
+pub(super) fn reader<'a>(
+    version: &'a Version,
+    number: usize,
+    values: &'a [u64],
+) -> impl Fn(Value) -> u64 + 'a {
     let kept = &version.points[number].values;
     move |value| {
         let at = kept.iter().position(|v| *v == value);
@@ -84,7 +106,8 @@ impl State {
     }
 
     fn open(&mut self, version: &Arc<Version>, number: usize, values: &[u64]) -> Result<u64, Stop> {
-        let continuation = self.ask(|tiering, tier| tiering.open(tier, OpenPoint { version, number, values }))?;
+        let continuation =
+            self.ask(|tiering, tier| tiering.open(tier, OpenPoint { version, number, values }))?;
         self.enterable(version, number, &continuation)?;
         let read = reader(version, number, values);
         let taken: Vec<u64> = continuation.requires.iter().map(|value| read(*value)).collect();
@@ -93,16 +116,25 @@ impl State {
     }
 
     /// Whether the answer to an open point fits.
-    fn enterable(&self, version: &Version, number: usize, continuation: &Continuation) -> Result<(), Stop> {
+    fn enterable(
+        &self,
+        version: &Version,
+        number: usize,
+        continuation: &Continuation,
+    ) -> Result<(), Stop> {
         let point = &version.points[number];
         let refused = |error| Err(Stop::Failed(RunError::Link(error)));
-        if continuation.source() != (version.key, point.at) || continuation.target.func != version.func {
+        if continuation.source() != (version.key, point.at)
+            || continuation.target.func != version.func
+        {
             return refused(super::LinkError::OtherVersion { number });
         }
         if continuation.misfit(&version.function).is_some() {
             return refused(super::LinkError::OtherVersion { number });
         }
-        if let Some(value) = continuation.requires.iter().find(|value| !point.values.contains(value)) {
+        if let Some(value) =
+            continuation.requires.iter().find(|value| !point.values.contains(value))
+        {
             return refused(super::LinkError::Missing { number, value: *value });
         }
         if self.may_enter(continuation) { Ok(()) } else { refused(super::LinkError::NotAdopted) }

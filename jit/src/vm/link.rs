@@ -19,7 +19,8 @@ pub enum Action {
     Ask,
     /// The function goes on in the interpreter, in its base version, by the entry of this mapping.
     Interpret(Arc<Mapping>),
-    /// The embedder's [`super::Handler`] goes on, at the landing point of this mapping's entry, with the values in slots.
+    /// The embedder's [`super::Handler`] goes on, at the landing point of this mapping's entry,
+    /// with the values in slots.
     Hand(Arc<Mapping>, Arc<SlotLayout>),
 }
 
@@ -43,7 +44,8 @@ pub enum LinkError {
     },
     /// The version has no point of this number.
     NoSuchPoint(usize),
-    /// The mapping or continuation is one of another version than the one the point is in: it may be stale.
+    /// The mapping or continuation is one of another version than the one the point is in: it may
+    /// be stale.
     OtherVersion {
         /// The point.
         number: usize,
@@ -65,7 +67,8 @@ pub enum LinkError {
         /// The value.
         value: Value,
     },
-    /// The values of the point are those the continuation takes, but others too, or in another order.
+    /// The values of the point are those the continuation takes, but others too, or in another
+    /// order.
     Order {
         /// The point.
         number: usize,
@@ -162,7 +165,11 @@ pub enum TransitionKind {
 }
 
 impl State {
-    pub(super) fn install(&mut self, version: &Arc<Version>, actions: Vec<Action>) -> Result<(), LinkError> {
+    pub(super) fn install(
+        &mut self,
+        version: &Arc<Version>,
+        actions: Vec<Action>,
+    ) -> Result<(), LinkError> {
         if !version.callable {
             return Err(LinkError::NotCallable);
         }
@@ -176,7 +183,11 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn adopt(&mut self, version: &Arc<Version>, actions: Vec<Action>) -> Result<(), LinkError> {
+    pub(super) fn adopt(
+        &mut self,
+        version: &Arc<Version>,
+        actions: Vec<Action>,
+    ) -> Result<(), LinkError> {
         if !self.fits(version) {
             return Err(LinkError::OtherProgram);
         }
@@ -196,7 +207,12 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn relink(&mut self, version: &Arc<Version>, number: usize, action: Action) -> Result<(), LinkError> {
+    pub(super) fn relink(
+        &mut self,
+        version: &Arc<Version>,
+        number: usize,
+        action: Action,
+    ) -> Result<(), LinkError> {
         let cell = version.cells.get(number).ok_or(LinkError::NoSuchPoint(number))?;
         let at = std::ptr::from_ref(cell).addr();
         if !self.links.contains_key(&at) {
@@ -217,7 +233,11 @@ impl State {
     }
 
     pub(super) fn release(&mut self, version: &Arc<Version>) {
-        if self.installed.get(&version.func()).is_some_and(|installed| Arc::ptr_eq(installed, version)) {
+        if self
+            .installed
+            .get(&version.func())
+            .is_some_and(|installed| Arc::ptr_eq(installed, version))
+        {
             self.uninstall(version.func());
         }
         self.is_stale = true;
@@ -225,7 +245,8 @@ impl State {
         for (number, cell) in version.cells.iter().enumerate() {
             self.note_fired(version, number);
             if self.links.remove(&std::ptr::from_ref(cell).addr()).is_some() {
-                // Its frames, if there are any, and continuations into it may still come by: they find nobody (`RunError::Stuck`).
+                // Its frames, if there are any, and continuations into it may still come by: they
+                // find nobody (`RunError::Stuck`).
                 cell.lead_to(stubs.leave.entry());
             }
         }
@@ -243,16 +264,24 @@ impl State {
         let cell = &version.cells[number];
         cell.lead_to(code);
         self.is_stale = true;
-        self.links.insert(std::ptr::from_ref(cell).addr(), Link { version: Arc::clone(version), number, action });
+        self.links.insert(
+            std::ptr::from_ref(cell).addr(),
+            Link { version: Arc::clone(version), number, action },
+        );
     }
 
     /// Moves the count of a point's transitions to those that are told.
     pub(super) fn note_fired(&mut self, version: &Arc<Version>, number: usize) {
         let cell = &version.cells[number];
         let count = cell.fired.swap(0, Ordering::Relaxed);
-        let Some(link) = self.links.get(&std::ptr::from_ref(cell).addr()).filter(|_| count > 0) else { return };
+        let Some(link) = self.links.get(&std::ptr::from_ref(cell).addr()).filter(|_| count > 0)
+        else {
+            return;
+        };
         let (to, kind) = match &link.action {
-            Action::Continue(continuation) => (Some(continuation.target.key), TransitionKind::Across),
+            Action::Continue(continuation) => {
+                (Some(continuation.target.key), TransitionKind::Across)
+            }
             Action::Ask => (None, TransitionKind::Across),
             Action::Interpret(mapping) => (Some(mapping.target()), TransitionKind::Down),
             Action::Hand(mapping, _) => (Some(mapping.target()), TransitionKind::Out),
@@ -265,7 +294,14 @@ impl State {
     pub(super) fn note_ascent(&mut self, func: Func, at: Point, continuation: &Continuation) {
         let (from, _) = continuation.source();
         let to = Some(continuation.target.key);
-        self.count(Transition { func, at: at.inst(), from, to, kind: TransitionKind::Up, count: 1 });
+        self.count(Transition {
+            func,
+            at: at.inst(),
+            from,
+            to,
+            kind: TransitionKind::Up,
+            count: 1,
+        });
     }
 
     fn count(&mut self, made: Transition) {
@@ -273,36 +309,49 @@ impl State {
         *self.transitions.entry(key).or_default() += made.count;
     }
 
-    /// Whether a version was compiled for machines like this one: with its memories, and with what its instructions name. What a module
-    /// has that the machine's began as means the same ([`super::Vm::extend`]).
+    /// Whether a version was compiled for machines like this one: with its memories, and with what
+    /// its instructions name. What a module has that the machine's began as means the same
+    /// ([`super::Vm::extend`]).
     fn fits(&self, version: &Version) -> bool {
         let module = Arc::as_ptr(&version.module);
-        let mut modules = std::iter::once(Arc::as_ptr(&self.module)).chain(self.earlier.iter().map(Weak::as_ptr));
+        let mut modules =
+            std::iter::once(Arc::as_ptr(&self.module)).chain(self.earlier.iter().map(Weak::as_ptr));
         version.engine.is(&self.engine) && modules.any(|one| one == module)
     }
 
-    /// Whether a run of this machine may go on in a continuation: the points of its target lead where this machine says.
+    /// Whether a run of this machine may go on in a continuation: the points of its target lead
+    /// where this machine says.
     pub(super) fn may_enter(&self, continuation: &Continuation) -> bool {
         let cells = &continuation.target.cells;
         self.fits(&continuation.target)
-            && cells.first().is_none_or(|cell| self.links.contains_key(&std::ptr::from_ref(cell).addr()))
+            && cells
+                .first()
+                .is_none_or(|cell| self.links.contains_key(&std::ptr::from_ref(cell).addr()))
     }
 
     /// Whether an action fits a point.
-    fn check(&self, version: &Arc<Version>, number: usize, action: &Action) -> Result<(), LinkError> {
+    fn check(
+        &self,
+        version: &Arc<Version>,
+        number: usize,
+        action: &Action,
+    ) -> Result<(), LinkError> {
         let point = version.points.get(number).ok_or(LinkError::NoSuchPoint(number))?;
         let at = point.at;
-        let missing = |reads: &[Value]| match reads.iter().find(|value| !point.values.contains(value)) {
-            Some(value) => Err(LinkError::Missing { number, value: *value }),
-            None => Ok(()),
-        };
+        let missing =
+            |reads: &[Value]| match reads.iter().find(|value| !point.values.contains(value)) {
+                Some(value) => Err(LinkError::Missing { number, value: *value }),
+                None => Ok(()),
+            };
         match action {
             Action::Ask => Ok(()),
             Action::Continue(continuation) => {
-                if continuation.source.ne(&version.key) || continuation.target.func != version.func {
+                if continuation.source.ne(&version.key) || continuation.target.func != version.func
+                {
                     return Err(LinkError::OtherVersion { number });
                 }
-                // The buffer holds the point's values in their order, which the continuation takes them in.
+                // The buffer holds the point's values in their order, which the continuation takes
+                // them in.
                 if continuation.at != at {
                     return Err(LinkError::NoEntry { number });
                 }
@@ -330,7 +379,8 @@ impl State {
                     return Err(LinkError::OtherVersion { number });
                 }
                 if let Action::Hand(_, layout) = action
-                    && let Some(value) = entry.provides().find(|value| layout.slot(*value).is_none())
+                    && let Some(value) =
+                        entry.provides().find(|value| layout.slot(*value).is_none())
                 {
                     return Err(LinkError::NoSlot { number, value });
                 }
@@ -340,7 +390,8 @@ impl State {
     }
 }
 
-/// Whether an entry can be one from a version to another: what it names is there, and copies keep their types.
+/// Whether an entry can be one from a version to another: what it names is there, and copies keep
+/// their types.
 fn is_between(entry: &Entry, source: &Function, target: &Function) -> bool {
     let typed = |assign: &Assign| {
         let ty = target.value_type(assign.value);

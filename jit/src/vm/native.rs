@@ -28,8 +28,14 @@ pub(super) enum Entrance<'a> {
 
 impl State {
     /// Runs a function to its end.
-    pub(super) fn invoke(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Result<Outcome, RunError> {
-        let limit = stack::limit(HELPER_STACK).map_err(|error| RunError::NoStack { what: error.to_string() })?;
+    pub(super) fn invoke(
+        &mut self,
+        func: Func,
+        args: &[u64],
+        host: &mut dyn Host,
+    ) -> Result<Outcome, RunError> {
+        let limit = stack::limit(HELPER_STACK)
+            .map_err(|error| RunError::NoStack { what: error.to_string() })?;
         if !self.machine.program().is(&self.program) {
             return Err(RunError::Exchanged);
         }
@@ -38,7 +44,8 @@ impl State {
         self.host = Some(host_pointer(host));
         let vm = std::ptr::from_mut(self);
         let reset = Reset(vm);
-        // SAFETY: `self` is not used until the run has ended; helpers reach the state through the context.
+        // SAFETY: `self` is not used until the run has ended; helpers reach the state through the
+        // context.
         let result = unsafe { run_called(vm, func, args) };
         std::mem::forget(reset);
         self.host = None;
@@ -70,9 +77,13 @@ impl State {
     /// How a run ended that trapped.
     fn trapped(&mut self, trap: Trap) -> Stop {
         // SAFETY: the block is ours, and native code has been left.
-        let (number, count) = unsafe { ((*self.context()).trap_number, (*self.context()).pending as usize) };
-        let Some(cause) = cause(trap.code.as_raw().get(), number as u16) else { return Stop::Failed(RunError::Lost) };
-        if let Some(address) = trap.address.filter(|address| !self.guarded.iter().any(|range| range.contains(address)))
+        let (number, count) =
+            unsafe { ((*self.context()).trap_number, (*self.context()).pending as usize) };
+        let Some(cause) = cause(trap.code.as_raw().get(), number as u16) else {
+            return Stop::Failed(RunError::Lost);
+        };
+        if let Some(address) =
+            trap.address.filter(|address| !self.guarded.iter().any(|range| range.contains(address)))
         {
             return Stop::Failed(RunError::WildAccess { address });
         }
@@ -87,7 +98,9 @@ impl State {
                 self.machine.set_fuel(0);
                 EarlyEnd::OutOfFuel
             }
-            Cause::Left => EarlyEnd::Left(OsrPoint::from_u32(number as u32), self.buffer[..count].to_vec()),
+            Cause::Left => {
+                EarlyEnd::Left(OsrPoint::from_u32(number as u32), self.buffer[..count].to_vec())
+            }
             Cause::Interrupt => return Stop::Failed(RunError::Interrupted),
             Cause::Helper => return self.located(site, trap.back),
         };
@@ -97,7 +110,8 @@ impl State {
     /// What a helper left, with the place that called it where it has none.
     fn located(&mut self, site: Site, back: Option<usize>) -> Stop {
         let Some(end) = self.early.take() else { return self.take_stop() };
-        // A host function in a table is called through a stub, whose caller is the place (`hosts_that_end_runs`).
+        // A host function in a table is called through a stub, whose caller is the place
+        // (`hosts_that_end_runs`).
         let site = if site.inst.is_none() { self.caller(back).unwrap_or(site) } else { site };
         Stop::Outcome(self.machine.end_in_native(end, site))
     }
@@ -115,7 +129,8 @@ struct Reset(*mut State);
 
 impl Drop for Reset {
     fn drop(&mut self) {
-        // SAFETY: the state outlives the call of `invoke` that has made this, and the panic has passed whoever used it.
+        // SAFETY: the state outlives the call of `invoke` that has made this, and the panic has
+        // passed whoever used it.
         let state = unsafe { &mut *self.0 };
         state.depth = 0;
         state.host = None;
@@ -126,7 +141,8 @@ impl Drop for Reset {
 
 fn host_pointer(host: &mut dyn Host) -> NonNull<dyn Host> {
     let pointer: NonNull<dyn Host + '_> = NonNull::from(host);
-    // SAFETY: only the lifetime changes. The pointer is taken back before the borrow ends, when the run has ended.
+    // SAFETY: only the lifetime changes. The pointer is taken back before the borrow ends, when the
+    // run has ended.
     unsafe { std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host>>(pointer) }
 }
 
@@ -149,7 +165,11 @@ pub(super) unsafe fn run(vm: *mut State, func: Func, args: &[u64]) -> Result<Vec
 ///
 /// # Safety
 /// As [`run`].
-pub(super) unsafe fn run_called(vm: *mut State, func: Func, args: &[u64]) -> Result<Vec<u64>, Stop> {
+pub(super) unsafe fn run_called(
+    vm: *mut State,
+    func: Func,
+    args: &[u64],
+) -> Result<Vec<u64>, Stop> {
     // SAFETY: nobody else has a reference, and this one ends before anything else runs.
     let state = unsafe { &mut *vm };
     // The trampoline reads as many (`too_few_arguments_are_a_panic`).
@@ -181,7 +201,12 @@ pub(super) unsafe fn demand(vm: *mut State, func: Func) -> Result<Option<Arc<Cod
 ///
 /// # Safety
 /// As [`run`]; the code is that of a version of the function.
-pub(super) unsafe fn call(vm: *mut State, code: &Arc<Code>, func: Func, args: &[u64]) -> Result<Vec<u64>, Stop> {
+pub(super) unsafe fn call(
+    vm: *mut State,
+    code: &Arc<Code>,
+    func: Func,
+    args: &[u64],
+) -> Result<Vec<u64>, Stop> {
     let (trampoline, results) = {
         // SAFETY: nobody else has a reference, and this one ends before native code runs.
         let state = unsafe { &mut *vm };
@@ -196,8 +221,13 @@ pub(super) unsafe fn call(vm: *mut State, code: &Arc<Code>, func: Func, args: &[
 /// Goes on in code that finds what it needs in the buffer; its results.
 ///
 /// # Safety
-/// As [`run`]; the code is a continuation of a function with these results, and what it needs is in the buffer.
-pub(super) unsafe fn resume(vm: *mut State, code: &Arc<Code>, results: &[Type]) -> Result<Vec<u64>, Stop> {
+/// As [`run`]; the code is a continuation of a function with these results, and what it needs is in
+/// the buffer.
+pub(super) unsafe fn resume(
+    vm: *mut State,
+    code: &Arc<Code>,
+    results: &[Type],
+) -> Result<Vec<u64>, Stop> {
     // SAFETY: nobody else has a reference, and this one ends before native code runs.
     let trampoline = unsafe { &*vm }.engine.stub(Stub::Resume(results.to_vec())).map_err(failed)?;
     // SAFETY: the trampoline is one for the results.
@@ -235,10 +265,11 @@ unsafe fn enter(
         state.context()
     };
     // SAFETY: a trampoline has this type; its code is held by the engine.
-    let trampoline: Trampoline = unsafe { std::mem::transmute::<*const u8, Trampoline>(trampoline.entry()) };
-    // SAFETY: the context begins with the entry state and lives as long as the state; the code has the signature of the
-    // trampoline and is kept by the state until it has been left; there are as many words as parameters and results;
-    // helpers never unwind.
+    let trampoline: Trampoline =
+        unsafe { std::mem::transmute::<*const u8, Trampoline>(trampoline.entry()) };
+    // SAFETY: the context begins with the entry state and lives as long as the state; the code has
+    // the signature of the trampoline and is kept by the state until it has been left; there are as
+    // many words as parameters and results; helpers never unwind.
     let left = unsafe { enter::enter(trampoline, context.cast(), code.entry(), &mut values) };
     // SAFETY: native code has been left.
     let state = unsafe { &mut *vm };

@@ -24,8 +24,8 @@ use std::sync::{Arc, Weak};
 
 /// The state behind a [`super::Vm`].
 ///
-/// While native code runs, it is reached through the pointer in the context alone, by helpers, one at a time: whoever
-/// entered native code has no reference left.
+/// While native code runs, it is reached through the pointer in the context alone, by helpers, one
+/// at a time: whoever entered native code has no reference left.
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) module: Arc<Module>,
@@ -124,13 +124,15 @@ impl State {
         Ok(state)
     }
 
-    /// Makes room for all that the module declares, and makes calls of each function go where they have to. The stubs are those of the
-    /// functions that are new. Cost: linear in the declarations.
+    /// Makes room for all that the module declares, and makes calls of each function go where they
+    /// have to. The stubs are those of the functions that are new. Cost: linear in the
+    /// declarations.
     pub(super) fn lay_out(&mut self, stubs: Vec<Arc<Code>>) {
         let module = Arc::clone(&self.module);
         let none = MemoryView { base: std::ptr::null_mut(), bytes: 0 };
         self.memories = vec![none; module.memories.len()].into();
-        self.tables = vec![TableView { entries: std::ptr::null(), count: 0 }; module.tables.len()].into();
+        self.tables =
+            vec![TableView { entries: std::ptr::null(), count: 0 }; module.tables.len()].into();
         self.signatures = canonical_signatures(&module);
         for stub in stubs {
             let func = Func::new(self.lazy.len());
@@ -147,7 +149,8 @@ impl State {
         self.fill_context();
     }
 
-    /// Writes what stays the same while native code runs. The addresses stay right: boxes do not move what they hold.
+    /// Writes what stays the same while native code runs. The addresses stay right: boxes do not
+    /// move what they hold.
     fn fill_context(&mut self) {
         let context = self.block.context();
         let vm = std::ptr::from_mut(self).cast();
@@ -175,11 +178,14 @@ impl State {
         self.point_at(func, code);
     }
 
-    /// Tells native code where memories, tables and globals are now, and how much fuel is left. Cost: their number.
+    /// Tells native code where memories, tables and globals are now, and how much fuel is left.
+    /// Cost: their number.
     ///
     /// # Errors
-    /// When they are not those the machine was made with: embedders and hosts get mutable references to machine and memories, and might
-    /// exchange them (`memories_that_were_exchanged_are_refused`). Native code relies on guards behind memories and on the number of globals.
+    /// When they are not those the machine was made with: embedders and hosts get mutable
+    /// references to machine and memories, and might exchange them
+    /// (`memories_that_were_exchanged_are_refused`). Native code relies on guards behind memories
+    /// and on the number of globals.
     pub(super) fn share(&mut self) -> Result<(), RunError> {
         if !self.machine.program().is(&self.program) {
             return Err(RunError::Exchanged);
@@ -235,16 +241,22 @@ impl State {
         }
     }
 
-    /// Lets go of code that no call and no OSR point leads to any more, unless a run is under way, which may have frames in it. Cost: the number of
-    /// functions and points, when something has changed.
+    /// Lets go of code that no call and no OSR point leads to any more, unless a run is under way,
+    /// which may have frames in it. Cost: the number of functions and points, when something has
+    /// changed.
     pub(super) fn sweep(&mut self) {
         if self.depth > 0 || !std::mem::take(&mut self.is_stale) {
             return;
         }
         let installed = self.installed.values().map(|version| &version.code);
         let linked = self.links.values().flat_map(Link::codes);
-        let needed: HashSet<usize> =
-            self.lazy.iter().chain(installed).chain(linked).map(|code| code.range().start).collect();
+        let needed: HashSet<usize> = self
+            .lazy
+            .iter()
+            .chain(installed)
+            .chain(linked)
+            .map(|code| code.range().start)
+            .collect();
         self.codes.retain(|start, _| needed.contains(start));
     }
 
@@ -267,6 +279,15 @@ impl State {
 }
 
 /// The stub of each function but the first `has`; functions with the same signature share one.
-pub(super) fn lazy_stubs(engine: &Engine, module: &Module, has: usize) -> Result<Vec<Arc<Code>>, CompileError> {
-    module.funcs.keys().skip(has).map(|func| engine.stub(Stub::Lazy(module.signature(func).clone()))).collect()
+pub(super) fn lazy_stubs(
+    engine: &Engine,
+    module: &Module,
+    has: usize,
+) -> Result<Vec<Arc<Code>>, CompileError> {
+    module
+        .funcs
+        .keys()
+        .skip(has)
+        .map(|func| engine.stub(Stub::Lazy(module.signature(func).clone())))
+        .collect()
 }

@@ -20,7 +20,8 @@ pub(super) enum Stop {
 pub enum RunError {
     /// An [`super::Interrupt`] ended it.
     Interrupted,
-    /// An OSR point fired that leads nowhere: an open one, and nobody was there to say where to go on.
+    /// An OSR point fired that leads nowhere: an open one, and nobody was there to say where to go
+    /// on.
     Stuck {
         /// The function.
         func: Func,
@@ -61,7 +62,8 @@ pub enum RunError {
         /// What is wrong.
         what: String,
     },
-    /// An OSR point is to hand over to the handler, which is at work already: in a function that it has called.
+    /// An OSR point is to hand over to the handler, which is at work already: in a function that it
+    /// has called.
     HandlerBusy {
         /// The function.
         func: Func,
@@ -88,23 +90,41 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Interrupted => f.write_str("interrupted"),
-            RunError::Stuck { func, point } => write!(f, "OSR point {point} of {func} fired and leads nowhere"),
-            RunError::Released => f.write_str("an OSR point fired of a version that the machine does not have"),
-            RunError::Exchanged => f.write_str("the machine or its memories were exchanged for others"),
+            RunError::Stuck { func, point } => {
+                write!(f, "OSR point {point} of {func} fired and leads nowhere")
+            }
+            RunError::Released => {
+                f.write_str("an OSR point fired of a version that the machine does not have")
+            }
+            RunError::Exchanged => {
+                f.write_str("the machine or its memories were exchanged for others")
+            }
             RunError::Continue(error) => write!(f, "{error}"),
             RunError::Link(error) => write!(f, "{error}"),
             RunError::Compile(error) => write!(f, "{error}"),
             RunError::NoStack { what } => write!(f, "the size of the stack is not known: {what}"),
             RunError::StackOverflow { func } => write!(f, "there is no room for a frame of {func}"),
             RunError::Store { func, target } => {
-                write!(f, "a store of the transition to {target} of {func} does not lie within its memory")
+                write!(
+                    f,
+                    "a store of the transition to {target} of {func} does not lie within its memory"
+                )
             }
-            RunError::WrongResults { func, what } => write!(f, "the handler that ran {func} gave {what}"),
+            RunError::WrongResults { func, what } => {
+                write!(f, "the handler that ran {func} gave {what}")
+            }
             RunError::HandlerBusy { func, point } => {
-                write!(f, "OSR point {point} of {func} hands over to the handler, which is at work already")
+                write!(
+                    f,
+                    "OSR point {point} of {func} hands over to the handler, which is at work already"
+                )
             }
-            RunError::HandlerPanicked { func, what } => write!(f, "the handler that ran {func} panicked: {what}"),
-            RunError::WildAccess { address } => write!(f, "native code accessed {address:#x}, outside all memories"),
+            RunError::HandlerPanicked { func, what } => {
+                write!(f, "the handler that ran {func} panicked: {what}")
+            }
+            RunError::WildAccess { address } => {
+                write!(f, "native code accessed {address:#x}, outside all memories")
+            }
             RunError::Lost => f.write_str("native code ended the run without saying why"),
         }
     }

@@ -46,15 +46,18 @@ impl OpenPoint<'_> {
     }
 }
 
-/// What decides. A run asks; nothing is compiled but what it says. Whoever does not answer a question has the answer that changes nothing.
+/// What decides. A run asks; nothing is compiled but what it says. Whoever does not answer a
+/// question has the answer that changes nothing.
 pub trait Tiering {
-    /// How many visits of a loop header, or calls, of the interpreter make a loop or function hot. `None`: it does not count.
+    /// How many visits of a loop header, or calls, of the interpreter make a loop or function hot.
+    /// `None`: it does not count.
     fn threshold(&self) -> Option<u32> {
         None
     }
 
-    /// A function that has no code is called by native code, or has been called as often as the threshold says by the interpreter. It may
-    /// be given code ([`Tier::install`]); otherwise it is interpreted.
+    /// A function that has no code is called by native code, or has been called as often as the
+    /// threshold says by the interpreter. It may be given code ([`Tier::install`]); otherwise it is
+    /// interpreted.
     ///
     /// # Errors
     /// When the run is to end.
@@ -62,11 +65,16 @@ pub trait Tiering {
         Ok(())
     }
 
-    /// A loop of the interpreter is hot: where to go on natively, or `None` to go on as before. Asked once for each loop.
+    /// A loop of the interpreter is hot: where to go on natively, or `None` to go on as before.
+    /// Asked once for each loop.
     ///
     /// # Errors
     /// When the run is to end.
-    fn hot(&mut self, _tier: &mut Tier<'_>, _at: HotLoop) -> Result<Option<Arc<Continuation>>, RunError> {
+    fn hot(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        _at: HotLoop,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
         Ok(None)
     }
 
@@ -74,7 +82,11 @@ pub trait Tiering {
     ///
     /// # Errors
     /// When the run is to end, as it does when nobody knows.
-    fn open(&mut self, _tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        _tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         Err(RunError::Stuck { func: at.version.func(), point: at.number })
     }
 }
@@ -111,7 +123,11 @@ impl Tier<'_> {
     ///
     /// # Errors
     /// As there.
-    pub fn install(&mut self, version: &Arc<Version>, actions: Vec<Action>) -> Result<(), LinkError> {
+    pub fn install(
+        &mut self,
+        version: &Arc<Version>,
+        actions: Vec<Action>,
+    ) -> Result<(), LinkError> {
         self.state.install(version, actions)
     }
 
@@ -127,7 +143,12 @@ impl Tier<'_> {
     ///
     /// # Errors
     /// As there.
-    pub fn relink(&mut self, version: &Arc<Version>, number: usize, action: Action) -> Result<(), LinkError> {
+    pub fn relink(
+        &mut self,
+        version: &Arc<Version>,
+        number: usize,
+        action: Action,
+    ) -> Result<(), LinkError> {
         self.state.relink(version, number, action)
     }
 
@@ -206,7 +227,11 @@ impl Observer for Profile {
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
         let visits = self.count(view.version().as_u32() as usize, inst);
-        if Some(visits) == self.threshold || self.is_interrupted() { Control::Pause } else { Control::Continue }
+        if Some(visits) == self.threshold || self.is_interrupted() {
+            Control::Pause
+        } else {
+            Control::Continue
+        }
     }
 }
 
@@ -234,7 +259,8 @@ impl State {
         answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(Stop::Failed)
     }
 
-    /// Marks where visits are counted, in all functions but the first `known`: entries and loop headers. Cost: linear in these.
+    /// Marks where visits are counted, in all functions but the first `known`: entries and loop
+    /// headers. Cost: linear in these.
     pub(super) fn mark_loops(&mut self, known: usize) {
         let module = Arc::clone(&self.module);
         if !self.profile.watches() {
@@ -245,7 +271,8 @@ impl State {
         }
     }
 
-    /// The run has paused where visits are counted. Where it goes on natively; what is needed there is in the buffer.
+    /// The run has paused where visits are counted. Where it goes on natively; what is needed there
+    /// is in the buffer.
     pub(super) fn ascent(&mut self) -> Result<Option<Ascent>, Stop> {
         if self.profile.is_interrupted() {
             return Err(Stop::Failed(RunError::Interrupted));
@@ -259,7 +286,9 @@ impl State {
             return Ok(None);
         }
         let at = Point::before(inst);
-        let Some(continuation) = self.ask(|tiering, tier| tiering.hot(tier, HotLoop { func, at }))? else {
+        let Some(continuation) =
+            self.ask(|tiering, tier| tiering.hot(tier, HotLoop { func, at }))?
+        else {
             return Ok(None);
         };
         // Bases of different functions may have one key.

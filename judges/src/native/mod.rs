@@ -1,8 +1,10 @@
-//! How fast our native code runs the corpus, beside wasmtime's: the same Cranelift behind another front end.
+//! How fast our native code runs the corpus, beside wasmtime's: the same Cranelift behind another
+//! front end.
 //!
-//! Both compile every function before the clock starts, with the same protection of memory, and run in fresh instances by turns; the
-//! fastest run of each counts, in processor time. Code is compiled anew for every run, so that it does not lie at one address alone.
-//! Differences below a few percent mean nothing.
+//! Both compile every function before the clock starts, with the same protection of memory, and run
+//! in fresh instances by turns; the fastest run of each counts, in processor time. Code is compiled
+//! anew for every run, so that it does not lie at one address alone. Differences below a few
+//! percent mean nothing.
 
 mod peer;
 
@@ -17,7 +19,8 @@ use osier::native::{Eager, NoObserver};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Programs with sizes at which a run takes at least half a second natively, real programs about two. Kernels first.
+/// Programs with sizes at which a run takes at least half a second natively, real programs about
+/// two. Kernels first.
 const PROGRAMS: &[(&str, &str)] = &[
     ("calls", "12000000"),
     ("divide", "2000000"),
@@ -59,7 +62,8 @@ impl Best {
     }
 }
 
-/// What was measured of one program: wasmtime, a second time wasmtime, our base versions, and those after the pipeline.
+/// What was measured of one program: wasmtime, a second time wasmtime, our base versions, and those
+/// after the pipeline.
 struct Row {
     theirs: Best,
     again: Best,
@@ -67,14 +71,16 @@ struct Row {
     optimized: Best,
 }
 
-/// Runs every program of the corpus that is there, and prints a line for each. False when outputs differ, or a program says that it found a
-/// mistake.
+/// Runs every program of the corpus that is there, and prints a line for each. False when outputs
+/// differ, or a program says that it found a mistake.
 ///
 /// # Errors
 /// When a module cannot be read or run, or there is none.
 pub fn run(arguments: &NativeArguments, out: &mut (dyn Write + Send)) -> Result<bool, String> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, || compare(arguments, out));
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, || compare(arguments, out));
         let thread = thread.map_err(|error| format!("no thread for the programs: {error}"))?;
         thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     })
@@ -104,14 +110,15 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
                 }
                 continue;
             };
-            let row = match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
-                Measured::Alike(row) => row,
-                Measured::Unlike(what) => {
-                    say(format!("{}: {what}", subject.name))?;
-                    alike = false;
-                    continue;
-                }
-            };
+            let row =
+                match measure(arguments, &subject).map_err(|e| format!("{}: {e}", subject.name))? {
+                    Measured::Alike(row) => row,
+                    Measured::Unlike(what) => {
+                        say(format!("{}: {what}", subject.name))?;
+                        alike = false;
+                        continue;
+                    }
+                };
             let Row { theirs, again, base, optimized } = &row;
             say(format!(
                 "{:<12}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>10.4}{:>8.3}{:>14.3}{:>10.3}{:>10.3}",
@@ -133,9 +140,14 @@ fn compare(arguments: &NativeArguments, out: &mut dyn Write) -> Result<bool, Str
         return Err("there is no program to run".to_owned());
     }
     for route in ["m2r", "o2", ""] {
-        let chosen: Vec<&Row> = rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
+        let chosen: Vec<&Row> =
+            rows.iter().filter(|(r, _)| r.contains(route)).map(|(_, row)| row).collect();
         if !chosen.is_empty() {
-            say(summary(if route.is_empty() { "both routes" } else { route }, &chosen, &arguments.pipeline))?;
+            say(summary(
+                if route.is_empty() { "both routes" } else { route },
+                &chosen,
+                &arguments.pipeline,
+            ))?;
         }
     }
     Ok(alike)
@@ -159,9 +171,11 @@ fn summary(route: &str, rows: &[&Row], pipeline: &str) -> String {
 fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Row>, String> {
     let base = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     let pipeline = passes::parse(&arguments.pipeline).map_err(|e| e.to_string())?;
-    let optimized = Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
+    let optimized =
+        Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
     let base = Arc::new(base);
-    let mut row = Row { theirs: Best::NONE, again: Best::NONE, base: Best::NONE, optimized: Best::NONE };
+    let mut row =
+        Row { theirs: Best::NONE, again: Best::NONE, base: Best::NONE, optimized: Best::NONE };
     for _ in 0..arguments.corpus.runs {
         let runs = [
             peer::run(subject, arguments)?,
@@ -170,7 +184,9 @@ fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Ro
             run_ours(&optimized, subject, arguments.checked)?,
         ];
         for (best, (compile, timed)) in
-            [&mut row.theirs, &mut row.base, &mut row.again, &mut row.optimized].into_iter().zip(&runs)
+            [&mut row.theirs, &mut row.base, &mut row.again, &mut row.optimized]
+                .into_iter()
+                .zip(&runs)
         {
             if let Some(what) = unlike(&timed.printed, &runs[0].1.printed) {
                 return Ok(Measured::Unlike(what));
@@ -182,7 +198,11 @@ fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Ro
 }
 
 /// Compiles every function and runs the program; seconds of compilation, and the run.
-fn run_ours(module: &Arc<Module>, subject: &Subject, checked: bool) -> Result<(f64, Timed), String> {
+fn run_ours(
+    module: &Arc<Module>,
+    subject: &Subject,
+    checked: bool,
+) -> Result<(f64, Timed), String> {
     let bounds = if checked { Bounds::Checked } else { Bounds::Guarded };
     let engine = Engine::new(Config { bounds, ..Config::default() }).map_err(|e| e.to_string())?;
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
@@ -200,7 +220,9 @@ fn run_ours(module: &Arc<Module>, subject: &Subject, checked: bool) -> Result<(f
     let outcome = vm.invoke(entry, &[], &mut wasi);
     let seconds = seconds_of_thread() - begun;
     match outcome {
-        Ok(Outcome::Returned(_) | Outcome::Exited(0)) => Ok((compile, Timed { seconds, printed: printed.take() })),
+        Ok(Outcome::Returned(_) | Outcome::Exited(0)) => {
+            Ok((compile, Timed { seconds, printed: printed.take() }))
+        }
         Ok(other) => Err(format!("ours: {other}")),
         Err(error) => Err(format!("ours: {error}")),
     }

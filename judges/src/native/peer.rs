@@ -37,12 +37,15 @@ pub(super) fn run(subject: &Subject, arguments: &NativeArguments) -> Result<(f64
     let outcome = entry.call(&mut store, &[], &mut []);
     let seconds = seconds_of_thread() - begun;
     match outcome {
-        Err(error) if error.downcast_ref::<Exit>().is_none_or(|exit| exit.0 != 0) => Err(text(error)),
+        Err(error) if error.downcast_ref::<Exit>().is_none_or(|exit| exit.0 != 0) => {
+            Err(text(error))
+        }
         _ => Ok((compile, Timed { seconds, printed: printed.take() })),
     }
 }
 
-/// The defaults, but for what is compared: on one thread; and without reservations around memories where accesses are checked.
+/// The defaults, but for what is compared: on one thread; and without reservations around memories
+/// where accesses are checked.
 fn config(arguments: &NativeArguments) -> Config {
     let mut config = Config::new();
     config.parallel_compilation(false).cranelift_nan_canonicalization(arguments.canonical);
@@ -70,7 +73,12 @@ fn link(linker: &mut Linker<Wasi<'static>>, module: &Module) -> Result<(), Strin
     Ok(())
 }
 
-fn answer(mut caller: Caller<'_, Wasi<'static>>, field: &str, args: &[Val], results: &mut [Val]) -> Result<(), Error> {
+fn answer(
+    mut caller: Caller<'_, Wasi<'static>>,
+    field: &str,
+    args: &[Val],
+    results: &mut [Val],
+) -> Result<(), Error> {
     let memory = caller.get_export("memory").and_then(Extern::into_memory);
     let memory = memory.ok_or_else(|| Error::msg("the program exports no memory"))?;
     let args: Vec<u64> = args.iter().filter_map(bits).collect();

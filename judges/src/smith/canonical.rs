@@ -1,7 +1,8 @@
 //! Canonical NaNs for operations that `wasm-smith` leaves out.
 //!
-//! Which NaN an operation on floats gives is not determined; `wasm-smith` has code put behind them that makes it the canonical
-//! one, as the interpreter does at once. It forgets the two conversions between floats.
+//! Which NaN an operation on floats gives is not determined; `wasm-smith` has code put behind them
+//! that makes it the canonical one, as the interpreter does at once. It forgets the two conversions
+//! between floats.
 
 use wasm_encoder::reencode::{Error, Reencode, utils};
 use wasm_encoder::{CodeSection, Function, Ieee32, Ieee64, Instruction, Module, ValType};
@@ -11,7 +12,8 @@ use wasmparser::{FunctionBody, Parser, Payload};
 const NAN32: u32 = 0x7fc0_0000;
 const NAN64: u64 = 0x7ff8_0000_0000_0000;
 
-/// The module with every float that was made of a float of another width canonical; nothing when the bytes are no module.
+/// The module with every float that was made of a float of another width canonical; nothing when
+/// the bytes are no module.
 pub(super) fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut rewriter = Rewriter { params: params(bytes)?.into_iter() };
     let mut module = Module::new();
@@ -58,7 +60,8 @@ impl Reencode for Rewriter {
             let (count, ty) = group?;
             locals.push((count, self.val_type(ty)?));
         }
-        let first: u32 = self.params.next().unwrap_or(0) + locals.iter().map(|(count, _)| count).sum::<u32>();
+        let first: u32 =
+            self.params.next().unwrap_or(0) + locals.iter().map(|(count, _)| count).sum::<u32>();
         locals.extend([(1, ValType::F32), (1, ValType::F64)]);
         let mut function = Function::new(locals);
         let mut reader = body.get_operators_reader()?;

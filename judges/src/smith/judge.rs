@@ -60,7 +60,8 @@ impl AddAssign for Counts {
     }
 }
 
-/// The instances of one module: as it is in both tiers of the interpreter, optimized, native, and in wasmi.
+/// The instances of one module: as it is in both tiers of the interpreter, optimized, native, and
+/// in wasmi.
 struct Instances {
     ours: [Machine; 3],
     /// As it is and optimized; empty where native code is left out.
@@ -111,7 +112,11 @@ pub(super) fn judge(seed: u64, native: Option<&Engine>) -> Result<Counts, String
 ///
 /// # Panics
 /// When a part of ours does: a bug, which the caller reports.
-pub(super) fn judge_sample(sample: &Sample, seed: u64, native: Option<&Engine>) -> Result<Counts, String> {
+pub(super) fn judge_sample(
+    sample: &Sample,
+    seed: u64,
+    native: Option<&Engine>,
+) -> Result<Counts, String> {
     let theirs = translate(sample).map_err(|e| format!("wasmi refuses the module: {e}"))?;
     let base = match load(Format::Wasm, &sample.bytes) {
         Ok(base) => base,
@@ -119,16 +124,26 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64, native: Option<&Engine>) 
             let message = error.in_file("module");
             // The importer says at once what every instantiation would end with.
             let trap = theirs.instance().err();
-            let said = message.contains("cannot be instantiated") && trap.as_ref().is_some_and(segment_outside);
+            let said = message.contains("cannot be instantiated")
+                && trap.as_ref().is_some_and(segment_outside);
             let counts = Counts { hopeless: 1, ..Counts::default() };
             let trap = trap.map_or_else(|| "accepts it".to_owned(), |end| end.to_string());
-            return if said { Ok(counts) } else { Err(format!("the importer refuses it: {message}; wasmi: {trap}")) };
+            return if said {
+                Ok(counts)
+            } else {
+                Err(format!("the importer refuses it: {message}; wasmi: {trap}"))
+            };
         }
     };
     let pipeline = passes::parse("O1").map_err(|e| e.to_string())?;
     let optimized = optimize(&base, &pipeline, Vigilance::On, &mut NoObserver).module;
     let size = |module: &Module| module.defined().map(|(_, f)| f.inst_count() as u64).sum();
-    let mut counts = Counts { modules: 1, instructions: size(&base), optimized: size(&optimized), ..Counts::default() };
+    let mut counts = Counts {
+        modules: 1,
+        instructions: size(&base),
+        optimized: size(&optimized),
+        ..Counts::default()
+    };
     let programs = Programs::new(base, optimized);
     let base = &programs.modules[0];
     let funcs: Vec<(&str, Func)> = (sample.exports.iter())
@@ -140,15 +155,20 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64, native: Option<&Engine>) 
         for (name, func) in &funcs {
             let Some(running) = &mut instances else { return Ok(counts) };
             let params = &base.signature(*func).params;
-            let mut args = arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
+            let mut args =
+                arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
             // References are null: no engine takes those of another.
-            let references =
-                args.iter_mut().zip(params).filter(|(_, ty)| matches!(ty, Type::FuncRef | Type::ExternRef));
+            let references = args
+                .iter_mut()
+                .zip(params)
+                .filter(|(_, ty)| matches!(ty, Type::FuncRef | Type::ExternRef));
             references.for_each(|(bits, _)| *bits = NULL);
             let what = || format!("call {round} of {name} with {args:x?}");
-            let end = call(running, sample, *func, name, &args).map_err(|e| format!("{}: {e}", what()))?;
+            let end = call(running, sample, *func, name, &args)
+                .map_err(|e| format!("{}: {e}", what()))?;
             count(&mut counts, &end);
-            // The count of rounds may be used up, which is a trap of this kind; or nobody knows where an engine stands.
+            // The count of rounds may be used up, which is a trap of this kind; or nobody knows
+            // where an engine stands.
             if matches!(end, End::Unfinished | End::Trapped(TrapKind::Unreachable)) {
                 instances = fresh(sample, &programs, &theirs, native)?;
             }
@@ -159,7 +179,10 @@ pub(super) fn judge_sample(sample: &Sample, seed: u64, native: Option<&Engine>) 
 
 /// Whether a module was not instantiated because a segment does not lie within its memory or table.
 fn segment_outside(end: &End) -> bool {
-    matches!(end, End::Trapped(TrapKind::MemoryOutOfBounds | TrapKind::TableOutOfBounds) | End::Refused(_))
+    matches!(
+        end,
+        End::Trapped(TrapKind::MemoryOutOfBounds | TrapKind::TableOutOfBounds) | End::Refused(_)
+    )
 }
 
 fn count(counts: &mut Counts, end: &End) {
@@ -183,8 +206,10 @@ fn fresh(
 ) -> Result<Option<Instances>, String> {
     let [base, optimized] = &programs.decoded;
     let made = [(base, TraceLevel::Off), (base, TraceLevel::Digest), (optimized, TraceLevel::Off)];
-    let (ours, theirs) = (made.map(|(program, trace)| ours::instance(program, trace)), theirs.instance());
-    let modules = programs.modules.iter().filter_map(|module| Some(ours::native_instance(native?, module)));
+    let (ours, theirs) =
+        (made.map(|(program, trace)| ours::instance(program, trace)), theirs.instance());
+    let modules =
+        programs.modules.iter().filter_map(|module| Some(ours::native_instance(native?, module)));
     let (vms, native_ends): (Vec<_>, Vec<_>) = modules.partition(Result::is_ok);
     let native_ends: Vec<Option<End>> = native_ends.into_iter().map(Result::err).collect();
     match (ours, theirs) {
@@ -195,10 +220,15 @@ fn fresh(
             Ok(Some(instances))
         }
         (ours, theirs) => {
-            let mut ends: Vec<Option<End>> = ours.into_iter().map(Result::err).chain([theirs.err()]).collect();
+            let mut ends: Vec<Option<End>> =
+                ours.into_iter().map(Result::err).chain([theirs.err()]).collect();
             ends.extend(vms.iter().map(|_| None).chain(native_ends));
-            let all = |holds: &dyn Fn(&End) -> bool| ends.iter().all(|end| end.as_ref().is_some_and(holds));
-            if ends.contains(&Some(End::Unfinished)) || all(&segment_outside) || ends.iter().all(|end| *end == ends[0])
+            let all = |holds: &dyn Fn(&End) -> bool| {
+                ends.iter().all(|end| end.as_ref().is_some_and(holds))
+            };
+            if ends.contains(&Some(End::Unfinished))
+                || all(&segment_outside)
+                || ends.iter().all(|end| *end == ends[0])
             {
                 return Ok(None);
             }
@@ -215,10 +245,17 @@ fn fresh(
 }
 
 /// Calls a function in all instances, and compares results and states.
-fn call(instances: &mut Instances, sample: &Sample, func: Func, name: &str, args: &[u64]) -> Result<End, String> {
+fn call(
+    instances: &mut Instances,
+    sample: &Sample,
+    func: Func,
+    name: &str,
+    args: &[u64],
+) -> Result<End, String> {
     let theirs = instances.theirs.call(name, args);
     let ours = instances.ours.each_mut().map(|machine| ours::call(machine, func, args));
-    let native: Vec<End> = instances.native.iter_mut().map(|vm| ours::native_call(vm, func, args)).collect();
+    let native: Vec<End> =
+        instances.native.iter_mut().map(|vm| ours::native_call(vm, func, args)).collect();
     let ours: Vec<End> = ours.into_iter().chain(native).collect();
     if theirs == End::Unfinished || ours.contains(&End::Unfinished) {
         return Ok(End::Unfinished);
@@ -248,13 +285,15 @@ mod tests {
 
     /// What a judge says of a call of `f`, if ours is one module and wasmi's another.
     fn verdict(ours: &str, theirs: &str) -> Result<End, String> {
-        let sample = |text| Sample::of(wat::parse_str(text).expect("valid text")).expect("a module");
+        let sample =
+            |text| Sample::of(wat::parse_str(text).expect("valid text")).expect("a module");
         let (ours, theirs) = (sample(ours), sample(theirs));
         let module = load(Format::Wasm, &ours.bytes).expect("it is supported");
         let programs = Programs::new(module.clone(), module);
         let theirs = translate(&theirs)?;
         let engine = ours::engine().expect("native code is supported where it is tested");
-        let mut instances = fresh(&ours, &programs, &theirs, Some(&engine))?.expect("it is instantiated");
+        let mut instances =
+            fresh(&ours, &programs, &theirs, Some(&engine))?.expect("it is instantiated");
         call(&mut instances, &ours, Func::from_u32(0), "f", &[])
     }
 
@@ -267,15 +306,22 @@ mod tests {
 
     #[test]
     fn equal_modules_agree() {
-        let text = module("(i32.store (i32.const 9) (i32.const 7)) (global.set 0 (i32.const 3)) (i32.const 5)");
+        let text = module(
+            "(i32.store (i32.const 9) (i32.const 7)) (global.set 0 (i32.const 3)) (i32.const 5)",
+        );
         assert_eq!(verdict(&text, &text), Ok(End::Returned(vec![5])));
         let text = module("(i32.div_u (i32.const 1) (i32.const 0))");
         assert_eq!(verdict(&text, &text), Ok(End::Trapped(TrapKind::DivisionByZero)));
-        for trap in
-            ["(table.copy (i32.const 1) (i32.const 0) (i32.const 2))", "(table.set (i32.const 2) (ref.null func))"]
-        {
+        for trap in [
+            "(table.copy (i32.const 1) (i32.const 0) (i32.const 2))",
+            "(table.set (i32.const 2) (ref.null func))",
+        ] {
             let text = module(&format!("{trap} (i32.const 5)"));
-            assert_eq!(verdict(&text, &text), Ok(End::Trapped(TrapKind::TableOutOfBounds)), "{trap}");
+            assert_eq!(
+                verdict(&text, &text),
+                Ok(End::Trapped(TrapKind::TableOutOfBounds)),
+                "{trap}"
+            );
         }
     }
 
@@ -285,9 +331,18 @@ mod tests {
         for (other, message) in [
             ("(i32.const 6)", "base: returned 0x5; wasmi: returned 0x6"),
             ("unreachable", "base: returned 0x5; wasmi: trap unreachable"),
-            ("(global.set 0 (i32.const 3)) (i32.const 5)", "base and wasmi: global 0: 0x1 and Some(3)"),
-            ("(i32.store8 (i32.const 9) (i32.const 7)) (i32.const 5)", "base and wasmi: memory 0 at 9: 0x0 and 0x7"),
-            ("(drop (memory.grow (i32.const 1))) (i32.const 5)", "base and wasmi: memory 0: 65536 and 131072 bytes"),
+            (
+                "(global.set 0 (i32.const 3)) (i32.const 5)",
+                "base and wasmi: global 0: 0x1 and Some(3)",
+            ),
+            (
+                "(i32.store8 (i32.const 9) (i32.const 7)) (i32.const 5)",
+                "base and wasmi: memory 0 at 9: 0x0 and 0x7",
+            ),
+            (
+                "(drop (memory.grow (i32.const 1))) (i32.const 5)",
+                "base and wasmi: memory 0: 65536 and 131072 bytes",
+            ),
             (
                 "(table.set (i32.const 1) (ref.func 0)) (i32.const 5)",
                 "base and wasmi: table 0 at 1: one of the references is null",

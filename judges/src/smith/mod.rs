@@ -1,8 +1,9 @@
-//! Random modules in the interpreter, natively and in wasmi: how instantiation and each call ends, results, traps, exported globals
-//! and memories must be the same, of the module as it is imported and after `O1`.
+//! Random modules in the interpreter, natively and in wasmi: how instantiation and each call ends,
+//! results, traps, exported globals and memories must be the same, of the module as it is imported
+//! and after `O1`.
 //!
-//! A module counts the rounds of its loops and its calls itself and traps when there are too many, so that every run ends
-//! at the same place in every engine; fuel bounds both engines besides.
+//! A module counts the rounds of its loops and its calls itself and traps when there are too many,
+//! so that every run ends at the same place in every engine; fuel bounds both engines besides.
 
 mod canonical;
 mod judge;
@@ -34,12 +35,17 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Judges the modules of `count` seeds from `seed` on, on so many threads. Findings are in the order of seeds; neither they nor
-/// the counts depend on the threads.
+/// Judges the modules of `count` seeds from `seed` on, on so many threads. Findings are in the
+/// order of seeds; neither they nor the counts depend on the threads.
 ///
 /// # Errors
 /// When native code is asked for and not supported here.
-pub fn campaign(seed: u64, count: u64, jobs: usize, native: bool) -> Result<(Counts, Vec<Finding>), String> {
+pub fn campaign(
+    seed: u64,
+    count: u64,
+    jobs: usize,
+    native: bool,
+) -> Result<(Counts, Vec<Finding>), String> {
     let engine = native.then(ours::engine).transpose()?;
     let next = AtomicU64::new(0);
     let total = Mutex::new((Counts::default(), Vec::new()));
@@ -75,14 +81,21 @@ pub fn campaign(seed: u64, count: u64, jobs: usize, native: bool) -> Result<(Cou
 const STACK: usize = 64 << 20;
 
 /// What a judgment comes to, a panic included.
-fn guarded(seed: u64, judgment: impl FnOnce(u64) -> Result<Counts, String>) -> Result<Counts, Finding> {
+fn guarded(
+    seed: u64,
+    judgment: impl FnOnce(u64) -> Result<Counts, String>,
+) -> Result<Counts, Finding> {
     match catch_unwind(AssertUnwindSafe(|| judgment(seed))) {
         Ok(Ok(counts)) => Ok(counts),
         Ok(Err(message)) => Err(Finding { seed, panicked: false, message }),
         Err(payload) => {
             let text = payload.downcast_ref::<String>().cloned();
             let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            Err(Finding { seed, panicked: true, message: text.unwrap_or_else(|| "a panic".to_owned()) })
+            Err(Finding {
+                seed,
+                panicked: true,
+                message: text.unwrap_or_else(|| "a panic".to_owned()),
+            })
         }
     }
 }
@@ -90,7 +103,8 @@ fn guarded(seed: u64, judgment: impl FnOnce(u64) -> Result<Counts, String>) -> R
 fn judge_file(file: &Path, seed: u64, native: bool) -> Result<(Counts, Vec<Finding>), String> {
     let engine = native.then(ours::engine).transpose()?;
     let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
-    let sample = Sample::of(bytes).ok_or_else(|| format!("{}: no WebAssembly module", file.display()))?;
+    let sample =
+        Sample::of(bytes).ok_or_else(|| format!("{}: no WebAssembly module", file.display()))?;
     Ok(match guarded(seed, |seed| judge_sample(&sample, seed, engine.as_ref())) {
         Ok(counts) => (counts, Vec::new()),
         Err(finding) => (Counts::default(), vec![finding]),
@@ -108,7 +122,8 @@ pub fn run(arguments: &SmithArguments, out: &mut dyn Write) -> Result<bool, Stri
     }
     // Panics are reported as findings, with their seed.
     std::panic::set_hook(Box::new(|_| {}));
-    let jobs = arguments.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let jobs =
+        arguments.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let native = !arguments.without_native;
     let (counts, findings) = match &arguments.file {
         Some(file) => judge_file(file, arguments.seed, native)?,

@@ -9,7 +9,8 @@ use wasmparser::{ExternalKind, Parser, Payload};
 /// Random bytes that a module is made of.
 const BYTES: usize = 4096;
 
-/// Rounds of loops and calls that an instance may make in all: the module counts them itself, and traps.
+/// Rounds of loops and calls that an instance may make in all: the module counts them itself, and
+/// traps.
 const ROUNDS: u32 = 1000;
 
 /// A random module.
@@ -46,9 +47,9 @@ impl Sample {
     }
 }
 
-/// What the importer takes, nothing imported. Every second module is made so that only its count of rounds and calls
-/// of table entries trap: the others mostly trap early. NaNs are made canonical by code of the module, since wasmi
-/// leaves them as the processor makes them.
+/// What the importer takes, nothing imported. Every second module is made so that only its count of
+/// rounds and calls of table entries trap: the others mostly trap early. NaNs are made canonical by
+/// code of the module, since wasmi leaves them as the processor makes them.
 fn config(seed: u64) -> Config {
     Config {
         disallow_traps: seed.is_multiple_of(2),

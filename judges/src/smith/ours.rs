@@ -13,8 +13,8 @@ use wasmparser::ExternalKind;
 /// What an instance may spend; more than its module counts rounds for.
 const FUEL: u64 = 1 << 26;
 
-/// A fresh instance, its start function run; or how that ended. With a trace it runs in the exact tier of the interpreter,
-/// without in the fast one.
+/// A fresh instance, its start function run; or how that ended. With a trace it runs in the exact
+/// tier of the interpreter, without in the fast one.
 pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, End> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let machine = Machine::with_options(program, limits, Options { trace, ..Options::default() });
@@ -44,7 +44,8 @@ pub(super) fn engine() -> Result<Engine, String> {
 pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<Vm, End> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let options = Options { trace: TraceLevel::Off, ..Options::default() };
-    let mut vm = Vm::new(engine, module, limits, options).map_err(|e| End::Refused(e.to_string()))?;
+    let mut vm =
+        Vm::new(engine, module, limits, options).map_err(|e| End::Refused(e.to_string()))?;
     vm.set_tiering(Box::new(Eager::new(native::NoObserver)));
     if let Some(start) = module.start {
         match native_call(&mut vm, start, &[]) {
@@ -89,7 +90,8 @@ pub(super) fn state(machine: &Machine, sample: &Sample) -> State {
                 state.memories.insert(*index, machine.memories().bytes(memory).to_vec());
             }
             ExternalKind::Table => {
-                let entries = machine.table(Table::from_u32(*index)).iter().map(|bits| *bits != NULL);
+                let entries =
+                    machine.table(Table::from_u32(*index)).iter().map(|bits| *bits != NULL);
                 state.tables.insert(*index, entries.collect());
             }
             _ => {}

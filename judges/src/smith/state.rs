@@ -31,8 +31,8 @@ impl fmt::Display for End {
     }
 }
 
-/// The exported globals, memories and tables of an instance, by their indices. Of references it counts whether they are
-/// null: the engines have other bits for them.
+/// The exported globals, memories and tables of an instance, by their indices. Of references it
+/// counts whether they are null: the engines have other bits for them.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct State {
     pub(super) globals: BTreeMap<u32, u64>,

@@ -4,7 +4,9 @@ use super::module::Sample;
 use super::state::{End, State};
 use ir::TrapKind;
 use wasmi_1::errors::{ErrorKind, TableError};
-use wasmi_1::{AsContext, Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val, ValType};
+use wasmi_1::{
+    AsContext, Config, Engine, Error, Instance, Linker, Module, Store, TrapCode, Val, ValType,
+};
 use wasmparser::ExternalKind;
 
 /// What an instance may spend; more than its module counts rounds for.
@@ -42,7 +44,8 @@ impl TheirModule {
         let mut store = Store::new(&self.engine, ());
         store.set_fuel(FUEL).map_err(|e| End::Refused(e.to_string()))?;
         let linker = Linker::new(&self.engine);
-        let instance = linker.instantiate_and_start(&mut store, &self.module).map_err(|e| end(&e))?;
+        let instance =
+            linker.instantiate_and_start(&mut store, &self.module).map_err(|e| end(&e))?;
         Ok(Theirs { store, instance })
     }
 }
@@ -54,7 +57,8 @@ impl Theirs {
             return End::Refused(format!("no exported function {name}"));
         };
         let ty = func.ty(&self.store);
-        let args: Option<Vec<Val>> = ty.params().iter().zip(args).map(|(ty, bits)| value(*ty, *bits)).collect();
+        let args: Option<Vec<Val>> =
+            ty.params().iter().zip(args).map(|(ty, bits)| value(*ty, *bits)).collect();
         let Some(args) = args else { return End::Refused("an argument is a vector".to_owned()) };
         let mut results = vec![Val::I32(0); ty.results().len()];
         match func.call(&mut self.store, &args, &mut results) {
@@ -80,12 +84,15 @@ impl Theirs {
                 }
                 ExternalKind::Memory => {
                     if let Some(memory) = self.instance.get_memory(&self.store, name) {
-                        state.memories.insert(*index, memory.data(self.store.as_context()).to_vec());
+                        state
+                            .memories
+                            .insert(*index, memory.data(self.store.as_context()).to_vec());
                     }
                 }
                 ExternalKind::Table => {
                     if let Some(table) = self.instance.get_table(&self.store, name) {
-                        let entries = (0..table.size(&self.store)).map(|at| table.get(&self.store, at));
+                        let entries =
+                            (0..table.size(&self.store)).map(|at| table.get(&self.store, at));
                         let entries = entries.map(|entry| entry.as_ref().and_then(bits) == Some(1));
                         state.tables.insert(*index, entries.collect());
                     }

@@ -63,7 +63,13 @@ impl Leaves {
     }
 
     /// The leaf that a version binds under a name.
-    pub(super) fn get(&mut self, table: &mut Table, side: usize, name: Name, ty: Option<Type>) -> TermId {
+    pub(super) fn get(
+        &mut self,
+        table: &mut Table,
+        side: usize,
+        name: Name,
+        ty: Option<Type>,
+    ) -> TermId {
         let list = self.list(side, name);
         match name {
             Name::Param(value) => {

@@ -1,8 +1,8 @@
 //! Terms for memory: what reads find past writes, and writes that hide earlier ones.
 //!
-//! A write of one place is an operation on the memory before it. So a read can be traced up through writes
-//! that are apart from what it reads, to the one that wrote it, to a leaf, or through a leaf at the start of a block
-//! to what all edges bring (`number`, which knows the edges).
+//! A write of one place is an operation on the memory before it. So a read can be traced up through
+//! writes that are apart from what it reads, to the one that wrote it, to a leaf, or through a leaf
+//! at the start of a block to what all edges bring (`number`, which knows the edges).
 
 use super::table::{Args, Table};
 use ir::certificate::{By, NO_TERM, TermId, TermKind};
@@ -13,15 +13,17 @@ use smallvec::SmallVec;
 /// Writes that one read is traced through.
 const MAX_WRITES: usize = 64;
 
-/// Lone writes that a write looks for one it covers among, and writes between the two. Passes that find dead stores look
-/// less far ahead of each: only several of them, one after the other, could make more of it.
+/// Lone writes that a write looks for one it covers among, and writes between the two. Passes that
+/// find dead stores look less far ahead of each: only several of them, one after the other, could
+/// make more of it.
 const MAX_LONE: usize = 256;
 const MAX_BETWEEN: usize = 256;
 
 /// Terms of the class of an address that are asked whether they add a constant.
 const MAX_MEMBERS: usize = 16;
 
-/// An address as something plus a constant, and the term that says so; [`NO_TERM`] for the class itself.
+/// An address as something plus a constant, and the term that says so; [`NO_TERM`] for the class
+/// itself.
 type Sum = (TermId, u32, TermId);
 
 /// Memories, and for the address of an access and that of the write each is, how they compare.
@@ -82,7 +84,8 @@ impl Table {
                 memory = args[args.len() - 1];
                 continue;
             }
-            let is_same = place.covers(&written, distance) && written.covers(&place, distance.map(u32::wrapping_neg));
+            let is_same = place.covers(&written, distance)
+                && written.covers(&place, distance.map(u32::wrapping_neg));
             if is_same && gives_back((*opcode, *ty), (read.opcode, read.ty)) {
                 return Trace { past, memory, stored: Some((args[args.len() - 2], via)) };
             }
@@ -92,7 +95,12 @@ impl Table {
     }
 
     /// The term of a read whose trace ends in a term `found` for what it finds there.
-    pub(super) fn read_along(&mut self, read: &Reader, trace: &Trace, found: Option<TermId>) -> TermId {
+    pub(super) fn read_along(
+        &mut self,
+        read: &Reader,
+        trace: &Trace,
+        found: Option<TermId>,
+    ) -> TermId {
         let Reader { opcode, ty, imm, .. } = *read;
         let reason = trace.stored.map(|(class, via)| (class, By::Stored { via }));
         let mut term = match found {
@@ -106,9 +114,9 @@ impl Table {
         term
     }
 
-    /// The term of a write of one place; the memory it writes to is the last of its operands. Lone writes it covers are
-    /// left out of its class: what both versions have need not be, and how far a write looks does not depend on it
-    /// (`dead_stores_in_a_row_cost_no_entries`). Cost: bounded.
+    /// The term of a write of one place; the memory it writes to is the last of its operands. Lone
+    /// writes it covers are left out of its class: what both versions have need not be, and how far
+    /// a write looks does not depend on it (`dead_stores_in_a_row_cost_no_entries`). Cost: bounded.
     pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
         if args.contains(&NO_TERM) {
             return NO_TERM;
@@ -122,10 +130,17 @@ impl Table {
         })
     }
 
-    /// The term of a write that another version has executed earlier, with a term of the class `made`: writes it covers are left
-    /// out; behind those that are apart from it, where the table has it before them, it is of the class that they make
-    /// of that. Cost: bounded.
-    pub(super) fn late_write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, made: TermId) -> TermId {
+    /// The term of a write that another version has executed earlier, with a term of the class
+    /// `made`: writes it covers are left out; behind those that are apart from it, where the table
+    /// has it before them, it is of the class that they make of that. Cost: bounded.
+    pub(super) fn late_write(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: Args,
+        made: TermId,
+    ) -> TermId {
         let mut without: SmallVec<[Args; 2]> = SmallVec::from_iter([args]);
         while let Some(last) = without.last().filter(|_| without.len() <= MAX_LONE).cloned()
             && let Some(rest) = self.without_covered(opcode, ty, imm, &last)
@@ -137,19 +152,29 @@ impl Table {
         let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
         for args in without.into_iter().rev() {
             let (class, result) = (self.class(term), term);
-            let known = self.find_op(opcode, ty, imm, args.clone()).filter(|known| self.class(*known) == class);
-            term = known
-                .unwrap_or_else(|| self.another(TermKind::Op { opcode, ty, imm, args }, class, By::Covers { result }));
+            let known = self
+                .find_op(opcode, ty, imm, args.clone())
+                .filter(|known| self.class(*known) == class);
+            term = known.unwrap_or_else(|| {
+                self.another(TermKind::Op { opcode, ty, imm, args }, class, By::Covers { result })
+            });
         }
         term
     }
 
-    fn moved_up(&mut self, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args, made: TermId) -> Option<TermId> {
+    fn moved_up(
+        &mut self,
+        (opcode, ty, imm): (Opcode, Type, Imm),
+        args: &Args,
+        made: TermId,
+    ) -> Option<TermId> {
         let (mut inner, past) = self.earlier((opcode, ty, imm), args, made)?;
         for (memory, via) in past.into_iter().rev() {
             let result = self.write_again(memory, self.class(inner))?;
             let class = self.class(result);
-            let known = self.find_op(opcode, ty, imm, args_on(args, memory)).filter(|term| self.class(*term) == class);
+            let known = self
+                .find_op(opcode, ty, imm, args_on(args, memory))
+                .filter(|term| self.class(*term) == class);
             // Where the covering write writes the same, the table has it as a class of its own
             // (`an_equal_store_is_replayed_as_the_first`).
             inner = known.unwrap_or_else(|| {
@@ -160,9 +185,15 @@ impl Table {
         Some(inner)
     }
 
-    /// Where the table has a write already, of those memories that only writes apart from it have been made to since: the
-    /// one of the class `made`, else the last. With those memories, and how the addresses compare.
-    fn earlier(&self, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args, made: TermId) -> Option<(TermId, Past)> {
+    /// Where the table has a write already, of those memories that only writes apart from it have
+    /// been made to since: the one of the class `made`, else the last. With those memories, and how
+    /// the addresses compare.
+    fn earlier(
+        &self,
+        (opcode, ty, imm): (Opcode, Type, Imm),
+        args: &Args,
+        made: TermId,
+    ) -> Option<(TermId, Past)> {
         let place = Place::written(opcode, ty, &imm)?;
         let (memory, operands) = args.split_last()?;
         let (mut past, mut last) = (Past::new(), None);
@@ -191,7 +222,13 @@ impl Table {
     }
 
     /// The memory that a write is made to, without the first lone write found that it covers.
-    fn without_covered(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &Args) -> Option<TermId> {
+    fn without_covered(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: &Args,
+    ) -> Option<TermId> {
         let (memory, operands) = args.split_last()?;
         let covered = self.covered(Place::written(opcode, ty, &imm)?, operands, *memory)?;
         let mut between: Vec<TermId> = Vec::new();
@@ -206,8 +243,8 @@ impl Table {
             let term = self.write_again(write, rest)?;
             rest = self.class(term);
         }
-        // Where limits left others in, some of those made again leave them out, and the checker would refuse the reason
-        // (`tests/oir/passes/dse/equal_stores_in_two_places.oir`).
+        // Where limits left others in, some of those made again leave them out, and the checker
+        // would refuse the reason (`tests/oir/passes/dse/equal_stores_in_two_places.oir`).
         let hides = |write| self.covers(Place::written(opcode, ty, &imm), operands, write);
         self.are_alike([*memory, rest], hides).then_some(rest)
     }
@@ -229,7 +266,14 @@ impl Table {
                 return false;
             };
             let Some(below) = self.below(memories[1]) else { return false };
-            if *other != (TermKind::Op { opcode: *opcode, ty: *ty, imm: *imm, args: args_on(args, below) }) {
+            if *other
+                != (TermKind::Op {
+                    opcode: *opcode,
+                    ty: *ty,
+                    imm: *imm,
+                    args: args_on(args, below),
+                })
+            {
                 return false;
             }
             let Some(own) = args.last() else { return false };
@@ -238,19 +282,26 @@ impl Table {
         false
     }
 
-    /// The lone write among the writes a memory is that is an operation on these operands; the memory is the last of them,
-    /// and makes no difference.
-    pub(super) fn lone_like(&self, memory: TermId, (opcode, ty, imm): (Opcode, Type, Imm), args: &Args) -> TermId {
+    /// The lone write among the writes a memory is that is an operation on these operands; the
+    /// memory is the last of them, and makes no difference.
+    pub(super) fn lone_like(
+        &self,
+        memory: TermId,
+        (opcode, ty, imm): (Opcode, Type, Imm),
+        args: &Args,
+    ) -> TermId {
         let is_like = |id: &TermId| {
             let below = self.below(*id).unwrap_or(NO_TERM);
-            self.terms[*id as usize].kind == TermKind::Op { opcode, ty, imm, args: args_on(args, below) }
+            self.terms[*id as usize].kind
+                == TermKind::Op { opcode, ty, imm, args: args_on(args, below) }
         };
         self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
     }
 
     /// The lone writes among the writes that a memory is, the last first.
     fn lone_writes(&self, memory: TermId) -> impl Iterator<Item = TermId> + '_ {
-        let next = |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
+        let next =
+            |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
         let first = Some(self.lone_below(memory)).filter(|id| *id != NO_TERM);
         std::iter::successors(first, next).take(MAX_LONE)
     }
@@ -262,7 +313,9 @@ impl Table {
 
     /// Whether a write of a place covers the one that a memory is.
     fn covers(&self, place: Option<Place>, operands: &[TermId], write: TermId) -> bool {
-        let (Some(place), Some((TermKind::Op { args, .. }, written))) = (place, self.write_of(write)) else {
+        let (Some(place), Some((TermKind::Op { args, .. }, written))) =
+            (place, self.write_of(write))
+        else {
             return false;
         };
         // Of one base, or of constants: the checker is not told how sums compare.
@@ -275,7 +328,9 @@ impl Table {
 
     /// The write that a memory is, to another memory.
     fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
-        let TermKind::Op { opcode, ty, imm, mut args } = self.terms.get(write as usize)?.kind.clone() else {
+        let TermKind::Op { opcode, ty, imm, mut args } =
+            self.terms.get(write as usize)?.kind.clone()
+        else {
             return None;
         };
         *args.last_mut()? = memory;
@@ -295,7 +350,8 @@ impl Table {
         Some((kind, Place::written(*opcode, *ty, imm)?))
     }
 
-    /// The address `to` minus the address `from`, if both are one thing plus constants, and the terms that say so.
+    /// The address `to` minus the address `from`, if both are one thing plus constants, and the
+    /// terms that say so.
     fn distance(&self, from: TermId, to: TermId) -> (Option<u32>, [TermId; 2]) {
         if from == to {
             return (Some(0), [NO_TERM; 2]);
@@ -316,8 +372,11 @@ impl Table {
         };
         let mut sums = SmallVec::from_iter([own]);
         for id in self.members(class).take(MAX_MEMBERS) {
-            if let TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. } = &self.terms[id as usize].kind {
-                let pick = |base: usize| Some((args[base], self.constant(args[1 - base])? as u32, id));
+            if let TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. } =
+                &self.terms[id as usize].kind
+            {
+                let pick =
+                    |base: usize| Some((args[base], self.constant(args[1 - base])? as u32, id));
                 sums.extend(pick(0).or_else(|| pick(1)));
             }
         }

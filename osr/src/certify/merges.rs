@@ -1,7 +1,9 @@
-//! Reads of the memory at the start of a block, where edges bring different memories that all give the same.
+//! Reads of the memory at the start of a block, where edges bring different memories that all give
+//! the same.
 //!
-//! Found as copies are: what the edges from above bring is assumed of all, and every edge is asked when the round is
-//! over. A read for which it does not hold is traced no further than to that block from then on.
+//! Found as copies are: what the edges from above bring is assumed of all, and every edge is asked
+//! when the round is over. A read for which it does not hold is traced no further than to that
+//! block from then on.
 
 use super::leaves::{Leaves, Name};
 use super::memory::Reader;
@@ -16,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Blocks whose start one read is traced through.
 pub(super) const MAX_MERGES: u32 = 64;
 
-/// What names a read from one round to the next, when terms have other numbers: the leaf, the operation, and the
-/// address of the instruction it was traced from.
+/// What names a read from one round to the next, when terms have other numbers: the leaf, the
+/// operation, and the address of the instruction it was traced from.
 type Label = (Name, Opcode, Type, Imm, Option<Value>);
 
 /// A read that is assumed to give the same on all edges into a block.
@@ -56,7 +58,8 @@ impl Merges {
         self.assumed.len() <= count
     }
 
-    /// Notes that a read is asked for at an address; of others than those assumed there is nothing to note.
+    /// Notes that a read is asked for at an address; of others than those assumed there is nothing
+    /// to note.
     fn ask(&mut self, term: TermId, asker: Option<Value>) {
         if let Some(index) = self.by_term.get(&term) {
             let askers = &mut self.assumed[*index].askers;
@@ -68,10 +71,18 @@ impl Merges {
 
     fn refuse(&mut self, index: usize) {
         let Assumed { name, read, askers, .. } = &self.assumed[index];
-        self.wrong.extend(askers.iter().map(|asker| (*name, read.opcode, read.ty, read.imm, *asker)));
+        self.wrong
+            .extend(askers.iter().map(|asker| (*name, read.opcode, read.ty, read.imm, *asker)));
     }
 
-    fn assume(&mut self, name: Name, leaf: TermId, read: Reader, term: TermId, asker: Option<Value>) {
+    fn assume(
+        &mut self,
+        name: Name,
+        leaf: TermId,
+        read: Reader,
+        term: TermId,
+        asker: Option<Value>,
+    ) {
         self.by_term.insert(term, self.assumed.len());
         self.assumed.push(Assumed { name, leaf, read, term, askers: SmallVec::from_iter([asker]) });
     }
@@ -88,7 +99,13 @@ pub(super) struct Asker<'l> {
 
 impl Numbering<'_> {
     /// The term of a read of a memory. Cost: bounded by the budget. Recursion is as deep as that.
-    pub(super) fn read(&mut self, table: &mut Table, read: &Reader, memory: TermId, asker: &mut Asker<'_>) -> TermId {
+    pub(super) fn read(
+        &mut self,
+        table: &mut Table,
+        read: &Reader,
+        memory: TermId,
+        asker: &mut Asker<'_>,
+    ) -> TermId {
         if memory == NO_TERM {
             return NO_TERM;
         }
@@ -98,7 +115,13 @@ impl Numbering<'_> {
     }
 
     /// The term of a read of a leaf at the start of a block, if all edges from above give the same.
-    fn merged(&mut self, table: &mut Table, read: &Reader, leaf: TermId, asker: &mut Asker<'_>) -> Option<TermId> {
+    fn merged(
+        &mut self,
+        table: &mut Table,
+        read: &Reader,
+        leaf: TermId,
+        asker: &mut Asker<'_>,
+    ) -> Option<TermId> {
         let block = self.memory_home(table, leaf)?;
         let name = asker.leaves.name_of(leaf)?;
         if let Some(term) = table.find_op(read.opcode, read.ty, read.imm, read.of(leaf)) {
@@ -137,9 +160,14 @@ impl Numbering<'_> {
         }
     }
 
-    /// Asks every edge for what was assumed, from the assumption numbered `next` on. Whether something was wrong, and
-    /// how many assumptions were asked about.
-    pub(super) fn revise_merges(&mut self, table: &mut Table, leaves: &Leaves, mut next: usize) -> (bool, usize) {
+    /// Asks every edge for what was assumed, from the assumption numbered `next` on. Whether
+    /// something was wrong, and how many assumptions were asked about.
+    pub(super) fn revise_merges(
+        &mut self,
+        table: &mut Table,
+        leaves: &Leaves,
+        mut next: usize,
+    ) -> (bool, usize) {
         let mut changed = false;
         // Asking may assume more, of blocks that edges back lead from.
         while next < table.merges.assumed.len() {
@@ -152,7 +180,12 @@ impl Numbering<'_> {
             let class = table.class(term);
             let mut found: SmallVec<[TermId; 2]> = SmallVec::new();
             for memory in self.brought(block) {
-                found.push(self.read(table, &read, memory, &mut Asker { leaves, address, budget: MAX_MERGES }));
+                found.push(self.read(
+                    table,
+                    &read,
+                    memory,
+                    &mut Asker { leaves, address, budget: MAX_MERGES },
+                ));
             }
             let stays = read.args.iter().chain([&class]).all(|c| self.is_above(table, *c, block));
             if stays && found.iter().all(|term| table.class(*term) == class) {

@@ -1,13 +1,14 @@
 //! Certificates: writing down why the entries of a mapping are right.
 //!
-//! [`ir::certificate`] says what a certificate is. Here it is found, by value numbering of both versions in
-//! one table (`number`), from the versions themselves: the log is asked for hints alone, for which instructions
-//! are anchors and which parameters were put where edges join. So a certificate can be made for
-//! any mapping between two versions, whoever made the mapping; where there is no reason to be found, there
-//! is no term, and the checker will not follow.
+//! [`ir::certificate`] says what a certificate is. Here it is found, by value numbering of both
+//! versions in one table (`number`), from the versions themselves: the log is asked for hints
+//! alone, for which instructions are anchors and which parameters were put where edges join. So a
+//! certificate can be made for any mapping between two versions, whoever made the mapping; where
+//! there is no reason to be found, there is no term, and the checker will not follow.
 //!
-//! Both versions start out sharing every leaf that has one name in both. Leaves that turn out to be bound to
-//! different things are made two (`product`), and everything is numbered again, until nothing changes.
+//! Both versions start out sharing every leaf that has one name in both. Leaves that turn out to be
+//! bound to different things are made two (`product`), and everything is numbered again, until
+//! nothing changes.
 
 mod explain;
 mod leaves;
@@ -34,11 +35,13 @@ use product::Product;
 use runs::Runs;
 use table::Table;
 
-/// Rounds of numbering before the search assumes nothing any more, which ends it. Each round pins what the one
-/// before showed to be no copy; chains of loop variables that hand values on need one for each link.
+/// Rounds of numbering before the search assumes nothing any more, which ends it. Each round pins
+/// what the one before showed to be no copy; chains of loop variables that hand values on need one
+/// for each link.
 const MAX_ROUNDS: usize = 40;
 
-/// Walks over the blocks in one round; more than one where edges back lead to code that no other edge leads to.
+/// Walks over the blocks in one round; more than one where edges back lead to code that no other
+/// edge leads to.
 const MAX_WALKS: usize = 8;
 
 /// How often the graph is narrowed to the edges that may be taken.
@@ -57,12 +60,18 @@ pub struct Certifier<'a, 'v> {
 }
 
 impl<'a, 'v> Certifier<'a, 'v> {
-    /// Finds the relation between the two versions of a pair. Cost: near linear in their size, times the
-    /// rounds (at most 40; two to four in most functions).
+    /// Finds the relation between the two versions of a pair. Cost: near linear in their size,
+    /// times the rounds (at most 40; two to four in most functions).
     pub fn new(pair: &'a VersionPair<'v>) -> Certifier<'a, 'v> {
         let [a, b] = [pair.sides[0].f, pair.sides[1].f];
         let versions = [Numbering::new(pair, 0), Numbering::new(pair, 1)];
-        let mut search = Search { pair, versions, table: Table::default(), leaves: Leaves::default(), unshared: 0 };
+        let mut search = Search {
+            pair,
+            versions,
+            table: Table::default(),
+            leaves: Leaves::default(),
+            unshared: 0,
+        };
         let (runs, rounds) = search.run();
         let Search { versions, table, unshared, .. } = search;
         let certificate = Certificate {
@@ -72,17 +81,20 @@ impl<'a, 'v> Certifier<'a, 'v> {
             anchors: pair.bounding_anchors().collect(),
             passed: pair.passed_branches().filter(|_| !seeded(Bug::PassedNotListed)).collect(),
         };
-        let mut certifier = Certifier { pair, versions, runs, table, certificate, rounds, unshared };
+        let mut certifier =
+            Certifier { pair, versions, runs, table, certificate, rounds, unshared };
         std::mem::swap(&mut certifier.certificate.terms, &mut certifier.table.terms);
         certifier
     }
 
-    /// The facts behind the entries of a mapping of this pair; adds terms to the certificate. The facts of
-    /// a mapping between other versions name no terms. Cost: linear in the steps of the entries.
+    /// The facts behind the entries of a mapping of this pair; adds terms to the certificate. The
+    /// facts of a mapping between other versions name no terms. Cost: linear in the steps of the
+    /// entries.
     pub fn facts(&mut self, heading: Heading, mapping: &Mapping) -> MappingFacts {
         std::mem::swap(&mut self.certificate.terms, &mut self.table.terms);
         let facts =
-            Explainer::new(self.pair, &mut self.versions, &self.runs, &mut self.table, heading).explain(mapping);
+            Explainer::new(self.pair, &mut self.versions, &self.runs, &mut self.table, heading)
+                .explain(mapping);
         std::mem::swap(&mut self.certificate.terms, &mut self.table.terms);
         facts
     }
@@ -97,8 +109,8 @@ impl<'a, 'v> Certifier<'a, 'v> {
         self.certificate
     }
 
-    /// How many times everything was numbered, and how many names stand for different leaves in the two
-    /// versions: what the search took.
+    /// How many times everything was numbered, and how many names stand for different leaves in the
+    /// two versions: what the search took.
     pub fn effort(&self) -> (usize, usize) {
         (self.rounds, self.unshared)
     }
@@ -176,13 +188,15 @@ impl Search<'_, '_> {
         self.leaves.clear();
         let mut is_complete = true;
         for version in &mut self.versions {
-            let mut walks = (0..MAX_WALKS).map(|n| version.walk(&mut self.table, &mut self.leaves, n == 0));
+            let mut walks =
+                (0..MAX_WALKS).map(|n| version.walk(&mut self.table, &mut self.leaves, n == 0));
             is_complete &= walks.any(|is_complete| is_complete);
         }
         is_complete
     }
 
-    /// Asks both versions whether reads give the same on all edges, as was assumed. Whether some do not.
+    /// Asks both versions whether reads give the same on all edges, as was assumed. Whether some do
+    /// not.
     fn revise_merges(&mut self) -> bool {
         let Search { versions, table, leaves, .. } = self;
         let mut changed = false;
@@ -201,7 +215,8 @@ impl Search<'_, '_> {
         let Search { pair, versions, table, leaves, unshared } = self;
         let bound = pair.anchors.len();
         let names =
-            Product { table, versions, runs, leaves, has_lone_writes: pair.has_lone_writes() }.disagreeing(bound);
+            Product { table, versions, runs, leaves, has_lone_writes: pair.has_lone_writes() }
+                .disagreeing(bound);
         *unshared += names.len();
         names.iter().for_each(|name| leaves.unshare(*name));
         !names.is_empty()

@@ -33,10 +33,15 @@ impl Names {
         self.clash
     }
 
-    /// Takes the first of some names that no other block has: one that was handed on to the block, if any, or one of its
-    /// own. Where blocks in a row are handed the same name, it is that of the last: the others yield it, in the next round
-    /// (`tests/oir/osr/joins_in_a_row.oir`).
-    pub(super) fn take(&mut self, block: Block, handed: Option<Name>, own: &[Name]) -> Option<Name> {
+    /// Takes the first of some names that no other block has: one that was handed on to the block,
+    /// if any, or one of its own. Where blocks in a row are handed the same name, it is that of the
+    /// last: the others yield it, in the next round (`tests/oir/osr/joins_in_a_row.oir`).
+    pub(super) fn take(
+        &mut self,
+        block: Block,
+        handed: Option<Name>,
+        own: &[Name],
+    ) -> Option<Name> {
         let handed = handed.filter(|name| !self.yielded.contains(&(*name, block)));
         let is_free = |name: &Name| self.owner(*name).is_none_or(|owner| owner == block);
         let taken = handed.into_iter().chain(own.iter().copied()).find(is_free);

@@ -1,13 +1,14 @@
-//! Value numbering of one version: the class of every value, and of the memory at the start of every block.
+//! Value numbering of one version: the class of every value, and of the memory at the start of
+//! every block.
 //!
-//! *Optimistic* (Click, "Global Code Motion, Global Value Numbering", PLDI 1995; Wegman and Zadeck for the
-//! edges): a parameter is taken to be a copy of what it receives until two edges that may be taken bring
-//! different classes. A round walks the blocks once in reverse postorder, edges back aside; then every edge is
-//! asked whether it brings what was assumed. A parameter it does not hold for is *pinned*: a leaf from then
-//! on; and everything is numbered again. Assumptions only ever grow weaker, and what differs under stronger ones
-//! differs under weaker ones, so nothing is pinned that need not be. (Numbering on from where a round
-//! stands, instead of anew, would compare new classes with outdated ones, and pin the parameters that hand a
-//! value through an inner loop.)
+//! *Optimistic* (Click, "Global Code Motion, Global Value Numbering", PLDI 1995; Wegman and Zadeck
+//! for the edges): a parameter is taken to be a copy of what it receives until two edges that may
+//! be taken bring different classes. A round walks the blocks once in reverse postorder, edges back
+//! aside; then every edge is asked whether it brings what was assumed. A parameter it does not hold
+//! for is *pinned*: a leaf from then on; and everything is numbered again. Assumptions only ever
+//! grow weaker, and what differs under stronger ones differs under weaker ones, so nothing is
+//! pinned that need not be. (Numbering on from where a round stands, instead of anew, would compare
+//! new classes with outdated ones, and pin the parameters that hand a value through an inner loop.)
 
 use super::leaves::{Dense, Leaves, Name};
 use super::memory::Reader;
@@ -38,7 +39,8 @@ pub(super) struct Numbering<'a> {
     pub(super) f: &'a Function,
     other: &'a Function,
     facts: &'a Facts,
-    /// Of parameters that only this version has: those that only the other has and that links lead from to them.
+    /// Of parameters that only this version has: those that only the other has and that links lead
+    /// from to them.
     replaced: BTreeMap<Value, SmallVec<[Value; 2]>>,
     side: usize,
     cfg: Cfg,
@@ -51,16 +53,19 @@ pub(super) struct Numbering<'a> {
     /// Parameters of one block that were found to receive different things have different numbers.
     part: Dense<Value>,
     parts: u32,
-    /// Parameters are leaves, each its own, and every edge may be taken: numbers everything in one round.
+    /// Parameters are leaves, each its own, and every edge may be taken: numbers everything in one
+    /// round.
     is_plain: bool,
     /// The terms of values, and those of the memory at the start and the end of blocks.
     pub(super) terms: Dense<Value>,
     pub(super) at_start: Dense<Block>,
     pub(super) at_end: Dense<Block>,
-    /// The terms of the memory after writes of one place, and the classes of that before every instruction.
+    /// The terms of the memory after writes of one place, and the classes of that before every
+    /// instruction.
     pub(super) writes: Dense<Inst>,
     before: Dense<Inst>,
-    /// Lone writes, and those that are the same operation as one: what covers such a write leaves it out.
+    /// Lone writes, and those that are the same operation as one: what covers such a write leaves
+    /// it out.
     hidden: FixedBitSet,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
@@ -112,8 +117,9 @@ impl<'a> Numbering<'a> {
         self.names.forgive();
     }
 
-    /// Where edges were sent past a branch, other edges lead to a block in one version than in the other: what is no
-    /// copy in one is taken for none in the other either, that leaves may agree. Whether that is news.
+    /// Where edges were sent past a branch, other edges lead to a block in one version than in the
+    /// other: what is no copy in one is taken for none in the other either, that leaves may agree.
+    /// Whether that is news.
     pub(super) fn pin_alike(&mut self, other: &mut Numbering<'_>) -> bool {
         let mut changed = false;
         let blocks = self.facts.rerouted.iter().copied();
@@ -162,7 +168,10 @@ impl<'a> Numbering<'a> {
 
     /// Whether a parameter binds a leaf, and which.
     pub(super) fn bound_leaf(&self, param: Value) -> Option<TermId> {
-        self.pinned.contains(param.as_u32() as usize).then(|| self.terms.get(param)).filter(|leaf| *leaf != NO_TERM)
+        self.pinned
+            .contains(param.as_u32() as usize)
+            .then(|| self.terms.get(param))
+            .filter(|leaf| *leaf != NO_TERM)
     }
 
     /// Whether the memory at the start of a block is a leaf, and which.
@@ -171,8 +180,8 @@ impl<'a> Numbering<'a> {
         pinned.then(|| self.at_start.get(block)).filter(|leaf| *leaf != NO_TERM)
     }
 
-    /// Narrows the graph to the edges that may be taken, if there are others: more dominates more then. Whether there
-    /// were.
+    /// Narrows the graph to the edges that may be taken, if there are others: more dominates more
+    /// then. Whether there were.
     pub(super) fn narrow(&mut self) -> bool {
         let count = self.live.count(self.f, &self.cfg);
         if self.is_plain || count == self.edges {
@@ -184,8 +193,8 @@ impl<'a> Numbering<'a> {
         true
     }
 
-    /// Numbers everything once. `false` when edges back lead to code that nothing else leads to: then another
-    /// walk is needed.
+    /// Numbers everything once. `false` when edges back lead to code that nothing else leads to:
+    /// then another walk is needed.
     pub(super) fn walk(&mut self, table: &mut Table, leaves: &mut Leaves, is_first: bool) -> bool {
         if is_first {
             self.terms.reset(self.f.value_bound());
@@ -209,7 +218,8 @@ impl<'a> Numbering<'a> {
             self.at_end.set(block, memory);
             let taken = self.decide(table, block);
             if self.live.take(block, taken) {
-                let back = self.live.out_of(self.f, block).into_iter().map(|e| self.f.target(e).block);
+                let back =
+                    self.live.out_of(self.f, block).into_iter().map(|e| self.f.target(e).block);
                 let mut back = back.filter(|to| self.cfg.rpo_index(*to).is_some_and(|t| t <= n));
                 is_complete &= back.all(|to| self.live.has_block(to));
             }
@@ -217,10 +227,13 @@ impl<'a> Numbering<'a> {
         is_complete
     }
 
-    /// The edges that what a block receives is looked at on: those that come from above, if any does.
+    /// The edges that what a block receives is looked at on: those that come from above, if any
+    /// does.
     fn incoming(&self, block: Block, n: usize) -> SmallVec<[Edge; 4]> {
-        let above = |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
-        let edges: SmallVec<[Edge; 4]> = self.live.leading_to(self.f, block).filter(above).collect();
+        let above =
+            |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
+        let edges: SmallVec<[Edge; 4]> =
+            self.live.leading_to(self.f, block).filter(above).collect();
         if edges.is_empty() { self.live.leading_to(self.f, block).collect() } else { edges }
     }
 
@@ -230,9 +243,15 @@ impl<'a> Numbering<'a> {
         if block == self.f.entry() {
             for (index, &param) in params.iter().enumerate() {
                 let ty = Some(self.f.value_type(param));
-                self.bind(table, |t| t.named_leaf(TermKind::Argument(index as u32), ty), block, Some(param));
+                self.bind(
+                    table,
+                    |t| t.named_leaf(TermKind::Argument(index as u32), ty),
+                    block,
+                    Some(param),
+                );
             }
-            let memory = self.bind(table, |t| t.named_leaf(TermKind::MemoryAtEntry, None), block, None);
+            let memory =
+                self.bind(table, |t| t.named_leaf(TermKind::MemoryAtEntry, None), block, None);
             self.at_start.set(block, memory);
             return;
         }
@@ -272,14 +291,23 @@ impl<'a> Numbering<'a> {
     }
 
     /// Makes parameters of a block one leaf.
-    fn bind_group(&mut self, table: &mut Table, leaves: &mut Leaves, block: Block, members: &[Value]) {
+    fn bind_group(
+        &mut self,
+        table: &mut Table,
+        leaves: &mut Leaves,
+        block: Block,
+        members: &[Value],
+    ) {
         let in_both = members.iter().copied().find(|p| self.other.has_value(*p));
         let Some(leader) = in_both.or(members.first().copied()) else { return };
         let name = self.name(leader, members, leaves, block);
         let ty = Some(self.f.value_type(leader));
         let named = name.map(|name| leaves.get(table, self.side, name, ty));
-        // By one name and another, the other version may have bound one leaf where this one binds two.
-        let leaf = named.filter(|leaf| !self.sites.is_bound(*leaf)).unwrap_or_else(|| table.leaf(TermKind::Param, ty));
+        // By one name and another, the other version may have bound one leaf where this one binds
+        // two.
+        let leaf = named
+            .filter(|leaf| !self.sites.is_bound(*leaf))
+            .unwrap_or_else(|| table.leaf(TermKind::Param, ty));
         self.sites.bind(leaf, block);
         if let (Some(Name::Param(name)), true) = (name, named == Some(leaf)) {
             members.iter().for_each(|p| leaves.rename(self.side, name, *p));
@@ -287,9 +315,16 @@ impl<'a> Numbering<'a> {
         members.iter().for_each(|p| self.terms.set(*p, leaf));
     }
 
-    fn enter_memory(&mut self, table: &mut Table, leaves: &mut Leaves, block: Block, incoming: &[Edge]) {
+    fn enter_memory(
+        &mut self,
+        table: &mut Table,
+        leaves: &mut Leaves,
+        block: Block,
+        incoming: &[Edge],
+    ) {
         if !self.pinned_memory.contains(block.as_u32() as usize) {
-            let received: Received = incoming.iter().map(|e| self.at_end.get(self.f.inst_block(e.inst))).collect();
+            let received: Received =
+                incoming.iter().map(|e| self.at_end.get(self.f.inst_block(e.inst))).collect();
             if let Some(class) = self.copied(table, block, &received) {
                 self.at_start.set(block, class);
                 return;
@@ -325,18 +360,27 @@ impl<'a> Numbering<'a> {
         leaf
     }
 
-    /// What the leaf of parameters is named after. A parameter of a block that joins edges is handed on to another,
-    /// which is then often a copy: where the other version has that one alone, it is the leaf. Or the
-    /// other version has one that was replaced.
-    fn name(&mut self, param: Value, members: &[Value], leaves: &Leaves, block: Block) -> Option<Name> {
+    /// What the leaf of parameters is named after. A parameter of a block that joins edges is
+    /// handed on to another, which is then often a copy: where the other version has that one
+    /// alone, it is the leaf. Or the other version has one that was replaced.
+    fn name(
+        &mut self,
+        param: Value,
+        members: &[Value],
+        leaves: &Leaves,
+        block: Block,
+    ) -> Option<Name> {
         let mut name = param;
         for _ in 0..MAX_JOINS {
             let to = self.facts.joined_params.get(&name).copied();
-            let Some(to) = to.filter(|to| !self.pinned.contains(to.as_u32() as usize)) else { break };
+            let Some(to) = to.filter(|to| !self.pinned.contains(to.as_u32() as usize)) else {
+                break;
+            };
             name = to;
         }
         let replaced = members.iter().filter_map(|p| self.replaced.get(p)).flatten().copied();
-        let replaced = replaced.filter(|p| name == param && !self.other.has_value(param) && leaves.offers(*p));
+        let replaced =
+            replaced.filter(|p| name == param && !self.other.has_value(param) && leaves.offers(*p));
         let own: SmallVec<[Name; 4]> = replaced.chain([param]).map(Name::Param).collect();
         self.names.take(block, (name != param).then_some(Name::Param(name)), &own)
     }
@@ -346,10 +390,17 @@ impl<'a> Numbering<'a> {
         let mut name = block;
         for _ in 0..MAX_JOINS {
             let to = self.facts.joined_blocks.get(&name).copied();
-            let Some(to) = to.filter(|to| !self.pinned_memory.contains(to.as_u32() as usize)) else { break };
+            let Some(to) = to.filter(|to| !self.pinned_memory.contains(to.as_u32() as usize))
+            else {
+                break;
+            };
             name = to;
         }
-        self.names.take(block, (name != block).then_some(Name::Memory(name)), &[Name::Memory(block)])
+        self.names.take(
+            block,
+            (name != block).then_some(Name::Memory(name)),
+            &[Name::Memory(block)],
+        )
     }
 
     /// Numbers the results of a block; returns the memory at its end.
@@ -382,13 +433,24 @@ impl<'a> Numbering<'a> {
                 self.bind(table, |t| t.named_leaf(kind, ty), block, Some(result));
             }
             if data.opcode.effects().has(Effects::WRITES) {
-                memory = self.bind(table, |t| t.named_leaf(TermKind::MemoryAfter(inst), None), block, None);
+                memory = self.bind(
+                    table,
+                    |t| t.named_leaf(TermKind::MemoryAfter(inst), None),
+                    block,
+                    None,
+                );
             }
         }
         memory
     }
 
-    fn operation(&mut self, table: &mut Table, leaves: &Leaves, data: &InstData, memory: TermId) -> TermId {
+    fn operation(
+        &mut self,
+        table: &mut Table,
+        leaves: &Leaves,
+        data: &InstData,
+        memory: TermId,
+    ) -> TermId {
         let args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
         if !data.opcode.effects().has(Effects::READS) {
             return table.op(data.opcode, data.ty, data.imm, args);
@@ -401,9 +463,10 @@ impl<'a> Numbering<'a> {
         self.read(table, &read, memory, &mut Asker { leaves, address, budget: MAX_MERGES })
     }
 
-    /// Notes which writes are the same operation as a lone one of either version. Whether that is news: then everything has to
-    /// be numbered again, since what covers such a write leaves it out wherever it stands
-    /// (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`). Cost: linear in the instructions.
+    /// Notes which writes are the same operation as a lone one of either version. Whether that is
+    /// news: then everything has to be numbered again, since what covers such a write leaves it out
+    /// wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`). Cost: linear in
+    /// the instructions.
     pub(super) fn note_hidden(&mut self, table: &Table) -> bool {
         let mut changed = false;
         for (inst, term) in self.writes.iter() {
@@ -417,7 +480,8 @@ impl<'a> Numbering<'a> {
 
     /// The block that binds a leaf that stands for memory.
     pub(super) fn memory_home(&mut self, table: &Table, leaf: TermId) -> Option<Block> {
-        let is_bound_by_block = matches!(table.terms.get(leaf as usize)?.kind, TermKind::MemoryParam);
+        let is_bound_by_block =
+            matches!(table.terms.get(leaf as usize)?.kind, TermKind::MemoryParam);
         match self.site(table, leaf) {
             Site::Below(block) if is_bound_by_block => Some(block),
             _ => None,
@@ -443,7 +507,10 @@ impl<'a> Numbering<'a> {
 
     /// The classes of the memories that edges bring to a block.
     pub(super) fn brought(&self, block: Block) -> SmallVec<[TermId; 4]> {
-        self.live.leading_to(self.f, block).map(|e| self.at_end.get(self.f.inst_block(e.inst))).collect()
+        self.live
+            .leading_to(self.f, block)
+            .map(|e| self.at_end.get(self.f.inst_block(e.inst)))
+            .collect()
     }
 
     /// Where a block leads to.
@@ -488,7 +555,8 @@ impl<'a> Numbering<'a> {
             let own = self.terms.get(param);
             if self.pinned.contains(param.as_u32() as usize) {
                 groups.entry(own).or_default().push(index);
-            } else if edges.iter().any(|e| self.class(table, self.f.target(*e).args[index]) != own) {
+            } else if edges.iter().any(|e| self.class(table, self.f.target(*e).args[index]) != own)
+            {
                 self.pinned.insert(param.as_u32() as usize);
                 changed = true;
             }
@@ -496,8 +564,10 @@ impl<'a> Numbering<'a> {
         for members in groups.values().filter(|m| m.len() > 1) {
             let mut seen: BTreeMap<Received, u32> = BTreeMap::new();
             for &index in members {
-                let received: Received =
-                    edges.iter().map(|e| self.class(table, self.f.target(*e).args[index])).collect();
+                let received: Received = edges
+                    .iter()
+                    .map(|e| self.class(table, self.f.target(*e).args[index]))
+                    .collect();
                 let old = self.part.get(params[index]);
                 let new = if seen.is_empty() { old } else { self.parts };
                 let part = *seen.entry(received).or_insert(new);
@@ -520,11 +590,18 @@ fn lone_writes(f: &Function, anchors: &FixedBitSet) -> FixedBitSet {
     lone
 }
 
-/// The parameters that only this version has and that took the place of parameters that only the other has.
+/// The parameters that only this version has and that took the place of parameters that only the
+/// other has.
 fn replaced_params(pair: &VersionPair<'_>, side: usize) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
     let (own, other) = (&pair.sides[side], &pair.sides[1 - side]);
     let params = own.f.blocks().flat_map(|b| own.f.block_params(b).iter().copied());
     let is_replaced = |p: &Value| !own.f.has_value(*p) && other.f.defining_inst(*p).is_none();
-    let of = |p: Value| (p, other.holders(p).iter().copied().filter(is_replaced).collect::<SmallVec<[Value; 2]>>());
-    params.filter(|p| !other.f.has_value(*p)).map(of).filter(|(_, found)| !found.is_empty()).collect()
+    let of = |p: Value| {
+        (p, other.holders(p).iter().copied().filter(is_replaced).collect::<SmallVec<[Value; 2]>>())
+    };
+    params
+        .filter(|p| !other.f.has_value(*p))
+        .map(of)
+        .filter(|(_, found)| !found.is_empty())
+        .collect()
 }

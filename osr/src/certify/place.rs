@@ -47,9 +47,12 @@ impl Sites {
         }
     }
 
-    /// The site of a class: of its first term. Cost: amortized over all questions, linear in the table.
+    /// The site of a class: of its first term. Cost: amortized over all questions, linear in the
+    /// table.
     pub(super) fn of(&mut self, table: &Table, dom: &DomTree, class: TermId) -> Site {
-        let Some(top) = table.terms.get(class as usize).map(|_| class) else { return Site::Nowhere };
+        let Some(top) = table.terms.get(class as usize).map(|_| class) else {
+            return Site::Nowhere;
+        };
         self.grow(top);
         if let Some(site) = self.known[top as usize] {
             return site;
@@ -59,8 +62,10 @@ impl Sites {
             let found = match &table.terms[term as usize].kind {
                 TermKind::Op { args, .. } => {
                     // Terms name earlier ones, so those are within the bounds too.
-                    let Some(first) = args.iter().find(|a| self.known[**a as usize].is_none()) else {
-                        let sites = args.iter().map(|a| self.known[*a as usize].unwrap_or(Site::Nowhere));
+                    let Some(first) = args.iter().find(|a| self.known[**a as usize].is_none())
+                    else {
+                        let sites =
+                            args.iter().map(|a| self.known[*a as usize].unwrap_or(Site::Nowhere));
                         let site = sites.fold(Site::Anywhere, |a, b| deeper(dom, a, b));
                         self.known[term as usize] = Some(site);
                         self.stack.pop();
@@ -137,7 +142,11 @@ impl LiveEdges {
     }
 
     /// The edges into a block that control may take.
-    pub(super) fn leading_to<'s>(&'s self, f: &'s Function, block: Block) -> impl Iterator<Item = Edge> + 's {
+    pub(super) fn leading_to<'s>(
+        &'s self,
+        f: &'s Function,
+        block: Block,
+    ) -> impl Iterator<Item = Edge> + 's {
         f.predecessors(block).iter().copied().filter(|e| self.has(f, *e))
     }
 

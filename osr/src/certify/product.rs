@@ -1,8 +1,8 @@
 //! Both versions side by side: leaves that one name would give both of them and that do not agree.
 //!
-//! Both execute the same anchors in the same order. From each anchor on, the runs of both versions to the next
-//! bind parameters; a leaf that both have where the runs end must have been given the same. One that
-//! was not is made two.
+//! Both execute the same anchors in the same order. From each anchor on, the runs of both versions
+//! to the next bind parameters; a leaf that both have where the runs end must have been given the
+//! same. One that was not is made two.
 
 use super::leaves::{Leaves, Name};
 use super::number::Numbering;
@@ -25,8 +25,8 @@ pub(super) struct Product<'p, 'a> {
 }
 
 impl Product<'_, '_> {
-    /// The names of leaves that do not agree, as they are met. Cost: linear in the anchors; for each way on from one, the
-    /// parameters bound on it.
+    /// The names of leaves that do not agree, as they are met. Cost: linear in the anchors; for
+    /// each way on from one, the parameters bound on it.
     pub(super) fn disagreeing(&mut self, bound: usize) -> Vec<Name> {
         let mut found = Vec::new();
         let mut seen = FixedBitSet::with_capacity(bound);
@@ -50,7 +50,9 @@ impl Product<'_, '_> {
     fn first(&self) -> Option<Inst> {
         let [a, b] = [0, 1].map(|side| {
             let version = &self.versions[side];
-            self.runs[side].from(version, self.table, version.f.first_inst(version.f.entry())).map(|run| run.anchor)
+            self.runs[side]
+                .from(version, self.table, version.f.first_inst(version.f.entry()))
+                .map(|run| run.anchor)
         });
         a.filter(|_| a == b)
     }
@@ -58,29 +60,42 @@ impl Product<'_, '_> {
     /// The ways on from an anchor, in both versions, that lead to one next anchor.
     fn onward<'r>(&self, runs: &'r [Runs; 2], anchor: Inst) -> SmallVec<[[Run<'r>; 2]; 2]> {
         let [a, b] = &*self.versions;
-        let pair = |x: Option<Run<'r>>, y: Option<Run<'r>>| x.zip(y).filter(|(x, y)| x.anchor == y.anchor);
+        let pair =
+            |x: Option<Run<'r>>, y: Option<Run<'r>>| x.zip(y).filter(|(x, y)| x.anchor == y.anchor);
         let mut found = SmallVec::new();
         if let (Some(x), Some(y)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
-            found.extend(pair(runs[0].from(a, self.table, x), runs[1].from(b, self.table, y)).map(|(x, y)| [x, y]));
+            found.extend(
+                pair(runs[0].from(a, self.table, x), runs[1].from(b, self.table, y))
+                    .map(|(x, y)| [x, y]),
+            );
             return found;
         }
         let is_alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
-        let edges: [SmallVec<[Edge; 2]>; 2] = [a, b].map(|v| v.live.out_of(v.f, v.f.inst_block(anchor)));
+        let edges: [SmallVec<[Edge; 2]>; 2] =
+            [a, b].map(|v| v.live.out_of(v.f, v.f.inst_block(anchor)));
         for x in &edges[0] {
-            // Looked up: a switch may have a hundred thousand edges. Of a branch that one version folded, the jump
-            // has one.
-            let same = || edges[1].binary_search_by_key(&x.index, |y| y.index).map_or(0..0, |at| at..at + 1);
+            // Looked up: a switch may have a hundred thousand edges. Of a branch that one version
+            // folded, the jump has one.
+            let same = || {
+                edges[1].binary_search_by_key(&x.index, |y| y.index).map_or(0..0, |at| at..at + 1)
+            };
             let range = if is_alike { same() } else { 0..edges[1].len() };
             for y in &edges[1][range] {
                 found.extend(
-                    pair(runs[0].over(a, self.table, *x), runs[1].over(b, self.table, *y)).map(|(x, y)| [x, y]),
+                    pair(runs[0].over(a, self.table, *x), runs[1].over(b, self.table, *y))
+                        .map(|(x, y)| [x, y]),
                 );
             }
         }
         found
     }
 
-    fn compare(&mut self, pair: &[Run<'_>; 2], bindings: &mut [Bindings; 2], found: &mut Vec<Name>) {
+    fn compare(
+        &mut self,
+        pair: &[Run<'_>; 2],
+        bindings: &mut [Bindings; 2],
+        found: &mut Vec<Name>,
+    ) {
         for side in [0, 1] {
             bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings());
         }
@@ -91,8 +106,12 @@ impl Product<'_, '_> {
                 continue;
             }
             let values = [a.get(leaf), b.get(leaf)];
-            // Memory is the same in both versions at every anchor, whatever its classes, if they have the same writes.
-            if !self.has_lone_writes && self.table.ty(leaf).is_none() && values.iter().all(Option::is_some) {
+            // Memory is the same in both versions at every anchor, whatever its classes, if they
+            // have the same writes.
+            if !self.has_lone_writes
+                && self.table.ty(leaf).is_none()
+                && values.iter().all(Option::is_some)
+            {
                 continue;
             }
             let [x, y] = values.map(|class| class.unwrap_or(leaf));

@@ -22,7 +22,8 @@ impl Default for RuleIndex {
         let mut numbers: Vec<u32> = (0..RULES.len() as u32).collect();
         // A stable sort: among the rules of one operation the order of the table stays.
         numbers.sort_by_key(|n| RULES[*n as usize].opcode);
-        let before = |op: usize| numbers.partition_point(|n| (RULES[*n as usize].opcode as usize) < op);
+        let before =
+            |op: usize| numbers.partition_point(|n| (RULES[*n as usize].opcode as usize) < op);
         RuleIndex { start: (0..=Opcode::ALL.len()).map(|op| before(op) as u32).collect(), numbers }
     }
 }
@@ -54,7 +55,15 @@ pub(super) struct Match {
 
 impl Default for Match {
     fn default() -> Match {
-        Match { x: None, y: None, c: None, d: None, swapped: 0, inner: SmallVec::new(), guard: Guard::Always }
+        Match {
+            x: None,
+            y: None,
+            c: None,
+            d: None,
+            swapped: 0,
+            inner: SmallVec::new(),
+            guard: Guard::Always,
+        }
     }
 }
 
@@ -75,8 +84,8 @@ impl Match {
         )
     }
 
-    /// Matches the operands of one more operation, in either order if there are two, and then what is left.
-    /// Recursion is as deep as patterns are.
+    /// Matches the operands of one more operation, in either order if there are two, and then what
+    /// is left. Recursion is as deep as patterns are.
     fn with_operands(
         &self,
         table: &Table,
@@ -115,16 +124,19 @@ impl Match {
             if table.constant(class).is_some() {
                 return None;
             }
-            return table.members(class).take(MAX_MEMBERS).find_map(|id| match &table.terms[id as usize].kind {
-                TermKind::Op { opcode: o, args, .. } if *o == opcode => {
-                    let mut inner = found.clone();
-                    inner.inner.push(id);
-                    inner.with_operands(table, opcode, pats, args, goals, next + 1)
+            return table.members(class).take(MAX_MEMBERS).find_map(|id| {
+                match &table.terms[id as usize].kind {
+                    TermKind::Op { opcode: o, args, .. } if *o == opcode => {
+                        let mut inner = found.clone();
+                        inner.inner.push(id);
+                        inner.with_operands(table, opcode, pats, args, goals, next + 1)
+                    }
+                    _ => None,
                 }
-                _ => None,
             });
         }
-        // Asked here, since another term of an operand's class may satisfy it (`a_guard_may_choose_the_term`).
+        // Asked here, since another term of an operand's class may satisfy it
+        // (`a_guard_may_choose_the_term`).
         found.guard_holds(table).then_some(found)
     }
 

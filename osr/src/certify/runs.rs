@@ -89,7 +89,8 @@ impl Runs {
         }
         for block in live().filter(|_| !runs.passed.is_empty()) {
             let params = f.block_params(block).iter().enumerate();
-            runs.homes.extend(params.filter_map(|(n, p)| Some((version.bound_leaf(*p)?, (block, n)))));
+            runs.homes
+                .extend(params.filter_map(|(n, p)| Some((version.bound_leaf(*p)?, (block, n)))));
         }
         runs
     }
@@ -117,12 +118,26 @@ impl Runs {
     }
 
     /// The run from before an instruction of the version.
-    pub(super) fn from(&self, version: &Numbering<'_>, table: &Table, inst: Inst) -> Option<Run<'_>> {
-        if self.passed.is_empty() { self.straight(version, inst) } else { self.decided(version, table, None, inst) }
+    pub(super) fn from(
+        &self,
+        version: &Numbering<'_>,
+        table: &Table,
+        inst: Inst,
+    ) -> Option<Run<'_>> {
+        if self.passed.is_empty() {
+            self.straight(version, inst)
+        } else {
+            self.decided(version, table, None, inst)
+        }
     }
 
     /// The run over an edge.
-    pub(super) fn over(&self, version: &Numbering<'_>, table: &Table, edge: Edge) -> Option<Run<'_>> {
+    pub(super) fn over(
+        &self,
+        version: &Numbering<'_>,
+        table: &Table,
+        edge: Edge,
+    ) -> Option<Run<'_>> {
         let block = version.f.target(edge).block;
         let at = version.f.first_inst(block);
         let first = Some(Crossing { edges: SmallVec::from_iter([edge]), block });
@@ -175,8 +190,15 @@ impl Runs {
         }
     }
 
-    /// The target at which a branch at the end of a run continues, if constants bound on the run decide it.
-    fn decide(&self, version: &Numbering<'_>, table: &Table, run: &Run<'_>, branch: Inst) -> Option<Edge> {
+    /// The target at which a branch at the end of a run continues, if constants bound on the run
+    /// decide it.
+    fn decide(
+        &self,
+        version: &Numbering<'_>,
+        table: &Table,
+        run: &Run<'_>,
+        branch: Inst,
+    ) -> Option<Edge> {
         let data = version.f.inst(branch);
         let line: SmallVec<[&Crossing; 4]> = run.crossings().collect();
         let class = version.class(table, *data.args.first()?);
@@ -190,7 +212,8 @@ impl Runs {
         version.live.has(version.f, edge).then_some(edge)
     }
 
-    /// The bits of a class where a run has come so far. Recursion is bounded by what is left to be looked at.
+    /// The bits of a class where a run has come so far. Recursion is bounded by what is left to be
+    /// looked at.
     fn bits(
         &self,
         version: &Numbering<'_>,
@@ -207,9 +230,14 @@ impl Runs {
             TermKind::Param => {
                 let (home, index) = *self.homes.get(&class)?;
                 let at = line.iter().rposition(|c| c.block == home)?;
-                let mut given = line[at].edges.iter().map(|e| version.class(table, version.f.target(*e).args[index]));
+                let mut given = line[at]
+                    .edges
+                    .iter()
+                    .map(|e| version.class(table, version.f.target(*e).args[index]));
                 let first = given.next()?;
-                given.all(|other| other == first).then(|| self.bits(version, table, &line[..at], first, left))?
+                given
+                    .all(|other| other == first)
+                    .then(|| self.bits(version, table, &line[..at], first, left))?
             }
             TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
                 let bits = args.iter().map(|a| self.bits(version, table, line, *a, left));
@@ -240,7 +268,8 @@ impl Bindings {
         self.bound.get(leaf as usize).filter(|(run, _)| *run == self.run).map(|(_, class)| *class)
     }
 
-    /// Whether a class with its leaves as they stand at the start of the run means the same at its end.
+    /// Whether a class with its leaves as they stand at the start of the run means the same at its
+    /// end.
     pub(super) fn spares(&self, site: Site) -> bool {
         match site {
             Site::Anywhere => true,
@@ -268,7 +297,9 @@ impl Bindings {
                     received.push((leaf, self.brought(version, table, crossing, index)));
                 }
             }
-            if let (Some(leaf), Some(edge)) = (version.bound_memory(crossing.block), crossing.edges.first()) {
+            if let (Some(leaf), Some(edge)) =
+                (version.bound_memory(crossing.block), crossing.edges.first())
+            {
                 let memory = version.at_end.get(version.f.inst_block(edge.inst));
                 received.push((leaf, self.resolve(version, table, memory)));
             }
@@ -283,7 +314,13 @@ impl Bindings {
     }
 
     /// What edges bring to a parameter, if they agree.
-    fn brought(&self, version: &mut Numbering<'_>, table: &Table, crossing: &Crossing, index: usize) -> TermId {
+    fn brought(
+        &self,
+        version: &mut Numbering<'_>,
+        table: &Table,
+        crossing: &Crossing,
+        index: usize,
+    ) -> TermId {
         let mut found = None;
         for edge in &crossing.edges {
             let class = version.class(table, version.f.target(*edge).args[index]);

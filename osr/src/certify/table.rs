@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 
-/// How often the right side of a rule is rewritten again while one term is made. Each rule makes an operation
-/// simpler, so few do; the limit keeps a table of rules that does not end from recursing.
+/// How often the right side of a rule is rewritten again while one term is made. Each rule makes an
+/// operation simpler, so few do; the limit keeps a table of rules that does not end from recursing.
 const MAX_REWRITES: u32 = 8;
 
 /// Operands, each a class.
@@ -31,8 +31,8 @@ pub(super) struct Table {
     /// By term: the next term of its class; for classes, the last one.
     next: Vec<TermId>,
     last: Vec<TermId>,
-    /// Writes, apart from the memory they are to, that are left out of what covers them. By operation and not by place, so that
-    /// it depends on no order and on no version.
+    /// Writes, apart from the memory they are to, that are left out of what covers them. By
+    /// operation and not by place, so that it depends on no order and on no version.
     hidden: BTreeSet<(WriteKind, Args)>,
     /// By term, meaningful for memories: the last such write made to it, be it itself.
     lone: Vec<TermId>,
@@ -85,7 +85,8 @@ impl Table {
         std::iter::successors(Some(class).filter(|id| *id != NO_TERM), next)
     }
 
-    /// From now on a write, whatever memory it is to, is left out of what covers it. The memory is the last of `args`.
+    /// From now on a write, whatever memory it is to, is left out of what covers it. The memory is
+    /// the last of `args`.
     pub(super) fn hide(&mut self, kind: WriteKind, args: &Args) {
         let Some((_, operands)) = args.split_last() else { return };
         self.hidden.insert((kind, Args::from_slice(operands)));
@@ -102,8 +103,8 @@ impl Table {
         }
     }
 
-    /// The last write that is left out of what covers it that was made to a memory, be it that memory; [`NO_TERM`] if there is
-    /// none.
+    /// The last write that is left out of what covers it that was made to a memory, be it that
+    /// memory; [`NO_TERM`] if there is none.
     pub(super) fn lone_below(&self, memory: TermId) -> TermId {
         self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
     }
@@ -137,14 +138,23 @@ impl Table {
         self.find(self.hasher.hash_one(&kind), &kind)
     }
 
-    /// The term of an operation. Types have to agree. [`NO_TERM`] when an operand is, or when the operation
-    /// has no result.
+    /// The term of an operation. Types have to agree. [`NO_TERM`] when an operand is, or when the
+    /// operation has no result.
     pub(super) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
         self.rewritten_op(opcode, ty, imm, args, MAX_REWRITES)
     }
 
-    fn rewritten_op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args, rewrites: u32) -> TermId {
-        let Some(result) = opcode.result_type(ty).filter(|_| !args.contains(&NO_TERM)) else { return NO_TERM };
+    fn rewritten_op(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: Args,
+        rewrites: u32,
+    ) -> TermId {
+        let Some(result) = opcode.result_type(ty).filter(|_| !args.contains(&NO_TERM)) else {
+            return NO_TERM;
+        };
         let kind = operation(opcode, ty, imm, args);
         let hash = self.hasher.hash_one(&kind);
         if let Some(id) = self.find(hash, &kind) {
@@ -164,8 +174,8 @@ impl Table {
         id
     }
 
-    /// The term of an operation that belongs to its class for a known reason, if it is no known one. Operands
-    /// have to be there.
+    /// The term of an operation that belongs to its class for a known reason, if it is no known
+    /// one. Operands have to be there.
     pub(super) fn op_because(
         &mut self,
         opcode: Opcode,
@@ -186,7 +196,8 @@ impl Table {
         })
     }
 
-    /// One more term of an operation that the table has in another class, for a reason of its own. It is not found again.
+    /// One more term of an operation that the table has in another class, for a reason of its own.
+    /// It is not found again.
     pub(super) fn another(&mut self, kind: TermKind, class: TermId, by: By) -> TermId {
         let TermKind::Op { opcode, ty, .. } = &kind else { return NO_TERM };
         let result = opcode.result_type(*ty);
@@ -205,11 +216,14 @@ impl Table {
     fn push(&mut self, kind: TermKind, ty: Option<Type>, reason: Option<(TermId, By)>) -> TermId {
         let id = self.terms.len() as TermId;
         let (class, by) = reason.unwrap_or((id, By::Itself));
-        // What rests on what only one version may have been asked for tells nothing, to the checker neither.
+        // What rests on what only one version may have been asked for tells nothing, to the checker
+        // neither.
         let tells_nothing = matches!(by, By::Merged { .. } | By::Apart { .. });
         let possible = if tells_nothing { u64::MAX } else { self.possible(&kind, ty) };
         let lone = match &kind {
-            TermKind::Op { args, .. } if ty.is_none() => args.last().map_or(NO_TERM, |memory| self.lone_below(*memory)),
+            TermKind::Op { args, .. } if ty.is_none() => {
+                args.last().map_or(NO_TERM, |memory| self.lone_below(*memory))
+            }
             _ => NO_TERM,
         };
         self.lone.push(lone);
@@ -232,7 +246,8 @@ impl Table {
         match (kind, ty) {
             (TermKind::Op { opcode: Opcode::Const, imm: Imm::Bits(bits), .. }, _) => *bits,
             (TermKind::Op { opcode, ty, args, .. }, Some(result)) => {
-                let of = |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
+                let of =
+                    |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
                 let operands: SmallVec<[Operand; 3]> = args.iter().map(of).collect();
                 possible_bits(*opcode, *ty, result, &operands)
             }
@@ -247,7 +262,8 @@ impl Table {
         if !is_evaluated(*opcode) {
             return None;
         }
-        let bits: SmallVec<[u64; 3]> = args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
+        let bits: SmallVec<[u64; 3]> =
+            args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
         let source = self.ty(*args.first()?)?;
         let bits = eval(*opcode, *ty, source, &bits).ok()?;
         Some(self.make_constant(result, bits))
@@ -256,20 +272,26 @@ impl Table {
     /// The class that the first rule that fits gives an operation.
     fn rewrite(&mut self, kind: &TermKind, result: Type, rewrites: u32) -> Option<(TermId, By)> {
         let TermKind::Op { opcode, ty, args, .. } = kind else { return None };
-        for (number, rule) in self.rules.of(*opcode).map(|place| self.rules.get(place)).collect::<SmallVec<[_; 16]>>() {
+        for (number, rule) in
+            self.rules.of(*opcode).map(|place| self.rules.get(place)).collect::<SmallVec<[_; 16]>>()
+        {
             if rule.ty.is_some_and(|t| t != *ty) {
                 continue;
             }
             let Some(found) = Match::find(self, rule, args) else { continue };
-            let Some((class, term)) = self.right_side(rule, &found, kind, result, rewrites - 1) else { continue };
-            let by = By::Rule { rule: number, swapped: found.swapped, inner: found.inner, result: term };
+            let Some((class, term)) = self.right_side(rule, &found, kind, result, rewrites - 1)
+            else {
+                continue;
+            };
+            let by =
+                By::Rule { rule: number, swapped: found.swapped, inner: found.inner, result: term };
             return Some((class, by));
         }
         None
     }
 
-    /// The right side of a rule: its class and, when it is an operation, its term. `None` when the types do not
-    /// agree, or when it is the left side again.
+    /// The right side of a rule: its class and, when it is an operation, its term. `None` when the
+    /// types do not agree, or when it is the left side again.
     fn right_side(
         &mut self,
         rule: &Rule,
@@ -279,11 +301,14 @@ impl Table {
         rewrites: u32,
     ) -> Option<(TermId, TermId)> {
         let TermKind::Op { args, .. } = left else { return None };
-        let typed = |table: &Table, class: Option<TermId>| class.filter(|c| table.ty(*c) == Some(result));
+        let typed =
+            |table: &Table, class: Option<TermId>| class.filter(|c| table.ty(*c) == Some(result));
         let (opcode, args) = match rule.result {
             rules::Term::X => return Some((typed(self, found.x)?, NO_TERM)),
             rules::Term::Y => return Some((typed(self, found.y)?, NO_TERM)),
-            rules::Term::Operand(index) => return Some((typed(self, args.get(index).copied())?, NO_TERM)),
+            rules::Term::Operand(index) => {
+                return Some((typed(self, args.get(index).copied())?, NO_TERM));
+            }
             rules::Term::Zero => return Some((self.make_constant(result, 0), NO_TERM)),
             rules::Term::One => return Some((self.make_constant(result, 1), NO_TERM)),
             rules::Term::Ones => return Some((self.make_constant(result, result.mask()), NO_TERM)),
@@ -314,7 +339,8 @@ fn made(constant: Const, ty: Type, found: &Match) -> Option<u64> {
     }
 }
 
-/// An operation, its operands in one order whatever order they are given in, if that makes no difference.
+/// An operation, its operands in one order whatever order they are given in, if that makes no
+/// difference.
 fn operation(opcode: Opcode, ty: Type, imm: Imm, mut args: Args) -> TermKind {
     if opcode.is_commutative() {
         args.sort_unstable();

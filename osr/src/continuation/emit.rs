@@ -10,14 +10,21 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::mapping::{Operand, Replay, Step};
 use ir::seeded::{Bug, seeded};
-use ir::{Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Target, Value, Variable};
+use ir::{
+    Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Target, Value,
+    Variable,
+};
 use smallvec::SmallVec;
 
 /// Makes the function of a region.
 ///
 /// # Errors
 /// A value that is read on a way from the landing that does not define it, and not provided.
-pub(super) fn emit(name: &str, plan: &Plan<'_>, region: &Region<'_>) -> Result<Continuation, ContinuationError> {
+pub(super) fn emit(
+    name: &str,
+    plan: &Plan<'_>,
+    region: &Region<'_>,
+) -> Result<Continuation, ContinuationError> {
     let mut emitter = Emitter::new(name, plan, region);
     emitter.lay_out();
     emitter.compensate();
@@ -31,14 +38,17 @@ pub(super) fn emit(name: &str, plan: &Plan<'_>, region: &Region<'_>) -> Result<C
     Ok(continuation)
 }
 
-/// Checks that definitions dominate uses: in the version they do, but where control comes back to a definition above the
-/// landing it may have come to a use before; and in code that nothing leads to anything goes.
+/// Checks that definitions dominate uses: in the version they do, but where control comes back to a
+/// definition above the landing it may have come to a use before; and in code that nothing leads to
+/// anything goes.
 fn check_definitions(continuation: &Continuation) -> Result<(), ContinuationError> {
     let Continuation { function, origins, .. } = continuation;
     let dom = DomTree::new(function, &Cfg::new(function));
     for inst in function.all_insts() {
         for value in function.inst(inst).operands() {
-            let origin = origins.value(value).filter(|_| !dom.available_at(function, value, Point::before(inst)));
+            let origin = origins
+                .value(value)
+                .filter(|_| !dom.available_at(function, value, Point::before(inst)));
             if let Some(origin) = origin {
                 return Err(ContinuationError::NotProvided(origin));
             }
@@ -75,7 +85,10 @@ struct Emitter<'r> {
 impl<'r> Emitter<'r> {
     fn new(name: &str, plan: &'r Plan<'r>, region: &'r Region<'r>) -> Emitter<'r> {
         let target = plan.target;
-        let signature = Signature { params: plan.params.iter().copied().collect(), ..target.signature().clone() };
+        let signature = Signature {
+            params: plan.params.iter().copied().collect(),
+            ..target.signature().clone()
+        };
         Emitter {
             plan,
             region,
@@ -106,13 +119,16 @@ impl<'r> Emitter<'r> {
         for &block in &self.region.order {
             let copy = self.builder.create_block();
             self.blocks[block.index()] = copy.into();
-            for &param in self.target.block_params(block).iter().filter(|p| self.region.is_needed(**p)) {
+            for &param in
+                self.target.block_params(block).iter().filter(|p| self.region.is_needed(**p))
+            {
                 self.builder.append_param(copy, self.target.value_type(param));
             }
         }
     }
 
-    /// Emits what compensation code computes that is needed, and its stores; gives what is provided its contents.
+    /// Emits what compensation code computes that is needed, and its stores; gives what is provided
+    /// its contents.
     fn compensate(&mut self) {
         let entry = self.plan.entry;
         self.mark_steps();
@@ -128,7 +144,8 @@ impl<'r> Emitter<'r> {
             self.steps[index] = Some(self.computed.len());
             self.computed.push(result);
         }
-        let replays = if seeded(Bug::NativeReplaysDropped) { &[] } else { entry.replays.as_slice() };
+        let replays =
+            if seeded(Bug::NativeReplaysDropped) { &[] } else { entry.replays.as_slice() };
         for Replay { opcode, ty, imm, args, .. } in replays {
             let args = self.operands(args);
             self.builder.insert(InstSpec::new(*opcode, *ty, *imm, &args));
@@ -150,7 +167,8 @@ impl<'r> Emitter<'r> {
     fn mark_steps(&mut self) {
         let entry = self.plan.entry;
         let read = entry.replays.iter().flat_map(|r| &r.args).copied();
-        let provided = entry.assigns.iter().filter(|a| self.region.is_provided(a.value)).map(|a| a.from);
+        let provided =
+            entry.assigns.iter().filter(|a| self.region.is_provided(a.value)).map(|a| a.from);
         for operand in read.chain(provided) {
             if let Operand::Step(index) = operand {
                 self.steps[index as usize] = Some(0);
@@ -172,7 +190,9 @@ impl<'r> Emitter<'r> {
     fn place(&self, operand: Operand) -> usize {
         match operand {
             Operand::Source(value) => self.plan.param(value).expect("the entry was checked"),
-            Operand::Step(index) => self.steps[index as usize].expect("what a needed step reads is needed"),
+            Operand::Step(index) => {
+                self.steps[index as usize].expect("what a needed step reads is needed")
+            }
         }
     }
 
@@ -184,8 +204,10 @@ impl<'r> Emitter<'r> {
     fn land(&mut self) -> Result<(), ContinuationError> {
         let region = self.region;
         if region.lands_at_start() {
-            let params = self.target.block_params(region.block).iter().filter(|p| region.is_needed(**p));
-            let args: SmallVec<[Value; 8]> = params.map(|p| self.read(*p)).collect::<Result<_, _>>()?;
+            let params =
+                self.target.block_params(region.block).iter().filter(|p| region.is_needed(**p));
+            let args: SmallVec<[Value; 8]> =
+                params.map(|p| self.read(*p)).collect::<Result<_, _>>()?;
             let block = self.blocks[region.block.index()].expect("control comes back to it");
             self.builder.jump(block, &args);
             self.insts.push(None.into());
@@ -227,8 +249,12 @@ impl<'r> Emitter<'r> {
                 self.define(result, value);
             }
         }
-        if let Some(block) = block.filter(|b| *b == self.region.block && !self.region.lands_at_start()) {
-            let rest = self.rest.unwrap_or_else(|| panic!("continuation: {block} is come back to, and not split"));
+        if let Some(block) =
+            block.filter(|b| *b == self.region.block && !self.region.lands_at_start())
+        {
+            let rest = self
+                .rest
+                .unwrap_or_else(|| panic!("continuation: {block} is come back to, and not split"));
             self.builder.jump(rest, &[]);
             self.insts.push(None.into());
         }
@@ -240,7 +266,14 @@ impl<'r> Emitter<'r> {
         let args = data.args.iter().map(|v| self.read(*v)).collect::<Result<_, _>>()?;
         let targets = data.targets.iter().map(|t| self.target_of(t)).collect::<Result<_, _>>()?;
         let result_types = data.results.iter().map(|v| self.target.value_type(*v)).collect();
-        Ok(InstSpec { opcode: data.opcode, ty: data.ty, imm: data.imm, args, result_types, targets })
+        Ok(InstSpec {
+            opcode: data.opcode,
+            ty: data.ty,
+            imm: data.imm,
+            args,
+            result_types,
+            targets,
+        })
     }
 
     fn target_of(&mut self, target: &Target) -> Result<Target, ContinuationError> {
@@ -260,22 +293,31 @@ impl<'r> Emitter<'r> {
     /// What holds a value of the version where code is added.
     ///
     /// # Errors
-    /// When nothing does yet: its definition, which comes first in reverse postorder, does not dominate the use.
+    /// When nothing does yet: its definition, which comes first in reverse postorder, does not
+    /// dominate the use.
     fn read(&mut self, value: Value) -> Result<Value, ContinuationError> {
         match self.variables[value.index()].expand() {
             Some(variable) => Ok(self.builder.use_var(variable)),
-            None => self.values[value.index()].expand().ok_or(ContinuationError::NotProvided(value)),
+            None => {
+                self.values[value.index()].expand().ok_or(ContinuationError::NotProvided(value))
+            }
         }
     }
 
     /// Finishes the function, and finds out what its ids are copies of: they may all be new.
     fn finish(self) -> Continuation {
         let steps = self.computed.len() - self.plan.params.len();
-        let (function, made) =
-            self.builder.finish_with_params().expect("every block of a version ends in a terminator");
+        let (function, made) = self
+            .builder
+            .finish_with_params()
+            .expect("every block of a version ends in a terminator");
         let entry = function.entry();
-        let results = function.block_insts(entry).take(steps).flat_map(|i| function.inst(i).results.iter().copied());
-        let computed: Vec<Value> = function.block_params(entry).iter().copied().chain(results).collect();
+        let results = function
+            .block_insts(entry)
+            .take(steps)
+            .flat_map(|i| function.inst(i).results.iter().copied());
+        let computed: Vec<Value> =
+            function.block_params(entry).iter().copied().chain(results).collect();
         let mut origins = Origins::default();
         for (copy, of) in function.all_insts().zip(&self.insts) {
             if let Some(of) = of.expand() {
@@ -284,7 +326,8 @@ impl<'r> Emitter<'r> {
         }
         let blocks = function.blocks().skip(1 + usize::from(self.rest.is_some()));
         for (copy, block) in blocks.zip(&self.region.order) {
-            let params = self.target.block_params(*block).iter().filter(|p| self.region.is_needed(**p));
+            let params =
+                self.target.block_params(*block).iter().filter(|p| self.region.is_needed(**p));
             // Those made for variables come behind the others.
             for (copy, of) in function.block_params(copy).iter().zip(params) {
                 origins.set_value(*copy, *of);
@@ -293,7 +336,8 @@ impl<'r> Emitter<'r> {
         for (param, variable) in made {
             origins.set_value(param, self.variable_of[variable.index()]);
         }
-        let provided: Vec<(Value, Value)> = self.provided.iter().map(|(of, place)| (*of, computed[*place])).collect();
+        let provided: Vec<(Value, Value)> =
+            self.provided.iter().map(|(of, place)| (*of, computed[*place])).collect();
         Continuation { function, origins, provided }
     }
 }

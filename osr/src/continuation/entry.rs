@@ -66,7 +66,8 @@ impl<'e> Plan<'e> {
 
     fn check_steps(&self) -> Result<(), ContinuationError> {
         for (index, step) in self.entry.steps.iter().enumerate() {
-            let types: SmallVec<[Type; 3]> = step.args.iter().map(|a| self.ty(*a, index)).collect::<Result<_, _>>()?;
+            let types: SmallVec<[Type; 3]> =
+                step.args.iter().map(|a| self.ty(*a, index)).collect::<Result<_, _>>()?;
             if !step.opcode.allows_type(step.ty) || !step.accepts(&types) {
                 return Err(ContinuationError::MalformedStep { index });
             }
@@ -94,7 +95,8 @@ impl<'e> Plan<'e> {
             if !self.target.has_value(value) {
                 return Err(ContinuationError::NotInTarget(value));
             }
-            let (ty, given) = (self.target.value_type(value), self.ty(assign.from, self.entry.steps.len())?);
+            let (ty, given) =
+                (self.target.value_type(value), self.ty(assign.from, self.entry.steps.len())?);
             if ty != given {
                 return Err(ContinuationError::WrongType { value, ty, given });
             }

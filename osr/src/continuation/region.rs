@@ -36,13 +36,15 @@ pub(super) struct Region<'f> {
     pub(super) landing: Inst,
     /// Its block.
     pub(super) block: Block,
-    /// The blocks that are come to, in reverse postorder of the graph that begins with the landing. If the landing's own
-    /// is among them, it is split there, or come to as a whole ([`Region::lands_at_start`]).
+    /// The blocks that are come to, in reverse postorder of the graph that begins with the landing.
+    /// If the landing's own is among them, it is split there, or come to as a whole
+    /// ([`Region::lands_at_start`]).
     pub(super) order: Vec<Block>,
     /// By block index, those of `order`.
     reached: FixedBitSet,
     taken: Option<Taken<'f>>,
-    /// By value of the version: whether an effect, a trap, a branch or a result behind the landing depends on it.
+    /// By value of the version: whether an effect, a trap, a branch or a result behind the landing
+    /// depends on it.
     needed: FixedBitSet,
     /// By value of the version: whether it is needed and provided.
     provided: FixedBitSet,
@@ -79,7 +81,8 @@ impl<'f> Region<'f> {
         self.reached.contains(self.block.index())
     }
 
-    /// Whether the landing is the start of a block that control may come back to: then it is an edge to that block.
+    /// Whether the landing is the start of a block that control may come back to: then it is an
+    /// edge to that block.
     pub(super) fn lands_at_start(&self) -> bool {
         self.comes_back() && self.target.first_inst(self.block) == self.landing
     }
@@ -106,7 +109,8 @@ impl<'f> Region<'f> {
 
     /// Whether a value is needed and provided, and defined again behind the landing.
     pub(super) fn has_two_definitions(&self, value: Value) -> bool {
-        let is_argument = self.lands_at_start() && self.target.block_params(self.block).contains(&value);
+        let is_argument =
+            self.lands_at_start() && self.target.block_params(self.block).contains(&value);
         self.provided.contains(value.index()) && self.is_defined(value) && !is_argument
     }
 
@@ -153,7 +157,8 @@ impl<'f> Region<'f> {
         }
     }
 
-    /// The instructions that are copied from a block of `order`, or, of the landing's own block, `None` of what stands behind it.
+    /// The instructions that are copied from a block of `order`, or, of the landing's own block,
+    /// `None` of what stands behind it.
     pub(super) fn insts(&self, block: Option<Block>) -> impl Iterator<Item = Inst> + use<'f> {
         let target = self.target;
         let (first, end) = match block {
@@ -163,14 +168,16 @@ impl<'f> Region<'f> {
             Some(block) => (target.first_inst(block), None),
             None => (self.landing, None),
         };
-        std::iter::successors(Some(first), move |i| target.next_inst(*i)).take_while(move |i| Some(*i) != end)
+        std::iter::successors(Some(first), move |i| target.next_inst(*i))
+            .take_while(move |i| Some(*i) != end)
     }
 
     /// Whether an instruction stands in what is copied.
     fn is_copied(&self, inst: Inst) -> bool {
         let block = self.target.inst_block(inst);
         self.reached.contains(block.index())
-            || (block == self.block && (inst == self.landing || self.target.stands_before(self.landing, inst)))
+            || (block == self.block
+                && (inst == self.landing || self.target.stands_before(self.landing, inst)))
     }
 
     fn is_defined(&self, value: Value) -> bool {
@@ -196,13 +203,18 @@ impl<'f> Region<'f> {
             }
             if entry.provides_value(value) {
                 self.provided.insert(value.index());
-            } else if !self.is_defined(value) || (self.lands_at_start() && self.is_bound_at_landing(value)) {
+            } else if !self.is_defined(value)
+                || (self.lands_at_start() && self.is_bound_at_landing(value))
+            {
                 return Err(ContinuationError::NotProvided(value));
             }
             match self.target.value_def(value) {
-                ValueDef::Result(inst, _) if self.is_copied(inst) => work.extend(&self.target.inst(inst).args),
+                ValueDef::Result(inst, _) if self.is_copied(inst) => {
+                    work.extend(&self.target.inst(inst).args)
+                }
                 ValueDef::Param(block, index) if self.reached.contains(block.index()) => {
-                    let preds = self.target.predecessors(block).iter().filter(|e| self.is_edge(**e));
+                    let preds =
+                        self.target.predecessors(block).iter().filter(|e| self.is_edge(**e));
                     work.extend(preds.map(|e| self.target.target(*e).args[index as usize]));
                 }
                 _ => {}
@@ -226,7 +238,8 @@ impl<'f> Region<'f> {
     pub(super) fn only_edge(&self, inst: Inst) -> Option<usize> {
         let count = self.target.inst(inst).targets.len();
         let taken = self.taken.filter(|_| count > 1)?;
-        let mut ways = (0..count).filter(|index| taken.may_take(Edge { inst, index: *index as u32 }));
+        let mut ways =
+            (0..count).filter(|index| taken.may_take(Edge { inst, index: *index as u32 }));
         ways.next().filter(|_| ways.next().is_none())
     }
 

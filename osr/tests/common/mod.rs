@@ -33,7 +33,10 @@ pub(crate) fn edited(base: &Function, edit: impl Fn(&mut Editor<'_>)) -> Applied
 pub(crate) fn value(f: &Function, name: &str) -> Value {
     let params = f.blocks().flat_map(|b| f.block_params(b).to_vec());
     let results = f.all_insts().flat_map(|i| f.inst(i).results.to_vec());
-    params.chain(results).find(|v| f.value_name(*v) == Some(name)).unwrap_or_else(|| panic!("no %{name}"))
+    params
+        .chain(results)
+        .find(|v| f.value_name(*v) == Some(name))
+        .unwrap_or_else(|| panic!("no %{name}"))
 }
 
 /// The instruction that defines the value with this name.

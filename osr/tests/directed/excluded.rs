@@ -27,7 +27,8 @@ fn what_only_excluded_code_reads_is_not_provided() {
     let base = function(ONLY_READ_BY_DEAD_CODE);
     let applied = edited(&base, |ed| {
         let f = ed.func();
-        let (head, bad, branch) = (block(f, "head"), block(f, "bad"), f.terminator(block(f, "head")));
+        let (head, bad, branch) =
+            (block(f, "head"), block(f, "bad"), f.terminator(block(f, "head")));
         let (w, one) = (inst(f, "w"), inst(f, "one"));
         ed.fold_branch(branch, 0);
         ed.remove_unreachable(&[bad]);
@@ -42,7 +43,8 @@ fn what_only_excluded_code_reads_is_not_provided() {
     assert!(synthesis.backward.mapping.entries().all(|(_, e)| !e.provides_value(carried)));
     // Whoever wants to see everything has to do without.
     let (after, log) = applied.into_parts();
-    let pair = VersionPair::new(&base, &after, &log).expect("the log replays").providing(Demand::Live);
+    let pair =
+        VersionPair::new(&base, &after, &log).expect("the log replays").providing(Demand::Live);
     let all = synthesize(&pair, Level::Avail).backward;
     assert_eq!(reason(&all, Point::before(inst(&base, "old"))), Reason::Parameter);
 }
@@ -68,8 +70,9 @@ bad:
 
 #[test]
 fn what_entries_read_is_provided_where_only_excluded_code_reads_it() {
-    // The version after still reads the loaded value behind the last store, and entries that lead there read it from the
-    // base, in which it is live in the text alone. So those that lead to the base provide it.
+    // The version after still reads the loaded value behind the last store, and entries that lead
+    // there read it from the base, in which it is live in the text alone. So those that lead to the
+    // base provide it.
     let base = function(READ_BACK);
     let applied = edited(&base, |ed| {
         let f = ed.func();
@@ -85,7 +88,8 @@ fn what_entries_read_is_provided_where_only_excluded_code_reads_it() {
     let branch = Point::before(base.terminator(base.entry()));
     let reader = there.entry(branch).expect("an entry from the branch");
     assert!(reader.requires.contains(&w) && !reader.kept.contains(&w), "{reader:?}");
-    let stores: Vec<Inst> = base.all_insts().filter(|i| base.inst(*i).opcode == Opcode::Store).collect();
+    let stores: Vec<Inst> =
+        base.all_insts().filter(|i| base.inst(*i).opcode == Opcode::Store).collect();
     for store in &stores[1..] {
         let entry = back.entry(Point::before(*store)).expect("an entry from each store");
         assert!(entry.provides_value(w), "{entry:?}");

@@ -1,5 +1,5 @@
-//! Hand-made counterexamples to looser rules: each test breaks when the rule it names is left out. The
-//! rules are those of `docs/osr.md`; the fuzzer tries the same on programs nobody thought of.
+//! Hand-made counterexamples to looser rules: each test breaks when the rule it names is left out.
+//! The rules are those of `docs/osr.md`; the fuzzer tries the same on programs nobody thought of.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -22,15 +22,28 @@ fn block(f: &Function, name: &str) -> Block {
 }
 
 fn entry(direction: &Direction, point: Point) -> &Entry {
-    direction.mapping.entry(point).unwrap_or_else(|| panic!("no entry at {point:?}: {:?}", direction.unmapped))
+    direction
+        .mapping
+        .entry(point)
+        .unwrap_or_else(|| panic!("no entry at {point:?}: {:?}", direction.unmapped))
 }
 
 fn source_of(entry: &Entry, value: Value) -> Operand {
-    entry.assigns.iter().find(|a| a.value == value).unwrap_or_else(|| panic!("{value} is not provided")).from
+    entry
+        .assigns
+        .iter()
+        .find(|a| a.value == value)
+        .unwrap_or_else(|| panic!("{value} is not provided"))
+        .from
 }
 
 fn reason(direction: &Direction, point: Point) -> Reason {
-    direction.unmapped.iter().find(|u| u.point == point).unwrap_or_else(|| panic!("{point:?} is mapped")).reason
+    direction
+        .unmapped
+        .iter()
+        .find(|u| u.point == point)
+        .unwrap_or_else(|| panic!("{point:?} is mapped"))
+        .reason
 }
 
 const CSE: &str = "
@@ -69,7 +82,8 @@ fn below_alias_a_replaced_value_is_computed_again() {
     let base = function(CSE);
     let applied = edited(&base, cse);
     let point = Point::before(inst(&base, "t"));
-    // %b is no longer live there, so at `live` nothing can be done, and at `live_e` it is a kept argument.
+    // %b is no longer live there, so at `live` nothing can be done, and at `live_e` it is a kept
+    // argument.
     let live = mappings(&base, &applied, Level::Live);
     assert_eq!(reason(&live.backward, point), Reason::NotLive);
     let synthesis = mappings(&base, &applied, Level::LiveE);
@@ -86,7 +100,10 @@ fn at_empty_only_points_with_nothing_to_do_have_entries() {
     let synthesis = mappings(&base, &applied, Level::Empty);
     for direction in [&synthesis.forward, &synthesis.backward] {
         assert!(direction.mapping.entries().all(|(_, e)| e.is_empty()));
-        assert_eq!(direction.mapping.len() + direction.unmapped.len() + direction.unreachable, direction.points);
+        assert_eq!(
+            direction.mapping.len() + direction.unmapped.len() + direction.unreachable,
+            direction.points
+        );
     }
     assert!(synthesis.forward.mapping.entry(Point::before(inst(&base, "n"))).is_some());
 }
@@ -131,16 +148,24 @@ fn from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first() {
     // A pool formed before the jump would copy %x to %x: the value of the last iteration.
     let base = function(SWAP);
     let applied = edited(&base, split_back_edge);
-    let added = applied.function().all_insts().find(|i| !base.has_inst(*i)).expect("the split block's jump");
+    let added = applied
+        .function()
+        .all_insts()
+        .find(|i| !base.has_inst(*i))
+        .expect("the split block's jump");
     let synthesis = mappings(&base, &applied, Level::Live);
     let entry = entry(&synthesis.backward, Point::before(added));
     assert_eq!(entry.target, Point::before(base.first_inst(block(&base, "head"))));
     let (x, y) = (value(&base, "x"), value(&base, "y"));
-    assert_eq!((source_of(entry, x), source_of(entry, y)), (Operand::Source(y), Operand::Source(x)));
+    assert_eq!(
+        (source_of(entry, x), source_of(entry, y)),
+        (Operand::Source(y), Operand::Source(x))
+    );
     assert_eq!(source_of(entry, value(&base, "i")), Operand::Source(value(&base, "next")));
 }
 
-/// A loop that carries what its last instruction reads, and computes what equals the carried value before that.
+/// A loop that carries what its last instruction reads, and computes what equals the carried value
+/// before that.
 const READ_LAST: &str = "
 memory @m 1
 func @f(%a: i32) -> i32 {
@@ -167,13 +192,17 @@ fn link_and_renew_the_jump(ed: &mut Editor<'_>) {
 
 #[test]
 fn what_equaled_a_parameter_before_the_jump_does_not_equal_it_behind() {
-    // %v, computed on the way back, is %i of the last iteration; what the jump hands on is not read yet.
+    // %v, computed on the way back, is %i of the last iteration; what the jump hands on is not read
+    // yet.
     let base = function(READ_LAST);
     let applied = edited(&base, link_and_renew_the_jump);
     let backward = mappings(&base, &applied, Level::Avail).backward;
     let body = block(&base, "body");
     let jump = Point::before(applied.function().terminator(body));
-    assert_eq!(source_of(entry(&backward, jump), value(&base, "i")), Operand::Source(value(&base, "y")));
+    assert_eq!(
+        source_of(entry(&backward, jump), value(&base, "i")),
+        Operand::Source(value(&base, "y"))
+    );
     assert_eq!(backward.mapping.entry(Point::before(inst(&base, "v"))), None);
 }
 
@@ -274,7 +303,8 @@ entry:
 
 #[test]
 fn what_the_other_directions_entries_keep_is_provided() {
-    // Entries that leave the base keep %l, which is dead there; those that land before them provide it.
+    // Entries that leave the base keep %l, which is dead there; those that land before them provide
+    // it.
     let base = function(SHARED);
     let applied = edited(&base, sum_again);
     let synthesis = mappings(&base, &applied, Level::Avail);
@@ -287,15 +317,20 @@ fn what_the_other_directions_entries_keep_is_provided() {
             for (from, entry) in back.entries() {
                 let target = entry.target;
                 let before = target == kept_at || base.stands_before(target.inst(), kept_at.inst());
-                let defined = base.defining_inst(*kept).is_none_or(|d| base.stands_before(d, target.inst()));
+                let defined =
+                    base.defining_inst(*kept).is_none_or(|d| base.stands_before(d, target.inst()));
                 if before && defined {
                     assert!(entry.provides_value(*kept), "{kept} is not provided from {from:?}");
-                    provided_though_dead += usize::from(!plain.live_before(&base, target).contains(*kept));
+                    provided_though_dead +=
+                        usize::from(!plain.live_before(&base, target).contains(*kept));
                 }
             }
         }
     }
-    assert!(provided_though_dead > 0, "no entry had to provide more than what is live without the other direction");
+    assert!(
+        provided_though_dead > 0,
+        "no entry had to provide more than what is live without the other direction"
+    );
 }
 
 #[test]
@@ -303,14 +338,19 @@ fn behind_a_moved_store_there_are_no_entries() {
     let base = function(KEPT);
     let applied = edited(&base, |ed| {
         let entry = ed.func().entry();
-        let stores: Vec<Inst> =
-            ed.func().block_insts(entry).filter(|i| ed.func().inst(*i).opcode == Opcode::Store).collect();
+        let stores: Vec<Inst> = ed
+            .func()
+            .block_insts(entry)
+            .filter(|i| ed.func().inst(*i).opcode == Opcode::Store)
+            .collect();
         ed.hoist(stores[1], stores[0]);
     });
     let synthesis = mappings(&base, &applied, Level::Avail);
-    // What the stores leave is in the same place in the end, but nothing covers the one that was moved.
+    // What the stores leave is in the same place in the end, but nothing covers the one that was
+    // moved.
     for direction in [&synthesis.forward, &synthesis.backward] {
-        let is_lost = |u: &&Unmapped| [Reason::MemoryAhead, Reason::MemoryBehind].contains(&u.reason);
+        let is_lost =
+            |u: &&Unmapped| [Reason::MemoryAhead, Reason::MemoryBehind].contains(&u.reason);
         assert!(direction.unmapped.iter().filter(is_lost).count() >= 2, "{:?}", direction.unmapped);
         assert!(direction.unmapped.iter().all(|u| u.blame == Some(0)));
         let end = Point::before(base.terminator(base.entry()));
@@ -347,12 +387,14 @@ fn sum_again(ed: &mut Editor<'_>) {
 
 #[test]
 fn the_smallest_set_of_kept_values_is_found() {
-    // From the base before the last store %x and %y are live, %l is not. The other way %l is live and
-    // %x and %y are computed again from it: nothing is kept. In the base %l is what must be kept.
+    // From the base before the last store %x and %y are live, %l is not. The other way %l is live
+    // and %x and %y are computed again from it: nothing is kept. In the base %l is what must be
+    // kept.
     let base = function(SHARED);
     let applied = edited(&base, sum_again);
     let synthesis = mappings(&base, &applied, Level::Avail);
-    let stores: Vec<Inst> = base.all_insts().filter(|i| base.inst(*i).opcode == Opcode::Store).collect();
+    let stores: Vec<Inst> =
+        base.all_insts().filter(|i| base.inst(*i).opcode == Opcode::Store).collect();
     let point = Point::before(stores[2]);
     assert_eq!(entry(&synthesis.forward, point).kept, vec![value(&base, "l")]);
     let back = entry(&synthesis.backward, point);
@@ -381,7 +423,8 @@ fn code_proved_dead_is_unreachable_and_the_rest_maps_through_the_merge() {
     let base = function(FOLD);
     let applied = edited(&base, |ed| {
         let f = ed.func();
-        let (entry, then, other, done) = (f.entry(), block(f, "then"), block(f, "else"), block(f, "done"));
+        let (entry, then, other, done) =
+            (f.entry(), block(f, "then"), block(f, "else"), block(f, "done"));
         let (r, x, branch) = (value(f, "r"), value(f, "x"), f.terminator(f.entry()));
         ed.fold_branch(branch, 0);
         ed.remove_unreachable(&[other]);
@@ -395,7 +438,9 @@ fn code_proved_dead_is_unreachable_and_the_rest_maps_through_the_merge() {
     assert!(synthesis.forward.unmapped.is_empty(), "{:?}", synthesis.forward.unmapped);
     assert!(synthesis.backward.unmapped.is_empty(), "{:?}", synthesis.backward.unmapped);
     let dead = block(&base, "else");
-    assert!(synthesis.backward.mapping.entries().all(|(_, e)| base.inst_block(e.target.inst()) != dead));
+    assert!(
+        synthesis.backward.mapping.entries().all(|(_, e)| base.inst_block(e.target.inst()) != dead)
+    );
 }
 
 /// Two edges to one block, with different arguments that nothing needs.

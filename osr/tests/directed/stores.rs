@@ -68,7 +68,8 @@ fn windows_end_in_addresses_known_to_be_equal() {
         let end = Point::before(base.terminator(base.entry()));
         [&synthesis.forward, &synthesis.backward].map(|d| d.mapping.entry(end).is_some())
     };
-    // By its text alone the last store may be at another address: nothing behind the first has an entry.
+    // By its text alone the last store may be at another address: nothing behind the first has an
+    // entry.
     let applied = edited(&base, |ed: &mut Editor<'_>| ed.delete(store));
     let synthesis = mappings(&base, &applied, Level::Avail);
     assert_eq!(is_mapped(&synthesis), [false; 2]);
@@ -78,7 +79,10 @@ fn windows_end_in_addresses_known_to_be_equal() {
     assert_eq!(reason(&synthesis.backward, end), Reason::MemoryBehind);
     // What stands before it has.
     let first = Point::before(inst(&base, "old"));
-    assert!(synthesis.forward.mapping.entry(first).is_some() && synthesis.backward.mapping.entry(first).is_some());
+    assert!(
+        synthesis.forward.mapping.entry(first).is_some()
+            && synthesis.backward.mapping.entry(first).is_some()
+    );
 
     let applied = edited(&base, |ed: &mut Editor<'_>| {
         let (a, c) = (value(ed.func(), "a"), value(ed.func(), "c"));

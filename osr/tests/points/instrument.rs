@@ -63,7 +63,11 @@ fn points_stand_before_their_instructions() {
     let points = [
         spec(f.terminator(body), Condition::Countdown(7), &[value(&f, "j")]),
         spec(inst(&f, "more"), Condition::Flag, &[i, sum, n]),
-        spec(inst(&f, "next"), Condition::Guard { value: value(&f, "x"), when: Truth::NonZero }, &[sum]),
+        spec(
+            inst(&f, "next"),
+            Condition::Guard { value: value(&f, "x"), when: Truth::NonZero },
+            &[sum],
+        ),
         spec(inst(&f, "next"), Condition::Guard { value: i, when: Truth::Zero }, &[]),
     ];
     let instrumented = instrument(&f, &points).expect("the values are available");
@@ -111,7 +115,8 @@ block12:
         let renamed = words.map(|word| {
             let stem = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
             let made = ["v", "block"].iter().find(|p| {
-                stem.strip_prefix(**p).is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
+                stem.strip_prefix(**p)
+                    .is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
             });
             let Some(prefix) = made else { return word.to_owned() };
             let number = names.iter().position(|n| n == stem).unwrap_or_else(|| {
@@ -141,7 +146,8 @@ fn guards_leave_and_tests_do_not() {
     assert_eq!(left(&run(&guarded, &[5])), (0, &[5 << 24, 3, 0, 3][..]));
     let zero = Condition::Guard { value: i, when: Truth::Zero };
     let done = f.blocks().last().expect("it has blocks");
-    let points = [spec(f.terminator(done), Condition::Flag, &[]), spec(f.terminator(done), zero, &[n])];
+    let points =
+        [spec(f.terminator(done), Condition::Flag, &[]), spec(f.terminator(done), zero, &[n])];
     let guarded = module(text, &instrument(&f, &points).expect("the values are available"));
     assert_eq!(left(&run(&guarded, &[0])), (1, &[0][..]));
     assert_eq!(run(&guarded, &[1]), Outcome::Returned(vec![0]));
@@ -164,7 +170,8 @@ fn behind_a_point_that_always_leaves_nothing_is_left() {
     assert_eq!(left(&run(&module, &[1])), (0, &[0][..]));
     assert_eq!(run(&module, &[0]), Outcome::Returned(vec![0]));
     let entry = f.first_inst(f.entry());
-    let instrumented = instrument(&f, &[spec(entry, Condition::Always, &[value(&f, "n")])]).expect("available");
+    let instrumented =
+        instrument(&f, &[spec(entry, Condition::Always, &[value(&f, "n")])]).expect("available");
     assert_eq!((instrumented.function.block_count(), instrumented.function.inst_count()), (2, 2));
     assert_eq!(left(&run(&self::module(SUM, &instrumented), &[9])), (0, &[9][..]));
 }
@@ -173,7 +180,8 @@ fn behind_a_point_that_always_leaves_nothing_is_left() {
 fn copies_know_where_they_come_from() {
     let f = function(SUM);
     let points: Vec<PointSpec> = f.all_insts().map(|i| spec(i, Condition::Flag, &[])).collect();
-    let Instrumented { function: g, origins, .. } = &instrument(&f, &points).expect("there are no values");
+    let Instrumented { function: g, origins, .. } =
+        &instrument(&f, &points).expect("there are no values");
     let of_insts: Vec<Inst> = g.all_insts().filter_map(|i| origins.inst(i)).collect();
     assert!(of_insts.iter().copied().eq(f.all_insts()), "each instruction has one copy, in order");
     for copy in g.all_insts() {
@@ -183,13 +191,21 @@ fn copies_know_where_they_come_from() {
                 assert_eq!((a.opcode, a.ty, a.imm), (b.opcode, b.ty, b.imm));
                 let operands: Vec<Option<Value>> = a.operands().map(|v| origins.value(v)).collect();
                 assert!(operands.into_iter().eq(b.operands().map(Some)));
-                assert!(a.results.iter().map(|v| origins.value(*v)).eq(b.results.iter().map(|v| Some(*v))));
+                assert!(
+                    a.results
+                        .iter()
+                        .map(|v| origins.value(*v))
+                        .eq(b.results.iter().map(|v| Some(*v)))
+                );
             }
-            None => assert!(matches!(g.inst(copy).opcode.name(), "osr_test" | "br_if" | "osr_exit")),
+            None => {
+                assert!(matches!(g.inst(copy).opcode.name(), "osr_test" | "br_if" | "osr_exit"))
+            }
         }
     }
     assert_eq!(g.all_insts().filter(|i| origins.inst(*i).is_none()).count(), 3 * f.inst_count());
-    let params = |f: &Function| f.blocks().flat_map(|b| f.block_params(b).to_vec()).collect::<Vec<_>>();
+    let params =
+        |f: &Function| f.blocks().flat_map(|b| f.block_params(b).to_vec()).collect::<Vec<_>>();
     assert!(params(g).iter().map(|v| origins.value(*v)).eq(params(&f).into_iter().map(Some)));
 }
 
@@ -197,16 +213,26 @@ fn copies_know_where_they_come_from() {
 fn entries_land_behind_the_points() {
     let f = function(SUM);
     let more = inst(&f, "more");
-    let instrumented = instrument(&f, &[spec(more, Condition::Flag, &[])]).expect("there are no values");
-    let from = |name: &str| Assign { value: value(&f, name), from: Operand::Source(value(&f, "n")) };
+    let instrumented =
+        instrument(&f, &[spec(more, Condition::Flag, &[])]).expect("there are no values");
+    let from =
+        |name: &str| Assign { value: value(&f, name), from: Operand::Source(value(&f, "n")) };
     let mut assigns = vec![from("i"), from("n"), from("sum")];
     assigns.sort_unstable();
     let (target, requires) = (Point::before(more), vec![value(&f, "n")]);
-    let entry = Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() };
+    let entry = Entry {
+        target,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns,
+        requires,
+        kept: Vec::new(),
+    };
     let moved = instrumented.entry(&entry).expect("its instruction was copied");
     assert_eq!(instrumented.origins.inst(moved.target.inst()), Some(more));
     assert!(moved.provides().is_sorted());
-    let mut provided: Vec<_> = moved.provides().filter_map(|v| instrumented.origins.value(v)).collect();
+    let mut provided: Vec<_> =
+        moved.provides().filter_map(|v| instrumented.origins.value(v)).collect();
     provided.sort_unstable();
     assert!(entry.provides().eq(provided));
 }
@@ -224,12 +250,22 @@ fn what_does_not_fit_is_named() {
         InstrumentError::NotAvailable { point: 0, value: stray }
     );
     let guard = Condition::Guard { value: x, when: Truth::Zero };
-    assert_eq!(refused(spec(inst(&f, "x"), guard, &[])), InstrumentError::NotAvailable { point: 0, value: x });
+    assert_eq!(
+        refused(spec(inst(&f, "x"), guard, &[])),
+        InstrumentError::NotAvailable { point: 0, value: x }
+    );
     let inst = Inst::from_u32(99);
-    assert_eq!(refused(spec(inst, Condition::Flag, &[])), InstrumentError::NoSuchPoint { point: 0, inst });
+    assert_eq!(
+        refused(spec(inst, Condition::Flag, &[])),
+        InstrumentError::NoSuchPoint { point: 0, inst }
+    );
     let floats = function("func @f(%a: f64) -> f64 {\nentry:\n  return %a\n}\n");
     let value = floats.arguments()[0];
-    let points = [spec(floats.terminator(floats.entry()), Condition::Guard { value, when: Truth::Zero }, &[])];
+    let points = [spec(
+        floats.terminator(floats.entry()),
+        Condition::Guard { value, when: Truth::Zero },
+        &[],
+    )];
     let error = instrument(&floats, &points).expect_err("a float is no guard");
     assert_eq!(error, InstrumentError::NotAnInteger { point: 0, value, ty: Type::F64 });
     assert_eq!(error.to_string(), "point 0: the guard v0 is f64, not an integer");
@@ -241,7 +277,8 @@ fn code_that_nothing_leads_to_is_left_out() {
     let text = "func @f() -> i32 {\nentry:\n  %one = const.i32 1\n  return %one\ndead:\n  %a = add.i32 %b, %b\n  \
                 jump more\nmore:\n  %b = add.i32 %a, %a\n  jump dead\n}\n";
     let f = function(text);
-    let instrumented = instrument(&f, &[spec(inst(&f, "a"), Condition::Always, &[value(&f, "b")])]).expect("it fits");
+    let instrumented = instrument(&f, &[spec(inst(&f, "a"), Condition::Always, &[value(&f, "b")])])
+        .expect("it fits");
     assert_eq!(instrumented.function.block_count(), 1);
     assert_eq!(instrumented.points[0].types, [Type::I32]);
     assert_eq!(run(&module(text, &instrumented), &[]), Outcome::Returned(vec![1]));

@@ -1,34 +1,39 @@
 //! Global value numbering.
 //!
-//! *Does*: finds values that are always equal, through block parameters and around loops, and replaces each by
-//! one that dominates it: operations on equal operands, operations that the rules of [`ir::rules`] show equal,
-//! parameters that receive one value on every edge, parameters of a block that receive the same. What is always
-//! one constant becomes that, and branches this decides are folded.
+//! *Does*: finds values that are always equal, through block parameters and around loops, and
+//! replaces each by one that dominates it: operations on equal operands, operations that the rules
+//! of [`ir::rules`] show equal, parameters that receive one value on every edge, parameters of a
+//! block that receive the same. What is always one constant becomes that, and branches this decides
+//! are folded.
 //!
-//! *Does not*: look at memory, globals or sizes: what is read is equal to nothing; make new operations, but for
-//! constants; see that a parameter that receives `f(x)` or `f(y)` is `f` of one that receives `x` or `y` (it would have
-//! to be a parameter of the same block, and certificates have no term for it); share constants between blocks
-//! (see `cse`, which says why); keep a value alive for long to save an operation that undoes what was done to it.
+//! *Does not*: look at memory, globals or sizes: what is read is equal to nothing; make new
+//! operations, but for constants; see that a parameter that receives `f(x)` or `f(y)` is `f` of one
+//! that receives `x` or `y` (it would have to be a parameter of the same block, and certificates
+//! have no term for it); share constants between blocks (see `cse`, which says why); keep a value
+//! alive for long to save an operation that undoes what was done to it.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no value is dominated by one of its class, but constants by those of other blocks,
-//! operations that may trap by values that do not show that they did not, and results of operations by what is
-//! computed otherwise, far above, and not needed any more.
+//! *Holds on exit*: no value is dominated by one of its class, but constants by those of other
+//! blocks, operations that may trap by values that do not show that they did not, and results of
+//! operations by what is computed otherwise, far above, and not needed any more.
 //!
-//! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`, `delete`,
-//! `remove_block_param`.
+//! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`,
+//! `delete`, `remove_block_param`.
 //!
-//! *Effect on mappings*: links the removed value with the one that stays, which may thereby live longer.
-//! Certificates are found by a numbering of the same strength, so that what is replaced here is proved there.
+//! *Effect on mappings*: links the removed value with the one that stays, which may thereby live
+//! longer. Certificates are found by a numbering of the same strength, so that what is replaced
+//! here is proved there.
 //!
-//! *Why correct*: when the search ends, every edge that may be taken brings to a parameter what its class says,
-//! by induction over the edges taken; a term is a function of its leaves, and the definitions of those
-//! dominate it. If `a` dominates `b` and both have one class, no leaf was defined again since `a` was: a path from there
-//! to `b` would avoid `a`. What may trap goes only if an operation of the same term, not only of the same class,
-//! has executed, or if its operands have come to exclude it.
+//! *Why correct*: when the search ends, every edge that may be taken brings to a parameter what its
+//! class says, by induction over the edges taken; a term is a function of its leaves, and the
+//! definitions of those dominate it. If `a` dominates `b` and both have one class, no leaf was
+//! defined again since `a` was: a path from there to `b` would avoid `a`. What may trap goes only
+//! if an operation of the same term, not only of the same class, has executed, or if its operands
+//! have come to exclude it.
 //!
-//! *Cost*: near linear in the size of the function, times the rounds of numbering (two or three in most).
+//! *Cost*: near linear in the size of the function, times the rounds of numbering (two or three in
+//! most).
 
 mod number;
 mod table;
@@ -41,7 +46,8 @@ use number::Numbering;
 use std::collections::HashMap;
 use table::{NONE, Term};
 
-/// How often everything is numbered again after branches were folded: less graph means more dominance.
+/// How often everything is numbered again after branches were folded: less graph means more
+/// dominance.
 const MAX_FOLDINGS: usize = 3;
 
 /// Users of a value that are looked at to see whether it is needed somewhere anyway.
@@ -105,7 +111,8 @@ struct Change {
     after: After,
     /// Makes the constant first: its number is the next one.
     makes: Option<(Type, u64)>,
-    /// Whether the instruction has executed in another place when it comes to it, and so does not trap.
+    /// Whether the instruction has executed in another place when it comes to it, and so does not
+    /// trap.
     is_repeated: bool,
 }
 
@@ -168,7 +175,8 @@ impl<'a, 'f> Search<'a, 'f> {
         let leaders = [0, 1].map(|_| vec![None; numbering.table.len()]);
         let (entered, local, changes) = (Vec::new(), HashMap::new(), Vec::new());
         let mut search = Search { f, numbering, leaders, entered, local, made: 0, changes };
-        // A block still to be entered, or the number of terms to go back to once its subtree is done.
+        // A block still to be entered, or the number of terms to go back to once its subtree is
+        // done.
         enum Step {
             Enter(Block),
             Leave(usize),
@@ -179,7 +187,9 @@ impl<'a, 'f> Search<'a, 'f> {
                 Step::Enter(block) => {
                     steps.push(Step::Leave(search.entered.len()));
                     search.visit(block);
-                    steps.extend(numbering.dom.children(block).iter().rev().map(|b| Step::Enter(*b)));
+                    steps.extend(
+                        numbering.dom.children(block).iter().rev().map(|b| Step::Enter(*b)),
+                    );
                 }
                 Step::Leave(_) if seeded(Bug::GvnIgnoresDominance) => {}
                 Step::Leave(count) => {
@@ -202,7 +212,10 @@ impl<'a, 'f> Search<'a, 'f> {
             match (data.result(), data.constant()) {
                 (Some(result), Some(bits)) => self.visit_constant(result, (data.ty, bits)),
                 // Of effects every result is its own leaf: nothing replaces one.
-                _ => data.results.iter().for_each(|v| self.look_at(*v, Some(inst), !data.opcode.is_effect_free())),
+                _ => data
+                    .results
+                    .iter()
+                    .for_each(|v| self.look_at(*v, Some(inst), !data.opcode.is_effect_free())),
             }
         }
     }
@@ -239,9 +252,10 @@ impl<'a, 'f> Search<'a, 'f> {
         }
     }
 
-    /// A value of a class, computed otherwise, that replacing `value` by would not keep alive for long. Without this
-    /// the stack pointer a function is called with, and at its end computes again from that of its frame, lives
-    /// throughout most functions, and three in five of their points have to keep it.
+    /// A value of a class, computed otherwise, that replacing `value` by would not keep alive for
+    /// long. Without this the stack pointer a function is called with, and at its end computes
+    /// again from that of its frame, lives throughout most functions, and three in five of their
+    /// points have to keep it.
     fn near_leader(&self, class: Term, value: Value, inst: Option<Inst>) -> Option<Value> {
         let leader = self.leader(Role::Class, class)?;
         let Some(inst) = inst else { return Some(leader) };
@@ -259,7 +273,9 @@ impl<'a, 'f> Search<'a, 'f> {
 
     /// Whether the instruction behind a value computes with equal operands what another does.
     fn has_executed(&self, leader: Value, inst: Inst) -> bool {
-        self.f.defining_inst(leader).is_some_and(|i| self.f.inst(i).opcode == self.f.inst(inst).opcode)
+        self.f
+            .defining_inst(leader)
+            .is_some_and(|i| self.f.inst(i).opcode == self.f.inst(inst).opcode)
     }
 
     /// A value that is always one constant.

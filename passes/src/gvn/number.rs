@@ -1,9 +1,10 @@
 //! The numbering: the class of every value, and the edges that may be taken.
 //!
-//! Optimistic, in rounds. A round walks the blocks in reverse postorder and takes a parameter for a copy of
-//! what comes from above, until an edge back is seen to bring something else. Such a parameter is *pinned*:
-//! a leaf from then on, and everything is numbered anew. Going on from where a round stands instead would
-//! compare new classes with outdated ones, and tell apart what is equal.
+//! Optimistic, in rounds. A round walks the blocks in reverse postorder and takes a parameter for a
+//! copy of what comes from above, until an edge back is seen to bring something else. Such a
+//! parameter is *pinned*: a leaf from then on, and everything is numbered anew. Going on from where
+//! a round stands instead would compare new classes with outdated ones, and tell apart what is
+//! equal.
 
 use super::table::{NONE, Site, Table, Term};
 use crate::algebra::Args;
@@ -56,7 +57,8 @@ pub(super) struct Numbering<'f> {
 }
 
 impl<'f> Numbering<'f> {
-    /// Numbers a function. Cost: near linear in its size, times the rounds: two or three in most functions.
+    /// Numbers a function. Cost: near linear in its size, times the rounds: two or three in most
+    /// functions.
     pub(super) fn new(f: &'f Function) -> Numbering<'f> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
@@ -135,7 +137,8 @@ impl<'f> Numbering<'f> {
             if std::mem::replace(&mut self.taken[block.index()], taken) != taken {
                 let edges = self.edges_from(block);
                 let mut back = edges.map(|e| self.f.target(e).block);
-                let mut back = back.by_ref().filter(|to| self.cfg.rpo_index(*to).is_some_and(|t| t <= n));
+                let mut back =
+                    back.by_ref().filter(|to| self.cfg.rpo_index(*to).is_some_and(|t| t <= n));
                 is_complete &= back.all(|to| self.taken[to.index()] != Taken::None);
             }
         }
@@ -152,7 +155,8 @@ impl<'f> Numbering<'f> {
 
     fn edges_from(&self, block: Block) -> impl Iterator<Item = Edge> + '_ {
         let inst = self.f.terminator(block);
-        let edges = (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
+        let edges =
+            (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
         edges.filter(|e| self.may_take(*e))
     }
 
@@ -162,7 +166,8 @@ impl<'f> Numbering<'f> {
 
     /// The edges that what a block receives is looked at on: those from above, if there are any.
     fn incoming(&self, block: Block, n: usize) -> SmallVec<[Edge; 4]> {
-        let above = |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
+        let above =
+            |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
         let edges: SmallVec<[Edge; 4]> = self.edges_to(block).filter(above).collect();
         if edges.is_empty() { self.edges_to(block).collect() } else { edges }
     }
@@ -225,7 +230,8 @@ impl<'f> Numbering<'f> {
         match data.result().filter(|_| is_numbered(data)) {
             Some(result) => {
                 let args: Args<Term> = data.args.iter().map(|v| self.class(*v)).collect();
-                self.terms[result.index()] = self.table.operation(&self.dom, data.opcode, data.ty, data.imm, args);
+                self.terms[result.index()] =
+                    self.table.operation(&self.dom, data.opcode, data.ty, data.imm, args);
             }
             None => data.results.iter().for_each(|v| self.bind(*v, *v, block)),
         }
@@ -237,7 +243,9 @@ impl<'f> Numbering<'f> {
         let condition = data.args.first().filter(|_| !self.is_plain);
         match (data.opcode, condition.and_then(|v| self.table.known(self.class(*v)))) {
             (Opcode::BrIf, Some(bits)) => Taken::One(u32::from(bits == 0)),
-            (Opcode::Switch, Some(bits)) => Taken::One(bits.min(data.targets.len() as u64 - 1) as u32),
+            (Opcode::Switch, Some(bits)) => {
+                Taken::One(bits.min(data.targets.len() as u64 - 1) as u32)
+            }
             _ => Taken::All,
         }
     }
@@ -250,7 +258,8 @@ impl<'f> Numbering<'f> {
             if self.taken[block.index()] == Taken::None || self.f.block_params(block).is_empty() {
                 continue;
             }
-            let edges: SmallVec<[Edge; 4]> = self.edges_to(block).filter(|e| self.is_looked_at(*e, n)).collect();
+            let edges: SmallVec<[Edge; 4]> =
+                self.edges_to(block).filter(|e| self.is_looked_at(*e, n)).collect();
             changed |= self.revise_params(block, &edges);
         }
         changed

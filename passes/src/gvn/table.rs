@@ -1,4 +1,5 @@
-//! Operations on classes of equal values, each once, in the class that folding and the rules give it.
+//! Operations on classes of equal values, each once, in the class that folding and the rules give
+//! it.
 
 use crate::algebra::{self, Args, Operands, Outcome};
 use foldhash::fast::FixedState;
@@ -106,8 +107,16 @@ impl Table {
         self.push(None, ty, Site::Below(block), None)
     }
 
-    /// The term of an operation without effect that depends on its operands alone. [`NONE`] when one of them is.
-    pub(super) fn operation(&mut self, dom: &DomTree, opcode: Opcode, ty: Type, imm: Imm, args: Args<Term>) -> Term {
+    /// The term of an operation without effect that depends on its operands alone. [`NONE`] when
+    /// one of them is.
+    pub(super) fn operation(
+        &mut self,
+        dom: &DomTree,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: Args<Term>,
+    ) -> Term {
         self.rewritten(dom, Operation { opcode, ty, imm, args }, MAX_REWRITES)
     }
 
@@ -141,18 +150,36 @@ impl Table {
         let term = self.push(Some(operation), result, site, class);
         let Table { entries, index, hasher, .. } = self;
         // Leaves are not in the index.
-        index.insert_unique(hash, term, |t| entries[*t as usize].operation.as_ref().map_or(0, |o| hasher.hash_one(o)));
+        index.insert_unique(hash, term, |t| {
+            entries[*t as usize].operation.as_ref().map_or(0, |o| hasher.hash_one(o))
+        });
         term
     }
 
     fn find(&self, hash: u64, operation: &Operation) -> Option<Term> {
-        self.index.find(hash, |t| self.entries[*t as usize].operation.as_ref() == Some(operation)).copied()
+        self.index
+            .find(hash, |t| self.entries[*t as usize].operation.as_ref() == Some(operation))
+            .copied()
     }
 
-    fn push(&mut self, operation: Option<Operation>, ty: Type, site: Site, class: Option<Term>) -> Term {
+    fn push(
+        &mut self,
+        operation: Option<Operation>,
+        ty: Type,
+        site: Site,
+        class: Option<Term>,
+    ) -> Term {
         let term = self.entries.len() as Term;
         let possible = operation.as_ref().map_or(ty.mask(), |o| self.possible_of(o, ty));
-        let entry = Entry { operation, ty, class: class.unwrap_or(term), site, next: NONE, last: term, mask: possible };
+        let entry = Entry {
+            operation,
+            ty,
+            class: class.unwrap_or(term),
+            site,
+            next: NONE,
+            last: term,
+            mask: possible,
+        };
         self.entries.push(entry);
         if let Some(class) = class {
             let head = &mut self.entries[class as usize];
@@ -177,14 +204,21 @@ impl Table {
         if !is_evaluated(operation.opcode) {
             return None;
         }
-        let bits: SmallVec<[u64; 3]> = operation.args.iter().map(|a| self.known(*a)).collect::<Option<_>>()?;
+        let bits: SmallVec<[u64; 3]> =
+            operation.args.iter().map(|a| self.known(*a)).collect::<Option<_>>()?;
         let source = self.ty(*operation.args.first()?);
         let bits = eval(operation.opcode, operation.ty, source, &bits).ok()?;
         Some(self.constant(dom, result, bits))
     }
 
     /// The class that the first rule that fits gives an operation.
-    fn simplified(&mut self, dom: &DomTree, operation: &Operation, result: Type, rewrites: u32) -> Option<Term> {
+    fn simplified(
+        &mut self,
+        dom: &DomTree,
+        operation: &Operation,
+        result: Type,
+        rewrites: u32,
+    ) -> Option<Term> {
         for n in 0..self.rules[operation.opcode as usize].len() {
             let rule = self.rules[operation.opcode as usize][n];
             let (ty, imm) = (operation.ty, Imm::None);
@@ -192,10 +226,17 @@ impl Table {
                 None => continue,
                 Some(Outcome::Operand(class)) => return Some(class),
                 Some(Outcome::Constant(bits)) => return Some(self.constant(dom, result, bits)),
-                Some(Outcome::Operation(opcode, args)) => Operation { opcode, ty: self.ty(args[0]), imm, args },
+                Some(Outcome::Operation(opcode, args)) => {
+                    Operation { opcode, ty: self.ty(args[0]), imm, args }
+                }
                 Some(Outcome::WithConstant(opcode, x, bits)) => {
                     let constant = self.constant(dom, self.ty(x), bits);
-                    Operation { opcode, ty: self.ty(x), imm, args: Args::from_slice(&[x, constant]) }
+                    Operation {
+                        opcode,
+                        ty: self.ty(x),
+                        imm,
+                        args: Args::from_slice(&[x, constant]),
+                    }
                 }
             };
             // A rule may lead back to where it came from: then the next one is tried.

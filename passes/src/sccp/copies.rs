@@ -1,8 +1,8 @@
 //! Parameters that only ever receive one value.
 //!
-//! The *root* of a parameter is the value that arrives on every edge that may be taken, or the parameter
-//! itself when different ones do. Found optimistically, so a set of parameters that hand each other on
-//! around loops shares the root of what enters the set.
+//! The *root* of a parameter is the value that arrives on every edge that may be taken, or the
+//! parameter itself when different ones do. Found optimistically, so a set of parameters that hand
+//! each other on around loops shares the root of what enters the set.
 
 use super::{Analysis, Fact};
 use cranelift_entity::EntityRef;
@@ -10,18 +10,19 @@ use ir::cfg::Cfg;
 use ir::seeded::{Bug, seeded};
 use ir::{Block, Value, ValueDef};
 
-/// How often the search starts over after a parameter that looked like a copy turned out to be none.
-/// Beyond it copies may be missed: a bound on the cost, not on what is right.
+/// How often the search starts over after a parameter that looked like a copy turned out to be
+/// none. Beyond it copies may be missed: a bound on the cost, not on what is right.
 const RESTARTS: usize = 32;
 
-/// By value index: the root of each parameter; `None` for results. Cost: blocks and edges, times the
-/// nesting of loops, times one more than the restarts.
+/// By value index: the root of each parameter; `None` for results. Cost: blocks and edges, times
+/// the nesting of loops, times one more than the restarts.
 pub(super) fn roots(analysis: &Analysis<'_>) -> Vec<Option<Value>> {
     let function = analysis.function;
     let cfg = Cfg::new(function);
     let is_entered = |b: &Block| analysis.entered.contains(b.index()) && *b != function.entry();
     let blocks: Vec<Block> = cfg.rpo().iter().copied().filter(is_entered).collect();
-    let mut search = Search { analysis, roots: vec![None; function.value_bound()], restarts: RESTARTS };
+    let mut search =
+        Search { analysis, roots: vec![None; function.value_bound()], restarts: RESTARTS };
     for &argument in function.arguments() {
         search.roots[argument.index()] = Some(argument);
     }
@@ -52,8 +53,8 @@ impl Search<'_> {
                 moved |= before != after;
                 let fell = before.is_some() && after == Some(param);
                 if fell && self.restarts > 0 {
-                    // What others took from it is out of date, and comparing new with outdated roots would
-                    // tell copies apart (the test `a_late_fall_does_not_hide_copies`).
+                    // What others took from it is out of date, and comparing new with outdated
+                    // roots would tell copies apart (the test `a_late_fall_does_not_hide_copies`).
                     self.restarts -= 1;
                     self.forget_copies();
                     return true;
@@ -74,7 +75,9 @@ impl Search<'_> {
         let function = self.analysis.function;
         let mut agreed = None;
         let count = if seeded(Bug::SccpCopyOfFirstEdge) { 1 } else { usize::MAX };
-        for edge in function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)).take(count) {
+        for edge in
+            function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)).take(count)
+        {
             let arg = function.target(*edge).args[index];
             let is_copy = matches!(function.value_def(arg), ValueDef::Param(..))
                 && !matches!(self.analysis.fact(arg), Fact::Constant(_));

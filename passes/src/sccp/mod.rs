@@ -1,34 +1,35 @@
 //! Sparse conditional constant propagation (Wegman and Zadeck, TOPLAS 1991), over block parameters.
 //!
-//! *Does*: finds, assuming as little code reachable as it can, the values that are always one constant
-//! and the parameters that always receive one value; folds the branches this decides; removes the blocks
-//! that are left without a way in; replaces the values.
+//! *Does*: finds, assuming as little code reachable as it can, the values that are always one
+//! constant and the parameters that always receive one value; folds the branches this decides;
+//! removes the blocks that are left without a way in; replaces the values.
 //!
-//! *Does not*: fold an operation that would trap; look into memory; use what a branch implies about its
-//! condition beyond the branch.
+//! *Does not*: fold an operation that would trap; look into memory; use what a branch implies about
+//! its condition beyond the branch.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no reachable branch has a condition that this analysis knows; no parameter, and no set
-//! of parameters that hand each other on, receives a constant or a single other value (beyond a bound on
-//! the search, `copies::RESTARTS`, some may); no unreachable block is left.
+//! *Holds on exit*: no reachable branch has a condition that this analysis knows; no parameter, and
+//! no set of parameters that hand each other on, receives a constant or a single other value
+//! (beyond a bound on the search, `copies::RESTARTS`, some may); no unreachable block is left.
 //!
-//! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`, `delete`,
-//! `remove_block_param`.
+//! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`,
+//! `delete`, `remove_block_param`.
 //!
-//! *Effect on mappings*: a replaced value is linked to its constant, which compensation code rebuilds
-//! without keeping anything; a replaced parameter is linked to a value that dominates it. Points in
-//! removed blocks are unreachable, not infeasible.
+//! *Effect on mappings*: a replaced value is linked to its constant, which compensation code
+//! rebuilds without keeping anything; a replaced parameter is linked to a value that dominates it.
+//! Points in removed blocks are unreachable, not infeasible.
 //!
 //! *Why correct*: the fixpoint is a set of facts about all executions: facts only move down and
-//! each was computed from operands no higher. A branch is folded to the one edge ever taken. A parameter
-//! that receives `v` or itself on every edge ever taken equals `v`: the first time it is bound, on any
-//! path, it is bound to `v` itself, so `v` dominates it once the other edges are gone; and `v` cannot be
-//! executed again before the parameter is bound again, else a path would reach the parameter's use around
-//! the parameter. Branches are folded first, so each rewrite is right with only those before it.
+//! each was computed from operands no higher. A branch is folded to the one edge ever taken. A
+//! parameter that receives `v` or itself on every edge ever taken equals `v`: the first time it is
+//! bound, on any path, it is bound to `v` itself, so `v` dominates it once the other edges are
+//! gone; and `v` cannot be executed again before the parameter is bound again, else a path would
+//! reach the parameter's use around the parameter. Branches are folded first, so each rewrite is
+//! right with only those before it.
 //!
-//! *Cost*: the constants are linear: a value moves at most twice, and each move looks at its uses. See
-//! `copies` for the parameters.
+//! *Cost*: the constants are linear: a value moves at most twice, and each move looks at its uses.
+//! See `copies` for the parameters.
 
 mod copies;
 
@@ -73,8 +74,12 @@ impl Fact {
         match (self, other) {
             (Fact::Unknown, fact) | (fact, Fact::Unknown) => fact,
             (a, b) if a == b => a,
-            (first @ Fact::Constant(_), Fact::Constant(_)) if seeded(Bug::SccpMeetTakesFirst) => first,
-            (constant @ Fact::Constant(_), Fact::Varying) if seeded(Bug::SccpVaryingLoses) => constant,
+            (first @ Fact::Constant(_), Fact::Constant(_)) if seeded(Bug::SccpMeetTakesFirst) => {
+                first
+            }
+            (constant @ Fact::Constant(_), Fact::Varying) if seeded(Bug::SccpVaryingLoses) => {
+                constant
+            }
             _ => Fact::Varying,
         }
     }
@@ -175,12 +180,15 @@ impl<'f> Analysis<'f> {
             }
         }
         let source = self.function.value_type(data.args[0]);
-        if seeded(Bug::SccpOperandsSwapped) && data.args.len() == 2 && !data.opcode.is_commutative() {
+        if seeded(Bug::SccpOperandsSwapped) && data.args.len() == 2 && !data.opcode.is_commutative()
+        {
             bits.swap(0, 1);
         }
         let is_wide = seeded(Bug::SccpFoldsTooWide) && source == Type::I32 && data.ty == Type::I32;
         let (ty, source) = if is_wide { (Type::I64, Type::I64) } else { (data.ty, source) };
-        match eval(data.opcode, ty, source, &bits[..data.args.len()]).map(|bits| bits & data.ty.mask()) {
+        match eval(data.opcode, ty, source, &bits[..data.args.len()])
+            .map(|bits| bits & data.ty.mask())
+        {
             Ok(bits) => Fact::Constant(bits),
             Err(_) => Fact::Varying,
         }
@@ -201,7 +209,8 @@ impl<'f> Analysis<'f> {
     /// Which targets a terminator may continue at.
     fn decision(&self, inst: Inst) -> Decision {
         let data = self.function.inst(inst);
-        let Some(&condition) = data.args.first().filter(|_| matches!(data.opcode, Opcode::BrIf | Opcode::Switch))
+        let Some(&condition) =
+            data.args.first().filter(|_| matches!(data.opcode, Opcode::BrIf | Opcode::Switch))
         else {
             return Decision::Any;
         };
@@ -214,13 +223,16 @@ impl<'f> Analysis<'f> {
             (Fact::Constant(bits), _) if seeded(Bug::SccpSwitchWraps) => {
                 Decision::Target((bits % data.targets.len() as u64) as u32)
             }
-            (Fact::Constant(bits), _) => Decision::Target(bits.min(data.targets.len() as u64 - 1) as u32),
+            (Fact::Constant(bits), _) => {
+                Decision::Target(bits.min(data.targets.len() as u64 - 1) as u32)
+            }
         }
     }
 
-    /// An edge may be taken, or an argument it passes has moved. What other edges pass is in the facts about the
-    /// parameters already: facts only move down, so nothing that was met before has to be met again, and
-    /// a block with many ways in costs no more than they are (the test `many_ways_into_one_block`).
+    /// An edge may be taken, or an argument it passes has moved. What other edges pass is in the
+    /// facts about the parameters already: facts only move down, so nothing that was met before has
+    /// to be met again, and a block with many ways in costs no more than they are (the test
+    /// `many_ways_into_one_block`).
     fn take(&mut self, edge: Edge) {
         self.taken.insert(self.edges.of(edge));
         let target = self.function.target(edge);
@@ -269,14 +281,21 @@ impl Plan {
             }
             for &param in function.block_params(block) {
                 match (analysis.fact(param), roots[param.index()]) {
-                    (Fact::Constant(bits), _) => plan.values.push((param, Replacement::Constant(bits))),
-                    (_, Some(root)) if root != param => plan.values.push((param, Replacement::Value(root))),
+                    (Fact::Constant(bits), _) => {
+                        plan.values.push((param, Replacement::Constant(bits)))
+                    }
+                    (_, Some(root)) if root != param => {
+                        plan.values.push((param, Replacement::Value(root)))
+                    }
                     _ => {}
                 }
             }
-            for inst in function.block_insts(block).filter(|i| function.inst(*i).opcode != Opcode::Const) {
+            for inst in
+                function.block_insts(block).filter(|i| function.inst(*i).opcode != Opcode::Const)
+            {
                 // A dead result is left to `adce`.
-                let results = function.inst(inst).results.iter().filter(|r| !function.users(**r).is_empty());
+                let results =
+                    function.inst(inst).results.iter().filter(|r| !function.users(**r).is_empty());
                 for &result in results {
                     if let Fact::Constant(bits) = analysis.fact(result) {
                         plan.values.push((result, Replacement::Constant(bits)));

@@ -14,7 +14,9 @@ pub(super) fn possible(function: &Function, value: Value) -> u64 {
 
 fn within(function: &Function, value: Value, depth: u32) -> u64 {
     let ty = function.value_type(value);
-    let Some(data) = function.defining_inst(value).map(|i| function.inst(i)) else { return ty.mask() };
+    let Some(data) = function.defining_inst(value).map(|i| function.inst(i)) else {
+        return ty.mask();
+    };
     if let Some(bits) = data.constant() {
         return bits;
     }

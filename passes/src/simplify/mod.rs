@@ -1,10 +1,10 @@
 //! Algebraic simplification of integer operations.
 //!
-//! *Does*: replaces an operation by an operand, a constant or one simpler operation, by the rules in
-//! [`ir::rules`], which hold for all inputs.
+//! *Does*: replaces an operation by an operand, a constant or one simpler operation, by the rules
+//! in [`ir::rules`], which hold for all inputs.
 //!
-//! *Does not*: touch floating point; look further than an operation and the definitions of its operands
-//! (further only for which bits of a value may be set).
+//! *Does not*: touch floating point; look further than an operation and the definitions of its
+//! operands (further only for which bits of a value may be set).
 //!
 //! *Needs on entry*: nothing.
 //!
@@ -12,11 +12,12 @@
 //!
 //! *Actions emitted*: `add`, `replace_all`, `delete`.
 //!
-//! *Effect on mappings*: links the old result with an operand, a constant or the new result. A new operation
-//! has a new id: no id changes what it computes.
+//! *Effect on mappings*: links the old result with an operand, a constant or the new result. A new
+//! operation has a new id: no id changes what it computes.
 //!
-//! *Why correct*: each rule is an equation in the integers modulo two to the width. Solvers prove each for all values
-//! at every width (`provers`); a test applies each and evaluates both sides on all 8-bit values of its variables. An operation that may trap is left in place when the rule
+//! *Why correct*: each rule is an equation in the integers modulo two to the width. Solvers prove
+//! each for all values at every width (`provers`); a test applies each and evaluates both sides on
+//! all 8-bit values of its variables. An operation that may trap is left in place when the rule
 //! does not show that it cannot.
 //!
 //! *Cost*: linear in instructions, times the rules of one opcode.
@@ -49,7 +50,9 @@ impl Pass for Simplify {
             let mut next = Some(inst);
             while let Some(inst) = next {
                 let rules = &by_opcode[ed.func().inst(inst).opcode as usize];
-                let Some(rewrite) = rules.iter().find_map(|r| try_rule(ed.func(), inst, r)) else { break };
+                let Some(rewrite) = rules.iter().find_map(|r| try_rule(ed.func(), inst, r)) else {
+                    break;
+                };
                 if !ed.plan(rewrite.rule) {
                     return;
                 }
@@ -85,7 +88,9 @@ impl Operands for Values<'_> {
 
     fn operations(&self, value: Value, opcode: Opcode) -> impl Iterator<Item = Args<Value>> {
         let data = self.0.defining_inst(value).map(|inst| self.0.inst(inst));
-        data.filter(|data| data.opcode == opcode).map(|data| data.args.iter().copied().collect()).into_iter()
+        data.filter(|data| data.opcode == opcode)
+            .map(|data| data.args.iter().copied().collect())
+            .into_iter()
     }
 }
 
@@ -96,7 +101,8 @@ fn try_rule(function: &Function, inst: Inst, rule: &Rule) -> Option<Rewrite> {
     if function.users(result).is_empty() {
         return None;
     }
-    let outcome = algebra::apply(&Values(function), rule, data.ty, &data.args, function.value_type(result))?;
+    let outcome =
+        algebra::apply(&Values(function), rule, data.ty, &data.args, function.value_type(result))?;
     // A new operation earns something only if the one it looks through goes.
     let is_new = !matches!(outcome, Outcome::Operand(_) | Outcome::Constant(_));
     let looks_through = rule.operands.iter().any(|p| matches!(p, Pat::Op(..)));
@@ -108,12 +114,17 @@ fn try_rule(function: &Function, inst: Inst, rule: &Rule) -> Option<Rewrite> {
 impl Rewrite {
     /// Replaces the result of `inst`. Returns the new operation, if one was made.
     fn apply(&self, ed: &mut Editor<'_>, inst: Inst) -> Option<Inst> {
-        let result = ed.func().inst(inst).result().expect("a simplified instruction has one result");
+        let result =
+            ed.func().inst(inst).result().expect("a simplified instruction has one result");
         let ty_of = |ed: &Editor<'_>, v: Value| ed.func().value_type(v);
-        let op = |ed: &Editor<'_>, opcode, args: &[Value]| InstSpec::new(opcode, ty_of(ed, args[0]), Imm::None, args);
+        let op = |ed: &Editor<'_>, opcode, args: &[Value]| {
+            InstSpec::new(opcode, ty_of(ed, args[0]), Imm::None, args)
+        };
         let (after, new) = match &self.outcome {
             Outcome::Operand(value) => (*value, false),
-            Outcome::Constant(bits) => (ed.add_value(InstSpec::constant(ty_of(ed, result), *bits), inst), false),
+            Outcome::Constant(bits) => {
+                (ed.add_value(InstSpec::constant(ty_of(ed, result), *bits), inst), false)
+            }
             Outcome::Operation(opcode, args) => (ed.add_value(op(ed, *opcode, args), inst), true),
             Outcome::WithConstant(opcode, x, bits) => {
                 let constant = ed.add_value(InstSpec::constant(ty_of(ed, *x), *bits), inst);

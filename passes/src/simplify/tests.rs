@@ -121,7 +121,8 @@ fn run(function: &Function, args: [u64; 2], values: &mut Vec<u64>) -> u64 {
         }
         let result = data.constant().unwrap_or_else(|| {
             let source = function.value_type(data.args[0]);
-            eval(data.opcode, data.ty, source, &operands).expect("no rule is about an operation that traps here")
+            eval(data.opcode, data.ty, source, &operands)
+                .expect("no rule is about an operation that traps here")
         });
         values[data.result().expect("one result").index()] = result;
     }
@@ -133,8 +134,28 @@ fn inputs(ty: Type) -> Vec<u64> {
     if ty == Type::I8 {
         return (0..256).collect();
     }
-    let edges = [0, 1, 2, 3, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x8000_0000, 0xdead_beef];
-    let edges = edges.into_iter().chain([0x1234_5678_9abc_def0, ty.mask() >> 1, ty.mask() / 2 + 1, ty.mask() - 1]);
+    let edges = [
+        0,
+        1,
+        2,
+        3,
+        0x7f,
+        0x80,
+        0xff,
+        0x100,
+        0x7fff,
+        0x8000,
+        0xffff,
+        0x1_0000,
+        0x8000_0000,
+        0xdead_beef,
+    ];
+    let edges = edges.into_iter().chain([
+        0x1234_5678_9abc_def0,
+        ty.mask() >> 1,
+        ty.mask() / 2 + 1,
+        ty.mask() - 1,
+    ]);
     edges.chain([ty.mask()]).map(|b| b & ty.mask()).collect()
 }
 
@@ -145,22 +166,26 @@ fn every_rule_holds_for_all_inputs() {
     for rule in RULES {
         let mut fired = 0;
         for ty in [Type::I8, Type::I32, Type::I64] {
-            let choices = |is_used: bool| if is_used { constants.as_slice() } else { &constants[..1] };
-            let cs =
-                choices(rule.guard == Guard::CCoversX || uses(rule.operands, &|p| matches!(p, Pat::C | Pat::NonZero)));
+            let choices =
+                |is_used: bool| if is_used { constants.as_slice() } else { &constants[..1] };
+            let cs = choices(
+                rule.guard == Guard::CCoversX
+                    || uses(rule.operands, &|p| matches!(p, Pat::C | Pat::NonZero)),
+            );
             let ds = choices(uses(rule.operands, &|p| matches!(p, Pat::D)));
             for (c, d) in cs.iter().flat_map(|c| ds.iter().map(move |d| (*c, *d))) {
-                let Some(before) = Instance::of(rule, ty, c & ty.mask(), d & ty.mask()) else { continue };
-                let (after, log) = apply(&before, &OneRule(rule), &mut Fuel::UNLIMITED.clone()).into_parts();
+                let Some(before) = Instance::of(rule, ty, c & ty.mask(), d & ty.mask()) else {
+                    continue;
+                };
+                let (after, log) =
+                    apply(&before, &OneRule(rule), &mut Fuel::UNLIMITED.clone()).into_parts();
                 if log.is_empty() {
                     continue;
                 }
                 fired += 1;
-                let ys = inputs(ty).into_iter().step_by(if uses(rule.operands, &|p| matches!(p, Pat::Y)) {
-                    1
-                } else {
-                    1000
-                });
+                let ys = inputs(ty)
+                    .into_iter()
+                    .step_by(if uses(rule.operands, &|p| matches!(p, Pat::Y)) { 1 } else { 1000 });
                 let cases = ys.flat_map(|y| inputs(ty).into_iter().map(move |x| [x, y]));
                 for case in cases {
                     assert_eq!(
@@ -203,5 +228,9 @@ fn a_wrong_rule_is_noticed() {
     let before = Instance::of(&WRONG, Type::I8, 0, 0).expect("a function");
     let values = &mut Vec::new();
     let after = apply(&before, &OneRule(&WRONG), &mut Fuel::UNLIMITED.clone()).into_parts().0;
-    assert!(inputs(Type::I8).into_iter().any(|x| run(&before, [x, 0], values) != run(&after, [x, 0], values)));
+    assert!(
+        inputs(Type::I8)
+            .into_iter()
+            .any(|x| run(&before, [x, 0], values) != run(&after, [x, 0], values))
+    );
 }

@@ -130,7 +130,8 @@ fn edges_go_straight_past_empty_blocks() {
 
 #[test]
 fn empty_blocks_stay_where_they_are_needed() {
-    // Its parameter is used beyond it; edges meet in it before a loop; a branch decides on it alone.
+    // Its parameter is used beyond it; edges meet in it before a loop; a branch decides on it
+    // alone.
     declines(
         "cfg_clean",
         "func @f(%a: i32, %b: i32) -> i32 {
@@ -205,8 +206,8 @@ fn a_long_row_of_empty_blocks_is_passed_at_a_low_cost() {
     assert!(log.len() < 6 * count, "{} actions", log.len());
 }
 
-/// The parameter of each block can be bound once the branch before it is folded, and then makes the next
-/// branch one that can be. Walking all blocks once for each would be quadratic.
+/// The parameter of each block can be bound once the branch before it is folded, and then makes the
+/// next branch one that can be. Walking all blocks once for each would be quadratic.
 #[test]
 fn a_chain_of_folds_is_not_walked_once_for_each() {
     let count = 10_000;

@@ -115,13 +115,17 @@ fn what_differs_or_does_not_dominate_stays() {
     );
 }
 
-/// Users go from the front of the list of `%a`, and with others between them from that of `%b`: a search
-/// for each would be quadratic.
+/// Users go from the front of the list of `%a`, and with others between them from that of `%b`: a
+/// search for each would be quadratic.
 #[test]
 fn values_with_many_users_lose_them_at_a_low_cost() {
-    let mut text = "func @f(%a: i32, %b: i32) -> i32 {\nentry:\n  %s0 = sub.i32 %b, %a\n".to_owned();
+    let mut text =
+        "func @f(%a: i32, %b: i32) -> i32 {\nentry:\n  %s0 = sub.i32 %b, %a\n".to_owned();
     for n in 1..=50_000 {
-        text += &format!("  %x{n} = mul.i32 %a, %a\n  %y{n} = mul.i32 %b, %b\n  %s{n} = sub.i32 %b, %s{}\n", n - 1);
+        text += &format!(
+            "  %x{n} = mul.i32 %a, %a\n  %y{n} = mul.i32 %b, %b\n  %s{n} = sub.i32 %b, %s{}\n",
+            n - 1
+        );
     }
     let (after, log) = run("cse", &format!("{text}  return %s50000\n}}"));
     assert_eq!((after.matches("mul.i32").count(), after.matches("sub.i32").count()), (2, 50_001));

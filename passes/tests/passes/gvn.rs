@@ -137,6 +137,9 @@ fn a_long_chain_of_sums_is_numbered_at_a_low_cost() {
         text += &format!("  %t{n} = sub.i32 %s{n}, %one\n");
     }
     let sum: String = (1..=20_000).map(|n| format!("  call @use(%t{n})\n")).collect();
-    let (after, _) = run("gvn", &format!("import func @use \"host\" \"use\" (i32) -> ()\n{text}{sum}  return %a\n}}"));
+    let (after, _) = run(
+        "gvn",
+        &format!("import func @use \"host\" \"use\" (i32) -> ()\n{text}{sum}  return %a\n}}"),
+    );
     assert_eq!(after.matches("sub.i32").count(), 0);
 }

@@ -120,7 +120,8 @@ fn a_read_that_cannot_trap_moves_from_anywhere_if_the_loop_writes_nothing() {
     );
 }
 
-/// A division outside the header, reads in a loop that writes, an operation after an effect, constants alone.
+/// A division outside the header, reads in a loop that writes, an operation after an effect,
+/// constants alone.
 #[test]
 fn what_might_be_seen_stays() {
     declines(

@@ -41,12 +41,14 @@ fn run(pipeline: &str, text: &str) -> (String, ActionLog) {
     (print_function(&module, &function), log)
 }
 
-/// Asserts that a pipeline makes `before` into `after`. New values and blocks have the ids after the last
-/// of `before`.
+/// Asserts that a pipeline makes `before` into `after`. New values and blocks have the ids after
+/// the last of `before`.
 #[track_caller]
 fn becomes(pipeline: &str, before: &str, after: &str) {
     let (text, log) = run(pipeline, before);
-    let lines = |text: &str| text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>();
+    let lines = |text: &str| {
+        text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect::<Vec<_>>()
+    };
     let actions: String = log.actions().iter().map(|a| format!("{a}\n")).collect();
     assert_eq!(lines(&text), lines(after), "\nthe function became\n{text}\nby\n{actions}");
     assert!(!log.is_empty());

@@ -41,7 +41,8 @@ fn an_unknown_name_is_named_and_the_known_ones_listed() {
     }
     let text = parse("nothing").expect_err("an unknown pass").to_string();
     let names: Vec<&str> = PASSES.iter().map(|p| p.name()).collect();
-    let expected = format!("unknown pass `nothing`; passes: {}; pipelines: O0, O1, O2, ", names.join(", "));
+    let expected =
+        format!("unknown pass `nothing`; passes: {}; pipelines: O0, O1, O2, ", names.join(", "));
     assert!(text.starts_with(&expected), "{text}");
     assert!(text.ends_with(", canonical"), "{text}");
 }

@@ -61,8 +61,8 @@ fn known_bits_make_masks_useless() {
     );
 }
 
-/// An inner operation with other uses stays, so a new outer one would earn nothing; floats keep NaN and
-/// the sign of zero; a value that may be 2 is no truth value.
+/// An inner operation with other uses stays, so a new outer one would earn nothing; floats keep NaN
+/// and the sign of zero; a value that may be 2 is no truth value.
 #[test]
 fn what_earns_nothing_or_might_differ_stays() {
     declines(

@@ -12,7 +12,8 @@ fn sign(ty: Type) -> u64 {
 
 pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> Meaning {
     let number = t.float(x, ty);
-    let integral = |mode: &str| Meaning::number(t.app("fp.roundToIntegral", &[t.atom(mode), number]));
+    let integral =
+        |mode: &str| Meaning::number(t.app("fp.roundToIntegral", &[t.atom(mode), number]));
     match opcode {
         Opcode::Fabs => Meaning::bits(t.app("bvand", &[x, t.of_type(sign(ty) - 1, ty)])),
         Opcode::Fneg => Meaning::bits(t.app("bvxor", &[x, t.of_type(sign(ty), ty)])),
@@ -37,18 +38,21 @@ pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr)
         Opcode::Fmax => Meaning::number(extremum(t, "fp.gt", "fp.isPositive", a, b)),
         Opcode::Fcopysign => {
             let magnitude = t.app("bvand", &[x, t.of_type(sign(ty) - 1, ty)]);
-            Meaning::bits(t.app("bvor", &[magnitude, t.app("bvand", &[y, t.of_type(sign(ty), ty)])]))
+            Meaning::bits(
+                t.app("bvor", &[magnitude, t.app("bvand", &[y, t.of_type(sign(ty), ty)])]),
+            )
         }
         _ => panic!("{} is not a binary floating-point operation", opcode.name()),
     }
 }
 
-/// NaN if one is; of two zeros the one with the `preferred` sign. SMT-LIB's own minimum gives the other operand
-/// for a NaN, and leaves open which zero.
+/// NaN if one is; of two zeros the one with the `preferred` sign. SMT-LIB's own minimum gives the
+/// other operand for a NaN, and leaves open which zero.
 fn extremum(t: Terms<'_>, before: &str, preferred: &str, a: SExpr, b: SExpr) -> SExpr {
     let is = |predicate: &str, x: SExpr| t.app(predicate, &[x]);
     let zeros = t.and(&[is("fp.isZero", a), is("fp.isZero", b)]);
-    let of_numbers = t.ite(zeros, t.ite(is(preferred, a), a, b), t.ite(t.app(before, &[a, b]), a, b));
+    let of_numbers =
+        t.ite(zeros, t.ite(is(preferred, a), a, b), t.ite(t.app(before, &[a, b]), a, b));
     t.ite(is("fp.isNaN", a), a, t.ite(is("fp.isNaN", b), b, of_numbers))
 }
 
@@ -81,8 +85,9 @@ pub(super) fn to_int(t: Terms<'_>, opcode: Opcode, ty: Type, source: Type, x: SE
     let number = t.float(x, source);
     let whole = t.app("fp.roundToIntegral", &[t.atom("RTZ"), number]);
     let width = u64::from(ty.bits());
-    let bound =
-        |exponent: u64, negative: bool| t.float(t.of_type(power_of_two(exponent, negative, source), source), source);
+    let bound = |exponent: u64, negative: bool| {
+        t.float(t.of_type(power_of_two(exponent, negative, source), source), source)
+    };
     // The least, which powers of two (and 0) hit exactly, and one past the greatest.
     let least = if signed { bound(width - 1, true) } else { t.float(t.of_type(0, source), source) };
     let past = if signed { bound(width - 1, false) } else { bound(width, false) };
@@ -94,10 +99,12 @@ pub(super) fn to_int(t: Terms<'_>, opcode: Opcode, ty: Type, source: Type, x: SE
     if matches!(opcode, Opcode::SintFromFloat | Opcode::UintFromFloat) {
         let overflows = t.or(&[too_low, too_high]);
         let mut meaning = Meaning::bits(exact);
-        meaning.traps = vec![(TrapKind::InvalidConversion, is_nan), (TrapKind::IntegerOverflow, overflows)];
+        meaning.traps =
+            vec![(TrapKind::InvalidConversion, is_nan), (TrapKind::IntegerOverflow, overflows)];
         return meaning;
     }
-    let (minimum, maximum) = if signed { (1 << (width - 1), ty.mask() >> 1) } else { (0, ty.mask()) };
+    let (minimum, maximum) =
+        if signed { (1 << (width - 1), ty.mask() >> 1) } else { (0, ty.mask()) };
     let constant = |bits: u64| t.of_type(bits, ty);
     let in_range = t.ite(too_low, constant(minimum), t.ite(too_high, constant(maximum), exact));
     Meaning::bits(t.ite(is_nan, constant(0), in_range))

@@ -13,10 +13,15 @@ pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
     let number = |n: u32| t.of_type(u64::from(n), ty);
     match opcode {
         // The last one written is asked first.
-        Opcode::Clz => (0..width).fold(number(width), |rest, i| t.ite(is_set(i), number(width - 1 - i), rest)),
-        Opcode::Ctz => (0..width).rev().fold(number(width), |rest, i| t.ite(is_set(i), number(i), rest)),
+        Opcode::Clz => {
+            (0..width).fold(number(width), |rest, i| t.ite(is_set(i), number(width - 1 - i), rest))
+        }
+        Opcode::Ctz => {
+            (0..width).rev().fold(number(width), |rest, i| t.ite(is_set(i), number(i), rest))
+        }
         Opcode::Popcnt => {
-            let bits: Vec<SExpr> = (0..width).map(|i| t.indexed("zero_extend", &[width - 1], &[bit(i)])).collect();
+            let bits: Vec<SExpr> =
+                (0..width).map(|i| t.indexed("zero_extend", &[width - 1], &[bit(i)])).collect();
             t.app("bvadd", &bits)
         }
         Opcode::Sext8 => sign_extended(t, x, 8, width),
@@ -37,7 +42,9 @@ pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr)
     let amount = || t.app("bvand", &[y, t.of_type(width - 1, ty)]);
     // A shift by the whole width gives 0 in SMT-LIB, as a rotation by 0 needs.
     let rest = || t.app("bvsub", &[t.of_type(width, ty), amount()]);
-    let rotated = |to: &str, back: &str| t.app("bvor", &[t.app(to, &[x, amount()]), t.app(back, &[x, rest()])]);
+    let rotated = |to: &str, back: &str| {
+        t.app("bvor", &[t.app(to, &[x, amount()]), t.app(back, &[x, rest()])])
+    };
     let value = match opcode {
         Opcode::Add => t.app("bvadd", &[x, y]),
         Opcode::Sub => t.app("bvsub", &[x, y]),
@@ -101,7 +108,9 @@ pub(super) fn loaded(t: Terms<'_>, opcode: Opcode, ty: Type, part: u32, contents
         Opcode::Uload8 | Opcode::Uload16 | Opcode::Uload32 => {
             t.indexed("zero_extend", &[ty.bits() - part], &[t.extract(part - 1, 0, contents)])
         }
-        Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => sign_extended(t, contents, part, ty.bits()),
+        Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => {
+            sign_extended(t, contents, part, ty.bits())
+        }
         _ => panic!("{} loads no part of a value", opcode.name()),
     }
 }

@@ -1,7 +1,8 @@
 //! The meaning of operations, written for solvers.
 //!
-//! Written from `docs/oir.md`, apart from [`ir::eval`], so that a slip in one of them is seen when the two are
-//! compared. To add an opcode: its meaning here; the test `every_operation_on_values_has_a_meaning` fails on what is missing.
+//! Written from `docs/oir.md`, apart from [`ir::eval`], so that a slip in one of them is seen when
+//! the two are compared. To add an opcode: its meaning here; the test
+//! `every_operation_on_values_has_a_meaning` fails on what is missing.
 
 mod float;
 mod int;
@@ -21,8 +22,8 @@ use std::io;
 pub(crate) enum Value {
     /// Its bits.
     Bits(SExpr),
-    /// The number that the bits stand for, where arithmetic computes it. There is one NaN, whose bits are the
-    /// canonical ones.
+    /// The number that the bits stand for, where arithmetic computes it. There is one NaN, whose
+    /// bits are the canonical ones.
     Number(SExpr),
 }
 
@@ -45,13 +46,14 @@ impl Meaning {
     }
 }
 
-/// Whether operations have a meaning here: those on values, and loads of a part of a value (which stand for what
-/// they make of the contents).
+/// Whether operations have a meaning here: those on values, and loads of a part of a value (which
+/// stand for what they make of the contents).
 pub(crate) fn has_meaning(opcode: Opcode) -> bool {
     is_evaluated(opcode) || matches!(opcode.shape(), Shape::Load(1..))
 }
 
-/// The definitions that a solver has been given: each operation is a function, so that queries stay short.
+/// The definitions that a solver has been given: each operation is a function, so that queries stay
+/// short.
 pub(crate) struct Definitions<'c> {
     context: &'c mut Context,
     /// Whether the result is a number, and the traps, by the name of the function.
@@ -80,11 +82,15 @@ impl<'c> Definitions<'c> {
         let terms = self.terms();
         let result = terms.app(&name, operands);
         let value = if is_number { Value::Number(result) } else { Value::Bits(result) };
-        let traps = traps.into_iter().map(|kind| (kind, terms.app(&trap_name(&name, kind), operands))).collect();
+        let traps = traps
+            .into_iter()
+            .map(|kind| (kind, terms.app(&trap_name(&name, kind), operands)))
+            .collect();
         Ok(Meaning { value, traps })
     }
 
-    /// Defines the functions of an operation, once. Returns the name of the one that gives the result.
+    /// Defines the functions of an operation, once. Returns the name of the one that gives the
+    /// result.
     fn define(&mut self, typing: &Typing) -> io::Result<String> {
         let mut name = format!("{}.{}", typing.opcode.name(), typing.ty);
         typing.operands.iter().for_each(|t| name.push_str(&format!(".{t}")));
@@ -93,20 +99,25 @@ impl<'c> Definitions<'c> {
         }
         let names = ["a", "b", "c"];
         let terms = self.terms();
-        let operands: Vec<SExpr> = names.iter().take(typing.operands.len()).map(|n| terms.atom(n)).collect();
+        let operands: Vec<SExpr> =
+            names.iter().take(typing.operands.len()).map(|n| terms.atom(n)).collect();
         let meaning = meaning(terms, typing, &operands);
         let (body, sort, is_number) = match meaning.value {
             Value::Bits(body) => (body, terms.bits_sort(typing.result), false),
             Value::Number(body) => (body, terms.float_sort(typing.result), true),
         };
         let sorts: Vec<SExpr> = typing.operands.iter().map(|t| terms.bits_sort(*t)).collect();
-        let parameters = || names.iter().map(|n| (*n).to_owned()).zip(sorts.iter().copied()).collect();
+        let parameters =
+            || names.iter().map(|n| (*n).to_owned()).zip(sorts.iter().copied()).collect();
         self.context.define_fun(name.clone(), parameters(), sort, body)?;
         for (kind, condition) in &meaning.traps {
             let truth = self.context.bool_sort();
             self.context.define_fun(trap_name(&name, *kind), parameters(), truth, *condition)?;
         }
-        self.known.insert(name.clone(), (is_number, meaning.traps.into_iter().map(|(kind, _)| kind).collect()));
+        self.known.insert(
+            name.clone(),
+            (is_number, meaning.traps.into_iter().map(|(kind, _)| kind).collect()),
+        );
         Ok(name)
     }
 }
@@ -125,10 +136,14 @@ fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
         (Shape::IntUnary, [x]) => Meaning::bits(int::unary(t, opcode, ty, *x)),
         (Shape::IntBinary, [x, y]) => int::binary(t, opcode, ty, *x, *y),
         (Shape::IntTest, [x]) => Meaning::bits(truth(t, t.equal(*x, t.of_type(0, ty)))),
-        (Shape::RefTest, [x]) => Meaning::bits(truth(t, t.equal(*x, t.of_type(0, typing.operands[0])))),
+        (Shape::RefTest, [x]) => {
+            Meaning::bits(truth(t, t.equal(*x, t.of_type(0, typing.operands[0]))))
+        }
         (Shape::IntCompare, [x, y]) => Meaning::bits(truth(t, int::comparison(t, opcode, *x, *y))),
         (Shape::Extend | Shape::Wrap, [x]) => Meaning::bits(int::resized(t, opcode, typing, *x)),
-        (Shape::Load(bytes), [x]) => Meaning::bits(int::loaded(t, opcode, ty, u32::from(bytes) * 8, *x)),
+        (Shape::Load(bytes), [x]) => {
+            Meaning::bits(int::loaded(t, opcode, ty, u32::from(bytes) * 8, *x))
+        }
         (Shape::Select, [c, x, y]) => {
             let is_zero = t.equal(*c, t.of_type(0, typing.operands[0]));
             Meaning::bits(t.ite(is_zero, *y, *x))
@@ -136,7 +151,9 @@ fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
         (Shape::Bitcast, [x]) => Meaning::bits(*x),
         (Shape::FloatUnary, [x]) => float::unary(t, opcode, ty, *x),
         (Shape::FloatBinary, [x, y]) => float::binary(t, opcode, ty, *x, *y),
-        (Shape::FloatCompare, [x, y]) => Meaning::bits(truth(t, float::comparison(t, opcode, ty, *x, *y))),
+        (Shape::FloatCompare, [x, y]) => {
+            Meaning::bits(truth(t, float::comparison(t, opcode, ty, *x, *y)))
+        }
         (Shape::IntToFloat, [x]) => Meaning::number(float::of_int(t, opcode, ty, *x)),
         (Shape::FloatToInt, [x]) => float::to_int(t, opcode, ty, typing.operands[0], *x),
         (Shape::Promote | Shape::Demote, [x]) => {

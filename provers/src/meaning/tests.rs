@@ -17,9 +17,14 @@ fn every_operation_on_values_has_a_meaning() {
         let typings = typings(opcode);
         assert!(!typings.is_empty(), "{} has no types", opcode.name());
         for typing in typings {
-            let operands: Vec<SExpr> = ["a", "b", "c"].iter().take(typing.operands.len()).map(|n| t.atom(n)).collect();
+            let operands: Vec<SExpr> =
+                ["a", "b", "c"].iter().take(typing.operands.len()).map(|n| t.atom(n)).collect();
             let meaning = meaning(t, &typing, &operands);
-            assert_eq!(opcode.can_trap() && ir::eval::is_evaluated(opcode), !meaning.traps.is_empty(), "{typing:?}");
+            assert_eq!(
+                opcode.can_trap() && ir::eval::is_evaluated(opcode),
+                !meaning.traps.is_empty(),
+                "{typing:?}"
+            );
             match meaning.value {
                 Value::Bits(_) => {}
                 Value::Number(_) => assert!(typing.result.is_float(), "{typing:?}"),
@@ -40,11 +45,13 @@ fn meanings_differ() {
     for opcode in Opcode::ALL.iter().copied().filter(|o| has_meaning(*o)) {
         // The widest types: where the fewest operations agree.
         let Some(typing) = typings(opcode).pop() else { continue };
-        let operands: Vec<SExpr> = ["a", "b", "c"].iter().take(typing.operands.len()).map(|n| t.atom(n)).collect();
+        let operands: Vec<SExpr> =
+            ["a", "b", "c"].iter().take(typing.operands.len()).map(|n| t.atom(n)).collect();
         let (Value::Bits(term) | Value::Number(term)) = meaning(t, &typing, &operands).value;
         let loads = matches!(opcode.shape(), ir::Shape::Load(_));
         let traps = opcode.can_trap();
-        let is_new = seen.insert((typing.operands, loads, traps, context.display(term).to_string()));
+        let is_new =
+            seen.insert((typing.operands, loads, traps, context.display(term).to_string()));
         assert!(is_new, "{} means what another operation means", opcode.name());
         count += 1;
     }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use verify::state_oracle::Policy;
 
-/// Of each way into a gap between anchors, the first visits are compared in any case, and of the others one in so
-/// many.
+/// Of each way into a gap between anchors, the first visits are compared in any case, and of the
+/// others one in so many.
 const POLICY: Policy = Policy::Sampled { first: 16, one_in: 100 };
 
 /// Instructions each version of a program may execute.
@@ -25,7 +25,10 @@ pub(super) struct Program {
 }
 
 /// The programs that the arguments name.
-pub(super) fn programs(arguments: &[String], stdin: Option<&Path>) -> Result<Vec<Program>, Failure> {
+pub(super) fn programs(
+    arguments: &[String],
+    stdin: Option<&Path>,
+) -> Result<Vec<Program>, Failure> {
     let bytes = stdin.map(input::read).transpose()?.map(|read| read.bytes).unwrap_or_default();
     let stdin: Arc<[u8]> = bytes.into();
     let mut programs = Vec::new();
@@ -44,7 +47,8 @@ pub(super) fn programs(arguments: &[String], stdin: Option<&Path>) -> Result<Vec
 
 /// The modules in a folder, in order of their names.
 fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cannot = |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", folder.display()));
+    let cannot =
+        |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", folder.display()));
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
@@ -65,9 +69,11 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
         true => vec![command.to_owned()],
         false => command.split_whitespace().map(str::to_owned).collect(),
     };
-    let path = args.first().ok_or_else(|| Failure::input("a program of the corpus is FILE ARGS"))?;
+    let path =
+        args.first().ok_or_else(|| Failure::input("a program of the corpus is FILE ARGS"))?;
     let module = input::load(Path::new(path), &Limits::default())?.module;
-    let entry = module.lookup("_start").ok_or_else(|| Failure::input(format!("{path} has no _start")))?;
+    let entry =
+        module.lookup("_start").ok_or_else(|| Failure::input(format!("{path} has no _start")))?;
     if !module.signature(entry).params.is_empty() || module.body(entry).is_none() {
         return Err(Failure::input(format!("{path}: _start is no function without arguments")));
     }

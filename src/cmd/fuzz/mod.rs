@@ -11,7 +11,9 @@ use super::jobs::Jobs;
 use super::level;
 use super::output::Output;
 use corpus::Program;
-use osier::fuzz::{self, Budget, Case, Figures, Options, Oracle, Results, Source, Stress, campaign, campaign_by};
+use osier::fuzz::{
+    self, Budget, Case, Figures, Options, Oracle, Results, Source, Stress, campaign, campaign_by,
+};
 use osier::schema::{self, FuzzFailure, FuzzReport};
 use osr::Level;
 use passes::Pipeline;
@@ -50,7 +52,8 @@ pub(super) struct Args {
     inputs: u32,
     #[command(flatten)]
     jobs: Jobs,
-    /// A pipeline, or passes with commas between them; several take turns [default: named, shuffled and random ones]
+    /// A pipeline, or passes with commas between them; several take turns [default: named, shuffled
+    /// and random ones]
     #[arg(long, value_name = "P", value_parser = passes::parse)]
     pipeline: Vec<Pipeline>,
     /// Put the passes of every pipeline in a random order
@@ -175,7 +178,8 @@ impl Args {
         }
     }
 
-    /// Whether programs are generated: when a limit is given for them, or nothing else is asked for.
+    /// Whether programs are generated: when a limit is given for them, or nothing else is asked
+    /// for.
     fn generates(&self) -> bool {
         let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
         limited || (self.corpus.is_empty() && self.smith.is_none())
@@ -202,7 +206,8 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     if let Some(share) = &args.native_cases {
         return quietly(|| as_child(&args, programs, share));
     }
-    let clock = Clock { started: Instant::now(), interrupt: Interrupt::listen(), broken: Mutex::default() };
+    let clock =
+        Clock { started: Instant::now(), interrupt: Interrupt::listen(), broken: Mutex::default() };
     let (parts, report) = quietly(|| {
         let parts = Parts::judged(&args, programs, &clock);
         let report = parts.report(&args, &clock);
@@ -268,8 +273,8 @@ impl Clock {
     }
 }
 
-/// Does work in which a panic is a finding like others, and told as one: none is printed by itself. One that nobody
-/// catches is still a bug of the fuzzer.
+/// Does work in which a panic is a finding like others, and told as one: none is printed by itself.
+/// One that nobody catches is still a bug of the fuzzer.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let last = Arc::new(Mutex::new(String::new()));
     let heard = Arc::clone(&last);
@@ -278,7 +283,9 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     }));
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     drop(std::panic::take_hook());
-    done.unwrap_or_else(|_| panic!("bug in the fuzzer: {}", last.lock().unwrap_or_else(|e| e.into_inner())))
+    done.unwrap_or_else(|_| {
+        panic!("bug in the fuzzer: {}", last.lock().unwrap_or_else(|e| e.into_inner()))
+    })
 }
 
 /// The campaigns of a run.
@@ -295,7 +302,8 @@ impl Parts {
         let corpus = (!programs.is_empty()).then(|| {
             let source = Programs::new(programs, &options);
             let results = run(args, Kind::Corpus, &source, source.len(), u64::MAX, clock);
-            let commands = results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
+            let commands =
+                results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
             (results, commands)
         });
         let smith = args.smith.map(|modules| {
@@ -306,8 +314,9 @@ impl Parts {
         let spent = spent + smith.as_ref().map_or(0, |results| results.figures.transitions());
         let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
         let source = Generated { options };
-        let generated =
-            args.generates().then(|| run(args, Kind::Generated, &source, args.most_programs(), left, clock));
+        let generated = args
+            .generates()
+            .then(|| run(args, Kind::Generated, &source, args.most_programs(), left, clock));
         Parts { corpus, smith, generated }
     }
 
@@ -353,21 +362,34 @@ impl Parts {
         let mut failures = Vec::new();
         let engine = if args.engine == Engine::Jit { " --engine jit" } else { "" };
         if let Some((results, commands)) = &self.corpus {
-            let stdin = args.stdin.as_ref().map(|path| format!(" --stdin '{}'", path.display())).unwrap_or_default();
+            let stdin = args
+                .stdin
+                .as_ref()
+                .map(|path| format!(" --stdin '{}'", path.display()))
+                .unwrap_or_default();
             let rest = format!("--seed {}{stdin} {options}", options.seed);
             for (failure, command) in results.failures.iter().zip(commands) {
-                failures.push(told(failure, format!("osier fuzz{engine} --corpus '{command}' {rest}"), None));
+                failures.push(told(
+                    failure,
+                    format!("osier fuzz{engine} --corpus '{command}' {rest}"),
+                    None,
+                ));
             }
         }
         for failure in self.smith.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
-            failures.push(told(failure, format!("osier fuzz{engine} --seed {seed} --smith 1 {options}"), None));
+            failures.push(told(
+                failure,
+                format!("osier fuzz{engine} --seed {seed} --smith 1 {options}"),
+                None,
+            ));
         }
         for failure in self.generated.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
             let reproduce = format!("osier fuzz{engine} --seed {seed} --programs 1 {options}");
             // One is enough to begin with, and each takes a while.
-            let as_it_is = args.no_reduce || clock.is_over() || native::is_out_of_time(&failure.findings[0]);
+            let as_it_is =
+                args.no_reduce || clock.is_over() || native::is_out_of_time(&failure.findings[0]);
             let test = failures.is_empty().then(|| {
                 let case = options.generated(seed);
                 if as_it_is {
@@ -382,7 +404,8 @@ impl Parts {
     }
 
     fn text(&self, report: &FuzzReport) -> String {
-        let mut text = format!("seed          {}\nsettings      {}\n", report.seed, report.settings);
+        let mut text =
+            format!("seed          {}\nsettings      {}\n", report.seed, report.settings);
         for (title, results) in [
             ("corpus", self.corpus.as_ref().map(|(r, _)| r)),
             ("smith", self.smith.as_ref()),
@@ -402,7 +425,10 @@ impl Parts {
             }
         }
         if !report.failures.is_empty() {
-            return Err(Failure::Program(format!("found something in {} programs", report.failures.len())));
+            return Err(Failure::Program(format!(
+                "found something in {} programs",
+                report.failures.len()
+            )));
         }
         if args.floors && !report.below_floors.is_empty() {
             return Err(Failure::Program(report.below_floors.join("; ")));
@@ -411,8 +437,15 @@ impl Parts {
     }
 }
 
-/// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed or nothing can be judged any more.
-fn small_test(engine: Engine, case: Case, failure: &fuzz::Failure, origin: &str, clock: &Clock) -> String {
+/// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed or
+/// nothing can be judged any more.
+fn small_test(
+    engine: Engine,
+    case: Case,
+    failure: &fuzz::Failure,
+    origin: &str,
+    clock: &Clock,
+) -> String {
     let finding = &failure.findings[0];
     tell("making it smaller");
     let judge = |case: &Case| match engine {
@@ -423,7 +456,8 @@ fn small_test(engine: Engine, case: Case, failure: &fuzz::Failure, origin: &str,
         }),
     };
     // Whatever is tried after the end shows nothing, and so changes nothing.
-    let found = |case: &Case| if clock.is_over() { None } else { judge(case).first().map(|f| f.oracle) };
+    let found =
+        |case: &Case| if clock.is_over() { None } else { judge(case).first().map(|f| f.oracle) };
     let small = fuzz::reduce(&case, finding.oracle, &found);
     let judged = judge(&small);
     fuzz::as_test(&small, judged.first().unwrap_or(finding), origin)
@@ -436,7 +470,14 @@ fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> Fuz
 }
 
 /// One campaign, until the limits of the command.
-fn run(args: &Args, kind: Kind, source: &dyn Source, cases: u64, transitions: u64, clock: &Clock) -> Results {
+fn run(
+    args: &Args,
+    kind: Kind,
+    source: &dyn Source,
+    cases: u64,
+    transitions: u64,
+    clock: &Clock,
+) -> Results {
     let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
     let stop = || clock.is_over() || time.is_some_and(|time| clock.started.elapsed() >= time);
     let budget = Budget { cases, transitions, failures: FAILURES, stop: &stop };
@@ -453,7 +494,8 @@ fn run(args: &Args, kind: Kind, source: &dyn Source, cases: u64, transitions: u6
         Engine::Jit => {
             let judge = |numbers: std::ops::Range<u64>| {
                 let end = numbers.end.min(cases);
-                let (results, last, error) = native::batch(kind, numbers.start..end.max(numbers.start), &stop);
+                let (results, last, error) =
+                    native::batch(kind, numbers.start..end.max(numbers.start), &stop);
                 if let Some(error) = error {
                     clock.end_broken(native::no_process(&error));
                 }

@@ -1,11 +1,13 @@
 //! `osier fuzz --engine jit`: cases judged in processes of their own.
 //!
-//! Wrong native code may do anything. So the command starts itself again for a few cases at a time, with limits; the child writes a line
-//! before each case and one with what was found behind it ([`Line`]). A child that ends otherwise than it should has
-//! found something in the case it was at, and another goes on with the next case.
+//! Wrong native code may do anything. So the command starts itself again for a few cases at a time,
+//! with limits; the child writes a line before each case and one with what was found behind it
+//! ([`Line`]). A child that ends otherwise than it should has found something in the case it was
+//! at, and another goes on with the next case.
 //!
-//! Processor time is limited for each child. One that runs out of it may have had a machine too slow for all its cases, so another
-//! begins again with the case it was at; a case that uses up all of the time alone is told as such ([`is_out_of_time`]).
+//! Processor time is limited for each child. One that runs out of it may have had a machine too
+//! slow for all its cases, so another begins again with the case it was at; a case that uses up all
+//! of the time alone is told as such ([`is_out_of_time`]).
 
 use super::Kind;
 use crate::cmd::failure::Failure;
@@ -13,7 +15,8 @@ use crate::cmd::output::Output;
 use ir::text::{parse_module, print_module};
 use jit::process::{Resources, limit};
 use osier::fuzz::{
-    self, Case, Clock, Drawn, Figures, Finding, NativeFigures, Oracle, PassFigures, Results, Source, World,
+    self, Case, Clock, Drawn, Figures, Finding, NativeFigures, Oracle, PassFigures, Results,
+    Source, World,
 };
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGXCPU;
@@ -132,8 +135,13 @@ impl Done {
         let mut native = figures.native;
         let mut numbers: Vec<u64> = counts(&mut native).map(|count| *count).to_vec();
         numbers.push(native.compile_time.as_nanos() as u64);
-        let passes = figures.passes.iter().map(|(name, p)| ((*name).to_owned(), [p.programs, p.acted, p.actions]));
-        let finding = |f: &Finding| (f.oracle.name().to_owned(), f.versions.0, f.versions.1, f.message.clone());
+        let passes = figures
+            .passes
+            .iter()
+            .map(|(name, p)| ((*name).to_owned(), [p.programs, p.acted, p.actions]));
+        let finding = |f: &Finding| {
+            (f.oracle.name().to_owned(), f.versions.0, f.versions.1, f.message.clone())
+        };
         Done {
             unchanged: figures.unchanged,
             versions: figures.versions.clone(),
@@ -152,11 +160,19 @@ impl Done {
 
     fn figures(&self) -> Figures {
         let mut native = NativeFigures::default();
-        counts(&mut native).into_iter().zip(&self.native).for_each(|(count, found)| *count = *found);
+        counts(&mut native)
+            .into_iter()
+            .zip(&self.native)
+            .for_each(|(count, found)| *count = *found);
         native.compile_time = Duration::from_nanos(self.native.last().copied().unwrap_or(0));
-        let named = |name: &String| passes::registry::PASSES.iter().map(|p| p.name()).find(|known| known == name);
+        let named = |name: &String| {
+            passes::registry::PASSES.iter().map(|p| p.name()).find(|known| known == name)
+        };
         let passes = self.passes.iter().filter_map(|(name, [programs, acted, actions])| {
-            Some((named(name)?, PassFigures { programs: *programs, acted: *acted, actions: *actions }))
+            Some((
+                named(name)?,
+                PassFigures { programs: *programs, acted: *acted, actions: *actions },
+            ))
         });
         let mut figures = Figures {
             programs: 1,
@@ -180,8 +196,9 @@ impl Done {
     }
 
     fn findings(&self) -> Vec<Finding> {
-        let oracle =
-            |name: &str| Oracle::ALL.into_iter().find(|oracle| oracle.name() == name).unwrap_or(Oracle::Native);
+        let oracle = |name: &str| {
+            Oracle::ALL.into_iter().find(|oracle| oracle.name() == name).unwrap_or(Oracle::Native)
+        };
         let finding = |(name, first, last, message): &(String, usize, usize, String)| Finding {
             oracle: oracle(name),
             versions: (*first, *last),
@@ -196,12 +213,17 @@ fn clock() -> Clock {
     Arc::new(move || started.elapsed())
 }
 
-/// Judges in a thread with a stack of its own, within limits that hold for the whole process from now on.
+/// Judges in a thread with a stack of its own, within limits that hold for the whole process from
+/// now on.
 fn within_limits<T: Send>(cpu_seconds: u64, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     let resources = Resources { address_space: ADDRESS_SPACE, cpu_seconds };
-    limit(&resources).map_err(|error| Failure::input(format!("cannot limit the process: {error}")))?;
+    limit(&resources)
+        .map_err(|error| Failure::input(format!("cannot limit the process: {error}")))?;
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("native".to_owned()).stack_size(STACK).spawn_scoped(scope, work);
+        let thread = std::thread::Builder::new()
+            .name("native".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, work);
         let thread = thread.map_err(|error| Failure::input(format!("no thread: {error}")))?;
         Ok(thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
     })
@@ -237,7 +259,9 @@ fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
     let mut command = Command::new(&own);
     command.args(std::env::args_os().skip(1)).args([option, value]);
     let spawned = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    spawned.map_err(|error| io::Error::new(error.kind(), format!("cannot start {} again: {error}", own.display())))
+    spawned.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot start {} again: {error}", own.display()))
+    })
 }
 
 /// Why native code cannot be judged at all: no program is to blame.
@@ -245,9 +269,13 @@ pub(super) fn no_process(error: &io::Error) -> String {
     format!("no process for native code: {error}")
 }
 
-/// Judges cases in children; whether the source ended among them. With it the error that kept the others from being judged, if there
-/// was one.
-pub(super) fn batch(kind: Kind, cases: Range<u64>, stop: &dyn Fn() -> bool) -> (Results, bool, Option<io::Error>) {
+/// Judges cases in children; whether the source ended among them. With it the error that kept the
+/// others from being judged, if there was one.
+pub(super) fn batch(
+    kind: Kind,
+    cases: Range<u64>,
+    stop: &dyn Fn() -> bool,
+) -> (Results, bool, Option<io::Error>) {
     batch_by(kind, cases, stop, &mut one_child)
 }
 
@@ -305,8 +333,8 @@ fn out_of_time() -> String {
     )
 }
 
-/// Whether a finding is a case that used up its processor time. Nothing is known of what is wrong with it, if anything is; and making it
-/// smaller would take as much time for each attempt.
+/// Whether a finding is a case that used up its processor time. Nothing is known of what is wrong
+/// with it, if anything is; and making it smaller would take as much time for each attempt.
 pub(super) fn is_out_of_time(finding: &Finding) -> bool {
     finding.message == out_of_time()
 }
@@ -318,7 +346,8 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     let mut at = share.cases.start;
     let mut ended = false;
     for line in BufReader::new(output).split(b'\n') {
-        // A line that was not finished is one that the child died in; wild code may have written anything.
+        // A line that was not finished is one that the child died in; wild code may have written
+        // anything.
         let Ok(line) = serde_json::from_slice::<Line>(&line?) else { break };
         match line {
             Line::Begin(number) => at = number,
@@ -346,8 +375,9 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     })
 }
 
-/// Reads what a child says on standard error, beside whoever reads its results: a child that says more than a pipe holds (the backtraces of several
-/// panics) would wait for a reader, and its reader for its next line.
+/// Reads what a child says on standard error, beside whoever reads its results: a child that says
+/// more than a pipe holds (the backtraces of several panics) would wait for a reader, and its
+/// reader for its next line.
 fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     let mut errors = child.stderr.take().expect("it is piped");
     std::thread::spawn(move || {
@@ -356,7 +386,10 @@ fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     })
 }
 
-fn finish(mut child: Child, errors: JoinHandle<io::Result<Vec<u8>>>) -> io::Result<(ExitStatus, String)> {
+fn finish(
+    mut child: Child,
+    errors: JoinHandle<io::Result<Vec<u8>>>,
+) -> io::Result<(ExitStatus, String)> {
     let said = errors.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))?;
     Ok((child.wait()?, String::from_utf8_lossy(&said).into_owned()))
 }
@@ -385,7 +418,9 @@ struct Sent {
 
 impl Sent {
     fn of(case: &Case) -> Sent {
-        let names = |passes: &Vec<passes::registry::StaticPass>| passes.iter().map(|p| p.name().to_owned()).collect();
+        let names = |passes: &Vec<passes::registry::StaticPass>| {
+            passes.iter().map(|p| p.name().to_owned()).collect()
+        };
         Sent {
             module: print_module(&case.module).to_string(),
             entry: case.module.funcs[case.entry].name.clone(),
@@ -400,15 +435,32 @@ impl Sent {
     fn case(self, like: Case) -> Option<Case> {
         let module = parse_module(&self.module).ok()?;
         let entry = module.func_named(&self.entry)?;
-        let named = |name: &String| passes::registry::PASSES.iter().copied().find(|pass| pass.name() == name);
-        let steps = self.steps.iter().map(|step| step.iter().map(named).collect()).collect::<Option<Vec<_>>>()?;
+        let named = |name: &String| {
+            passes::registry::PASSES.iter().copied().find(|pass| pass.name() == name)
+        };
+        let steps = self
+            .steps
+            .iter()
+            .map(|step| step.iter().map(named).collect())
+            .collect::<Option<Vec<_>>>()?;
         let level = osr::Level::from_name(&self.level)?;
         let Sent { arguments, fuel, seed, .. } = self;
-        Some(Case { module, entry, arguments, fuel, world: World::Nothing, steps, level, seed, ..like })
+        Some(Case {
+            module,
+            entry,
+            arguments,
+            fuel,
+            world: World::Nothing,
+            steps,
+            level,
+            seed,
+            ..like
+        })
     }
 }
 
-/// What a child does that judges one case, which it reads: the status says whether something was found.
+/// What a child does that judges one case, which it reads: the status says whether something was
+/// found.
 pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Failure::input)?;
@@ -427,7 +479,9 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
     let errors = drain(&mut child);
     let mut input = child.stdin.take().expect("it is piped");
     // A child that has died by now says so by its status.
-    let _ = input.write_all(serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes());
+    let _ = input.write_all(
+        serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes(),
+    );
     drop(input);
     let mut text = Vec::new();
     child.stdout.take().expect("it is piped").read_to_end(&mut text)?;
@@ -435,7 +489,11 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
     Ok(match serde_json::from_slice(&text) {
         Ok(Line::Done(done)) if status.success() => done.findings(),
         _ if ran_out_of_time(status) => Vec::new(),
-        _ => vec![Finding { oracle: Oracle::Native, versions: (0, 1), message: death(status, &said) }],
+        _ => vec![Finding {
+            oracle: Oracle::Native,
+            versions: (0, 1),
+            message: death(status, &said),
+        }],
     })
 }
 
@@ -443,7 +501,8 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
 mod tests {
     use super::*;
 
-    /// Judges eight cases in children that end so, one after the other; the shares that they were given.
+    /// Judges eight cases in children that end so, one after the other; the shares that they were
+    /// given.
     fn judged(ends: Vec<io::Result<Ended>>) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
         let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
         let mut child = |share: &Share, _: &mut Results| {
@@ -457,7 +516,8 @@ mod tests {
 
     #[test]
     fn a_child_that_dies_is_a_finding_in_its_case_and_another_goes_on_behind() {
-        let (shares, results, last, error) = judged(vec![Ok(Ended::Died(10, "so".to_owned())), Ok(Ended::Source)]);
+        let (shares, results, last, error) =
+            judged(vec![Ok(Ended::Died(10, "so".to_owned())), Ok(Ended::Source)]);
         assert_eq!(shares, [8..16, 11..16]);
         assert!(last && error.is_none());
         assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
@@ -466,20 +526,29 @@ mod tests {
 
     #[test]
     fn time_that_a_batch_uses_up_is_no_finding_and_that_of_one_case_is_told_as_such() {
-        let ends = vec![Ok(Ended::OutOfTime(10)), Ok(Ended::OutOfTime(10)), Ok(Ended::OutOfTime(15)), Ok(Ended::Done)];
+        let ends = vec![
+            Ok(Ended::OutOfTime(10)),
+            Ok(Ended::OutOfTime(10)),
+            Ok(Ended::OutOfTime(15)),
+            Ok(Ended::Done),
+        ];
         let (shares, results, _, error) = judged(ends);
         assert_eq!(shares, [8..16, 10..16, 11..16, 15..16]);
         assert!(error.is_none());
         assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
         assert!(is_out_of_time(&results.failures[0].findings[0]));
         // Raw statuses are those of `wait`: the signal that ended the process.
-        assert!(ran_out_of_time(ExitStatus::from_raw(SIGXCPU)) && !ran_out_of_time(ExitStatus::from_raw(11)));
+        assert!(
+            ran_out_of_time(ExitStatus::from_raw(SIGXCPU))
+                && !ran_out_of_time(ExitStatus::from_raw(11))
+        );
     }
 
     #[test]
     fn where_no_process_can_be_started_nothing_is_found() {
         let refused = io::Error::from(io::ErrorKind::NotFound);
-        let (shares, results, last, error) = judged(vec![Ok(Ended::Died(8, "so".to_owned())), Err(refused)]);
+        let (shares, results, last, error) =
+            judged(vec![Ok(Ended::Died(8, "so".to_owned())), Err(refused)]);
         assert_eq!(shares, [8..16, 9..16]);
         assert!(!last && error.is_some_and(|e| e.kind() == io::ErrorKind::NotFound));
         assert_eq!(results.failures.len(), 1);

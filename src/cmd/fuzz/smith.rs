@@ -1,5 +1,5 @@
-//! Random WebAssembly modules, of a generator that knows nothing of this compiler: what the importer makes of them
-//! looks unlike anything else.
+//! Random WebAssembly modules, of a generator that knows nothing of this compiler: what the
+//! importer makes of them looks unlike anything else.
 
 use arbitrary::Unstructured;
 use ir::{Func, Module};

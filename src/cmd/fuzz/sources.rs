@@ -27,12 +27,14 @@ pub(super) struct Programs {
 impl Programs {
     /// Without pipelines in the options, those with a name; without levels, the highest.
     pub(super) fn new(programs: Vec<Program>, options: &Options) -> Programs {
-        let named = |name| passes::parse(name).expect("a pipeline of the registry").passes().to_vec();
+        let named =
+            |name| passes::parse(name).expect("a pipeline of the registry").passes().to_vec();
         let pipelines = match options.pipelines.as_slice() {
             [] => ["O1", "canonical"].map(named).to_vec(),
             pipelines => pipelines.to_vec(),
         };
-        let levels = if options.levels.is_empty() { vec![Level::Avail] } else { options.levels.clone() };
+        let levels =
+            if options.levels.is_empty() { vec![Level::Avail] } else { options.levels.clone() };
         Programs { programs, pipelines, levels, options: options.clone() }
     }
 

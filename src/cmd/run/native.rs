@@ -76,13 +76,23 @@ pub(super) fn execute(
     let module = Arc::new(module.clone());
     std::thread::scope(|scope| {
         let run = || run(args, engine, &module, call, stats);
-        let thread = std::thread::Builder::new().name("program".to_owned()).stack_size(STACK).spawn_scoped(scope, run);
-        let thread = thread.map_err(|error| Failure::input(format!("no thread for the program: {error}")))?;
+        let thread = std::thread::Builder::new()
+            .name("program".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, run);
+        let thread = thread
+            .map_err(|error| Failure::input(format!("no thread for the program: {error}")))?;
         thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
     })
 }
 
-fn run(args: &Args, engine: Engine, module: &Arc<Module>, call: &Call, stats: &mut RunStats) -> Result<Ended, Failure> {
+fn run(
+    args: &Args,
+    engine: Engine,
+    module: &Arc<Module>,
+    call: &Call,
+    stats: &mut RunStats,
+) -> Result<Ended, Failure> {
     let started = Instant::now();
     let mut vm = instance(args, module)?;
     let made = Arc::new(Mutex::new(Made { code: Vec::new(), optimizing: Stopwatch::new() }));
@@ -96,7 +106,11 @@ fn run(args: &Args, engine: Engine, module: &Arc<Module>, call: &Call, stats: &m
     }
     let mut host = host(args);
     let mut outcome = Ok(Outcome::Returned(Vec::new()));
-    let functions = module.start.into_iter().map(|start| (start, [].as_slice())).chain([(call.func, &*call.args)]);
+    let functions = module
+        .start
+        .into_iter()
+        .map(|start| (start, [].as_slice()))
+        .chain([(call.func, &*call.args)]);
     for (func, args) in functions {
         if !matches!(&outcome, Ok(Outcome::Returned(_))) {
             break;
@@ -118,13 +132,16 @@ fn run(args: &Args, engine: Engine, module: &Arc<Module>, call: &Call, stats: &m
     Ok(outcome.map_err(|error: RunError| error.to_string()))
 }
 
-/// A machine with guarded memories, or with checked ones where there is no address space for guards.
+/// A machine with guarded memories, or with checked ones where there is no address space for
+/// guards.
 fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, Failure> {
     let limits = args.run_limits.limits();
-    let interruption = if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
+    let interruption =
+        if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
     let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
     let made = |bounds| {
-        let engine = jit::Engine::new(Config { bounds, interruption, ..Config::default() }).map_err(Failure::input)?;
+        let engine = jit::Engine::new(Config { bounds, interruption, ..Config::default() })
+            .map_err(Failure::input)?;
         match Vm::new(&engine, module, limits, options) {
             Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
             Ok(vm) => Ok(Some(vm)),
@@ -133,7 +150,8 @@ fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, Failure> {
     };
     match made(Bounds::Guarded)? {
         Some(vm) => Ok(vm),
-        None => made(Bounds::Checked)?.ok_or_else(|| Failure::input("there is no address space for memories")),
+        None => made(Bounds::Checked)?
+            .ok_or_else(|| Failure::input("there is no address space for memories")),
     }
 }
 
@@ -150,7 +168,13 @@ fn transitions(module: &Module, vm: &mut Vm) -> Vec<MadeTransition> {
             TransitionKind::Out => ("native", "embedder"),
         };
         let function = module.funcs[made.func].name.clone();
-        MadeTransition { function, point: point.unwrap_or_else(|| made.at.to_string()), from, to, count: made.count }
+        MadeTransition {
+            function,
+            point: point.unwrap_or_else(|| made.at.to_string()),
+            from,
+            to,
+            count: made.count,
+        }
     });
     made.collect()
 }

@@ -11,7 +11,8 @@ pub struct NativeFigures {
     pub backward: u64,
     /// Of these, compared where they landed too.
     pub probed: u64,
-    /// Points that fired where a stress switch made no transition: the run went on in the same version.
+    /// Points that fired where a stress switch made no transition: the run went on in the same
+    /// version.
     pub stays: u64,
     /// Values compared.
     pub compared: u64,
@@ -25,7 +26,8 @@ pub struct NativeFigures {
     pub trapped: u64,
     /// Runs that a limit ended, so that nothing was compared at the end.
     pub exhausted: u64,
-    /// Pairs of versions compiled with checked bounds, since there was no address space to guard their memories.
+    /// Pairs of versions compiled with checked bounds, since there was no address space to guard
+    /// their memories.
     pub unguarded: u64,
     /// Pieces of code compiled: versions, probes and continuations.
     pub compiled_functions: u64,

@@ -17,8 +17,8 @@ use verify::prng::Prng;
 const SOFT_LIMIT: u64 = 4_000;
 /// Transitions of one run with which it is given up.
 const HARD_LIMIT: u64 = 3 * SOFT_LIMIT;
-/// Continuations compiled for one pair of versions of a program: when they are used up, only points that have one still wait for
-/// their flag. Compiling takes much longer than a transition.
+/// Continuations compiled for one pair of versions of a program: when they are used up, only points
+/// that have one still wait for their flag. Compiling takes much longer than a transition.
 const CONTINUATIONS: u32 = 24;
 
 /// What ended a run that did not end by itself.
@@ -66,7 +66,11 @@ pub(super) struct Following {
 pub(super) struct Follower(pub(super) Arc<Mutex<Following>>);
 
 impl Tiering for Follower {
-    fn open(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, RunError> {
+    fn open(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
         let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = match following.probes.get(&address(at.version)).copied() {
             Some(place) => following.landed(tier, at, place),
@@ -88,7 +92,13 @@ fn finding<T>(text: String) -> Result<T, Stop> {
 }
 
 impl Following {
-    pub(super) fn new(plan: Plan, shadow: Shadow, clock: Clock, prng: Prng, stress: Stress) -> Following {
+    pub(super) fn new(
+        plan: Plan,
+        shadow: Shadow,
+        clock: Clock,
+        prng: Prng,
+        stress: Stress,
+    ) -> Following {
         Following {
             plan,
             shadow,
@@ -127,7 +137,8 @@ impl Following {
                 let wanted = half.wanted(active, one_in, prng);
                 let version = Arc::clone(half.version.as_ref().expect("the plan was compiled"));
                 for (point, wanted) in wanted.into_iter().enumerate() {
-                    let wanted = wanted && (!self.spent || self.made.contains_key(&(place, side, point)));
+                    let wanted =
+                        wanted && (!self.spent || self.made.contains_key(&(place, side, point)));
                     if wanted != std::mem::replace(&mut half.armed[point], wanted) {
                         if wanted { vm.arm(&version, point) } else { vm.disarm(&version, point) }
                     }
@@ -154,7 +165,8 @@ impl Following {
             for (side, half) in function.sides.iter_mut().enumerate() {
                 let version = half.version.as_ref().expect("the plan was compiled");
                 for point in 0..half.armed.len() {
-                    let down = half.armed[point] && (all || !self.made.contains_key(&(place, side, point)));
+                    let down = half.armed[point]
+                        && (all || !self.made.contains_key(&(place, side, point)));
                     if down {
                         half.armed[point] = false;
                         tier.disarm(version, point);
@@ -181,7 +193,10 @@ impl Following {
                 Ok(due) => format!("{} is due", self.text(due)),
                 Err(outcome) => format!("the run ends ({outcome})"),
             };
-            return finding(format!("{} fired in native code, and by the interpreter {due}", self.text(place)));
+            return finding(format!(
+                "{} fired in native code, and by the interpreter {due}",
+                self.text(place)
+            ));
         }
         let leaves = || format!("{} fires", self.text(place));
         self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
@@ -198,16 +213,21 @@ impl Following {
 
     /// Which point of the plan it is.
     fn place_of(&self, at: OpenPoint<'_>) -> Place {
-        let function = self.plan.place(at.version.func()).expect("points are compiled into planned functions alone");
+        let function = self
+            .plan
+            .place(at.version.func())
+            .expect("points are compiled into planned functions alone");
         let is = |side: &usize| address(self.version(function, *side)) == address(at.version);
-        let side = [0, 1].into_iter().find(is).expect("points are compiled into planned versions alone");
+        let side =
+            [0, 1].into_iter().find(is).expect("points are compiled into planned versions alone");
         Place { function, side, point: at.number }
     }
 
     /// Whether a stress switch wants no transition here.
     fn stays(&self, place: Place) -> bool {
         let number = self.half(place).numbers[place.point];
-        self.stress.is_on() && !(self.shadow.passed && self.stress.fires(self.visits, number, self.offset))
+        self.stress.is_on()
+            && !(self.shadow.passed && self.stress.fires(self.visits, number, self.offset))
     }
 
     fn stay(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
@@ -258,7 +278,10 @@ impl Following {
         let function = &self.plan.functions[place.function];
         let entry = function.sides[place.side].entry(place.point);
         if let Err(error) = self.shadow.machine.fire(to, entry) {
-            return finding(format!("the interpreter refuses the transition at {}: {error}", self.text(place)));
+            return finding(format!(
+                "the interpreter refuses the transition at {}: {error}",
+                self.text(place)
+            ));
         }
         let other = &function.sides[1 - place.side];
         self.shadow.passed = other.is_anchor(entry.target.inst());
@@ -267,8 +290,14 @@ impl Following {
     }
 
     /// A probe has landed: compares what it provides.
-    fn landed(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
-        let lands = || format!("{} has led to {}", self.text(place), at.version.points()[0].at.inst());
+    fn landed(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+        place: Place,
+    ) -> Result<Arc<Continuation>, Stop> {
+        let lands =
+            || format!("{} has led to {}", self.text(place), at.version.points()[0].at.inst());
         self.compare_values(&at.version.points()[0].values, at.values, &lands)?;
         compare_state(tier.machine(), &self.shadow.machine, &lands)?;
         self.figures.compared += at.values.len() as u64;
@@ -285,7 +314,8 @@ impl Following {
         let (half, other) = (&function.sides[place.side], &function.sides[1 - place.side]);
         let at = half.points[place.point].at;
         let begun = (self.clock)();
-        let failed = |error: jit::ContinueError| Stop::Finding(format!("a transition is refused: {error}"));
+        let failed =
+            |error: jit::ContinueError| Stop::Finding(format!("a transition is refused: {error}"));
         let made = if self.prng.below(3) == 0 {
             let target = other.version.as_ref().expect("the plan was compiled");
             let made = tier.engine().continuation(&half.function, &half.mapping, at, target, |f| f);
@@ -300,7 +330,10 @@ impl Following {
             let taken = tier.adopt(probe.target(), vec![Action::Ask]);
             taken.map_err(|error| Stop::Finding(format!("a probe is refused: {error}")))?;
             self.probes.insert(address(probe.target()), place);
-            Made::Probed(probe, self.going_on(tier, (place.function, 1 - place.side), point, &values)?)
+            Made::Probed(
+                probe,
+                self.going_on(tier, (place.function, 1 - place.side), point, &values)?,
+            )
         };
         self.figures.compile_time += (self.clock)().saturating_sub(begun);
         self.figures.compiled_functions += 1;
@@ -323,10 +356,17 @@ impl Following {
         let target = half.version.as_ref().expect("the plan was compiled");
         let made = tier.engine().continuation(&half.function, &mapping, at, target, |f| f);
         self.figures.compiled_functions += 1;
-        made.map_err(|error| Stop::Finding(format!("what goes on at {} is refused: {error}", at.inst())))
+        made.map_err(|error| {
+            Stop::Finding(format!("what goes on at {} is refused: {error}", at.inst()))
+        })
     }
 
-    fn compare_values(&self, of: &[Value], found: &[u64], place: &dyn Fn() -> String) -> Result<(), Stop> {
+    fn compare_values(
+        &self,
+        of: &[Value],
+        found: &[u64],
+        place: &dyn Fn() -> String,
+    ) -> Result<(), Stop> {
         let view = self.shadow.machine.view().expect("the shadow is paused");
         for (value, found) in of.iter().zip(found) {
             let expected = view.value(*value);
@@ -340,13 +380,20 @@ impl Following {
         Ok(())
     }
 
-    /// The native run has ended: takes the shadow to its end, and compares; and with the run without transitions. What
-    /// differs, or what kept it from being compared.
-    pub(super) fn ended(&mut self, machine: &Machine, native: &Outcome, stayed: &Stayed) -> Option<Stop> {
+    /// The native run has ended: takes the shadow to its end, and compares; and with the run
+    /// without transitions. What differs, or what kept it from being compared.
+    pub(super) fn ended(
+        &mut self,
+        machine: &Machine,
+        native: &Outcome,
+        stayed: &Stayed,
+    ) -> Option<Stop> {
         let end = match self.shadow.advance(&self.plan) {
             Ok(place) => {
                 let due = self.text(place);
-                return Some(Stop::Finding(format!("the native run ends ({native}) where {due} is due")));
+                return Some(Stop::Finding(format!(
+                    "the native run ends ({native}) where {due} is due"
+                )));
             }
             Err(end) => end,
         };
@@ -357,7 +404,8 @@ impl Following {
         if let Err(stop) = compare_state(machine, &self.shadow.machine, &at_end) {
             return Some(stop);
         }
-        let same = native.returned() == stayed.outcome.returned() && native.trap() == stayed.outcome.trap();
+        let same = native.returned() == stayed.outcome.returned()
+            && native.trap() == stayed.outcome.trap();
         if !same {
             let text = format!("{}; without transitions: {}", at_end(), stayed.outcome);
             return Some(Stop::Finding(text));
@@ -377,7 +425,11 @@ impl Following {
             Condition::Countdown(visits) => format!("visit {visits}"),
             Condition::Guard { value, when } => format!("{value} {when:?}"),
         };
-        format!("the point at {} of @{} ({side}, {condition})", spec.at.inst(), half.function.name())
+        format!(
+            "the point at {} of @{} ({side}, {condition})",
+            spec.at.inst(),
+            half.function.name()
+        )
     }
 
     /// What was done.
@@ -386,11 +438,14 @@ impl Following {
     }
 }
 
-/// Whether two runs ended the same way, in the same function. Where in it does not matter: optimized code may tell of a trap that stands at
-/// the end of another block (`osier fuzz --engine jit --seed 4 --smith 1` shows it where instructions are compared).
+/// Whether two runs ended the same way, in the same function. Where in it does not matter:
+/// optimized code may tell of a trap that stands at the end of another block
+/// (`osier fuzz --engine jit --seed 4 --smith 1` shows it where instructions are compared).
 fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
     match (native, shadow) {
-        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => a == b && x.func == y.func,
+        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
+            a == b && x.func == y.func
+        }
         (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
         (native, shadow) => native == shadow,
     }
@@ -401,18 +456,36 @@ fn same(at: ir::Point, values: &[Value]) -> Entry {
     let mut requires = values.to_vec();
     requires.sort_unstable();
     requires.dedup();
-    let assigns = requires.iter().map(|value| Assign { value: *value, from: Operand::Source(*value) }).collect();
-    Entry { target: at, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+    let assigns = requires
+        .iter()
+        .map(|value| Assign { value: *value, from: Operand::Source(*value) })
+        .collect();
+    Entry {
+        target: at,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns,
+        requires,
+        kept: Vec::new(),
+    }
 }
 
 /// Compares all that is not values: effects so far, memories, globals, tables, dropped segments.
-fn compare_state(native: &Machine, shadow: &Machine, place: &dyn Fn() -> String) -> Result<(), Stop> {
+fn compare_state(
+    native: &Machine,
+    shadow: &Machine,
+    place: &dyn Fn() -> String,
+) -> Result<(), Stop> {
     let effects = |machine: &Machine| (machine.trace().count(), machine.trace().digest());
     let (found, expected) = (effects(native), effects(shadow));
     if found != expected {
         return finding(
-            format!("{}: {} effects in native code, {} by the interpreter", place(), found.0, expected.0)
-                + if found.0 == expected.0 { ", with other values" } else { "" },
+            format!(
+                "{}: {} effects in native code, {} by the interpreter",
+                place(),
+                found.0,
+                expected.0
+            ) + if found.0 == expected.0 { ", with other values" } else { "" },
         );
     }
     match native.same_memory(shadow) {

@@ -1,20 +1,25 @@
-//! The state oracle in native code: transitions that compiled code makes, each compared with the interpreter's.
+//! The state oracle in native code: transitions that compiled code makes, each compared with the
+//! interpreter's.
 //!
-//! Two versions of each function are compiled with an OSR point at every mapped point, and run in one [`jit::Vm`]. Beside it
-//! a machine of the interpreter, the *shadow*, runs the same versions. Each point that fires asks ([`jit::Action::Ask`]): the
-//! shadow then runs up to the next point that should fire by the conditions of the points ([`shadow`]), which has to be that one, and its values,
-//! memories, tables, globals and effects are compared bit by bit with what native code has left. Then both make the transition. In most, a
-//! *probe* ([`jit::Engine::probe`]) shows what the compiled compensation code provides at the landing; that is compared
-//! too, and the run goes on behind the landing. In the others it goes on in the continuation itself. At the end, outcome, effects and memory are
-//! compared with the shadow's, and with those of a run of the interpreter without transitions.
+//! Two versions of each function are compiled with an OSR point at every mapped point, and run in
+//! one [`jit::Vm`]. Beside it a machine of the interpreter, the *shadow*, runs the same versions.
+//! Each point that fires asks ([`jit::Action::Ask`]): the shadow then runs up to the next point
+//! that should fire by the conditions of the points ([`shadow`]), which has to be that one, and its
+//! values, memories, tables, globals and effects are compared bit by bit with what native code has
+//! left. Then both make the transition. In most, a *probe* ([`jit::Engine::probe`]) shows what the
+//! compiled compensation code provides at the landing; that is compared too, and the run goes on
+//! behind the landing. In the others it goes on in the continuation itself. At the end, outcome,
+//! effects and memory are compared with the shadow's, and with those of a run of the interpreter
+//! without transitions.
 //!
-//! A run must not move to and fro within a gap between anchors forever. So points other than anchors fire in one of the
-//! two versions alone, chosen by seed for each function; anchors fire in both, and behind an anchor the run goes on.
+//! A run must not move to and fro within a gap between anchors forever. So points other than
+//! anchors fire in one of the two versions alone, chosen by seed for each function; anchors fire in
+//! both, and behind an anchor the run goes on.
 //!
 //! One instance runs on all inputs, one after the other; so does the shadow.
 //!
-//! Trusts what the state oracle trusts, and that the mappings are right: a wrong one is followed by both alike, and shows in the end of the
-//! run at best.
+//! Trusts what the state oracle trusts, and that the mappings are right: a wrong one is followed by
+//! both alike, and shows in the end of the run at best.
 
 mod figures;
 mod follow;
@@ -38,22 +43,26 @@ use std::time::Duration;
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// How often the inputs are gone through, with other flags each time: running takes little time, compiling much.
+/// How often the inputs are gone through, with other flags each time: running takes little time,
+/// compiling much.
 const ROUNDS: usize = 6;
 
-/// How much less fuel than it needs by the interpreter a program gets that must not come to its end.
+/// How much less fuel than it needs by the interpreter a program gets that must not come to its
+/// end.
 const STARVE: u64 = 16;
 
 /// Tells the time since some moment: the library reads no clock.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Puts a case to the native state oracle. A wrong piece of native code may end the process: that is for whoever started it to notice.
+/// Puts a case to the native state oracle. A wrong piece of native code may end the process: that
+/// is for whoever started it to notice.
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     judged_by(case, |figures| {
         let families = derive(case, figures).map_err(|finding| vec![finding])?;
         let mapped = map(&families, case.level, None, figures).map_err(|finding| vec![finding])?;
         for versions in pairs_of(case.versions()) {
-            let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
+            let pairs: Vec<FunctionPair<'_>> =
+                mapped.iter().filter_map(|m| m.pair(versions)).collect();
             if !pairs.is_empty() {
                 let module = module_of(&case.module, &families, versions.0);
                 let mut trial = Trial { case, versions, clock, figures: NativeFigures::default() };
@@ -61,7 +70,9 @@ pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
                 figures.armed += trial.figures.points;
                 figures.fired += trial.figures.fired;
                 figures.native.add(&trial.figures);
-                ended.map_err(|message| vec![Finding { oracle: Oracle::Native, versions, message }])?;
+                ended.map_err(|message| {
+                    vec![Finding { oracle: Oracle::Native, versions, message }]
+                })?;
             }
         }
         Ok(())
@@ -88,7 +99,8 @@ impl Trial<'_> {
         let engine = vm.engine().clone();
         self.compile(&mut vm, &engine, module, &mut plan, &mut prng)?;
         let shadow = Shadow::new(machine, self.case.world.clone());
-        let following = Following::new(plan, shadow, Arc::clone(self.clock), prng.fork(7), self.case.stress);
+        let following =
+            Following::new(plan, shadow, Arc::clone(self.clock), prng.fork(7), self.case.stress);
         let following = Arc::new(Mutex::new(following));
         vm.set_tiering(Box::new(Follower(Arc::clone(&following))));
         let ended = self.runs(&mut vm, &following, &mut prng);
@@ -97,7 +109,8 @@ impl Trial<'_> {
         ended
     }
 
-    /// The interpreter's machine, with both versions of every pair; new activations run the version before.
+    /// The interpreter's machine, with both versions of every pair; new activations run the version
+    /// before.
     fn machine(
         &self,
         module: &Module,
@@ -105,14 +118,18 @@ impl Trial<'_> {
     ) -> Result<(Machine, Vec<[ir::interp::VersionId; 2]>), String> {
         let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
         let program = Program::new(module);
-        let mut machine = Machine::with_options(&program, hop_limits(self.case), options).map_err(|e| e.to_string())?;
-        let ids = pairs.iter().map(|pair| [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v)));
+        let mut machine = Machine::with_options(&program, hop_limits(self.case), options)
+            .map_err(|e| e.to_string())?;
+        let ids = pairs.iter().map(|pair| {
+            [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v))
+        });
         let ids = ids.collect();
         Ok((machine, ids))
     }
 
-    /// The machine that runs natively. Where the process has no address space for guards, because of its own limit or of the many memories of
-    /// the program, accesses are checked instead: that says nothing about the program. Such pairs of versions are counted.
+    /// The machine that runs natively. Where the process has no address space for guards, because
+    /// of its own limit or of the many memories of the program, accesses are checked instead: that
+    /// says nothing about the program. Such pairs of versions are counted.
     fn instance(&mut self, module: &Arc<Module>, config: Config) -> Result<Vm, String> {
         let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
         let limits = hop_limits(self.case);
@@ -130,7 +147,8 @@ impl Trial<'_> {
         vm.map_err(|e| e.to_string())
     }
 
-    /// Compiles both versions of every pair, and most of the other functions: the rest stays in the interpreter.
+    /// Compiles both versions of every pair, and most of the other functions: the rest stays in the
+    /// interpreter.
     fn compile(
         &mut self,
         vm: &mut Vm,
@@ -148,7 +166,11 @@ impl Trial<'_> {
                 let version = engine.version(module, function.func, &half.function, &half.points);
                 let version = version.map_err(|e| e.to_string())?;
                 let actions = vec![Action::Ask; half.points.len()];
-                let taken = if side == start { vm.install(&version, actions) } else { vm.adopt(&version, actions) };
+                let taken = if side == start {
+                    vm.install(&version, actions)
+                } else {
+                    vm.adopt(&version, actions)
+                };
                 taken.map_err(|e| e.to_string())?;
                 self.figures.compiled_functions += 1;
                 self.figures.points += half.points.len() as u64;
@@ -167,7 +189,12 @@ impl Trial<'_> {
     }
 
     /// Runs the start function and then the entry on every input.
-    fn runs(&mut self, vm: &mut Vm, following: &Mutex<Following>, prng: &mut Prng) -> Result<(), String> {
+    fn runs(
+        &mut self,
+        vm: &mut Vm,
+        following: &Mutex<Following>,
+        prng: &mut Prng,
+    ) -> Result<(), String> {
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
         lock().begin();
         let start = vm.machine().start_function();
@@ -185,16 +212,23 @@ impl Trial<'_> {
         self.starve(vm, following)
     }
 
-    /// Runs once more with half the fuel that the interpreter needs, where native code pays for what it does. Versions may
-    /// need less than that, but not by so much, unless there is hardly anything to do.
+    /// Runs once more with half the fuel that the interpreter needs, where native code pays for
+    /// what it does. Versions may need less than that, but not by so much, unless there is hardly
+    /// anything to do.
     fn starve(&mut self, vm: &mut Vm, following: &Mutex<Following>) -> Result<(), String> {
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
         let mut following = lock();
-        let args = self.case.arguments.first().filter(|_| vm.engine().config().interruption == Interruption::Fuel);
+        let args = self
+            .case
+            .arguments
+            .first()
+            .filter(|_| vm.engine().config().interruption == Interruption::Fuel);
         let Some(args) = args else { return Ok(()) };
         following.disarm_all(vm);
         let stayed = following.shadow.stayed(self.case.entry, args, self.case.fuel);
-        let Some(needed) = stayed.map(|stayed| self.case.fuel - stayed.machine.fuel()) else { return Ok(()) };
+        let Some(needed) = stayed.map(|stayed| self.case.fuel - stayed.machine.fuel()) else {
+            return Ok(());
+        };
         let mut world = following.shadow.world.clone();
         // Points without a flag fire all the same.
         following.shadow.start(self.case.entry, args);
@@ -250,7 +284,11 @@ impl Trial<'_> {
 
     fn told(&self, vm: &Vm, args: &[u64], text: &str) -> String {
         let args: Vec<String> = args.iter().map(|bits| format!("{bits:#x}")).collect();
-        format!("  {text}\n  on input ({}), compiled with {:?}", args.join(", "), vm.engine().config())
+        format!(
+            "  {text}\n  on input ({}), compiled with {:?}",
+            args.join(", "),
+            vm.engine().config()
+        )
     }
 }
 
@@ -267,13 +305,19 @@ fn came_to(stopped: Option<Stop>, ended: Result<Outcome, RunError>) -> Result<Ou
     }
 }
 
-/// Whether a run may end so that had a part of the fuel `needed`: for want of fuel, and otherwise where so little is needed that
-/// the versions may have done with less.
-fn starved(stopped: Option<Stop>, ended: Result<Outcome, RunError>, needed: u64) -> Result<(), Stop> {
+/// Whether a run may end so that had a part of the fuel `needed`: for want of fuel, and otherwise
+/// where so little is needed that the versions may have done with less.
+fn starved(
+    stopped: Option<Stop>,
+    ended: Result<Outcome, RunError>,
+    needed: u64,
+) -> Result<(), Stop> {
     match came_to(stopped, ended)? {
         Outcome::OutOfFuel(_) => Ok(()),
         _ if needed < 100 * STARVE => Ok(()),
-        outcome => Err(Stop::Finding(format!("the run ends with a {STARVE}th of the fuel it needs ({outcome})"))),
+        outcome => Err(Stop::Finding(format!(
+            "the run ends with a {STARVE}th of the fuel it needs ({outcome})"
+        ))),
     }
 }
 
@@ -308,7 +352,12 @@ mod tests {
 
     #[test]
     fn a_starved_run_that_fails_is_a_finding_however_little_it_needs() {
-        for error in [RunError::Lost, RunError::WildAccess { address: 16 }, RunError::Interrupted, RunError::Released] {
+        for error in [
+            RunError::Lost,
+            RunError::WildAccess { address: 16 },
+            RunError::Interrupted,
+            RunError::Released,
+        ] {
             for needed in [1, MUCH] {
                 assert!(is_finding(starved(None, Err(error.clone()), needed)), "{error}, {needed}");
             }
@@ -335,6 +384,9 @@ mod tests {
             assert!(starved(None, Ok(end), MUCH - 1).is_ok());
         }
         assert!(starved(None, Ok(Outcome::OutOfFuel(site())), MUCH).is_ok());
-        assert!(matches!(starved(None, Ok(Outcome::StackOverflow(site())), MUCH), Err(Stop::Limit)));
+        assert!(matches!(
+            starved(None, Ok(Outcome::StackOverflow(site())), MUCH),
+            Err(Stop::Limit)
+        ));
     }
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// In one plan in so many, every mapped point is compiled in. They make code many times as large: the others have a few.
+/// In one plan in so many, every mapped point is compiled in. They make code many times as large:
+/// the others have a few.
 const WHOLE_ONE_IN: u32 = 12;
 /// Points of a version in the others.
 const POINTS: usize = 10;
@@ -64,7 +65,9 @@ impl Side {
         let mut is_anchor = vec![false; function.inst_bound()];
         all.iter().for_each(|inst| is_anchor[inst.index()] = true);
         let entries: Vec<(Point, &Entry)> = mapping.entries().collect();
-        let anchor = |(point, entry): &(Point, &Entry)| entry.target == *point && is_anchor[point.inst().index()];
+        let anchor = |(point, entry): &(Point, &Entry)| {
+            entry.target == *point && is_anchor[point.inst().index()]
+        };
         let anchors = entries.iter().map(anchor).collect();
         let points = entries.iter().map(|(at, entry)| PointSpec {
             at: *at,
@@ -89,8 +92,8 @@ impl Side {
         side
     }
 
-    /// Has points hand over all that a run goes on to read, so that it may go on in the same version. No more: entries that land above
-    /// a point provide no more.
+    /// Has points hand over all that a run goes on to read, so that it may go on in the same
+    /// version. No more: entries that land above a point provide no more.
     fn keep_live(&mut self) {
         let uses = self.points.iter().map(|spec| (spec.at.inst(), spec.values.clone())).collect();
         let liveness = Liveness::of_run(&self.function, &Decided::new(&self.function), &uses);
@@ -147,7 +150,8 @@ impl Side {
     }
 
     fn guard(&self, point: usize, prng: &mut Prng) -> Option<Condition> {
-        let ints = self.points[point].values.iter().filter(|v| self.function.value_type(**v).is_int());
+        let ints =
+            self.points[point].values.iter().filter(|v| self.function.value_type(**v).is_int());
         let ints: Vec<_> = ints.copied().collect();
         let when = if prng.chance(50) { Truth::Zero } else { Truth::NonZero };
         (!ints.is_empty()).then(|| Condition::Guard { value: prng.pick(&ints), when })
@@ -157,12 +161,16 @@ impl Side {
     pub(super) fn wanted(&self, active: bool, one_in: u32, prng: &mut Prng) -> Vec<bool> {
         let may = |point: usize| active || self.anchors[point];
         let flag = |point: usize| self.points[point].condition == Condition::Flag;
-        (0..self.points.len()).map(|point| flag(point) && may(point) && prng.below(one_in) == 0).collect()
+        (0..self.points.len())
+            .map(|point| flag(point) && may(point) && prng.below(one_in) == 0)
+            .collect()
     }
 
-    /// Leaves out points whose transitions land in code that `other` has not, since one of its points always leaves before.
+    /// Leaves out points whose transitions land in code that `other` has not, since one of its
+    /// points always leaves before.
     fn drop_astray(&mut self, other: &osr::Instrumented) {
-        let kept = (0..self.points.len()).map(|p| other.copy_of(self.entry(p).target.inst()).is_some());
+        let kept =
+            (0..self.points.len()).map(|p| other.copy_of(self.entry(p).target.inst()).is_some());
         self.retain(&kept.collect::<Vec<bool>>());
     }
 
@@ -211,13 +219,20 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Mapped points of every version. Under a stress switch it is all of them, and they wait for their flags.
-    pub(super) fn new(pairs: &[FunctionPair<'_>], ids: &[[VersionId; 2]], stressed: bool, prng: &mut Prng) -> Plan {
+    /// Mapped points of every version. Under a stress switch it is all of them, and they wait for
+    /// their flags.
+    pub(super) fn new(
+        pairs: &[FunctionPair<'_>],
+        ids: &[[VersionId; 2]],
+        stressed: bool,
+        prng: &mut Prng,
+    ) -> Plan {
         let mut functions = Vec::new();
         let whole = prng.below(WHOLE_ONE_IN) == 0;
         for (pair, ids) in pairs.iter().zip(ids) {
             let sides = [(pair.before, pair.forward), (pair.after, pair.backward)];
-            let mut sides = sides.map(|(function, mapping)| Side::new(function, mapping, pair.anchors));
+            let mut sides =
+                sides.map(|(function, mapping)| Side::new(function, mapping, pair.anchors));
             let active = usize::from(prng.chance(50));
             if stressed {
                 sides.iter_mut().for_each(Side::keep_live);
@@ -225,11 +240,16 @@ impl Plan {
                 if !whole {
                     sides.iter_mut().for_each(|half| half.thin(POINTS, prng));
                 }
-                sides.iter_mut().enumerate().for_each(|(side, half)| half.draw(side == active, prng));
+                sides
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(side, half)| half.draw(side == active, prng));
             }
             let made = [0, 1].map(|side: usize| {
                 let half = &sides[side];
-                half.has_always().then(|| osr::instrument(&half.function, &half.points).expect("points are available"))
+                half.has_always().then(|| {
+                    osr::instrument(&half.function, &half.points).expect("points are available")
+                })
             });
             for (side, made) in made.iter().enumerate() {
                 if let Some(made) = made {
@@ -251,7 +271,8 @@ impl Plan {
                 self.by_version.resize(self.by_version.len().max(at + 1), None);
                 self.by_version[at] = Some((place, side));
                 let half = &mut function.sides[side];
-                half.numbers = (0..half.points.len() as u64).map(|point| number + point + 1).collect();
+                half.numbers =
+                    (0..half.points.len() as u64).map(|point| number + point + 1).collect();
                 number += half.points.len() as u64;
             }
         }

@@ -22,8 +22,8 @@ pub(super) struct Place {
 pub(super) struct Shadow {
     pub(super) machine: Machine,
     pub(super) world: World,
-    /// By activation: how often each of its points that count down was visited since its code was entered. Code is entered by a
-    /// call and by a transition. Never iterated.
+    /// By activation: how often each of its points that count down was visited since its code was
+    /// entered. Code is entered by a call and by a transition. Never iterated.
     visits: HashMap<u64, Vec<(usize, u64)>>,
     /// Anchors executed since the last transition, for the stress switches.
     pub(super) passed: bool,
@@ -39,7 +39,8 @@ impl Shadow {
         let mut machine = self.machine.clone();
         machine.set_fuel(fuel);
         let stayed = Stayed::of(machine, self.world.clone(), func, args);
-        (!matches!(stayed.outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))).then_some(stayed)
+        (!matches!(stayed.outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_)))
+            .then_some(stayed)
     }
 
     pub(super) fn start(&mut self, func: Func, args: &[u64]) {
@@ -51,11 +52,14 @@ impl Shadow {
 
     /// Runs up to the next point that should fire, or to the end.
     pub(super) fn advance(&mut self, plan: &Plan) -> Result<Place, Outcome> {
-        let mut watcher = Watcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
+        let mut watcher =
+            Watcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
         match self.machine.run(&mut self.world, &mut watcher) {
             Run::Done(outcome) => Err(outcome),
             Run::Paused => Ok(watcher.fires.expect("the watcher pauses where a point fires")),
-            Run::Called { func, .. } => unreachable!("{func} runs elsewhere, and the shadow was told of none"),
+            Run::Called { func, .. } => {
+                unreachable!("{func} runs elsewhere, and the shadow was told of none")
+            }
         }
     }
 

@@ -1,5 +1,6 @@
-//! Modules without one of their declarations, by way of the text form: a declaration is a line there, a function the
-//! lines up to its closing brace. What still needs it makes the rest no module.
+//! Modules without one of their declarations, by way of the text form: a declaration is a line
+//! there, a function the lines up to its closing brace. What still needs it makes the rest no
+//! module.
 
 use ir::text::{parse_module, print_module};
 use ir::{Func, Module};

@@ -1,10 +1,10 @@
 //! Smaller cases that still fail.
 //!
-//! Greedy, to a fixpoint: versions, passes and inputs are left out; declarations and functions; then code, by
-//! changes of one kind at a time ([`rewrite`]), many at once and fewer and fewer (as delta debugging does: Zeller and
-//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002). A smaller case is taken when it
-//! is well-formed and the same oracle finds something in it. What is looked for has no clock: attempts
-//! are counted.
+//! Greedy, to a fixpoint: versions, passes and inputs are left out; declarations and functions;
+//! then code, by changes of one kind at a time ([`rewrite`]), many at once and fewer and fewer (as
+//! delta debugging does: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
+//! Input", IEEE TSE 2002). A smaller case is taken when it is well-formed and the same oracle finds
+//! something in it. What is looked for has no clock: attempts are counted.
 
 mod declarations;
 mod rewrite;
@@ -22,8 +22,8 @@ pub const ATTEMPTS: u32 = 4000;
 /// Argument lists tried with a function that was not the one run before.
 const ENTRY_INPUTS: usize = 24;
 
-/// Makes a case smaller in which `oracle` finds something. `judge` tells which oracle finds something in a case.
-/// Cost: up to [`ATTEMPTS`] judgments.
+/// Makes a case smaller in which `oracle` finds something. `judge` tells which oracle finds
+/// something in a case. Cost: up to [`ATTEMPTS`] judgments.
 pub fn reduce(case: &Case, oracle: Oracle, judge: &dyn Fn(&Case) -> Option<Oracle>) -> Case {
     let mut reducer = Reducer { case: case.clone(), oracle, judge, left: ATTEMPTS };
     reducer.normalize();
@@ -47,7 +47,12 @@ pub fn reduce(case: &Case, oracle: Oracle, judge: &dyn Fn(&Case) -> Option<Oracl
 fn size(case: &Case) -> (usize, usize, usize, u64) {
     let text = print_module(&case.module).len();
     let bits = case.arguments.iter().flatten().fold(0u64, |sum, bits| sum.saturating_add(*bits));
-    (case.steps.iter().map(Vec::len).sum::<usize>() + case.steps.len(), case.arguments.len(), text, bits)
+    (
+        case.steps.iter().map(Vec::len).sum::<usize>() + case.steps.len(),
+        case.arguments.len(),
+        text,
+        bits,
+    )
 }
 
 struct Reducer<'j> {
@@ -135,7 +140,8 @@ impl Reducer<'_> {
 
     /// Runs another function instead: one that is called, most likely.
     fn other_entry(&mut self) {
-        let others: Vec<Func> = self.case.module.defined().map(|(f, _)| f).filter(|f| *f != self.case.entry).collect();
+        let others: Vec<Func> =
+            self.case.module.defined().map(|(f, _)| f).filter(|f| *f != self.case.entry).collect();
         for func in others {
             let params = self.case.module.signature(func).params.clone();
             let arguments = verify::generate::arguments(self.case.seed, &params, ENTRY_INPUTS);
@@ -149,7 +155,9 @@ impl Reducer<'_> {
     /// Leaves out declarations and whole functions.
     fn fewer_declarations(&mut self) {
         for number in (0..declarations::count(&self.case.module)).rev() {
-            if let Some((module, entry)) = declarations::without(&self.case.module, self.case.entry, number) {
+            if let Some((module, entry)) =
+                declarations::without(&self.case.module, self.case.entry, number)
+            {
                 self.take(Case { module, entry, ..self.case.clone() });
             }
         }
@@ -170,14 +178,17 @@ impl Reducer<'_> {
         self.case.module.body(func).map(rewrite::possible).unwrap_or_default()
     }
 
-    /// Makes the changes of a kind, `count` at once, then half as many. Ids change with every change that is taken,
-    /// so the list is made anew.
+    /// Makes the changes of a kind, `count` at once, then half as many. Ids change with every
+    /// change that is taken, so the list is made anew.
     fn change(&mut self, func: Func, kind: usize, mut count: usize) {
         while count > 0 {
             let mut from = 0;
             loop {
                 let possible = self.possible(func);
-                let Some(changes) = possible.get(kind).filter(|changes| from < changes.len()) else { break };
+                let Some(changes) = possible.get(kind).filter(|changes| from < changes.len())
+                else {
+                    break;
+                };
                 let chosen = &changes[from..changes.len().min(from + count)];
                 if !self.take_changed(func, chosen) {
                     from += count;

@@ -1,7 +1,9 @@
 //! Smaller functions: a set of changes applied while a function is built anew.
 
 use ir::cfg::Cfg;
-use ir::{Block, Function, FunctionBuilder, Inst, InstSpec, Opcode, Signature, Target, Value, ValueDef};
+use ir::{
+    Block, Function, FunctionBuilder, Inst, InstSpec, Opcode, Signature, Target, Value, ValueDef,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One way to make a function smaller.
@@ -41,8 +43,12 @@ pub(super) fn possible(function: &Function) -> Vec<Vec<Change>> {
             }
             match data.constant() {
                 Some(bits) => {
-                    kinds[7].extend([0, 1].into_iter().filter(|b| *b < bits).map(|b| Change::Constant(inst, b)));
-                    kinds[2].extend(function.users(data.results[0]).is_empty().then_some(Change::Drop(inst)));
+                    kinds[7].extend(
+                        [0, 1].into_iter().filter(|b| *b < bits).map(|b| Change::Constant(inst, b)),
+                    );
+                    kinds[2].extend(
+                        function.users(data.results[0]).is_empty().then_some(Change::Drop(inst)),
+                    );
                 }
                 None => kinds[2].push(Change::Drop(inst)),
             }
@@ -63,7 +69,10 @@ fn forwarded(function: &Function, inst: Inst) -> Option<Value> {
 
 fn can_merge(function: &Function, block: Block) -> bool {
     match function.predecessors(block) {
-        [edge] => function.inst(edge.inst).opcode == Opcode::Jump && function.inst_block(edge.inst) != block,
+        [edge] => {
+            function.inst(edge.inst).opcode == Opcode::Jump
+                && function.inst_block(edge.inst) != block
+        }
         _ => false,
     }
 }
@@ -238,7 +247,8 @@ impl Rewriter<'_> {
 
     fn target(&mut self, target: &Target) -> Target {
         let params = self.function.block_params(target.block);
-        let kept = params.iter().zip(&target.args).filter(|(p, _)| !self.has(Change::DropParam(**p)));
+        let kept =
+            params.iter().zip(&target.args).filter(|(p, _)| !self.has(Change::DropParam(**p)));
         let kept: Vec<Value> = kept.map(|(_, a)| *a).collect();
         let args: Vec<Value> = kept.into_iter().map(|a| self.value(a)).collect();
         let block = self.blocks[&target.block];

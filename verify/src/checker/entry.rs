@@ -1,4 +1,5 @@
-//! One entry: it starts and lands at corresponding points, and computes what the target version has.
+//! One entry: it starts and lands at corresponding points, and computes what the target version
+//! has.
 
 use super::lines::{Bindings, Line};
 use super::product::Product;
@@ -45,7 +46,12 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     }
 
     /// Judges everything but what has to be live. Cost: linear in the entry.
-    pub(super) fn check(&mut self, point: Point, entry: &Entry, facts: &EntryFacts) -> Result<(), Finding> {
+    pub(super) fn check(
+        &mut self,
+        point: Point,
+        entry: &Entry,
+        facts: &EntryFacts,
+    ) -> Result<(), Finding> {
         let Some(line) = self.check_source(point)? else { return Ok(()) };
         self.check_target(point, &line, entry)?;
         self.bindings.enter(self.from(), &line);
@@ -70,7 +76,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let line = is_live.then(|| self.product.lines[self.source].from(from, inst)).flatten();
         let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
         // Through a shared block control may come to another end than the line from here has.
-        let strays = is_live && self.product.shared[self.source].contains(from.f.inst_block(inst).as_u32() as usize);
+        let strays = is_live
+            && self.product.shared[self.source].contains(from.f.inst_block(inst).as_u32() as usize);
         let reached = (met.is_some() && !strays) || !from.f.has_inst(inst);
         self.product.terms.require(Check::SourceReached, reached, place).map(|()| met)
     }
@@ -80,7 +87,9 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let place = Place::Inst(inst);
         let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
         let landing = exists.then(|| self.product.lines[1 - self.source].from(to, inst)).flatten();
-        let passed = landing.as_ref().is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
+        let passed = landing
+            .as_ref()
+            .is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
         self.product.terms.require(Check::TargetPoint, passed, place)?;
         let skips = |landing| self.traps.skips(self.product, [point.inst(), inst], [line, landing]);
         self.product.terms.require(Check::TrapPassed, !landing.as_ref().is_some_and(skips), place)
@@ -90,7 +99,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let from = self.from();
         let mut last = None;
         for &value in &entry.requires {
-            let available = from.f.has_value(value) && from.full.available(from.f, value, point.inst());
+            let available =
+                from.f.has_value(value) && from.full.available(from.f, value, point.inst());
             let fits = available && last.replace(value).is_none_or(|l| l < value);
             self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
         }
@@ -98,11 +108,20 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     }
 
     /// What an operand stands for, and its type.
-    fn operand(&self, entry: &Entry, operand: Operand, far: Block) -> Result<(Class, Option<Type>), Finding> {
+    fn operand(
+        &self,
+        entry: &Entry,
+        operand: Operand,
+        far: Block,
+    ) -> Result<(Class, Option<Type>), Finding> {
         let value = match operand {
             Operand::Step(index) => {
                 let known = self.steps.get(index as usize).copied();
-                self.product.terms.require(Check::StepOrder, known.is_some(), Place::Step(index))?;
+                self.product.terms.require(
+                    Check::StepOrder,
+                    known.is_some(),
+                    Place::Step(index),
+                )?;
                 return Ok(known.unwrap_or((UNKNOWN, None)));
             }
             Operand::Source(value) => value,
@@ -120,7 +139,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// A class as leaves are at the anchor, if none it depends on is bound on the way there.
     fn unaffected(&self, here: TermId, far: Block) -> TermId {
         let from = self.from();
-        let same = self.bindings.is_empty() || (!self.bindings.affects(from, here) && from.is_supported_at(here, far));
+        let same = self.bindings.is_empty()
+            || (!self.bindings.affects(from, here) && from.is_supported_at(here, far));
         if same { here } else { NO_TERM }
     }
 
@@ -129,7 +149,10 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         if wanted == NO_TERM {
             return false;
         }
-        let becomes = || self.bindings.get(wanted) == Some(class.here) && self.from().is_supported_at(wanted, far);
+        let becomes = || {
+            self.bindings.get(wanted) == Some(class.here)
+                && self.from().is_supported_at(wanted, far)
+        };
         class.far == wanted || (class.here != NO_TERM && becomes())
     }
 
@@ -157,22 +180,31 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         // (`a_far_term_without_a_crossing_is_not_believed`).
         let there = if self.bindings.is_empty() { here } else { at(&facts.far) };
         let fits = (here != NO_TERM || there != NO_TERM)
-            && (here == NO_TERM || self.computes(step, here, |n, wanted| classes[n].here == wanted))
+            && (here == NO_TERM
+                || self.computes(step, here, |n, wanted| classes[n].here == wanted))
             && (there == NO_TERM
                 || self.bindings.is_empty()
                 || self.computes(step, there, |n, wanted| self.fits_far(classes[n], wanted, far)));
         self.product.terms.require(Check::StepTerm, fits, place)?;
-        let cannot_trap = !step.opcode.can_trap() || self.repeats(step, &classes, [here, there], point, entry);
+        let cannot_trap =
+            !step.opcode.can_trap() || self.repeats(step, &classes, [here, there], point, entry);
         self.product.terms.require(Check::StepTrap, cannot_trap, place)?;
         let [here, there] = [here, there].map(|t| self.product.terms.class(t));
-        let there = if there == NO_TERM && here != NO_TERM { self.unaffected(here, far) } else { there };
+        let there =
+            if there == NO_TERM && here != NO_TERM { self.unaffected(here, far) } else { there };
         self.steps.push((Class { here, far: there }, step.opcode.result_type(step.ty)));
         Ok(())
     }
 
-    /// Memory is what the target version has, when the writes that only it has executed are executed here too: none of
-    /// them can trap, for an access at the same address has passed.
-    fn check_memory(&self, point: Point, entry: &Entry, facts: &EntryFacts, far: Block) -> Result<(), Finding> {
+    /// Memory is what the target version has, when the writes that only it has executed are
+    /// executed here too: none of them can trap, for an access at the same address has passed.
+    fn check_memory(
+        &self,
+        point: Point,
+        entry: &Entry,
+        facts: &EntryFacts,
+        far: Block,
+    ) -> Result<(), Finding> {
         let terms = &self.product.terms;
         let mut memory = self.from().memory_before(point.inst());
         for (index, replay) in entry.replays.iter().enumerate() {
@@ -191,8 +223,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         }
         let wanted = self.to().memory_before(entry.target.inst());
         let class = Class { here: memory, far: self.unaffected(memory, far) };
-        // Where no version writes alone memory is the same, whatever its classes, until something is written here
-        // (`what_nobody_writes_is_not_replayed`).
+        // Where no version writes alone memory is the same, whatever its classes, until something
+        // is written here (`what_nobody_writes_is_not_replayed`).
         let untouched = entry.replays.is_empty() && !self.product.has_lone_writes();
         let same = untouched || self.fits_far(class, wanted, far);
         terms.require(Check::EntryMemory, same, Place::Whole)
@@ -213,11 +245,21 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         }
         let in_order = args.iter().enumerate().all(|(n, wanted)| fits(n, *wanted));
         let last = args.len().wrapping_sub(1);
-        in_order || (opcode.is_commutative() && args.iter().enumerate().all(|(n, wanted)| fits(last - n, *wanted)))
+        in_order
+            || (opcode.is_commutative()
+                && args.iter().enumerate().all(|(n, wanted)| fits(last - n, *wanted)))
     }
 
-    /// Whether a step that could trap does not: its operands exclude it, or a version has executed the same.
-    fn repeats(&self, step: &Step, classes: &[Class], [here, far]: [TermId; 2], point: Point, entry: &Entry) -> bool {
+    /// Whether a step that could trap does not: its operands exclude it, or a version has executed
+    /// the same.
+    fn repeats(
+        &self,
+        step: &Step,
+        classes: &[Class],
+        [here, far]: [TermId; 2],
+        point: Point,
+        entry: &Entry,
+    ) -> bool {
         let terms = &self.product.terms;
         let divisor = classes.get(1).and_then(|c| terms.constant(c.here));
         let folded = [here, far].iter().any(|t| terms.constant(terms.class(*t)).is_some());
@@ -233,9 +275,14 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         for assign in &entry.assigns {
             let (value, target) = (assign.value, entry.target.inst());
             let exists = to.f.has_value(value);
-            let available = exists && to.f.has_inst(target) && to.full.available(to.f, value, target);
+            let available =
+                exists && to.f.has_inst(target) && to.full.available(to.f, value, target);
             let ascends = last.replace(value).is_none_or(|l: Value| l < value);
-            self.product.terms.require(Check::AssignShape, available && ascends, Place::Value(value))?;
+            self.product.terms.require(
+                Check::AssignShape,
+                available && ascends,
+                Place::Value(value),
+            )?;
             let (class, _) = self.operand(entry, assign.from, far)?;
             let fits = self.fits_far(class, to.class(value), far);
             self.product.terms.require(Check::AssignValue, fits, Place::Value(value))?;

@@ -1,7 +1,7 @@
 //! The control-flow graph of a version, and its dominators: the checker's own.
 //!
-//! Dominators by semi-dominators with path compression, and nearest common ancestors (Georgiadis, "Linear-Time
-//! Algorithms for Dominators and Related Problems", 2005, chapter 2).
+//! Dominators by semi-dominators with path compression, and nearest common ancestors (Georgiadis,
+//! "Linear-Time Algorithms for Dominators and Related Problems", 2005, chapter 2).
 
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
 
@@ -19,7 +19,8 @@ pub(super) struct Graph {
 impl Graph {
     /// The graph of the edges that `is_live` admits. Cost: near linear in blocks and edges.
     pub(super) fn new(f: &Function, is_live: impl Fn(Edge) -> bool) -> Graph {
-        let mut graph = Graph { number: vec![NONE; f.block_bound()], blocks: Vec::new(), place: Vec::new() };
+        let mut graph =
+            Graph { number: vec![NONE; f.block_bound()], blocks: Vec::new(), place: Vec::new() };
         let parents = graph.walk(f, &is_live);
         let idom = graph.immediate_dominators(f, &is_live, &parents);
         graph.number_tree(&idom);
@@ -50,7 +51,12 @@ impl Graph {
         parents
     }
 
-    fn immediate_dominators(&self, f: &Function, is_live: &impl Fn(Edge) -> bool, parents: &[u32]) -> Vec<u32> {
+    fn immediate_dominators(
+        &self,
+        f: &Function,
+        is_live: &impl Fn(Edge) -> bool,
+        parents: &[u32],
+    ) -> Vec<u32> {
         let count = self.blocks.len() as u32;
         let mut semi: Vec<u32> = (0..count).collect();
         let mut label = semi.clone();
@@ -108,7 +114,9 @@ impl Graph {
 
     /// Whether every path to `b` passes `a`; a block dominates itself.
     pub(super) fn dominates(&self, a: Block, b: Block) -> bool {
-        let (Some((first, size)), Some((other, _))) = (self.place(a), self.place(b)) else { return false };
+        let (Some((first, size)), Some((other, _))) = (self.place(a), self.place(b)) else {
+            return false;
+        };
         first <= other && other < first + size
     }
 
@@ -127,8 +135,16 @@ impl Graph {
     }
 }
 
-/// The vertex of least semidominator on the path up from `v` among those numbered `linked` and above.
-fn evaluate(v: u32, linked: u32, semi: &[u32], label: &mut [u32], ancestor: &mut [u32], path: &mut Vec<u32>) -> u32 {
+/// The vertex of least semidominator on the path up from `v` among those numbered `linked` and
+/// above.
+fn evaluate(
+    v: u32,
+    linked: u32,
+    semi: &[u32],
+    label: &mut [u32],
+    ancestor: &mut [u32],
+    path: &mut Vec<u32>,
+) -> u32 {
     if v < linked {
         return label[v as usize];
     }
@@ -150,9 +166,9 @@ fn evaluate(v: u32, linked: u32, semi: &[u32], label: &mut [u32], ancestor: &mut
     label[v as usize]
 }
 
-/// By vertex: the nearest ancestor that is no deeper than its semidominator, in the tree of these ancestors itself. Each
-/// also has a longer way up, so that a deep tree is climbed in logarithmic time (Myers, "An applicative random-access
-/// stack", 1983).
+/// By vertex: the nearest ancestor that is no deeper than its semidominator, in the tree of these
+/// ancestors itself. Each also has a longer way up, so that a deep tree is climbed in logarithmic
+/// time (Myers, "An applicative random-access stack", 1983).
 fn nearest_above(parents: &[u32], semi: &[u32]) -> Vec<u32> {
     let mut idom = vec![0; parents.len()];
     let (mut depth, mut far) = (vec![0u32; parents.len()], vec![0; parents.len()]);

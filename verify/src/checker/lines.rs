@@ -29,8 +29,8 @@ pub(super) struct Crossing {
     pub(super) joins: bool,
     /// The class of the memory where the edge leaves.
     memory: TermId,
-    /// The leaves that parameters of the block bind, ascending, and the class that each is given by all edges that may be
-    /// taken; [`NO_TERM`] where they give several.
+    /// The leaves that parameters of the block bind, ascending, and the class that each is given by
+    /// all edges that may be taken; [`NO_TERM`] where they give several.
     binds: Vec<(TermId, TermId)>,
 }
 
@@ -42,9 +42,11 @@ impl Crossing {
         let first = edges.next()?;
         let block = f.target(first).block;
         let params = f.block_params(block).iter().map(|p| version.class(*p)).enumerate();
-        let mut leaves: Vec<(usize, TermId)> = params.filter(|(_, leaf)| version.is_leaf_of(*leaf, block)).collect();
+        let mut leaves: Vec<(usize, TermId)> =
+            params.filter(|(_, leaf)| version.is_leaf_of(*leaf, block)).collect();
         leaves.sort_unstable_by_key(|(_, leaf)| *leaf);
-        let mut binds: Vec<_> = leaves.iter().map(|(index, leaf)| (*leaf, given(first, *index))).collect();
+        let mut binds: Vec<_> =
+            leaves.iter().map(|(index, leaf)| (*leaf, given(first, *index))).collect();
         for edge in edges {
             if f.target(edge).block != block {
                 return None;
@@ -54,7 +56,12 @@ impl Crossing {
             }
         }
         // Whether control may come otherwise is asked of landing points alone.
-        Some(Crossing { block, joins: true, memory: version.memory_at_end(f.inst_block(first.inst)), binds })
+        Some(Crossing {
+            block,
+            joins: true,
+            memory: version.memory_at_end(f.inst_block(first.inst)),
+            binds,
+        })
     }
 }
 
@@ -75,8 +82,8 @@ type Crossings<'l> = SmallVec<[Cow<'l, Crossing>; 2]>;
 pub(super) struct Line<'l> {
     crossings: Crossings<'l>,
     pub(super) anchor: Inst,
-    /// The crossings into blocks that lines lead on from to other ends: all behind the first that decides a branch, up to
-    /// the last branch decided.
+    /// The crossings into blocks that lines lead on from to other ends: all behind the first that
+    /// decides a branch, up to the last branch decided.
     shared: Range<usize>,
 }
 
@@ -85,7 +92,8 @@ impl Line<'_> {
         self.crossings.iter().map(|c| &**c)
     }
 
-    /// The blocks through which control may come to another end than this one, the line having bound what decides.
+    /// The blocks through which control may come to another end than this one, the line having
+    /// bound what decides.
     pub(super) fn shared(&self) -> impl Iterator<Item = Block> + '_ {
         self.crossings[self.shared.clone()].iter().map(|c| c.block)
     }
@@ -93,9 +101,14 @@ impl Line<'_> {
 
 impl Lines {
     /// Cost: linear in instructions and operands.
-    pub(super) fn new(version: &Version<'_, '_>, anchors: &FixedBitSet, passed: Rc<BTreeSet<Inst>>) -> Lines {
+    pub(super) fn new(
+        version: &Version<'_, '_>,
+        anchors: &FixedBitSet,
+        passed: Rc<BTreeSet<Inst>>,
+    ) -> Lines {
         let f = version.f;
-        let mut lines = Lines { passed, next: vec![None; f.inst_bound()], onward: vec![None; f.block_bound()] };
+        let mut lines =
+            Lines { passed, next: vec![None; f.inst_bound()], onward: vec![None; f.block_bound()] };
         for &block in version.live().blocks() {
             let end = f.terminator(block);
             let (mut at, mut next) = (Some(end), None);
@@ -107,7 +120,8 @@ impl Lines {
             if lines.next_in_block(end).is_none() {
                 let crossing = Crossing::over(version, version.live_targets(end));
                 let otherwise = |block: Block| version.live_into(block).any(|e| e.inst != end);
-                lines.onward[block.as_u32() as usize] = crossing.map(|c| Crossing { joins: otherwise(c.block), ..c });
+                lines.onward[block.as_u32() as usize] =
+                    crossing.map(|c| Crossing { joins: otherwise(c.block), ..c });
             }
         }
         lines
@@ -129,7 +143,12 @@ impl Lines {
         self.follow(version, Crossings::from_iter([Cow::Owned(first)]), at)
     }
 
-    fn follow<'l>(&'l self, version: &Version<'_, '_>, mut crossings: Crossings<'l>, mut at: Inst) -> Option<Line<'l>> {
+    fn follow<'l>(
+        &'l self,
+        version: &Version<'_, '_>,
+        mut crossings: Crossings<'l>,
+        mut at: Inst,
+    ) -> Option<Line<'l>> {
         let most = crossings.len() + MAX_CROSSINGS;
         let (mut first_shared, mut shared_end) = (usize::MAX, 0);
         loop {
@@ -151,7 +170,8 @@ impl Lines {
                 }
                 _ => return None,
             };
-            // No block twice: what is said of what stands on a line, traps and writes, is said of one execution of it.
+            // No block twice: what is said of what stands on a line, traps and writes, is said of
+            // one execution of it.
             if crossings.len() == most || crossings.iter().any(|c| c.block == crossing.block) {
                 return None;
             }
@@ -161,8 +181,8 @@ impl Lines {
     }
 }
 
-/// Where a branch at the end of a line goes on, by constants that the line has bound. What leaves that it has not bound
-/// stand for is not known.
+/// Where a branch at the end of a line goes on, by constants that the line has bound. What leaves
+/// that it has not bound stand for is not known.
 struct Decision<'d, 'a, 'c> {
     version: &'d Version<'a, 'c>,
     /// Classes that may be looked at yet: bounds recursion, too.
@@ -173,15 +193,19 @@ struct Decision<'d, 'a, 'c> {
 
 impl Decision<'_, '_, '_> {
     /// The only edge that may be taken, and the first crossing that matters to that.
-    fn find(version: &Version<'_, '_>, line: &[Cow<'_, Crossing>], branch: Inst) -> Option<(Edge, usize)> {
+    fn find(
+        version: &Version<'_, '_>,
+        line: &[Cow<'_, Crossing>],
+        branch: Inst,
+    ) -> Option<(Edge, usize)> {
         let mut decision = Decision { version, left: MAX_LOOKED_AT, first: usize::MAX };
         let bits = decision.bits(line, version.class(*version.f.inst(branch).args.first()?))?;
         let edge = version.target_for(branch, bits).filter(|edge| version.may_take(*edge))?;
         Some((edge, decision.first))
     }
 
-    /// The bits of a class where a line has come so far. A parameter has what the block's last entry gave it, and that is a
-    /// class where the line stood then.
+    /// The bits of a class where a line has come so far. A parameter has what the block's last
+    /// entry gave it, and that is a class where the line stood then.
     fn bits(&mut self, line: &[Cow<'_, Crossing>], class: TermId) -> Option<u64> {
         self.left = self.left.checked_sub(1)?;
         let table = &self.version.table;
@@ -197,7 +221,8 @@ impl Decision<'_, '_, '_> {
                 self.bits(&line[..at], binds[index].1)
             }
             TermKind::Op { opcode, ty, args, .. } if is_evaluated(*opcode) => {
-                let bits: SmallVec<[u64; 3]> = args.iter().map(|a| self.bits(line, *a)).collect::<Option<_>>()?;
+                let bits: SmallVec<[u64; 3]> =
+                    args.iter().map(|a| self.bits(line, *a)).collect::<Option<_>>()?;
                 eval(*opcode, *ty, table.ty(*args.first()?)?, &bits).ok()
             }
             _ => None,
@@ -205,7 +230,8 @@ impl Decision<'_, '_, '_> {
     }
 }
 
-/// What the leaves bound on a line stand for, in terms of what the leaves stood for where it starts.
+/// What the leaves bound on a line stand for, in terms of what the leaves stood for where it
+/// starts.
 pub(super) struct Bindings {
     /// By leaf: the line it was bound on, and the class; [`NO_TERM`] where there is none to name.
     bound: Vec<(u32, TermId)>,
@@ -219,12 +245,21 @@ pub(super) struct Bindings {
 
 impl Bindings {
     pub(super) fn new(terms: usize) -> Bindings {
-        Bindings { bound: vec![(0, NO_TERM); terms], line: 0, leaves: Vec::new(), blocks: SmallVec::new(), work: 0 }
+        Bindings {
+            bound: vec![(0, NO_TERM); terms],
+            line: 0,
+            leaves: Vec::new(),
+            blocks: SmallVec::new(),
+            work: 0,
+        }
     }
 
     /// The class a leaf was bound to on this line.
     pub(super) fn get(&self, leaf: TermId) -> Option<TermId> {
-        self.bound.get(leaf as usize).filter(|(line, _)| *line == self.line).map(|(_, class)| *class)
+        self.bound
+            .get(leaf as usize)
+            .filter(|(line, _)| *line == self.line)
+            .map(|(_, class)| *class)
     }
 
     /// Whether a line binds nothing.
@@ -232,9 +267,9 @@ impl Bindings {
         self.blocks.is_empty()
     }
 
-    /// Whether leaves bound on this line are among those a class depends on, as far as can be told: those of its
-    /// first term, though it may depend on fewer, and a block that binds one of them dominates the deepest of
-    /// these blocks.
+    /// Whether leaves bound on this line are among those a class depends on, as far as can be told:
+    /// those of its first term, though it may depend on fewer, and a block that binds one of them
+    /// dominates the deepest of these blocks.
     pub(super) fn affects(&self, version: &Version<'_, '_>, class: TermId) -> bool {
         match version.support(class) {
             Support::Anywhere => false,
@@ -258,7 +293,8 @@ impl Bindings {
         self.leaves.clear();
         self.blocks.clear();
         for crossing in line.crossings() {
-            let received = crossing.binds.iter().map(|(leaf, class)| (*leaf, self.resolve(version, *class)));
+            let received =
+                crossing.binds.iter().map(|(leaf, class)| (*leaf, self.resolve(version, *class)));
             let memory = version.memory_leaf(crossing.block);
             let memory = memory.map(|leaf| (leaf, self.resolve(version, crossing.memory)));
             // All at once: each argument is looked up before any of these is bound.

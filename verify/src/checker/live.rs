@@ -1,15 +1,17 @@
 //! What an entry has to provide: the checker's own liveness.
 //!
-//! A value is *needed* when an effect, a trap, a branch or a result depends on it; live are the needed values
-//! still to be read. For each value the blocks are marked from its uses up to its definition (Boissinot et
-//! al., "Computing Liveness Sets for SSA-Form Programs", 2011, section 4.2).
+//! A value is *needed* when an effect, a trap, a branch or a result depends on it; live are the
+//! needed values still to be read. For each value the blocks are marked from its uses up to its
+//! definition (Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011, section
+//! 4.2).
 //!
-//! Where a transition lands, what stands behind edges that the class of a condition excludes reads nothing. That is
-//! enough: the relation says that a run of the version could be before the landing point with the values that the
-//! classes have there, and what is live is handed over equal to them. The two go on alike, step by step:
-//! effects, traps, branches, decided ones too, and transitions that are armed read only what is live, so that both compute
-//! the same and take the same edges; and no run takes an edge that is excluded. Where a transition *starts* all
-//! edges count: live is what the text of the version still reads.
+//! Where a transition lands, what stands behind edges that the class of a condition excludes reads
+//! nothing. That is enough: the relation says that a run of the version could be before the landing
+//! point with the values that the classes have there, and what is live is handed over equal to
+//! them. The two go on alike, step by step: effects, traps, branches, decided ones too, and
+//! transitions that are armed read only what is live, so that both compute the same and take the
+//! same edges; and no run takes an edge that is excluded. Where a transition *starts* all edges
+//! count: live is what the text of the version still reads.
 
 use super::graph::Graph;
 use super::version::Version;
@@ -19,7 +21,8 @@ use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Uses besides those of the instructions: what armed entries read, by the instruction they start before.
+/// Uses besides those of the instructions: what armed entries read, by the instruction they start
+/// before.
 pub(super) type Extra = BTreeMap<Inst, Vec<Value>>;
 
 /// Which values are live at the start of each block.
@@ -35,8 +38,8 @@ pub(super) struct Liveness<'v> {
 }
 
 impl<'v> Liveness<'v> {
-    /// What is live in the text of a version, or in its runs. Cost: linear in operands and in what is live at block
-    /// starts.
+    /// What is live in the text of a version, or in its runs. Cost: linear in operands and in what
+    /// is live at block starts.
     pub(super) fn new(
         version: &'v Version<'_, '_>,
         in_run: bool,
@@ -47,7 +50,8 @@ impl<'v> Liveness<'v> {
         let needed = FixedBitSet::with_capacity(f.value_bound());
         let everything = options.demand == Demand::Live;
         let at_start = vec![Vec::new(); f.block_bound()];
-        let mut liveness = Liveness { f, version, in_run: in_run && !everything, needed, everything, at_start };
+        let mut liveness =
+            Liveness { f, version, in_run: in_run && !everything, needed, everything, at_start };
         liveness.find_needed(extra);
         let total = liveness.spread(extra, options.live_limit);
         options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
@@ -58,15 +62,16 @@ impl<'v> Liveness<'v> {
         if self.in_run { self.version.live() } else { &self.version.full }
     }
 
-    /// Nothing is known of conditions in blocks that are not reached: what those pass on does not count at all
-    /// (`what_excluded_blocks_pass_on_is_not_live`).
+    /// Nothing is known of conditions in blocks that are not reached: what those pass on does not
+    /// count at all (`what_excluded_blocks_pass_on_is_not_live`).
     fn counts_edge(&self, edge: Edge) -> bool {
         let comes = self.graph().has(self.f.inst_block(edge.inst));
         comes && (!self.in_run || self.version.may_take(edge))
     }
 
     fn counted_edges(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
-        let edges = (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
+        let edges =
+            (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
         edges.filter(|e| self.counts_edge(*e))
     }
 
@@ -103,12 +108,18 @@ impl<'v> Liveness<'v> {
         args.iter().for_each(|v| read(*v));
         for target in self.counted_edges(inst).map(|e| self.f.target(e)) {
             let params = self.f.block_params(target.block);
-            target.args.iter().zip(params).filter(|(_, p)| self.counts(**p)).for_each(|(v, _)| read(*v));
+            target
+                .args
+                .iter()
+                .zip(params)
+                .filter(|(_, p)| self.counts(**p))
+                .for_each(|(v, _)| read(*v));
         }
         extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
     }
 
-    /// Marks every block on the way up from the uses of each value, up to a limit; returns how many marks there are.
+    /// Marks every block on the way up from the uses of each value, up to a limit; returns how many
+    /// marks there are.
     fn spread(&mut self, extra: &Extra, limit: usize) -> usize {
         let mut uses: Vec<(Value, Block)> = Vec::new();
         for &block in self.graph().blocks() {
@@ -146,10 +157,17 @@ impl<'v> Liveness<'v> {
     }
 
     /// Walks a block upward: calls `visit` at each instruction with what is live before it.
-    pub(super) fn walk(&self, block: Block, extra: &Extra, mut visit: impl FnMut(Inst, &BTreeSet<Value>)) {
-        // Not a set of bits: its size would be that of the function, for every block and every entry.
+    pub(super) fn walk(
+        &self,
+        block: Block,
+        extra: &Extra,
+        mut visit: impl FnMut(Inst, &BTreeSet<Value>),
+    ) {
+        // Not a set of bits: its size would be that of the function, for every block and every
+        // entry.
         let edges = self.counted_edges(self.f.terminator(block)).map(|e| self.f.target(e).block);
-        let mut live: BTreeSet<Value> = edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect();
+        let mut live: BTreeSet<Value> =
+            edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect();
         let mut at = Some(self.f.terminator(block));
         while let Some(inst) = at {
             for result in &self.f.inst(inst).results {
@@ -162,8 +180,8 @@ impl<'v> Liveness<'v> {
     }
 }
 
-/// The operands that an instruction needs whatever becomes of its results. What cannot trap only because of its
-/// divisor needs that.
+/// The operands that an instruction needs whatever becomes of its results. What cannot trap only
+/// because of its divisor needs that.
 fn demanded(f: &Function, inst: Inst) -> &[Value] {
     let data = f.inst(inst);
     if !data.opcode.is_effect_free() || f.may_trap(inst) {

@@ -28,15 +28,27 @@ impl Access<'_> {
 
     /// Whether it does the same to another memory.
     pub(super) fn is_like(&self, other: &Access<'_>) -> bool {
-        (self.opcode, self.ty, self.imm, self.operands) == (other.opcode, other.ty, other.imm, other.operands)
+        (self.opcode, self.ty, self.imm, self.operands)
+            == (other.opcode, other.ty, other.imm, other.operands)
     }
 }
 
 impl<'c> Terms<'c> {
-    fn access(&self, id: TermId, of: impl Fn(Opcode, Type, &Imm) -> Option<Place>) -> Option<Access<'c>> {
+    fn access(
+        &self,
+        id: TermId,
+        of: impl Fn(Opcode, Type, &Imm) -> Option<Place>,
+    ) -> Option<Access<'c>> {
         let TermKind::Op { opcode, ty, imm, args } = self.kind(id)? else { return None };
         let (memory, operands) = args.split_last()?;
-        Some(Access { opcode: *opcode, ty: *ty, imm, place: of(*opcode, *ty, imm)?, operands, memory: *memory })
+        Some(Access {
+            opcode: *opcode,
+            ty: *ty,
+            imm,
+            place: of(*opcode, *ty, imm)?,
+            operands,
+            memory: *memory,
+        })
     }
 
     /// A term that reads one place.
@@ -65,7 +77,8 @@ impl<'c> Terms<'c> {
             By::Apart { via, result } => {
                 let (read, found) = (self.read(id)?, self.read(*result).filter(|_| *result < id)?);
                 let write = self.write(read.memory)?;
-                let is_apart = read.place.is_apart_from(&write.place, self.distance(&read, &write, *via));
+                let is_apart =
+                    read.place.is_apart_from(&write.place, self.distance(&read, &write, *via));
                 Some(
                     is_apart
                         && found.is_like(&read)
@@ -83,18 +96,30 @@ impl<'c> Terms<'c> {
                 Some(is_same && gives_back && write.operands.last() == Some(&term.class))
             }
             By::Covers { result } => {
-                let (write, other) = (self.write(id)?, self.write(*result).filter(|_| *result < id)?);
-                let hides = |w: &Access<'_>| write.place.covers(&w.place, self.distance(&write, w, [NO_TERM; 2]));
-                let same = other.is_like(&write) && self.are_alike([write.memory, other.memory], hides);
+                let (write, other) =
+                    (self.write(id)?, self.write(*result).filter(|_| *result < id)?);
+                let hides = |w: &Access<'_>| {
+                    write.place.covers(&w.place, self.distance(&write, w, [NO_TERM; 2]))
+                };
+                let same =
+                    other.is_like(&write) && self.are_alike([write.memory, other.memory], hides);
                 Some(same && self.class(*result) == term.class)
             }
             By::Swaps { via, inner, result } => {
                 let write = self.write(id)?;
-                let (before, first) = (self.write(write.memory)?, self.write(*inner).filter(|_| *inner < id)?);
+                let (before, first) =
+                    (self.write(write.memory)?, self.write(*inner).filter(|_| *inner < id)?);
                 let last = self.write(*result).filter(|_| *result < id)?;
-                let is_apart = write.place.is_apart_from(&before.place, self.distance(&write, &before, *via));
-                let same = first.is_like(&write) && first.memory == before.memory && last.is_like(&before);
-                Some(is_apart && same && last.memory == self.class(*inner) && self.class(*result) == term.class)
+                let is_apart =
+                    write.place.is_apart_from(&before.place, self.distance(&write, &before, *via));
+                let same =
+                    first.is_like(&write) && first.memory == before.memory && last.is_like(&before);
+                Some(
+                    is_apart
+                        && same
+                        && last.memory == self.class(*inner)
+                        && self.class(*result) == term.class,
+                )
             }
             _ => None,
         }
@@ -112,7 +137,9 @@ impl<'c> Terms<'c> {
                 continue;
             }
             match writes {
-                [Some(one), Some(other)] if one.is_like(&other) => memories = [one.memory, other.memory],
+                [Some(one), Some(other)] if one.is_like(&other) => {
+                    memories = [one.memory, other.memory]
+                }
                 _ => return false,
             }
         }
@@ -131,8 +158,12 @@ impl<'c> Terms<'c> {
         if via == NO_TERM {
             return Some(self.constant(class).map_or((class, 0), |bits| (NO_TERM, bits as u32)));
         }
-        let Some(TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. }) = self.kind(via) else { return None };
-        let pick = |base: usize| Some((*args.get(base)?, self.constant(*args.get(1 - base)?)? as u32));
+        let Some(TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. }) = self.kind(via)
+        else {
+            return None;
+        };
+        let pick =
+            |base: usize| Some((*args.get(base)?, self.constant(*args.get(1 - base)?)? as u32));
         pick(0).or_else(|| pick(1)).filter(|_| self.class(via) == class)
     }
 }

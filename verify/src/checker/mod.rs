@@ -1,19 +1,21 @@
 //! The checker: judges every entry of a mapping by its certificate, and trusts nobody.
 //!
-//! It is given two versions of a function, a certificate, mappings and the facts behind their entries; it
-//! does not see the action log, the passes or the search that made the mappings, and shares no analysis with
-//! them: graph, dominators, liveness and lines are its own. What it trusts: the verifier of the IR
-//! ([`ir::verifier`]), the meaning of operations ([`ir::eval`]), the rules ([`ir::rules`]), which
-//! solvers prove, and itself.
+//! It is given two versions of a function, a certificate, mappings and the facts behind their
+//! entries; it does not see the action log, the passes or the search that made the mappings, and
+//! shares no analysis with them: graph, dominators, liveness and lines are its own. What it trusts:
+//! the verifier of the IR ([`ir::verifier`]), the meaning of operations ([`ir::eval`]), the rules
+//! ([`ir::rules`]), which solvers prove, and itself.
 //!
-//! The steps, each a file: the *term table* is what it says (`terms`); each *version* is what its terms say
-//! (`version`, `graph`); both run side by side and leaves agree (`lines`, `product`), also where something may
-//! trap (`traps`); then each *entry* starts and lands at corresponding points, computes what the target
-//! version has (`entry`) and provides what is live there (`live`). What fails is tried on chosen
-//! contents of the leaves (`refute`): [`Verdict::Refuted`] if it computes something else,
-//! [`Verdict::Undecided`] if nothing is shown either way. Only [`Verdict::Holds`] is a yes.
+//! The steps, each a file: the *term table* is what it says (`terms`); each *version* is what its
+//! terms say (`version`, `graph`); both run side by side and leaves agree (`lines`, `product`),
+//! also where something may trap (`traps`); then each *entry* starts and lands at corresponding
+//! points, computes what the target version has (`entry`) and provides what is live there (`live`).
+//! What fails is tried on chosen contents of the leaves (`refute`): [`Verdict::Refuted`] if it
+//! computes something else, [`Verdict::Undecided`] if nothing is shown either way. Only
+//! [`Verdict::Holds`] is a yes.
 //!
-//! Total: no recursion but of few steps, no panic whatever it is given, and each step is linear but where it says otherwise.
+//! Total: no recursion but of few steps, no panic whatever it is given, and each step is linear but
+//! where it says otherwise.
 
 mod entry;
 mod graph;
@@ -54,7 +56,8 @@ pub struct Relation<'a, 'c> {
 }
 
 /// Proves two versions to correspond, as their certificate says. Cost: near linear in versions and
-/// certificate; where many instructions that may trap are no anchors, their number times the anchors.
+/// certificate; where many instructions that may trap are no anchors, their number times the
+/// anchors.
 ///
 /// # Errors
 /// The verdict on the pair when it is not proved. It is the verdict on every entry.
@@ -75,7 +78,8 @@ pub fn relate<'a, 'c>(
         known.then(|| anchors.insert(anchor.as_u32() as usize));
     }
     let terms = Rc::new(Terms::check(&certificate.terms, options)?);
-    let version = |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors);
+    let version =
+        |side: usize| Version::check(versions[side], &certificate.sides[side], &terms, &anchors);
     let versions = [version(0)?, version(1)?];
     let mut product = Product::new(terms, versions, &anchors, &certificate.passed);
     product.prove(&anchors).map_err(|failure| judge_failure(&product, failure))?;
@@ -83,7 +87,8 @@ pub fn relate<'a, 'c>(
     Ok(Relation { product, traps, options })
 }
 
-/// Both versions are well-formed. Everything else indexes without looking, so that only dominance can be left out.
+/// Both versions are well-formed. Everything else indexes without looking, so that only dominance
+/// can be left out.
 fn check_form(module: &Module, versions: [&Function; 2], options: Options) -> Result<(), Finding> {
     let mut findings = versions.iter().flat_map(|f| verify_function(module, f));
     let failed = findings.any(|f| f.rule() != Rule::SsaDom1 || options.without != Some(Check::Ssa));
@@ -91,10 +96,11 @@ fn check_form(module: &Module, versions: [&Function; 2], options: Options) -> Re
 }
 
 impl<'a> Relation<'a, '_> {
-    /// Judges the entries of a mapping between the two versions, in its order. `armed` are the mappings that
-    /// leave the version it leads to: what their entries read has to be provided too.
+    /// Judges the entries of a mapping between the two versions, in its order. `armed` are the
+    /// mappings that leave the version it leads to: what their entries read has to be provided too.
     ///
-    /// Cost: near linear in the entries, in the versions, and in what is live where entries start and land.
+    /// Cost: near linear in the entries, in the versions, and in what is live where entries start
+    /// and land.
     pub fn judge(
         &self,
         direction: Direction,
@@ -116,22 +122,36 @@ impl<'a> Relation<'a, '_> {
             let kept = entry.requires.iter().filter(|v| !live.contains(v));
             (!kept.eq(entry.kept.iter())).then_some((Check::Kept, Place::Inst(inst)))
         };
-        let kept =
-            self.judge_live((source, false), &Extra::new(), mapping, &mut verdicts, |point, _| point.inst(), kept);
+        let kept = self.judge_live(
+            (source, false),
+            &Extra::new(),
+            mapping,
+            &mut verdicts,
+            |point, _| point.inst(),
+            kept,
+        );
         // What is live+ where it lands is provided.
         let provided = |_: Inst, entry: &Entry, live: &BTreeSet<Value>| {
-            live.iter().find(|v| !entry.provides_value(**v)).map(|v| (Check::LivePlus, Place::Value(*v)))
+            live.iter()
+                .find(|v| !entry.provides_value(**v))
+                .map(|v| (Check::LivePlus, Place::Value(*v)))
         };
         let extra = armed_uses(self.product.versions[1 - source].f, armed);
         let landing = |_, entry: &Entry| entry.target.inst();
-        let provided = self.judge_live((1 - source, true), &extra, mapping, &mut verdicts, landing, provided);
+        let provided =
+            self.judge_live((1 - source, true), &extra, mapping, &mut verdicts, landing, provided);
         if let Err(finding) = kept.and(provided) {
             verdicts.iter_mut().filter(|v| v.holds()).for_each(|v| *v = Verdict::of(finding));
         }
         verdicts
     }
 
-    fn judge_entries(&self, source: usize, mapping: &Mapping, facts: &MappingFacts) -> Vec<Verdict> {
+    fn judge_entries(
+        &self,
+        source: usize,
+        mapping: &Mapping,
+        facts: &MappingFacts,
+    ) -> Vec<Verdict> {
         let traps = &self.traps[1 - source];
         let mut judge = Judge::new(&self.product, traps, source);
         let mut witnesses = Witnesses::default();
@@ -144,21 +164,26 @@ impl<'a> Relation<'a, '_> {
             if verdict.is_refuted() || self.product.passes_branches() {
                 return verdict;
             }
-            let witness = witnesses.refute(&self.product, source, point, entry, &mut judge.bindings);
+            let witness =
+                witnesses.refute(&self.product, source, point, entry, &mut judge.bindings);
             witness.map_or(verdict, |w| Verdict::Refuted(finding, Some(w)))
         });
         judged.collect()
     }
 
-    /// Where lines go on past branches, their ends are what the certificate makes of them, and it knows constants and what
-    /// leaves hold on some ways alone: nothing is refuted for that.
+    /// Where lines go on past branches, their ends are what the certificate makes of them, and it
+    /// knows constants and what leaves hold on some ways alone: nothing is refuted for that.
     fn verdict(&self, finding: Finding) -> Verdict {
         let depends = matches!(finding.check, Check::TargetPoint | Check::LivePlus);
-        if depends && self.product.passes_branches() { Verdict::Undecided(finding) } else { Verdict::of(finding) }
+        if depends && self.product.passes_branches() {
+            Verdict::Undecided(finding)
+        } else {
+            Verdict::of(finding)
+        }
     }
 
-    /// Asks of every entry that holds so far what fails, given what is live at its place in a version: in its text, or
-    /// in its runs.
+    /// Asks of every entry that holds so far what fails, given what is live at its place in a
+    /// version: in its text, or in its runs.
     fn judge_live(
         &self,
         (side, in_run): (usize, bool),
@@ -172,7 +197,9 @@ impl<'a> Relation<'a, '_> {
         let liveness = Liveness::new(version, in_run, extra, &self.options)?;
         // By block and instruction: entries, with their places in the mapping.
         let mut grouped = BTreeMap::<Block, BTreeMap<Inst, Vec<_>>>::new();
-        for (index, (point, entry)) in mapping.entries().enumerate().filter(|(index, _)| verdicts[*index].holds()) {
+        for (index, (point, entry)) in
+            mapping.entries().enumerate().filter(|(index, _)| verdicts[*index].holds())
+        {
             let inst = place(point, entry);
             if version.f.has_inst(inst) {
                 let block = grouped.entry(version.f.inst_block(inst)).or_default();
@@ -183,8 +210,10 @@ impl<'a> Relation<'a, '_> {
             liveness.walk(block, extra, |inst, live| {
                 for &(index, entry) in entries.get(&inst).into_iter().flatten() {
                     let failed = fails(inst, entry, live);
-                    let failed = failed.and_then(|(check, at)| self.options.require(check, false, at).err());
-                    verdicts[index] = failed.map_or(verdicts[index], |finding| self.verdict(finding));
+                    let failed =
+                        failed.and_then(|(check, at)| self.options.require(check, false, at).err());
+                    verdicts[index] =
+                        failed.map_or(verdicts[index], |finding| self.verdict(finding));
                 }
             });
         }
@@ -195,15 +224,17 @@ impl<'a> Relation<'a, '_> {
 /// What the entries of mappings read, as uses where they start.
 fn armed_uses(f: &Function, armed: &[&Mapping]) -> Extra {
     let mut extra = Extra::new();
-    for (point, entry) in armed.iter().flat_map(|m| m.entries()).filter(|(p, _)| f.has_inst(p.inst())) {
+    for (point, entry) in
+        armed.iter().flat_map(|m| m.entries()).filter(|(p, _)| f.has_inst(p.inst()))
+    {
         let uses = extra.entry(point.inst()).or_default();
         uses.extend(entry.requires.iter().filter(|v| f.has_value(**v)));
     }
     extra
 }
 
-/// What to say of a product that fails: refuted if contents of leaves tell apart what should be equal. Where branches are
-/// passed it is known on some ways alone what leaves hold.
+/// What to say of a product that fails: refuted if contents of leaves tell apart what should be
+/// equal. Where branches are passed it is known on some ways alone what leaves hold.
 fn judge_failure(product: &Product<'_, '_>, failure: Failure) -> Verdict {
     let classes = failure.classes.filter(|_| !product.passes_branches());
     let witness = classes.and_then(|classes| Witnesses::default().tell_apart(product, classes));

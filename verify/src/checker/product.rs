@@ -1,8 +1,8 @@
 //! Both versions side by side: they execute the same anchors in the same order, and leaves agree.
 //!
-//! By induction over the anchors executed: before each anchor, every leaf that both versions bind and that
-//! both have holds the same in both; memory and effects so far are the same. Then values of one class are
-//! equal across versions, for both are the same function of leaves that agree.
+//! By induction over the anchors executed: before each anchor, every leaf that both versions bind
+//! and that both have holds the same in both; memory and effects so far are the same. Then values
+//! of one class are equal across versions, for both are the same function of leaves that agree.
 
 use super::lines::{Bindings, Line, Lines};
 use super::terms::Terms;
@@ -26,7 +26,8 @@ pub(super) struct Product<'a, 'c> {
     pub(super) terms: Rc<Terms<'c>>,
     pub(super) versions: [Version<'a, 'c>; 2],
     pub(super) lines: [Lines; 2],
-    /// By version: blocks that some line runs through to an end which lines from their points do not have.
+    /// By version: blocks that some line runs through to an end which lines from their points do
+    /// not have.
     pub(super) shared: [FixedBitSet; 2],
     /// The anchors that are reached, in the order they were met.
     pub(super) reached: Vec<Inst>,
@@ -53,7 +54,8 @@ impl<'a, 'c> Product<'a, 'c> {
         anchors: &FixedBitSet,
         passed: &[Inst],
     ) -> Product<'a, 'c> {
-        let is_branch = |v: &Version<'_, '_>, i: Inst| v.f.has_inst(i) && v.target_for(i, 0).is_some();
+        let is_branch =
+            |v: &Version<'_, '_>, i: Inst| v.f.has_inst(i) && v.target_for(i, 0).is_some();
         let passed = passed.iter().copied().filter(|i| versions.iter().any(|v| is_branch(v, *i)));
         let passed: Rc<BTreeSet<Inst>> = Rc::new(passed.collect());
         let lines = [0, 1].map(|side| Lines::new(&versions[side], anchors, Rc::clone(&passed)));
@@ -67,7 +69,8 @@ impl<'a, 'c> Product<'a, 'c> {
         !self.lines[0].passed.is_empty()
     }
 
-    /// Proves the relation inductive. Cost: linear in both versions; per way on, the parameters it binds.
+    /// Proves the relation inductive. Cost: linear in both versions; per way on, the parameters it
+    /// binds.
     pub(super) fn prove(&mut self, anchors: &FixedBitSet) -> Result<(), Failure> {
         self.check_anchors(anchors)?;
         let mut bindings = [Bindings::new(self.terms.len()), Bindings::new(self.terms.len())];
@@ -108,8 +111,13 @@ impl<'a, 'c> Product<'a, 'c> {
                 let is_branch = |op| matches!(op, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
                 let folded = x.opcode != y.opcode && is_branch(x.opcode) && is_branch(y.opcode);
                 let one_jumps = x.opcode == Opcode::Jump || y.opcode == Opcode::Jump;
-                let alike = x.opcode == y.opcode && x.targets.len() == y.targets.len() && x.args.len() == y.args.len();
-                x.ty == y.ty && x.imm == y.imm && x.results.len() == y.results.len() && (alike || (folded && one_jumps))
+                let alike = x.opcode == y.opcode
+                    && x.targets.len() == y.targets.len()
+                    && x.args.len() == y.args.len();
+                x.ty == y.ty
+                    && x.imm == y.imm
+                    && x.results.len() == y.results.len()
+                    && (alike || (folded && one_jumps))
             };
             self.terms.require(Check::AnchorSame, same, Place::Inst(inst))?;
         }
@@ -126,7 +134,11 @@ impl<'a, 'c> Product<'a, 'c> {
         self.pair(first, Place::Whole)
     }
 
-    fn pair<'l>(&self, lines: [Option<Line<'l>>; 2], place: Place) -> Result<Option<Onward<'l>>, Finding> {
+    fn pair<'l>(
+        &self,
+        lines: [Option<Line<'l>>; 2],
+        place: Place,
+    ) -> Result<Option<Onward<'l>>, Finding> {
         match lines {
             [Some(x), Some(y)] if x.anchor == y.anchor => Ok(Some(Onward { lines: [x, y] })),
             _ => self.terms.require(Check::AnchorNext, false, place).map(|()| None),
@@ -141,7 +153,8 @@ impl<'a, 'c> Product<'a, 'c> {
             let lines = [self.lines[0].from(a, next_a), self.lines[1].from(b, next_b)];
             return Ok(self.pair(lines, place)?.into_iter().collect());
         }
-        let live: [SmallVec<[Edge; 2]>; 2] = [0, 1].map(|s| self.versions[s].live_targets(anchor).collect());
+        let live: [SmallVec<[Edge; 2]>; 2] =
+            [0, 1].map(|s| self.versions[s].live_targets(anchor).collect());
         let alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
         self.terms.require(Check::AnchorNext, !alike || live[0] == live[1], place)?;
         // Two branches take the same target; a branch and a jump pair each with the only one.
@@ -165,12 +178,17 @@ impl<'a, 'c> Product<'a, 'c> {
             return Ok(());
         }
         for (v, w) in x.args.iter().zip(&y.args) {
-            self.require_equal(Check::AnchorOperands, [a.class(*v), b.class(*w)], Place::Inst(anchor))?;
+            self.require_equal(
+                Check::AnchorOperands,
+                [a.class(*v), b.class(*w)],
+                Place::Inst(anchor),
+            )?;
         }
         Ok(())
     }
 
-    /// Whether memory may differ between the versions, in places that are written before anything sees them.
+    /// Whether memory may differ between the versions, in places that are written before anything
+    /// sees them.
     pub(super) fn has_lone_writes(&self) -> bool {
         self.versions.iter().any(|v| !v.lone_writes.is_empty())
     }
@@ -191,13 +209,14 @@ impl<'a, 'c> Product<'a, 'c> {
         !self.has_lone_writes() || (one == other && one != NO_TERM)
     }
 
-    /// Memory is the same in both versions before an anchor by which it can be seen: all but branches, and reads and
-    /// writes that cannot trap.
+    /// Memory is the same in both versions before an anchor by which it can be seen: all but
+    /// branches, and reads and writes that cannot trap.
     fn check_memory(&self, anchor: Inst) -> Result<(), Failure> {
         let opcode = self.versions[0].f.inst(anchor).opcode;
         let is_control = matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
         let is_access = opcode.is_effect_free() || self.versions.iter().all(|v| v.is_write(anchor));
-        let is_blind = is_control || (is_access && (0..2).any(|side| self.is_harmless(side, anchor)));
+        let is_blind =
+            is_control || (is_access && (0..2).any(|side| self.is_harmless(side, anchor)));
         if is_blind || !self.has_lone_writes() {
             return Ok(());
         }
@@ -205,18 +224,22 @@ impl<'a, 'c> Product<'a, 'c> {
         self.require_equal(Check::AnchorMemory, memory, Place::Inst(anchor))
     }
 
-    /// A write that is no anchor cannot trap; or the next anchor traps in both versions whenever it would, and finds in the
-    /// other the memory that it finds. If what either depends on is bound anew on the line there, the line has come
-    /// back above the write: then the anchor has passed since that was bound before, and the write cannot trap.
+    /// A write that is no anchor cannot trap; or the next anchor traps in both versions whenever it
+    /// would, and finds in the other the memory that it finds. If what either depends on is bound
+    /// anew on the line there, the line has come back above the write: then the anchor has passed
+    /// since that was bound before, and the write cannot trap.
     fn check_lone_writes(&self, side: usize) -> Result<(), Failure> {
         let [version, other] = [side, 1 - side].map(|s| &self.versions[s]);
         for &inst in &version.lone_writes {
             let line = self.lines[side].from(version, inst);
             let traps_next = line.is_some_and(|line| {
                 let memory = [version.memory_before(inst), other.memory_before(line.anchor)];
-                version.traps_like(inst, line.anchor) && memory[0] == memory[1] && memory[0] != NO_TERM
+                version.traps_like(inst, line.anchor)
+                    && memory[0] == memory[1]
+                    && memory[0] != NO_TERM
             });
-            // Where another line runs through its block to another end (`shared`), this one does not say what follows it.
+            // Where another line runs through its block to another end (`shared`), this one does
+            // not say what follows it.
             let strays = self.shared[side].contains(version.f.inst_block(inst).as_u32() as usize);
             let fits = (self.is_harmless(side, inst) || traps_next) && !strays;
             self.terms.require(Check::LoneWrite, fits, Place::Inst(inst))?;
@@ -224,12 +247,20 @@ impl<'a, 'c> Product<'a, 'c> {
         Ok(())
     }
 
-    fn require_equal(&self, check: Check, classes: [TermId; 2], place: Place) -> Result<(), Failure> {
+    fn require_equal(
+        &self,
+        check: Check,
+        classes: [TermId; 2],
+        place: Place,
+    ) -> Result<(), Failure> {
         let equal = classes[0] == classes[1] && classes[0] != NO_TERM;
-        self.terms.require(check, equal, place).map_err(|finding| Failure { finding, classes: Some(classes) })
+        self.terms
+            .require(check, equal, place)
+            .map_err(|finding| Failure { finding, classes: Some(classes) })
     }
 
-    /// The leaves bound along two lines agree where both lines end, if both versions have them there.
+    /// The leaves bound along two lines agree where both lines end, if both versions have them
+    /// there.
     fn check_leaves(&self, onward: &Onward<'_>, bound: &mut [Bindings; 2]) -> Result<(), Failure> {
         for side in [0, 1] {
             bound[side].enter(&self.versions[side], &onward.lines[side]);
@@ -249,12 +280,18 @@ impl<'a, 'c> Product<'a, 'c> {
                     continue;
                 }
                 let values = [0, 1].map(|s| bound[s].get(leaf));
-                let is_memory = self.terms.get(leaf).is_some_and(|t| t.kind == TermKind::MemoryParam);
-                // Memory is the same in both versions at every anchor, whatever its classes, if all writes are anchors.
+                let is_memory =
+                    self.terms.get(leaf).is_some_and(|t| t.kind == TermKind::MemoryParam);
+                // Memory is the same in both versions at every anchor, whatever its classes, if all
+                // writes are anchors.
                 if is_memory && !self.has_lone_writes() && values.iter().all(Option::is_some) {
                     continue;
                 }
-                self.require_equal(Check::LeafAgrees, values.map(|class| class.unwrap_or(leaf)), Place::Term(leaf))?;
+                self.require_equal(
+                    Check::LeafAgrees,
+                    values.map(|class| class.unwrap_or(leaf)),
+                    Place::Term(leaf),
+                )?;
             }
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! Telling two computations apart: both are evaluated for chosen contents of the leaves.
 //!
-//! An entry that is not proved may still be right. When it computes something else than is wanted for some
-//! contents of the leaves, or leaves something else in memory, it is refuted.
+//! An entry that is not proved may still be right. When it computes something else than is wanted
+//! for some contents of the leaves, or leaves something else in memory, it is refuted.
 //!
-//! Memory is what was written to a leaf: what a read finds is put together from the writes before it, and of cells that
-//! nobody has written from bits that the leaf and the place choose. Leaves are free but for those of which the
-//! certificate claims what reads give; of these nothing is known.
+//! Memory is what was written to a leaf: what a read finds is put together from the writes before
+//! it, and of cells that nobody has written from bits that the leaf and the place choose. Leaves
+//! are free but for those of which the certificate claims what reads give; of these nothing is
+//! known.
 
 use super::lines::Bindings;
 use super::product::Product;
@@ -22,11 +23,13 @@ use std::collections::BTreeSet;
 /// How many valuations are tried.
 const VALUATIONS: u32 = 8;
 
-/// Terms evaluated for lines that bind leaves, over all entries; beyond, what is not proved is not refuted.
+/// Terms evaluated for lines that bind leaves, over all entries; beyond, what is not proved is not
+/// refuted.
 const MAX_EVALUATED: usize = 1 << 26;
 
 /// What is special in integers; floats take random bits.
-const EDGES: [u64; 12] = [0, 1, 2, 3, 7, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0x8000_0000, u64::MAX, u64::MAX - 1];
+const EDGES: [u64; 12] =
+    [0, 1, 2, 3, 7, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0x8000_0000, u64::MAX, u64::MAX - 1];
 
 /// Writes that one read is traced through; beyond, what it finds is not known.
 const MAX_WRITES: usize = 64;
@@ -47,7 +50,10 @@ impl Witnesses {
         if tables.is_empty() {
             let memory_of = |id: &TermId| product.terms.read(*id).map(|read| read.memory);
             *constrained = product.terms.merged.iter().filter_map(memory_of).collect();
-            tables.extend((0..VALUATIONS).map(|v| Scene::new(product, constrained, v, None).table.into_owned()));
+            tables.extend(
+                (0..VALUATIONS)
+                    .map(|v| Scene::new(product, constrained, v, None).table.into_owned()),
+            );
         }
         let constrained = &*constrained;
         let scene = move |(table, valuation)| Scene {
@@ -61,14 +67,19 @@ impl Witnesses {
     }
 
     /// Contents that tell two classes apart.
-    pub(super) fn tell_apart(&mut self, product: &Product<'_, '_>, [a, b]: [TermId; 2]) -> Option<Witness> {
+    pub(super) fn tell_apart(
+        &mut self,
+        product: &Product<'_, '_>,
+        [a, b]: [TermId; 2],
+    ) -> Option<Witness> {
         self.scenes(product).find_map(|scene| match product.terms.ty(a) {
             Some(_) => scene.witness(scene.bits(a)?, Some(scene.bits(b)?)),
             None => scene.memories_differ(scene.layers(a).collect(), scene.layers(b).collect()),
         })
     }
 
-    /// Contents for which an entry computes something else than the target version has, or leaves memory otherwise.
+    /// Contents for which an entry computes something else than the target version has, or leaves
+    /// memory otherwise.
     pub(super) fn refute(
         &mut self,
         product: &Product<'_, '_>,
@@ -88,19 +99,22 @@ impl Witnesses {
         }
         let has_written = product.has_lone_writes() || !entry.replays.is_empty();
         self.scenes(product).find_map(|here| {
-            let bound = (!bindings.is_empty())
-                .then(|| Scene::new(product, here.constrained, here.valuation, Some((&here, &*bindings))));
+            let bound = (!bindings.is_empty()).then(|| {
+                Scene::new(product, here.constrained, here.valuation, Some((&here, &*bindings)))
+            });
             let far = bound.as_ref().unwrap_or(&here);
             let results = run(&here, source, entry);
-            let wrong_value = entry.assigns.iter().filter(|a| to.f.has_value(a.value)).find_map(|assign| {
-                let expected = far.bits(to.class(assign.value))?;
-                here.witness(expected, read(&here, source, assign.from, &results)?)
-            });
+            let wrong_value =
+                entry.assigns.iter().filter(|a| to.f.has_value(a.value)).find_map(|assign| {
+                    let expected = far.bits(to.class(assign.value))?;
+                    here.witness(expected, read(&here, source, assign.from, &results)?)
+                });
             wrong_value.or_else(|| {
                 let written = entry.replays.iter().rev().map(|replay| {
                     let operand = |arg: &Operand| read(&here, source, *arg, &results).flatten();
                     let place = Place::written(replay.opcode, replay.ty, &replay.imm);
-                    let args: SmallVec<[Option<u64>; 2]> = replay.args.iter().map(operand).collect();
+                    let args: SmallVec<[Option<u64>; 2]> =
+                        replay.args.iter().map(operand).collect();
                     place.map_or(Layer::Unknown, |place| Layer::of(place, &args))
                 });
                 let found = written.chain(here.layers(from.memory_before(point.inst())));
@@ -177,7 +191,9 @@ fn find(layers: impl Iterator<Item = Layer>, cells: Cells) -> Option<u64> {
 /// Of some cells what a write holds, and which of their bits those are.
 fn overlap(cells: Cells, written: Cells, value: u64) -> (u64, u64) {
     match (cells, written) {
-        (Cells::Bytes { memory, first, .. }, Cells::Bytes { memory: m, first: f, bytes: b }) if memory == m => {
+        (Cells::Bytes { memory, first, .. }, Cells::Bytes { memory: m, first: f, bytes: b })
+            if memory == m =>
+        {
             let there = u64::MAX >> (64 - 8 * b.clamp(1, 8));
             let shift = |bits: u64| match (f.checked_sub(first), first.checked_sub(f)) {
                 (Some(up), _) if up < 8 => bits << (8 * up),
@@ -211,7 +227,8 @@ struct Scene<'s> {
     valuation: u32,
     /// By term; `None` where evaluation traps, where it is not known, and of memory.
     table: Cow<'s, [Option<u64>]>,
-    /// Where leaves are as they are at the end of a line: what they are at its start, and what it binds.
+    /// Where leaves are as they are at the end of a line: what they are at its start, and what it
+    /// binds.
     line: Option<(&'s Scene<'s>, &'s Bindings)>,
 }
 
@@ -223,7 +240,8 @@ impl<'s> Scene<'s> {
         valuation: u32,
         line: Option<(&'s Scene<'s>, &'s Bindings)>,
     ) -> Scene<'s> {
-        let mut scene = Scene { product, constrained, valuation, table: Cow::Owned(Vec::new()), line };
+        let mut scene =
+            Scene { product, constrained, valuation, table: Cow::Owned(Vec::new()), line };
         for id in 0..product.terms.len() as TermId {
             let bits = scene.evaluate(id);
             scene.table.to_mut().push(bits);
@@ -240,16 +258,22 @@ impl<'s> Scene<'s> {
         let TermKind::Op { opcode, ty, imm, args } = terms.kind(id)? else {
             return match self.line.and_then(|(here, bindings)| Some((here, bindings.get(id)?))) {
                 Some((here, bound)) => here.bits(bound),
-                None => terms.ty(id).map(|_| leaf_bits(self.product, self.valuation, id, terms.ty(id))),
+                None => {
+                    terms.ty(id).map(|_| leaf_bits(self.product, self.valuation, id, terms.ty(id)))
+                }
             };
         };
-        // A checker without that check sees terms that are no operations (`weakened_checkers_do_not_panic`).
+        // A checker without that check sees terms that are no operations
+        // (`weakened_checkers_do_not_panic`).
         let types: SmallVec<[Option<Type>; 4]> = args.iter().map(|a| terms.ty(*a)).collect();
         if !is_well_typed(*opcode, *ty, imm, &types) {
             return None;
         }
         if let Some(read) = terms.read(id) {
-            let cells = Cells::of(read.place, read.operands.first().and_then(|address| self.bits(*address)))?;
+            let cells = Cells::of(
+                read.place,
+                read.operands.first().and_then(|address| self.bits(*address)),
+            )?;
             return Some(widened(*opcode, *ty, find(self.layers(read.memory), cells)?));
         }
         let bits: SmallVec<[u64; 4]> = args.iter().map(|a| self.bits(*a)).collect::<Option<_>>()?;
@@ -268,16 +292,20 @@ impl<'s> Scene<'s> {
         std::iter::from_fn(move || {
             let (mut scene, mut memory) = at.take()?;
             if scene.product.terms.write(memory).is_none()
-                && let Some((here, bound)) = scene.line.and_then(|(here, b)| Some((here, b.get(memory)?)))
+                && let Some((here, bound)) =
+                    scene.line.and_then(|(here, b)| Some((here, b.get(memory)?)))
             {
                 (scene, memory) = (here, bound);
             }
-            let Some(write) = scene.product.terms.write(memory) else { return Some(scene.leaf(memory)) };
+            let Some(write) = scene.product.terms.write(memory) else {
+                return Some(scene.leaf(memory));
+            };
             if left == 0 {
                 return Some(Layer::Unknown);
             }
             (at, left) = (Some((scene, write.memory)), left - 1);
-            let operands: SmallVec<[_; 2]> = write.operands.iter().map(|o| scene.bits(*o)).collect();
+            let operands: SmallVec<[_; 2]> =
+                write.operands.iter().map(|o| scene.bits(*o)).collect();
             Some(Layer::of(write.place, &operands))
         })
     }
@@ -303,7 +331,8 @@ impl<'s> Scene<'s> {
         let same = one == other;
         wanted.iter().chain(&found).filter(|_| same).find_map(|layer| {
             let Layer::Write(cells, _) = layer else { return None };
-            let [expected, found] = [&wanted, &found].map(|layers| find(layers.iter().copied(), *cells));
+            let [expected, found] =
+                [&wanted, &found].map(|layers| find(layers.iter().copied(), *cells));
             self.witness(expected?, Some(found?))
         })
     }
@@ -321,7 +350,12 @@ fn widened(opcode: Opcode, ty: Type, bits: u64) -> u64 {
 }
 
 /// What an operand holds: the outer option when it is known, the inner when it does not trap.
-fn read(scene: &Scene<'_>, source: usize, operand: Operand, results: &[Option<Option<u64>>]) -> Option<Option<u64>> {
+fn read(
+    scene: &Scene<'_>,
+    source: usize,
+    operand: Operand,
+    results: &[Option<Option<u64>>],
+) -> Option<Option<u64>> {
     match operand {
         Operand::Step(index) => results.get(index as usize).copied().flatten(),
         Operand::Source(value) => scene.bits(scene.product.versions[source].class(value)).map(Some),
@@ -357,11 +391,14 @@ fn run(scene: &Scene<'_>, source: usize, entry: &Entry) -> Vec<Option<Option<u64
     results
 }
 
-/// What a leaf holds under a valuation: special integers under the even ones, anything under the others.
+/// What a leaf holds under a valuation: special integers under the even ones, anything under the
+/// others.
 fn leaf_bits(product: &Product<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
-    // Leaves that only one version binds may stand for the same thing in both under two names: they all hold the
-    // same, so that what is told apart differs whichever are the same (`leaves_of_one_version_refute_nothing`).
-    let is_shared = product.versions.iter().all(|v| v.binders.get(id as usize).copied().flatten().is_some());
+    // Leaves that only one version binds may stand for the same thing in both under two names: they
+    // all hold the same, so that what is told apart differs whichever are the same
+    // (`leaves_of_one_version_refute_nothing`).
+    let is_shared =
+        product.versions.iter().all(|v| v.binders.get(id as usize).copied().flatten().is_some());
     let is_param = matches!(product.terms.kind(id), Some(TermKind::Param | TermKind::MemoryParam));
     let id = if is_shared || !is_param { id } else { NO_TERM };
     let bits = mix(u64::from(id) ^ u64::from(valuation) << 32);

@@ -28,7 +28,8 @@ impl<'c> Terms<'c> {
         let count = all.len();
         options.require(Check::Size, count < NO_TERM as usize, Place::Whole)?;
         let (constants, masks) = (vec![None; count], vec![u64::MAX; count]);
-        let mut terms = Terms { options, all, constants, masks, after: BTreeMap::new(), merged: Vec::new() };
+        let mut terms =
+            Terms { options, all, constants, masks, after: BTreeMap::new(), merged: Vec::new() };
         for id in 0..count as TermId {
             terms.check_class(id)?;
             terms.check_shape(id)?;
@@ -78,7 +79,11 @@ impl<'c> Terms<'c> {
         let term = &self.all[id as usize];
         let fits = match &term.by {
             By::Itself => term.class == id,
-            _ => term.class < id && self.class(term.class) == term.class && self.ty(term.class) == term.ty,
+            _ => {
+                term.class < id
+                    && self.class(term.class) == term.class
+                    && self.ty(term.class) == term.ty
+            }
         };
         self.require(Check::TermClass, fits, Place::Term(id))
     }
@@ -87,8 +92,12 @@ impl<'c> Terms<'c> {
         let term = &self.all[id as usize];
         let is_own = term.by == By::Itself;
         let fits = match &term.kind {
-            TermKind::Argument(_) | TermKind::Param | TermKind::Result(..) => is_own && term.ty.is_some(),
-            TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_) => is_own && term.ty.is_none(),
+            TermKind::Argument(_) | TermKind::Param | TermKind::Result(..) => {
+                is_own && term.ty.is_some()
+            }
+            TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_) => {
+                is_own && term.ty.is_none()
+            }
             TermKind::Op { opcode, ty, imm, args } => {
                 let before = args.iter().all(|a| *a < id && self.class(*a) == *a);
                 self.require(Check::TermOrder, before, Place::Term(id))?;
@@ -107,7 +116,9 @@ impl<'c> Terms<'c> {
         if matches!(term.by, By::Merged { .. } | By::Apart { .. }) {
             return;
         }
-        let Some(class) = self.masks.get(term.class as usize).map(|_| term.class as usize) else { return };
+        let Some(class) = self.masks.get(term.class as usize).map(|_| term.class as usize) else {
+            return;
+        };
         let own = match (&term.kind, term.ty) {
             (TermKind::MemoryAfter(inst), _) => {
                 self.after.entry(*inst).or_insert(id);
@@ -118,7 +129,8 @@ impl<'c> Terms<'c> {
                 *bits
             }
             (TermKind::Op { opcode, ty, args, .. }, Some(result)) => {
-                let of = |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
+                let of =
+                    |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
                 let operands: SmallVec<[Operand; 3]> = args.iter().map(of).collect();
                 rules::possible_bits(*opcode, *ty, result, &operands)
             }
@@ -135,7 +147,9 @@ impl<'c> Terms<'c> {
             // That holds of a version which asks its edges (`Version::check_merged`).
             By::Merged { .. } => {
                 self.merged.push(id);
-                let leaf = self.read(id).is_some_and(|r| self.kind(r.memory) == Some(&TermKind::MemoryParam));
+                let leaf = self
+                    .read(id)
+                    .is_some_and(|r| self.kind(r.memory) == Some(&TermKind::MemoryParam));
                 self.require(Check::MemoryMerge, leaf, Place::Term(id))
             }
             By::Apart { .. } | By::Stored { .. } | By::Covers { .. } | By::Swaps { .. } => {
@@ -148,21 +162,30 @@ impl<'c> Terms<'c> {
             }
             By::Rule { rule, swapped, inner, result } => {
                 let place = Place::Term(id);
-                // A right side that comes later could rest on this term, or be it (`a_right_side_comes_first`).
+                // A right side that comes later could rest on this term, or be it
+                // (`a_right_side_comes_first`).
                 let before = *result == NO_TERM || *result < id;
                 self.require(Check::TermOrder, before, place)?;
                 let found = RULES.get(*rule as usize);
-                let found = found.and_then(|r| Some((r, Bound::find(self, r, id, *swapped, inner)?)));
-                let Some((rule, bound)) = found else { return self.require(Check::RulePattern, false, place) };
+                let found =
+                    found.and_then(|r| Some((r, Bound::find(self, r, id, *swapped, inner)?)));
+                let Some((rule, bound)) = found else {
+                    return self.require(Check::RulePattern, false, place);
+                };
                 self.require(Check::RuleGuard, bound.satisfies(self, rule.guard), place)?;
-                self.require(Check::RuleResult, bound.gives(self, rule, id, term.class, *result), place)
+                self.require(
+                    Check::RuleResult,
+                    bound.gives(self, rule, id, term.class, *result),
+                    place,
+                )
             }
         }
     }
 
     fn fold(&self, kind: &TermKind) -> Option<u64> {
         let TermKind::Op { opcode, ty, args, .. } = kind else { return None };
-        let bits: SmallVec<[u64; 3]> = args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
+        let bits: SmallVec<[u64; 3]> =
+            args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
         let types: SmallVec<[Type; 3]> = args.iter().map(|a| self.ty(*a)).collect::<Option<_>>()?;
         let source = types.first()?;
         accepts(*opcode, *ty, &types).then(|| eval(*opcode, *ty, *source, &bits).ok()).flatten()

@@ -28,11 +28,15 @@ fn dominators_are_those_of_the_definition() {
     }
 }
 
-/// A chain of `n` blocks, `n` blocks that hang on its end, and an edge from the entry to each: the tree of the search is
-/// deep and the semidominators are high. By the plain way up this is quadratic.
+/// A chain of `n` blocks, `n` blocks that hang on its end, and an edge from the entry to each: the
+/// tree of the search is deep and the semidominators are high. By the plain way up this is
+/// quadratic.
 fn deep(n: usize) -> Function {
-    let name = |kind: &str, from: usize| (from..from + n).map(|i| format!("{kind}{i}")).collect::<Vec<_>>().join(", ");
-    let mut text = format!("func @deep(%x: i32) {{\nentry:\nswitch %x, [c0, {}], default c0\n", name("w", 0));
+    let name = |kind: &str, from: usize| {
+        (from..from + n).map(|i| format!("{kind}{i}")).collect::<Vec<_>>().join(", ")
+    };
+    let mut text =
+        format!("func @deep(%x: i32) {{\nentry:\nswitch %x, [c0, {}], default c0\n", name("w", 0));
     (0..n - 1).for_each(|i| text.push_str(&format!("c{i}:\njump c{}\n", i + 1)));
     text.push_str(&format!("c{}:\nswitch %x, [{}], default w0\n", n - 1, name("w", 0)));
     (0..n).for_each(|i| text.push_str(&format!("w{i}:\nreturn\n")));

@@ -1,10 +1,11 @@
 //! Instructions that may trap and are no anchors: each version executes its own.
 //!
-//! Seen from a transition into a version, such a *site* of it is *pending* where that version has executed it
-//! and the other may not yet have executed one that computes the same term: on some inputs the version has
-//! trapped there and the other has not. Nothing may be landed behind a pending site, and no effect may
-//! follow one: then one version traps and the other does not. A site is settled when the other version has passed an
-//! instruction with its term, nothing the term depends on having been bound again in between.
+//! Seen from a transition into a version, such a *site* of it is *pending* where that version has
+//! executed it and the other may not yet have executed one that computes the same term: on some
+//! inputs the version has trapped there and the other has not. Nothing may be landed behind a
+//! pending site, and no effect may follow one: then one version traps and the other does not. A
+//! site is settled when the other version has passed an instruction with its term, nothing the term
+//! depends on having been bound again in between.
 
 use super::lines::Line;
 use super::product::{Onward, Product};
@@ -18,14 +19,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Terms looked at to find what a site depends on; beyond, any binding may matter.
 const MAX_TERMS: usize = 1024;
 
-/// Sites times anchors, and sites looked at on ways between anchors, beyond which a pair is not decided.
+/// Sites times anchors, and sites looked at on ways between anchors, beyond which a pair is not
+/// decided.
 const MAX_STATES: usize = 1 << 28;
 const MAX_LOOKED_AT: usize = 1 << 26;
 
 struct Site {
     inst: Inst,
     term: TermId,
-    /// By version: the blocks that bind what the term depends on; `None` when that is too much to tell.
+    /// By version: the blocks that bind what the term depends on; `None` when that is too much to
+    /// tell.
     blocks: Option<[BTreeSet<Block>; 2]>,
 }
 
@@ -52,11 +55,20 @@ pub(super) struct Traps {
 }
 
 impl Traps {
-    /// Finds the sites of a version and where they are pending. Cost: linear without sites; else their number
-    /// times the ways between anchors.
-    pub(super) fn check(product: &Product<'_, '_>, side: usize, anchors: &FixedBitSet) -> Result<Traps, Finding> {
-        let mut traps =
-            Traps { side, sites: Vec::new(), in_block: BTreeMap::new(), before: BTreeMap::new(), gap: BTreeMap::new() };
+    /// Finds the sites of a version and where they are pending. Cost: linear without sites; else
+    /// their number times the ways between anchors.
+    pub(super) fn check(
+        product: &Product<'_, '_>,
+        side: usize,
+        anchors: &FixedBitSet,
+    ) -> Result<Traps, Finding> {
+        let mut traps = Traps {
+            side,
+            sites: Vec::new(),
+            in_block: BTreeMap::new(),
+            before: BTreeMap::new(),
+            gap: BTreeMap::new(),
+        };
         traps.find_sites(product, anchors);
         if traps.sites.is_empty() {
             return Ok(traps);
@@ -91,7 +103,12 @@ impl Traps {
     fn spread(&mut self, product: &Product<'_, '_>) -> Result<(), Finding> {
         if let Some(onward) = product.start()? {
             let f = product.versions[self.side].f;
-            self.advance(product, &State::default(), [None, Some(f.first_inst(f.entry()))], &onward);
+            self.advance(
+                product,
+                &State::default(),
+                [None, Some(f.first_inst(f.entry()))],
+                &onward,
+            );
         }
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
         let mut looked_at = 0;
@@ -109,8 +126,8 @@ impl Traps {
         Ok(())
     }
 
-    /// What is pending one anchor further on, `next` being what this version executes first, if that is in the same
-    /// block; whether that is more than was known.
+    /// What is pending one anchor further on, `next` being what this version executes first, if
+    /// that is in the same block; whether that is more than was known.
     fn advance(
         &mut self,
         product: &Product<'_, '_>,
@@ -130,8 +147,8 @@ impl Traps {
         let met = onward.lines[0].anchor;
         let other = &product.versions[1 - self.side];
         let mut executed = self.executed(product, next, &onward.lines[self.side]);
-        // What the other version had executed before the line, as long as nothing was bound on the way to the site,
-        // has not trapped there (`a_trap_executed_before_the_line_is_settled`,
+        // What the other version had executed before the line, as long as nothing was bound on the
+        // way to the site, has not trapped there (`a_trap_executed_before_the_line_is_settled`,
         // `a_division_that_both_ways_have_passed_is_no_obstacle`).
         executed.retain(|&(segment, id)| {
             let mut bound = onward.lines[self.side].crossings().take(segment);
@@ -144,9 +161,10 @@ impl Traps {
         passed.grow(self.sites.len());
         executed.iter().for_each(|(_, id)| passed.insert(*id));
         for &(segment, id) in &executed {
-            // What the other version binds on this way it binds as this one does: leaves agree where it ends, if
-            // they are still there.
-            let stuck = self.is_bound_again(id, onward, self.side, segment) || !self.is_kept(product, id, met);
+            // What the other version binds on this way it binds as this one does: leaves agree
+            // where it ends, if they are still there.
+            let stuck = self.is_bound_again(id, onward, self.side, segment)
+                || !self.is_kept(product, id, met);
             let set = if stuck { &mut state.stuck } else { &mut state.pending };
             set.insert(id);
         }
@@ -160,7 +178,8 @@ impl Traps {
         *known != old
     }
 
-    /// Whether what a site depends on is bound by a version on a way, behind the given number of crossings.
+    /// Whether what a site depends on is bound by a version on a way, behind the given number of
+    /// crossings.
     fn is_bound_again(&self, id: usize, onward: &Onward<'_>, side: usize, behind: usize) -> bool {
         onward.lines[side].crossings().skip(behind).any(|c| self.depends_on(id, side, c.block))
     }
@@ -177,18 +196,25 @@ impl Traps {
         self.sites[id].blocks.as_ref().is_none_or(|blocks| blocks[side].contains(&block))
     }
 
-    /// The sites on a line, each with the number of crossings before it; from an instruction on, or from the first
-    /// crossing.
-    fn executed(&self, product: &Product<'_, '_>, from: Option<Inst>, line: &Line<'_>) -> Vec<(usize, usize)> {
+    /// The sites on a line, each with the number of crossings before it; from an instruction on, or
+    /// from the first crossing.
+    fn executed(
+        &self,
+        product: &Product<'_, '_>,
+        from: Option<Inst>,
+        line: &Line<'_>,
+    ) -> Vec<(usize, usize)> {
         let f = product.versions[self.side].f;
-        let starts = std::iter::once(from).chain(line.crossings().map(|c| Some(f.first_inst(c.block))));
+        let starts =
+            std::iter::once(from).chain(line.crossings().map(|c| Some(f.first_inst(c.block))));
         let mut found = Vec::new();
         for (segment, start) in starts.enumerate() {
             let Some(start) = start else { continue };
             for &id in self.in_block.get(&f.inst_block(start)).into_iter().flatten() {
                 let inst = self.sites[id].inst;
                 let is_last = segment == line.crossings().count();
-                if !f.stands_before(inst, start) && (!is_last || f.stands_before(inst, line.anchor)) {
+                if !f.stands_before(inst, start) && (!is_last || f.stands_before(inst, line.anchor))
+                {
                     found.push((segment, id));
                 }
             }
@@ -199,12 +225,14 @@ impl Traps {
     /// No effect follows a pending site, and control cannot go around for ever while one is.
     fn check_order(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
         let f = product.versions[self.side].f;
-        let is_pending =
-            |anchor: &Inst| self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear());
+        let is_pending = |anchor: &Inst| {
+            self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear())
+        };
         let pending: BTreeSet<Inst> = product.reached.iter().copied().filter(is_pending).collect();
         let mut ways: BTreeMap<Inst, usize> = pending.iter().map(|a| (*a, 0)).collect();
         for &anchor in &pending {
-            let only_control = matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+            let only_control =
+                matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
             product.terms.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
             for onward in product.onward(anchor)? {
                 ways.entry(onward.lines[0].anchor).and_modify(|count| *count += 1);
@@ -227,24 +255,32 @@ impl Traps {
         product.terms.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
     }
 
-    /// A trap would show what memory differs in: on the way to an anchor where a site is executed or pending, no version
-    /// writes alone, and both come to the anchor with the same memory.
+    /// A trap would show what memory differs in: on the way to an anchor where a site is executed
+    /// or pending, no version writes alone, and both come to the anchor with the same memory.
     fn check_memory(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
         let written = product.behind_lone_writes();
         for (anchor, (entered, passed)) in &self.gap {
-            let is_quiet = [&entered.pending, &entered.stuck, passed].iter().all(|sites| sites.is_clear());
+            let is_quiet =
+                [&entered.pending, &entered.stuck, passed].iter().all(|sites| sites.is_clear());
             let same = is_quiet || (!written.contains(anchor) && product.has_same_memory(*anchor));
             product.terms.require(Check::TrapOrder, same, Place::Inst(*anchor))?;
         }
         Ok(())
     }
 
-    /// Whether a landing before `target` skips a site that the other version, before `source`, has not passed;
-    /// both on their lines to one anchor.
-    pub(super) fn skips(&self, product: &Product<'_, '_>, [source, target]: [Inst; 2], lines: [&Line<'_>; 2]) -> bool {
+    /// Whether a landing before `target` skips a site that the other version, before `source`, has
+    /// not passed; both on their lines to one anchor.
+    pub(super) fn skips(
+        &self,
+        product: &Product<'_, '_>,
+        [source, target]: [Inst; 2],
+        lines: [&Line<'_>; 2],
+    ) -> bool {
         let Some((entered, passed)) = self.gap.get(&lines[0].anchor) else { return false };
         let mut behind = passed.clone();
-        self.executed(product, Some(target), lines[1]).iter().for_each(|(_, id)| behind.set(*id, false));
+        self.executed(product, Some(target), lines[1])
+            .iter()
+            .for_each(|(_, id)| behind.set(*id, false));
         behind.union_with(&entered.pending);
         let other = &product.versions[1 - self.side];
         let is_settled = |id: usize| {
@@ -263,7 +299,9 @@ fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<B
     let mut work: SmallVec<[TermId; 8]> = SmallVec::from_iter([term]);
     while let Some(id) = work.pop() {
         match product.terms.kind(id) {
-            Some(TermKind::Op { args, .. }) => work.extend(args.iter().copied().filter(|a| seen.insert(*a))),
+            Some(TermKind::Op { args, .. }) => {
+                work.extend(args.iter().copied().filter(|a| seen.insert(*a)))
+            }
             // Bound where they stand, not where a block is entered; the site stands behind them.
             Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => {
                 for (side, version) in product.versions.iter().enumerate() {

@@ -1,14 +1,16 @@
 //! One version: every value is what its term says, given what the leaves stand for in this version.
 //!
-//! Among values available at one point, equal terms mean equal contents: in strict SSA the latest instances of
-//! values that dominate a point belong together (`mappings.md`, section 5), so definitions are equations
-//! between them. A parameter that is no leaf, a *copy*, was given what its class stands for on every edge ever
-//! taken, and nothing its class depends on has been bound again since, because all of it was bound strictly above.
+//! Among values available at one point, equal terms mean equal contents: in strict SSA the latest
+//! instances of values that dominate a point belong together (`mappings.md`, section 5), so
+//! definitions are equations between them. A parameter that is no leaf, a *copy*, was given what
+//! its class stands for on every edge ever taken, and nothing its class depends on has been bound
+//! again since, because all of it was bound strictly above.
 //!
-//! That it was bound above needs no check. Say a class depends on a leaf (contents of that leaf alone make a
-//! difference to it), and take a path from the entry to a block that has a copy of the class, or to a value of
-//! it. The first value on the path whose class depends on the leaf has operands, or is given an argument, of
-//! such a class, unless it is what binds the leaf. So every path to a copy has bound the leaf before it.
+//! That it was bound above needs no check. Say a class depends on a leaf (contents of that leaf
+//! alone make a difference to it), and take a path from the entry to a block that has a copy of the
+//! class, or to a value of it. The first value on the path whose class depends on the leaf has
+//! operands, or is given an argument, of such a class, unless it is what binds the leaf. So every
+//! path to a copy has bound the leaf before it.
 
 use super::graph::Graph;
 use super::terms::Terms;
@@ -21,8 +23,8 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Accesses at one address looked at for one that vouches for a write done on the way over: the last ones. What is further
-/// up costs the entry.
+/// Accesses at one address looked at for one that vouches for a write done on the way over: the
+/// last ones. What is further up costs the entry.
 const MAX_ACCESSES: usize = 256;
 
 /// Of a class: the deepest block that binds one of its leaves.
@@ -54,12 +56,14 @@ pub(super) struct Version<'a, 'c> {
     support: Vec<Support>,
     /// The instructions without effect that could trap, by the term they compute.
     executed: BTreeMap<TermId, SmallVec<[Inst; 2]>>,
-    /// By instruction index: the term of the memory after a write of one place, and the memory before.
+    /// By instruction index: the term of the memory after a write of one place, and the memory
+    /// before.
     writes: Vec<TermId>,
     before: Vec<TermId>,
     /// Writes that are no anchors.
     pub(super) lone_writes: Vec<Inst>,
-    /// Accesses that no other vouches for, by the class of the address, in preorder of the dominator tree.
+    /// Accesses that no other vouches for, by the class of the address, in preorder of the
+    /// dominator tree.
     accesses: BTreeMap<TermId, Vec<(Inst, memory::Place)>>,
     /// Accesses that cannot trap, since others at the same address have passed.
     vouched: FixedBitSet,
@@ -153,14 +157,17 @@ impl<'a, 'c> Version<'a, 'c> {
         let data = self.f.inst(inst);
         match data.opcode {
             Opcode::BrIf => Some(Edge { inst, index: u32::from(bits == 0) }),
-            Opcode::Switch => Some(Edge { inst, index: bits.min(data.targets.len() as u64 - 1) as u32 }),
+            Opcode::Switch => {
+                Some(Edge { inst, index: bits.min(data.targets.len() as u64 - 1) as u32 })
+            }
             _ => None,
         }
     }
 
     /// The targets that a terminator may continue at, by index.
     pub(super) fn live_targets(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
-        let edges = (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
+        let edges =
+            (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
         edges.filter(|e| self.may_take(*e))
     }
 
@@ -172,14 +179,16 @@ impl<'a, 'c> Version<'a, 'c> {
 
     fn read(&mut self, claimed: &VersionTerms) -> Result<(), Finding> {
         for &(value, term) in &claimed.values {
-            let fits = self.f.has_value(value) && self.table.ty(term) == Some(self.f.value_type(value));
+            let fits =
+                self.f.has_value(value) && self.table.ty(term) == Some(self.f.value_type(value));
             self.table.require(Check::ValueTerm, fits, Place::Value(value))?;
             if let Some(slot) = self.terms.get_mut(value.as_u32() as usize) {
                 *slot = term;
             }
         }
         for &(block, term) in &claimed.memory {
-            let fits = self.f.has_block(block) && self.table.get(term).is_some_and(|t| t.ty.is_none());
+            let fits =
+                self.f.has_block(block) && self.table.get(term).is_some_and(|t| t.ty.is_none());
             self.table.require(Check::MemoryTerm, fits, Place::Block(block))?;
             if let Some(slot) = self.memory.get_mut(block.as_u32() as usize) {
                 *slot = [term; 2];
@@ -201,8 +210,8 @@ impl<'a, 'c> Version<'a, 'c> {
         }
     }
 
-    /// Finds which block binds which leaf: the first one met that has it. Where others have it too it is a
-    /// copy, which the binding block has to dominate, and so is met before.
+    /// Finds which block binds which leaf: the first one met that has it. Where others have it too
+    /// it is a copy, which the binding block has to dominate, and so is met before.
     fn bind_leaves(&mut self) -> Result<(), Finding> {
         let mut bound = std::mem::take(&mut self.binders);
         let mut bind = |id: TermId, block: Block| {
@@ -231,18 +240,25 @@ impl<'a, 'c> Version<'a, 'c> {
         Ok(())
     }
 
-    /// The support of every class: of its first term, since the others are equal whatever the leaves stand for.
+    /// The support of every class: of its first term, since the others are equal whatever the
+    /// leaves stand for.
     fn find_support(&mut self) {
-        let in_block = |inst: Inst| match self.f.has_inst(inst) && self.live().has(self.f.inst_block(inst)) {
-            true => Support::Below(self.f.inst_block(inst)),
-            false => Support::Unbound,
-        };
+        let in_block =
+            |inst: Inst| match self.f.has_inst(inst) && self.live().has(self.f.inst_block(inst)) {
+                true => Support::Below(self.f.inst_block(inst)),
+                false => Support::Unbound,
+            };
         let mut support: Vec<Support> = Vec::with_capacity(self.table.len());
         for id in 0..self.table.len() as TermId {
             let found = match self.table.kind(id) {
-                Some(TermKind::Op { args, .. }) => args.iter().fold(Support::Anywhere, |deepest, arg| {
-                    self.deeper(deepest, support.get(*arg as usize).copied().unwrap_or(Support::Unbound))
-                }),
+                Some(TermKind::Op { args, .. }) => {
+                    args.iter().fold(Support::Anywhere, |deepest, arg| {
+                        self.deeper(
+                            deepest,
+                            support.get(*arg as usize).copied().unwrap_or(Support::Unbound),
+                        )
+                    })
+                }
                 Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => in_block(*inst),
                 _ => self.binders[id as usize].map_or(Support::Unbound, Support::Below),
             };
@@ -284,7 +300,8 @@ impl<'a, 'c> Version<'a, 'c> {
             }
             self.table.require(Check::EffectAnchor, is_anchor, place)?;
             for (index, value) in data.results.iter().enumerate() {
-                let fits = self.table.kind(self.term(*value)) == Some(&TermKind::Result(inst, index as u32));
+                let fits = self.table.kind(self.term(*value))
+                    == Some(&TermKind::Result(inst, index as u32));
                 self.table.require(Check::ValueTerm, fits, place)?;
             }
             if data.opcode.effects().has(Effects::WRITES) {
@@ -296,8 +313,9 @@ impl<'a, 'c> Version<'a, 'c> {
         Ok(())
     }
 
-    /// Finds the accesses that others vouch for. Of those that dominate one, the nearest that is kept vouches for all that
-    /// any of them does; in preorder of the dominator tree, who does not dominate an access dominates none after it.
+    /// Finds the accesses that others vouch for. Of those that dominate one, the nearest that is
+    /// kept vouches for all that any of them does; in preorder of the dominator tree, who does not
+    /// dominate an access dominates none after it.
     fn vouch(&mut self) {
         let graph = self.live.as_ref().unwrap_or(&self.full);
         let mut blocks = graph.blocks().to_vec();
@@ -324,14 +342,16 @@ impl<'a, 'c> Version<'a, 'c> {
         Some((self.class(*data.args.first()?), place.filter(|_| data.opcode.can_trap())?))
     }
 
-    /// Whether a write of some bytes could not trap before `at`, since an access at the same address has passed.
+    /// Whether a write of some bytes could not trap before `at`, since an access at the same
+    /// address has passed.
     pub(super) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
         let Some((address, place)) = self.table.bytes_written(write) else { return true };
         let mut passed = self.accesses.get(&address).into_iter().flatten().rev().take(MAX_ACCESSES);
         passed.any(|(i, p)| p.vouches_for(&place) && self.live().passed(self.f, *i, at))
     }
 
-    /// Whether an access cannot trap where another has not, control having come straight from the one to the other.
+    /// Whether an access cannot trap where another has not, control having come straight from the
+    /// one to the other.
     pub(super) fn traps_like(&self, inst: Inst, other: Inst) -> bool {
         let both = self.access(inst).zip(self.access(other));
         both.is_some_and(|((x, place), (y, p))| x == y && p.vouches_for(&place))
@@ -352,15 +372,23 @@ impl<'a, 'c> Version<'a, 'c> {
         self.writes.get(inst.as_u32() as usize).is_some_and(|id| *id != NO_TERM)
     }
 
-    /// Checks that a read of what a block begins with gives its class on every edge into the block, if this version has
-    /// the block. By induction over the times the block is entered: its class and its address are bound strictly above,
-    /// so what they stood for when it was last entered they stand for where an edge leads back to it.
-    /// `brought` are the memories that edges bring, of blocks asked about before: the reads of a block that many lead to
-    /// must not cost its edges each (`reads_merged_on_many_edges_cost_the_edges_once`).
-    fn check_merged(&self, id: TermId, brought: &mut BTreeMap<Block, BTreeSet<TermId>>) -> Result<(), Finding> {
+    /// Checks that a read of what a block begins with gives its class on every edge into the block,
+    /// if this version has the block. By induction over the times the block is entered: its class
+    /// and its address are bound strictly above, so what they stood for when it was last entered
+    /// they stand for where an edge leads back to it. `brought` are the memories that edges bring,
+    /// of blocks asked about before: the reads of a block that many lead to must not cost its edges
+    /// each (`reads_merged_on_many_edges_cost_the_edges_once`).
+    fn check_merged(
+        &self,
+        id: TermId,
+        brought: &mut BTreeMap<Block, BTreeSet<TermId>>,
+    ) -> Result<(), Finding> {
         let (table, place) = (&self.table, Place::Term(id));
         let (Some(term), Some(read)) = (table.get(id), table.read(id)) else { return Ok(()) };
-        let (By::Merged { reads }, Some(block)) = (&term.by, self.binders[read.memory as usize]) else { return Ok(()) };
+        let (By::Merged { reads }, Some(block)) = (&term.by, self.binders[read.memory as usize])
+        else {
+            return Ok(());
+        };
         let mut classes = read.operands.iter().chain([&term.class]);
         let is_above = |class: &TermId| match self.support(*class) {
             Support::Anywhere => true,
@@ -368,31 +396,43 @@ impl<'a, 'c> Version<'a, 'c> {
             Support::Unbound => false,
         };
         table.require(Check::MemoryMerge, classes.all(is_above), place)?;
-        let same = reads.iter().filter(|r| table.class(**r) == term.class).filter_map(|r| table.read(*r));
+        let same =
+            reads.iter().filter(|r| table.class(**r) == term.class).filter_map(|r| table.read(*r));
         let given: BTreeSet<TermId> = same.filter(|r| r.is_like(&read)).map(|r| r.memory).collect();
-        let memories = || self.live_into(block).map(|e| self.memory_at_end(self.f.inst_block(e.inst))).collect();
+        let memories = || {
+            self.live_into(block).map(|e| self.memory_at_end(self.f.inst_block(e.inst))).collect()
+        };
         let brought = brought.entry(block).or_insert_with(memories);
         table.require(Check::MemoryMerge, brought.is_subset(&given), place)
     }
 
     /// Checks that a term is the operation of an instruction, on the memory where it stands.
-    fn check_operation(&self, data: &InstData, id: TermId, memory: TermId, place: Place) -> Result<(), Finding> {
+    fn check_operation(
+        &self,
+        data: &InstData,
+        id: TermId,
+        memory: TermId,
+        place: Place,
+    ) -> Result<(), Finding> {
         let Some(TermKind::Op { opcode, ty, imm, args }) = self.table.kind(id) else {
             return self.table.require(Check::ValueTerm, false, place);
         };
         let effects = data.opcode.effects();
         let reads = effects.has(Effects::READS) || effects.has(Effects::WRITES);
-        let values = if reads { args.split_last().map_or(&args[..], |(_, rest)| rest) } else { &args[..] };
-        let same = |order: &mut dyn Iterator<Item = &Value>| order.map(|v| self.class(*v)).eq(values.iter().copied());
-        let operands =
-            same(&mut data.args.iter()) || (data.opcode.is_commutative() && same(&mut data.args.iter().rev()));
+        let values =
+            if reads { args.split_last().map_or(&args[..], |(_, rest)| rest) } else { &args[..] };
+        let same = |order: &mut dyn Iterator<Item = &Value>| {
+            order.map(|v| self.class(*v)).eq(values.iter().copied())
+        };
+        let operands = same(&mut data.args.iter())
+            || (data.opcode.is_commutative() && same(&mut data.args.iter().rev()));
         let fits = *opcode == data.opcode && *ty == data.ty && *imm == data.imm && operands;
         self.table.require(Check::ValueTerm, fits, place)?;
         self.table.require(Check::MemoryTerm, !reads || args.last() == Some(&memory), place)
     }
 
-    /// Checks what the parameters of a block, and its memory, receive: a copy its class, parameters that bind one leaf
-    /// the same as the first of them.
+    /// Checks what the parameters of a block, and its memory, receive: a copy its class, parameters
+    /// that bind one leaf the same as the first of them.
     fn check_block_entry(&self, block: Block) -> Result<(), Finding> {
         let mut first = BTreeMap::new();
         for (index, &param) in self.f.block_params(block).iter().enumerate() {
@@ -412,13 +452,18 @@ impl<'a, 'c> Version<'a, 'c> {
             let own = self.table.class(self.memory(block)[0]);
             for edge in self.live_into(block) {
                 let given = self.memory_at_end(self.f.inst_block(edge.inst));
-                self.table.require(Check::CopyEdges, given == own && own != NO_TERM, Place::Block(block))?;
+                self.table.require(
+                    Check::CopyEdges,
+                    given == own && own != NO_TERM,
+                    Place::Block(block),
+                )?;
             }
         }
         Ok(())
     }
 
-    /// Whether an instruction that could trap and computes a term has executed wherever control is before `at`.
+    /// Whether an instruction that could trap and computes a term has executed wherever control is
+    /// before `at`.
     pub(super) fn has_executed(&self, term: TermId, at: Inst) -> bool {
         let insts = self.executed.get(&term).filter(|_| self.f.has_inst(at));
         insts.is_some_and(|insts| insts.iter().any(|i| self.live().passed(self.f, *i, at)))
@@ -428,7 +473,8 @@ impl<'a, 'c> Version<'a, 'c> {
         self.binders.get(class as usize).copied().flatten() == Some(block)
     }
 
-    /// Whether everything a class depends on is available in a block, as this version last bound it.
+    /// Whether everything a class depends on is available in a block, as this version last bound
+    /// it.
     pub(super) fn is_supported_at(&self, class: TermId, block: Block) -> bool {
         match self.support(class) {
             Support::Anywhere => true,

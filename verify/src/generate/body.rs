@@ -6,8 +6,8 @@ use super::scope::{Mark, Scope};
 use super::statistics::Planted;
 use crate::prng::Prng;
 use ir::{
-    Block, Data, Elem, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Sig, Signature, Table, Type,
-    Value,
+    Block, Data, Elem, Func, FunctionBuilder, Global, Imm, Inst, InstSpec, Memory, Opcode, Sig,
+    Signature, Table, Type, Value,
 };
 
 /// A function that a body may call, and the most steps one call of it takes.
@@ -26,15 +26,16 @@ pub(super) struct Surroundings {
     pub(super) table: Table,
     /// The callee in each entry of the table; `None` is a null entry.
     pub(super) entries: Vec<Option<usize>>,
-    /// A table that nothing is called through, so that it may change: of function references, as large as the other.
+    /// A table that nothing is called through, so that it may change: of function references, as
+    /// large as the other.
     pub(super) references: Table,
     /// Segments that nothing is written from at the start.
     pub(super) segments: (Data, Elem),
     pub(super) globals: Vec<(Global, Type, bool)>,
     /// Functions made before, so that no call recurses.
     pub(super) callees: Vec<Callee>,
-    /// Whether the body may call through the table. What stands in the table may not: it could reach
-    /// itself.
+    /// Whether the body may call through the table. What stands in the table may not: it could
+    /// reach itself.
     pub(super) may_call_indirect: bool,
 }
 
@@ -56,7 +57,8 @@ pub(super) struct LoopFrame {
     /// Whether an edge other than that of the regular test leads to the exit: then only what the
     /// header defines dominates it.
     pub(super) left_early: bool,
-    /// Whether an edge from outside the loop leads to the exit: then nothing in the loop dominates it.
+    /// Whether an edge from outside the loop leads to the exit: then nothing in the loop dominates
+    /// it.
     pub(super) exit_is_around: bool,
 }
 
@@ -137,7 +139,8 @@ impl<'a> Body<'a> {
             rounds: 1,
             steps: 0,
         };
-        body.addresses = std::array::from_fn(|_| u64::from(body.prng.pick(&[0u32, 1, 4, 6, 8, 12, 16, 65528])));
+        body.addresses =
+            std::array::from_fn(|_| u64::from(body.prng.pick(&[0u32, 1, 4, 6, 8, 12, 16, 65528])));
         let entry = body.builder.create_block();
         for ty in &signature.params {
             let argument = body.builder.append_param(entry, *ty);
@@ -180,7 +183,12 @@ impl<'a> Body<'a> {
         let ty = spec.result_types[0];
         let inst = self.insert(spec);
         self.history.push(inst);
-        let value = self.builder.function().inst(inst).result().expect("the generator asked for one result");
+        let value = self
+            .builder
+            .function()
+            .inst(inst)
+            .result()
+            .expect("the generator asked for one result");
         self.scope.push(value, ty);
         value
     }
@@ -189,7 +197,8 @@ impl<'a> Body<'a> {
         self.value(InstSpec::new(opcode, ty, Imm::None, args))
     }
 
-    /// Repeats an instruction made before whose operands are in scope, operands swapped now and then.
+    /// Repeats an instruction made before whose operands are in scope, operands swapped now and
+    /// then.
     pub(super) fn repeat(&mut self) -> bool {
         if self.history.is_empty() {
             return false;
@@ -205,7 +214,10 @@ impl<'a> Body<'a> {
             args.reverse();
         }
         let ty = self.builder.function().value_type(data.results[0]);
-        let spec = InstSpec { result_types: [ty].into(), ..InstSpec::new(data.opcode, data.ty, data.imm, &args) };
+        let spec = InstSpec {
+            result_types: [ty].into(),
+            ..InstSpec::new(data.opcode, data.ty, data.imm, &args)
+        };
         self.value(spec);
         self.plant(Feature::Repeat);
         true
@@ -296,7 +308,9 @@ impl<'a> Body<'a> {
     /// The callees that may be called here without making the program long.
     pub(super) fn affordable(&self) -> Vec<usize> {
         let affordable = |steps: u64| self.steps + self.rounds * steps < MAX_STEPS_WITH_CALLS;
-        (0..self.around.callees.len()).filter(|c| affordable(self.around.callees[*c].steps)).collect()
+        (0..self.around.callees.len())
+            .filter(|c| affordable(self.around.callees[*c].steps))
+            .collect()
     }
 }
 
@@ -316,8 +330,12 @@ pub(super) fn edge_bits(prng: &mut Prng, ty: Type) -> u64 {
         Type::FuncRef | Type::ExternRef => &[0],
         Type::I8 => &[0, 1, 7, 8, 9, 0x7f, 0x80, 0xff],
         Type::I16 => &[0, 1, 15, 16, 17, 0xff, 0x7fff, 0x8000, 0xffff],
-        Type::I32 => &[0, 1, 2, 31, 32, 33, 0xff, 0xffff, 65535, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff],
-        Type::I64 => &[0, 1, 63, 64, 65, 1 << 32, u32::MAX as u64, i64::MAX as u64, 1 << 63, u64::MAX],
+        Type::I32 => {
+            &[0, 1, 2, 31, 32, 33, 0xff, 0xffff, 65535, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff]
+        }
+        Type::I64 => {
+            &[0, 1, 63, 64, 65, 1 << 32, u32::MAX as u64, i64::MAX as u64, 1 << 63, u64::MAX]
+        }
         // Zeros, one, extremes, the bounds of integer conversions, infinities and NaNs.
         Type::F32 => &[
             0,

@@ -78,7 +78,8 @@ impl Body<'_> {
     /// One region, or nothing when the weights leave none. `depth` is above 0.
     fn region(&mut self, depth: u32) {
         // Outside loops an early exit leaves nothing to run; inside, it makes exits and latches.
-        let pressed = |f: Feature| if f == Feature::EarlyExit && !self.loops.is_empty() { 3 } else { 1 };
+        let pressed =
+            |f: Feature| if f == Feature::EarlyExit && !self.loops.is_empty() { 3 } else { 1 };
         let weights = REGIONS.map(|f| self.weight(f) * pressed(f));
         let Some(choice) = self.prng.weighted(&weights) else { return };
         match REGIONS[choice] {
@@ -102,7 +103,11 @@ impl Body<'_> {
             let mut mixed = self.pick(ty);
             for _ in 0..self.prng.between(1, 3) {
                 let other = self.pick(ty);
-                let opcode = if ty.is_int() { self.prng.pick(&[Opcode::Xor, Opcode::Add]) } else { Opcode::Fadd };
+                let opcode = if ty.is_int() {
+                    self.prng.pick(&[Opcode::Xor, Opcode::Add])
+                } else {
+                    Opcode::Fadd
+                };
                 mixed = self.op(opcode, ty, &[mixed, other]);
             }
             values.push(mixed);
@@ -232,7 +237,8 @@ impl Body<'_> {
         }
         self.plant(Feature::BothArms);
         let ty = self.int_type();
-        let opcode = self.prng.pick(&[Opcode::Add, Opcode::Mul, Opcode::Xor, Opcode::Sub, Opcode::Ult]);
+        let opcode =
+            self.prng.pick(&[Opcode::Add, Opcode::Mul, Opcode::Xor, Opcode::Sub, Opcode::Ult]);
         Some((opcode, ty, [self.pick(ty), self.pick(ty)]))
     }
 
@@ -287,7 +293,11 @@ impl Body<'_> {
         let (then, join) = (self.builder.create_block(), self.new_join());
         let around = self.join_target(&join);
         // Out of everybody's sight, as a test of two conditions is: else it would be used beyond.
-        self.terminate(InstSpec::terminator(Opcode::BrIf, &[param], vec![Target::new(then, &[]), around]));
+        self.terminate(InstSpec::terminator(
+            Opcode::BrIf,
+            &[param],
+            vec![Target::new(then, &[]), around],
+        ));
         self.enter_arm(then, mark);
         self.segment(depth - 1);
         self.jump_to_join(&join);
@@ -308,11 +318,15 @@ impl Body<'_> {
             self.pick(Type::I32)
         };
         let (mark, join) = (self.scope.mark(), self.new_join());
-        let arms: Vec<Block> = (0..self.prng.between(1, 3)).map(|_| self.builder.create_block()).collect();
+        let arms: Vec<Block> =
+            (0..self.prng.between(1, 3)).map(|_| self.builder.create_block()).collect();
         let mut targets: Vec<Target> = arms.iter().map(|a| Target::new(*a, &[])).collect();
         for _ in 0..self.prng.below(4) {
-            let target =
-                if self.prng.chance(50) { self.join_target(&join) } else { Target::new(self.prng.pick(&arms), &[]) };
+            let target = if self.prng.chance(50) {
+                self.join_target(&join)
+            } else {
+                Target::new(self.prng.pick(&arms), &[])
+            };
             let at = self.prng.index(targets.len() + 1);
             targets.insert(at, target);
         }
@@ -336,8 +350,10 @@ impl Body<'_> {
         let (middle, join) = (self.new_join(), self.new_join());
         // Without code on the right this is a short circuit.
         let short_circuit = self.prng.chance(40);
-        let arms: Vec<Block> = (0..2 - u32::from(short_circuit)).map(|_| self.builder.create_block()).collect();
-        let past_left = if short_circuit { self.join_target(&join) } else { Target::new(arms[1], &[]) };
+        let arms: Vec<Block> =
+            (0..2 - u32::from(short_circuit)).map(|_| self.builder.create_block()).collect();
+        let past_left =
+            if short_circuit { self.join_target(&join) } else { Target::new(arms[1], &[]) };
         self.br_if(condition, Target::new(arms[0], &[]), past_left);
         for (index, arm) in arms.into_iter().enumerate() {
             self.enter_arm(arm, mark);
@@ -373,8 +389,8 @@ impl Body<'_> {
         self.enter_join(&join, mark);
     }
 
-    /// A test that may leave the loop, start its next round, return or trap; else code goes on, with
-    /// all that was in scope.
+    /// A test that may leave the loop, start its next round, return or trap; else code goes on,
+    /// with all that was in scope.
     fn early_exit(&mut self) {
         self.plant(Feature::EarlyExit);
         let ty = self.int_type();
@@ -412,7 +428,10 @@ impl Body<'_> {
             }
         } else if self.prng.chance(25) {
             let kind = self.prng.pick(&[TrapKind::Unreachable, TrapKind::User(7)]);
-            self.terminate(InstSpec { imm: Imm::Trap(kind), ..InstSpec::terminator(Opcode::Trap, &[], Vec::new()) });
+            self.terminate(InstSpec {
+                imm: Imm::Trap(kind),
+                ..InstSpec::terminator(Opcode::Trap, &[], Vec::new())
+            });
         } else {
             let results = self.results.clone();
             let values: Vec<Value> = results.into_iter().map(|ty| self.pick(ty)).collect();
@@ -433,9 +452,14 @@ impl Body<'_> {
         let (first, second) = (self.pick(ty), self.pick(ty));
         let mark = self.scope.mark();
         let blocks = [self.builder.create_block(), self.builder.create_block()];
-        let params = blocks.map(|b| (self.builder.append_param(b, Type::I32), self.builder.append_param(b, ty)));
+        let params = blocks
+            .map(|b| (self.builder.append_param(b, Type::I32), self.builder.append_param(b, ty)));
         let join = self.new_join();
-        self.br_if(condition, Target::new(blocks[0], &[zero, first]), Target::new(blocks[1], &[zero, second]));
+        self.br_if(
+            condition,
+            Target::new(blocks[0], &[zero, first]),
+            Target::new(blocks[1], &[zero, second]),
+        );
         let outer = self.rounds;
         self.rounds *= u64::from(rounds + 1);
         for (block, (counter, carried)) in [(0, params[0]), (1, params[1])] {

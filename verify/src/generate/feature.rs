@@ -38,8 +38,8 @@ features! {
     CrossEdge "cross_edge" 4;
     /// A loop with two entries.
     Irreducible "irreducible" 2;
-    /// A break, continue, return or trap out of the middle of a region: loops with several exits and
-    /// several latches.
+    /// A break, continue, return or trap out of the middle of a region: loops with several exits
+    /// and several latches.
     EarlyExit "early_exit" 4;
     /// An expression computed before, in a dominating or a sibling block.
     Repeat "repeat" 6;
@@ -65,7 +65,8 @@ features! {
     Store "store" 4;
     /// Loads and stores of the same few bytes next to each other: forwarding, dead stores, overlap.
     Alias "alias" 3;
-    /// Reads and writes around one address: overlaps, neighbors, other widths, and another value that is the same address.
+    /// Reads and writes around one address: overlaps, neighbors, other widths, and another value
+    /// that is the same address.
     Traffic "traffic" 4;
     /// A write that the arms of a branch overwrite, both or one or neither.
     Overwrite "overwrite" 6;

@@ -8,8 +8,9 @@ use ir::{Block, Imm, InstSpec, Opcode, Target, Type, Value};
 impl Body<'_> {
     /// A loop that runs at most four rounds.
     ///
-    /// Its counter starts at zero and goes up to the limit, or the other way. The limit is a constant
-    /// or `x & 3`; a loop tested at its latches runs at least once, so there the limit is not zero.
+    /// Its counter starts at zero and goes up to the limit, or the other way. The limit is a
+    /// constant or `x & 3`; a loop tested at its latches runs at least once, so there the limit is
+    /// not zero.
     pub(super) fn counted_loop(&mut self, depth: u32) {
         let rounds = self.prng.between(2, 4);
         if self.rounds * u64::from(rounds.max(3) + 1) > MAX_ROUNDS {
@@ -66,8 +67,11 @@ impl Body<'_> {
         let counts_down = self.prng.chance(30);
         let start = if counts_down { limit } else { self.constant(counter_ty, 0) };
         let plan = self.plan_carried();
-        let initial: Vec<Vec<Value>> =
-            (0..2).map(|_| std::iter::once(start).chain(plan.iter().map(|(ty, _)| self.pick(*ty))).collect()).collect();
+        let initial: Vec<Vec<Value>> = (0..2)
+            .map(|_| {
+                std::iter::once(start).chain(plan.iter().map(|(ty, _)| self.pick(*ty))).collect()
+            })
+            .collect();
         let (header, exit) = (self.builder.create_block(), self.builder.create_block());
         let counter = self.builder.append_param(header, counter_ty);
         let mut carried = Vec::new();
@@ -96,9 +100,15 @@ impl Body<'_> {
         }
     }
 
-    /// Enters a loop as front ends and passes do: by a jump, or without a block of its own in front: on one or both
-    /// edges of a branch, with the exit on the other. Whether the exit can be reached without the header.
-    fn enter_loop(&mut self, header: Block, initial: &[Vec<Value>], (exit, exit_types): (Block, &[Type])) -> bool {
+    /// Enters a loop as front ends and passes do: by a jump, or without a block of its own in
+    /// front: on one or both edges of a branch, with the exit on the other. Whether the exit can be
+    /// reached without the header.
+    fn enter_loop(
+        &mut self,
+        header: Block,
+        initial: &[Vec<Value>],
+        (exit, exit_types): (Block, &[Type]),
+    ) -> bool {
         let way = self.prng.below(100);
         if way < 15 {
             self.terminate(jump(header, &initial[0]));
@@ -111,7 +121,11 @@ impl Body<'_> {
             return true;
         }
         if way < 60 {
-            self.br_if(condition, Target::new(header, &initial[0]), Target::new(header, &initial[1]));
+            self.br_if(
+                condition,
+                Target::new(header, &initial[0]),
+                Target::new(header, &initial[1]),
+            );
             return false;
         }
         let before = self.builder.create_block();
@@ -265,7 +279,8 @@ impl Body<'_> {
     fn next_round(&mut self, frame: &LoopFrame, counter: Value) -> Target {
         let mut args = vec![counter];
         for item in &frame.carried {
-            let siblings = frame.carried.iter().filter(|c| c.ty == item.ty && c.next != Next::DeadCycle);
+            let siblings =
+                frame.carried.iter().filter(|c| c.ty == item.ty && c.next != Next::DeadCycle);
             let siblings: Vec<Value> = siblings.map(|c| c.param).collect();
             args.push(match item.next {
                 Next::Any => self.pick(item.ty),
@@ -278,7 +293,12 @@ impl Body<'_> {
                 }
                 Next::DeadCycle => {
                     let opcode = if item.ty.is_int() { Opcode::Xor } else { Opcode::Fmul };
-                    self.hidden(InstSpec::new(opcode, item.ty, Imm::None, &[item.param, item.param]))
+                    self.hidden(InstSpec::new(
+                        opcode,
+                        item.ty,
+                        Imm::None,
+                        &[item.param, item.param],
+                    ))
                 }
             });
         }

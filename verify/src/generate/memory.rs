@@ -1,16 +1,17 @@
-//! Traffic: reads and writes gathered around one address, in a line, over branches and around loops.
+//! Traffic: reads and writes gathered around one address, in a line, over branches and around
+//! loops.
 //!
-//! What passes over memory look for, and what they must not fall for: loads behind stores to the same, overlapping or
-//! neighboring bytes, at the same width and others; stores that all, some or no ways on overwrite, with
-//! reads, traps and calls between; globals written and read in between; and a second address that is always equal to the
-//! first, though no pass can know.
+//! What passes over memory look for, and what they must not fall for: loads behind stores to the
+//! same, overlapping or neighboring bytes, at the same width and others; stores that all, some or
+//! no ways on overwrite, with reads, traps and calls between; globals written and read in between;
+//! and a second address that is always equal to the first, though no pass can know.
 
 use super::body::Body;
 use super::feature::Feature;
 use ir::{Block, Global, Imm, InstSpec, Opcode, Shape, Target, Type, Value};
 
-/// Something that accesses are gathered around: an address that no pass knows, with room below and above, and another
-/// value that always equals it.
+/// Something that accesses are gathered around: an address that no pass knows, with room below and
+/// above, and another value that always equals it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground {
     base: Value,
@@ -35,7 +36,8 @@ impl Body<'_> {
         if !known.is_empty() && self.prng.chance(75) {
             return self.prng.pick(&known);
         }
-        let (raw, mask, room) = (self.pick(Type::I32), self.constant(Type::I32, 0x3c), self.constant(Type::I32, 0x40));
+        let (raw, mask, room) =
+            (self.pick(Type::I32), self.constant(Type::I32, 0x3c), self.constant(Type::I32, 0x40));
         let masked = self.op(Opcode::And, Type::I32, &[raw, mask]);
         let base = self.op(Opcode::Or, Type::I32, &[masked, room]);
         let (there, back) = (self.constant(Type::I32, 7), self.constant(Type::I32, 25));
@@ -49,8 +51,13 @@ impl Body<'_> {
     /// A place near a ground, or a global.
     fn spot(&mut self, ground: Ground) -> Spot {
         if self.prng.chance(25) {
-            let mutable: Vec<(Global, Type)> =
-                self.around.globals.iter().filter(|(.., mutable)| *mutable).map(|(g, ty, _)| (*g, *ty)).collect();
+            let mutable: Vec<(Global, Type)> = self
+                .around
+                .globals
+                .iter()
+                .filter(|(.., mutable)| *mutable)
+                .map(|(g, ty, _)| (*g, *ty))
+                .collect();
             let (global, ty) = self.prng.pick(&mutable);
             return Spot::Global(global, ty);
         }
@@ -67,14 +74,18 @@ impl Body<'_> {
         Spot::Bytes { address, imm: Imm::Address(self.around.memory, offset), ty }
     }
 
-    /// A place that any pass can tell from another: a write of it leaves the other as it was, and is in both versions
-    /// where a write of the other is in one.
+    /// A place that any pass can tell from another: a write of it leaves the other as it was, and
+    /// is in both versions where a write of the other is in one.
     fn apart(&mut self, ground: Ground, spot: Spot) -> Spot {
         match spot {
             Spot::Bytes { address, imm: Imm::Address(memory, offset), ty } => {
                 Spot::Bytes { address, imm: Imm::Address(memory, offset + 16), ty }
             }
-            _ => Spot::Bytes { address: ground.base, imm: Imm::Address(self.around.memory, 0), ty: Type::I32 },
+            _ => Spot::Bytes {
+                address: ground.base,
+                imm: Imm::Address(self.around.memory, 0),
+                ty: Type::I32,
+            },
         }
     }
 
@@ -83,7 +94,9 @@ impl Body<'_> {
         let (Spot::Bytes { ty, .. } | Spot::Global(_, ty)) = spot;
         let value = self.pick(ty);
         let spec = match spot {
-            Spot::Global(global, ty) => InstSpec::new(Opcode::GlobalSet, ty, Imm::Global(global), &[value]),
+            Spot::Global(global, ty) => {
+                InstSpec::new(Opcode::GlobalSet, ty, Imm::Global(global), &[value])
+            }
             Spot::Bytes { address, imm, ty } => {
                 let opcode = self.row(Opcode::Store, ty);
                 InstSpec::new(opcode, ty, imm, &[address, value])
@@ -95,7 +108,9 @@ impl Body<'_> {
     /// Reads a place, now and then only a part of it.
     fn read(&mut self, spot: Spot) {
         let spec = match spot {
-            Spot::Global(global, ty) => InstSpec::new(Opcode::GlobalGet, ty, Imm::Global(global), &[]),
+            Spot::Global(global, ty) => {
+                InstSpec::new(Opcode::GlobalGet, ty, Imm::Global(global), &[])
+            }
             Spot::Bytes { address, imm, ty } => {
                 let opcode = self.row(Opcode::Load, ty);
                 InstSpec::new(opcode, ty, imm, &[address])
@@ -136,8 +151,8 @@ impl Body<'_> {
         }
     }
 
-    /// A write that the next overwrites, with others in between that any version has: whoever arrives there has to execute
-    /// the first.
+    /// A write that the next overwrites, with others in between that any version has: whoever
+    /// arrives there has to execute the first.
     fn write_twice(&mut self, ground: Ground, spot: Spot) {
         let apart = self.apart(ground, spot);
         self.write(spot);
@@ -172,8 +187,8 @@ impl Body<'_> {
         self.read(spot);
     }
 
-    /// A branch whose arms overwrite a place at once, or behind something that may see it or end the run.
-    /// Both compute the same on the way.
+    /// A branch whose arms overwrite a place at once, or behind something that may see it or end
+    /// the run. Both compute the same on the way.
     fn overwriting_arms(&mut self, spot: Spot, other: Spot, apart: Spot) {
         let condition = self.condition();
         let shared = [self.pick(Type::I32), self.pick(Type::I32)];

@@ -4,7 +4,8 @@
 //! region ([`Feature`] lists the kinds), each with one way in and one way on, so that the values in
 //! scope are those whose definitions dominate; cross edges, early exits and cycles with two entries
 //! are made inside such regions. Every loop counts at most four rounds, nested loops at most 150
-//! together, and calls are added only where the caller stays short: [`Program::steps`] bounds a run.
+//! together, and calls are added only where the caller stays short: [`Program::steps`] bounds a
+//! run.
 //!
 //! One seed, size and set of weights give one program, in every build of this version of the crate.
 
@@ -23,7 +24,9 @@ pub use statistics::{Planted, Statistics};
 
 use crate::prng::Prng;
 use body::{Body, Callee, Surroundings, edge_bits};
-use ir::module::{DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, MemoryDecl, TableDecl};
+use ir::module::{
+    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, MemoryDecl, TableDecl,
+};
 use ir::{Data, Elem, Func, Module, Signature, Type, reference};
 
 /// The name of the function to run; it is exported.
@@ -54,8 +57,8 @@ const TABLE_SIZE: u32 = 4;
 /// Makes a program.
 ///
 /// `size` is about the number of instructions of the main function; the others have a third of it
-/// each. Which features a program has, and how much of each, is drawn from the seed around `weights`
-/// ([`Weights::swarm`]). Cost: linear in `size`, near enough.
+/// each. Which features a program has, and how much of each, is drawn from the seed around
+/// `weights` ([`Weights::swarm`]). Cost: linear in `size`, near enough.
 pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     let prng = Prng::new(seed);
     let weights = weights.swarm(&mut prng.fork(1));
@@ -103,34 +106,60 @@ fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
     module.data.push(DataSegment::active(memory, 0, bytes));
     let table = module.tables.push(TableDecl::of_funcs("table", TABLE_SIZE));
     let mut globals = Vec::new();
-    for (name, ty, mutable) in
-        [("count", Type::I32, true), ("sum", Type::I64, true), ("ratio", Type::F64, true), ("fixed", Type::I32, false)]
-    {
+    for (name, ty, mutable) in [
+        ("count", Type::I32, true),
+        ("sum", Type::I64, true),
+        ("ratio", Type::F64, true),
+        ("fixed", Type::I32, false),
+    ] {
         let init = edge_bits(prng, ty);
-        let global = module.globals.push(GlobalDecl { name: name.to_owned(), ty, mutable, init, import: None });
+        let global = module.globals.push(GlobalDecl {
+            name: name.to_owned(),
+            ty,
+            mutable,
+            init,
+            import: None,
+        });
         globals.push((global, ty, mutable));
     }
-    let references = TableDecl { max_size: Some(2 * TABLE_SIZE), ..TableDecl::of_funcs("references", TABLE_SIZE) };
+    let references = TableDecl {
+        max_size: Some(2 * TABLE_SIZE),
+        ..TableDecl::of_funcs("references", TABLE_SIZE)
+    };
     let references = module.tables.push(references);
     module.data.push(DataSegment { active: None, bytes: (0..16).map(|n| 200 + n).collect() });
     module.elements.push(ElementSegment { ty: Type::FuncRef, active: None, entries: vec![0; 3] });
     let segments = (Data::from_u32(1), Elem::from_u32(0));
     let (entries, callees) = (Vec::new(), Vec::new());
-    Surroundings { memory, table, entries, references, segments, globals, callees, may_call_indirect: false }
+    Surroundings {
+        memory,
+        table,
+        entries,
+        references,
+        segments,
+        globals,
+        callees,
+        may_call_indirect: false,
+    }
 }
 
 /// Puts the functions made so far, and null entries, into the table.
 fn fill_table(module: &mut Module, around: &mut Surroundings, prng: &mut Prng) {
     let callees = around.callees.len();
-    around.entries = (0..TABLE_SIZE).map(|_| (callees > 0 && prng.chance(80)).then(|| prng.index(callees))).collect();
+    around.entries = (0..TABLE_SIZE)
+        .map(|_| (callees > 0 && prng.chance(80)).then(|| prng.index(callees)))
+        .collect();
     let funcs: Vec<_> = around.entries.iter().map(|e| e.map(|c| around.callees[c].func)).collect();
     module.elements.push(ElementSegment::of_funcs(around.table, 0, &funcs));
     module.elements[around.segments.1.as_u32() as usize].entries.fill(reference::of_func(funcs[0]));
 }
 
 fn random_signature(prng: &mut Prng, is_main: bool) -> Signature {
-    let types = [Type::I32, Type::I32, Type::I32, Type::I64, Type::I64, Type::F64, Type::I8, Type::F32];
-    let mut list = |low, high| -> Vec<Type> { (0..prng.between(low, high)).map(|_| prng.pick(&types)).collect() };
+    let types =
+        [Type::I32, Type::I32, Type::I32, Type::I64, Type::I64, Type::F64, Type::I8, Type::F32];
+    let mut list = |low, high| -> Vec<Type> {
+        (0..prng.between(low, high)).map(|_| prng.pick(&types)).collect()
+    };
     let params = if is_main { list(2, 4) } else { list(0, 3) };
     let results = if is_main { list(1, 2) } else { list(0, 2) };
     Signature::new(&params, &results)
@@ -157,8 +186,9 @@ fn add_function(
     around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
 }
 
-/// Argument lists for the program of a seed: small arguments first, then edges of their types, then anything, and so
-/// on. A longer list begins with a shorter one; [`Program::arguments`] is one of these. Cost: linear in what is made.
+/// Argument lists for the program of a seed: small arguments first, then edges of their types, then
+/// anything, and so on. A longer list begins with a shorter one; [`Program::arguments`] is one of
+/// these. Cost: linear in what is made.
 pub fn arguments(seed: u64, params: &[Type], count: usize) -> Vec<Vec<u64>> {
     let mut prng = Prng::new(seed).fork(5);
     let mut vectors = Vec::new();

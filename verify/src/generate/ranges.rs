@@ -27,7 +27,8 @@ impl Body<'_> {
         self.plant(Feature::Range);
     }
 
-    /// An operation on the table of references, mostly in bounds; what it gives is asked whether it is null.
+    /// An operation on the table of references, mostly in bounds; what it gives is asked whether it
+    /// is null.
     pub(super) fn table(&mut self) {
         let (table, segment) = (self.around.references, self.around.segments.1);
         let choices = [
@@ -44,7 +45,8 @@ impl Body<'_> {
         match self.prng.pick(&choices) {
             Opcode::TableGet => {
                 let index = self.small(TABLE_SIZE - 1);
-                let entry = self.hidden(InstSpec::new(Opcode::TableGet, ty, Imm::Table(table), &[index]));
+                let entry =
+                    self.hidden(InstSpec::new(Opcode::TableGet, ty, Imm::Table(table), &[index]));
                 self.value(InstSpec::new(Opcode::RefIsNull, ty, Imm::None, &[entry]));
             }
             Opcode::TableSet => {
@@ -56,7 +58,8 @@ impl Body<'_> {
             }
             Opcode::TableGrow => {
                 let operands = [self.reference(), self.small(2)];
-                let size = self.hidden(InstSpec::new(Opcode::TableGrow, ty, Imm::Table(table), &operands));
+                let size =
+                    self.hidden(InstSpec::new(Opcode::TableGrow, ty, Imm::Table(table), &operands));
                 self.scope.push(size, Type::I32);
             }
             Opcode::TableFill => {
@@ -65,12 +68,23 @@ impl Body<'_> {
             }
             Opcode::TableCopy => {
                 let operands = [self.small(1), self.small(1), self.small(TABLE_SIZE - 1)];
-                self.insert(InstSpec::new(Opcode::TableCopy, Type::I32, Imm::Tables(table, table), &operands));
+                self.insert(InstSpec::new(
+                    Opcode::TableCopy,
+                    Type::I32,
+                    Imm::Tables(table, table),
+                    &operands,
+                ));
             }
             Opcode::TableInit => {
                 let most = if self.prng.chance(90) { 0 } else { 3 };
-                let operands = [self.small(TABLE_SIZE), self.constant(Type::I32, 0), self.small(most)];
-                self.insert(InstSpec::new(Opcode::TableInit, Type::I32, Imm::TableElem(table, segment), &operands));
+                let operands =
+                    [self.small(TABLE_SIZE), self.constant(Type::I32, 0), self.small(most)];
+                self.insert(InstSpec::new(
+                    Opcode::TableInit,
+                    Type::I32,
+                    Imm::TableElem(table, segment),
+                    &operands,
+                ));
             }
             _ => {
                 self.insert(InstSpec::new(Opcode::ElemDrop, Type::I32, Imm::Elem(segment), &[]));
@@ -88,7 +102,8 @@ impl Body<'_> {
     /// A reference to a function made before, or null.
     fn reference(&mut self) -> Value {
         let callees = self.around.callees.len();
-        let func = (callees > 0 && self.prng.chance(60)).then(|| self.around.callees[self.prng.index(callees)].func);
+        let func = (callees > 0 && self.prng.chance(60))
+            .then(|| self.around.callees[self.prng.index(callees)].func);
         self.constant(Type::FuncRef, reference::of_func(func))
     }
 }

@@ -76,7 +76,8 @@ pub struct Statistics {
 impl Statistics {
     /// Counts a program. Cost: near linear in its size.
     pub fn of(module: &Module, planted: &Planted) -> Statistics {
-        let mut statistics = Statistics { programs: 1, planted: planted.clone(), ..Statistics::default() };
+        let mut statistics =
+            Statistics { programs: 1, planted: planted.clone(), ..Statistics::default() };
         for (_, function) in module.defined() {
             statistics.functions += 1;
             statistics.count_code(function);

@@ -81,8 +81,20 @@ impl Body<'_> {
     /// An operation on values of one type that cannot trap.
     pub(super) fn arithmetic(&mut self) {
         let ty = self.any_type();
-        let common = [Opcode::Add, Opcode::Sub, Opcode::Xor, Opcode::Mul, Opcode::And, Opcode::Slt, Opcode::Eq];
-        let opcode = if ty.is_int() && self.prng.chance(60) { self.prng.pick(&common) } else { self.any_operation(ty) };
+        let common = [
+            Opcode::Add,
+            Opcode::Sub,
+            Opcode::Xor,
+            Opcode::Mul,
+            Opcode::And,
+            Opcode::Slt,
+            Opcode::Eq,
+        ];
+        let opcode = if ty.is_int() && self.prng.chance(60) {
+            self.prng.pick(&common)
+        } else {
+            self.any_operation(ty)
+        };
         self.operation(opcode, ty);
     }
 
@@ -95,7 +107,8 @@ impl Body<'_> {
 
     /// A row of the opcode table: pure, and with operands all of the given type.
     fn any_operation(&mut self, ty: Type) -> Opcode {
-        let suits = |op: &Opcode| op.is_pure() && op.allows_type(ty) && uniform_arity(*op).is_some();
+        let suits =
+            |op: &Opcode| op.is_pure() && op.allows_type(ty) && uniform_arity(*op).is_some();
         let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(suits).collect();
         self.prng.pick(&rows)
     }
@@ -162,8 +175,8 @@ impl Body<'_> {
         self.insert(InstSpec::new(opcode, ty, imm, &[address, value]));
     }
 
-    /// Accesses of one place in a row, with accesses of another in between: a load to be forwarded, a
-    /// store to be dropped, a load that a store may or may not have changed.
+    /// Accesses of one place in a row, with accesses of another in between: a load to be forwarded,
+    /// a store to be dropped, a load that a store may or may not have changed.
     fn alias(&mut self) {
         let (place, imm) = self.address();
         let (other, other_imm) = self.address();
@@ -183,11 +196,12 @@ impl Body<'_> {
         self.plant(Feature::Alias);
     }
 
-    /// A division that does not trap: by an odd number, or by a constant. With a mark, of operands that
-    /// were in scope there.
+    /// A division that does not trap: by an odd number, or by a constant. With a mark, of operands
+    /// that were in scope there.
     pub(super) fn division(&mut self, mark: Option<Mark>) -> Value {
         let ty = self.int_type();
-        let opcode = self.prng.pick(&[Opcode::Udiv, Opcode::Urem, Opcode::Srem, Opcode::Udiv, Opcode::Sdiv]);
+        let opcode =
+            self.prng.pick(&[Opcode::Udiv, Opcode::Urem, Opcode::Srem, Opcode::Udiv, Opcode::Sdiv]);
         let operand = |body: &mut Self| match mark {
             Some(mark) => body.pick_at(ty, mark),
             None => body.pick(ty),
@@ -208,7 +222,8 @@ impl Body<'_> {
     pub(super) fn hazard(&mut self) {
         self.plant(Feature::Hazard);
         if self.prng.chance(25) {
-            let (from, to) = (self.prng.pick(&[Type::F32, Type::F64]), self.prng.pick(&[Type::I32, Type::I64]));
+            let (from, to) =
+                (self.prng.pick(&[Type::F32, Type::F64]), self.prng.pick(&[Type::I32, Type::I64]));
             let opcode = self.prng.pick(&[Opcode::SintFromFloat, Opcode::UintFromFloat]);
             let operand = self.pick(from);
             self.op(opcode, to, &[operand]);
@@ -224,7 +239,8 @@ impl Body<'_> {
     fn convert(&mut self) {
         self.plant(Feature::Convert);
         let (to, from) = (self.any_type(), self.any_type());
-        let suits = |op: &Opcode| op.is_pure() && op.allows_type(to) && converts(op.shape(), from, to);
+        let suits =
+            |op: &Opcode| op.is_pure() && op.allows_type(to) && converts(op.shape(), from, to);
         let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(suits).collect();
         if rows.is_empty() {
             self.arithmetic();
@@ -246,7 +262,8 @@ impl Body<'_> {
     pub(super) fn comparison(&mut self) -> Value {
         let ty = self.any_type();
         let suits = |op: &Opcode| {
-            matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare | Shape::IntTest) && op.allows_type(ty)
+            matches!(op.shape(), Shape::IntCompare | Shape::FloatCompare | Shape::IntTest)
+                && op.allows_type(ty)
         };
         let rows: Vec<Opcode> = Opcode::ALL.iter().copied().filter(suits).collect();
         let opcode = self.prng.pick(&rows);
@@ -276,7 +293,10 @@ impl Body<'_> {
     fn call_one(&mut self, callee: usize) {
         let callee = self.around.callees[callee].clone();
         let args: Vec<Value> = callee.signature.params.iter().map(|ty| self.pick(*ty)).collect();
-        self.finish_call(InstSpec::call(callee.func, &args, &callee.signature.results), callee.steps);
+        self.finish_call(
+            InstSpec::call(callee.func, &args, &callee.signature.results),
+            callee.steps,
+        );
         self.plant(Feature::Call);
     }
 
@@ -292,12 +312,21 @@ impl Body<'_> {
         let entry = self.prng.pick(&filled);
         let callee = entries[entry].expect("the list holds filled entries");
         let callee = self.around.callees[callee].clone();
-        let mut args: Vec<Value> = callee.signature.params.iter().map(|ty| self.pick(*ty)).collect();
-        let index =
-            if self.wants(Feature::Hazard) { self.pick(Type::I32) } else { self.constant(Type::I32, entry as u64) };
+        let mut args: Vec<Value> =
+            callee.signature.params.iter().map(|ty| self.pick(*ty)).collect();
+        let index = if self.wants(Feature::Hazard) {
+            self.pick(Type::I32)
+        } else {
+            self.constant(Type::I32, entry as u64)
+        };
         args.push(index);
         let steps = self.around.callees.iter().map(|c| c.steps).max().unwrap_or(0);
-        let spec = InstSpec::call_indirect(callee.sig, self.around.table, &args, &callee.signature.results);
+        let spec = InstSpec::call_indirect(
+            callee.sig,
+            self.around.table,
+            &args,
+            &callee.signature.results,
+        );
         self.finish_call(spec, steps);
         self.plant(Feature::IndirectCall);
     }

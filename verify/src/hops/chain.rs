@@ -3,7 +3,9 @@
 use super::choose::Choices;
 use super::{Exit, Hop, HopDifference, Hopper};
 use crate::end::{End, is_exhausted};
-use ir::interp::{Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison};
+use ir::interp::{
+    Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison,
+};
 use ir::{Func, Inst, Point};
 
 /// What became of a chain.
@@ -41,7 +43,8 @@ impl Hopper<'_> {
     ) -> Chain {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut hops = Vec::new();
-        // Whether the run stands where it landed, and an entry leaves there: a visit like any other.
+        // Whether the run stands where it landed, and an entry leaves there: a visit like any
+        // other.
         let mut landed = false;
         machine.start(func, args);
         while let Some(wait) = choices.wait() {
@@ -92,8 +95,8 @@ fn fire(machine: &mut Machine, exit: &Exit<'_>) -> Result<(), HopDifference> {
 /// Slots that a frame may have for its poison to be told from what a program computes.
 const MAX_SLOTS: u64 = 1 << 20;
 
-/// Whether bits are what a slot holds that nothing was written to. Random bits of a program look like it once in
-/// 2^44 times: that is why slots are limited.
+/// Whether bits are what a slot holds that nothing was written to. Random bits of a program look
+/// like it once in 2^44 times: that is why slots are limited.
 fn is_undefined(bits: u64) -> bool {
     is_poison(bits) && (bits & 0xffff_ffff) < MAX_SLOTS
 }

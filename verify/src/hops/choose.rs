@@ -24,7 +24,8 @@ impl<'s> Choices<'s> {
         // In a short run few hops, or all of them are at its start.
         let most = most.min(FULL_CHAIN.max(u32::try_from(visits / 3).unwrap_or(u32::MAX)));
         let left = prng.between(FULL_CHAIN.min(most), most);
-        // Half of the chains begin anywhere, most of them not so late that there is no room for a full one.
+        // Half of the chains begin anywhere, most of them not so late that there is no room for a
+        // full one.
         let room = match prng.below(10) {
             0..=4 => 0,
             5..=8 => visits.saturating_sub(u64::from(FULL_CHAIN)),
@@ -41,8 +42,9 @@ impl<'s> Choices<'s> {
 
     /// The visits to let pass before the next hop; `None` when there is none.
     ///
-    /// Hops are spread over what is left of the run, and one in four follows at once, on the landing point
-    /// of the one before: only then does an entry read what the one before it had to provide for it alone.
+    /// Hops are spread over what is left of the run, and one in four follows at once, on the
+    /// landing point of the one before: only then does an entry read what the one before it had to
+    /// provide for it alone.
     pub(super) fn wait(&mut self) -> Option<u64> {
         match self {
             Choices::Random { left: 0, .. } => None,

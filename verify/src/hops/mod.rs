@@ -1,20 +1,21 @@
-//! Chains of transitions: a run hops from version to version of a function, and must end as it would have
-//! without.
+//! Chains of transitions: a run hops from version to version of a function, and must end as it
+//! would have without.
 //!
-//! All versions of a function and the mappings between them form a graph. A *chain* starts in the first
-//! version, and at random visits of points that have entries takes one of them: its compensation code is run
-//! on the values of the running activation, and execution goes on in the other version with exactly what the
-//! entry provides. All else is poison. At the end result, effects and memory are compared with the run that
-//! never left the first version.
+//! All versions of a function and the mappings between them form a graph. A *chain* starts in the
+//! first version, and at random visits of points that have entries takes one of them: its
+//! compensation code is run on the values of the running activation, and execution goes on in the
+//! other version with exactly what the entry provides. All else is poison. At the end result,
+//! effects and memory are compared with the run that never left the first version.
 //!
-//! What this adds to the state oracle ([`crate::state_oracle`]), which judges each transition by itself: that
-//! what one entry provides is enough for all that may be fired later, whichever version they lead to. An entry
-//! that reads a value nobody gave shows at once. And, as there, every entry is checked without a run, when
-//! the runner is made: it has to provide what is live where it lands, the values required by the entries of
-//! *all* mappings that leave the version counted as used.
+//! What this adds to the state oracle ([`crate::state_oracle`]), which judges each transition by
+//! itself: that what one entry provides is enough for all that may be fired later, whichever
+//! version they lead to. An entry that reads a value nobody gave shows at once. And, as there,
+//! every entry is checked without a run, when the runner is made: it has to provide what is live
+//! where it lands, the values required by the entries of *all* mappings that leave the version
+//! counted as used.
 //!
-//! Proves nothing: it sees the inputs it is given. Trusts the interpreter, the meaning of operations, and
-//! dominators.
+//! Proves nothing: it sees the inputs it is given. Trusts the interpreter, the meaning of
+//! operations, and dominators.
 
 mod chain;
 mod choose;
@@ -27,8 +28,8 @@ use crate::prng::Prng;
 use crate::state_oracle::{Analyses, Demand, entry_fault, find_missing};
 use choose::Choices;
 use ir::interp::{
-    Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Options, Program, Scope, TraceLevel,
-    VersionId, View,
+    Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Options, Program,
+    Scope, TraceLevel, VersionId, View,
 };
 use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::{Func, Function, Inst, Module, Point};
@@ -78,7 +79,8 @@ pub struct HopOptions {
 pub const FULL_CHAIN: u32 = 4;
 
 impl Default for HopOptions {
-    /// 4 chains an input of at most 16 hops, what is needed, 10^7 instructions a run, 16 divergences.
+    /// 4 chains an input of at most 16 hops, what is needed, 10^7 instructions a run, 16
+    /// divergences.
     fn default() -> HopOptions {
         HopOptions {
             seed: 0,
@@ -116,7 +118,9 @@ impl fmt::Display for SetupError {
             SetupError::OtherVersions { func, edge } => {
                 write!(f, "{func}: the mapping of edge {edge} is one between other versions")
             }
-            SetupError::NotOneGraph { func } => write!(f, "{func} has two graphs, or one without versions"),
+            SetupError::NotOneGraph { func } => {
+                write!(f, "{func} has two graphs, or one without versions")
+            }
             SetupError::Instantiate(error) => write!(f, "{error}"),
         }
     }
@@ -150,8 +154,8 @@ impl<'a> Exits<'a> {
     }
 }
 
-/// Runs chains through the versions of the functions of a module. Functions without a graph run as they are
-/// in the module.
+/// Runs chains through the versions of the functions of a module. Functions without a graph run as
+/// they are in the module.
 #[derive(Debug)]
 pub struct Hopper<'a> {
     graphs: Vec<FunctionGraph<'a>>,
@@ -164,16 +168,21 @@ pub struct Hopper<'a> {
 }
 
 impl<'a> Hopper<'a> {
-    /// A runner for a verified module and verified versions. What is wrong with entries whatever the run is in
-    /// the report from the start; such entries are not fired, but for those that provide too little. Cost:
-    /// near linear in module, versions and mappings, and in what is live where entries land.
+    /// A runner for a verified module and verified versions. What is wrong with entries whatever
+    /// the run is in the report from the start; such entries are not fired, but for those that
+    /// provide too little. Cost: near linear in module, versions and mappings, and in what is live
+    /// where entries land.
     ///
     /// # Errors
     /// See [`SetupError`].
     ///
     /// # Panics
     /// When the module or a version is not one that the verifier accepts.
-    pub fn new(module: &Module, graphs: &[FunctionGraph<'a>], options: HopOptions) -> Result<Hopper<'a>, SetupError> {
+    pub fn new(
+        module: &Module,
+        graphs: &[FunctionGraph<'a>],
+        options: HopOptions,
+    ) -> Result<Hopper<'a>, SetupError> {
         for (number, graph) in graphs.iter().enumerate() {
             check_graph(graph)?;
             if graph.versions.is_empty() || graphs[..number].iter().any(|g| g.func == graph.func) {
@@ -197,8 +206,11 @@ impl<'a> Hopper<'a> {
     fn add_graph(&mut self, module: &Module, number: usize) {
         let graph = self.graphs[number];
         let analyses: Vec<Analyses<'_>> = graph.versions.iter().map(|v| Analyses::new(v)).collect();
-        let ids: Vec<VersionId> =
-            graph.versions.iter().map(|v| self.pristine.add_version(module, graph.func, v)).collect();
+        let ids: Vec<VersionId> = graph
+            .versions
+            .iter()
+            .map(|v| self.pristine.add_version(module, graph.func, v))
+            .collect();
         for (from, id) in ids.iter().enumerate() {
             let exits = self.exits_of(number, from, &analyses, &ids);
             let marked = exits.by_inst.iter().zip(0..).filter(|(list, _)| **list != 0);
@@ -211,17 +223,28 @@ impl<'a> Hopper<'a> {
         let mut last = None;
         for m in find_missing(&analyses, &edges, self.options.demand) {
             let is_new = last.replace((m.edge, m.entry)) != Some((m.edge, m.entry));
-            let (point, entry) = edges[m.edge].2.entries().nth(m.entry as usize).expect("an entry that was judged");
+            let (point, entry) =
+                edges[m.edge].2.entries().nth(m.entry as usize).expect("an entry that was judged");
             let difference = HopDifference::NotProvided { value: m.value };
-            self.blame(is_new, || (Vec::new(), vec![graph.hop(m.edge, 0, point, entry)], difference));
+            self.blame(is_new, || {
+                (Vec::new(), vec![graph.hop(m.edge, 0, point, entry)], difference)
+            });
         }
     }
 
-    fn exits_of(&mut self, number: usize, from: usize, analyses: &[Analyses<'_>], ids: &[VersionId]) -> Exits<'a> {
+    fn exits_of(
+        &mut self,
+        number: usize,
+        from: usize,
+        analyses: &[Analyses<'_>],
+        ids: &[VersionId],
+    ) -> Exits<'a> {
         let graph = self.graphs[number];
         let bound = graph.versions[from].inst_bound();
         let mut exits = Exits { graph: number, by_inst: vec![0; bound], lists: Vec::new() };
-        for (edge, Edge { to, mapping, .. }) in graph.edges.iter().enumerate().filter(|(_, e)| e.from == from) {
+        for (edge, Edge { to, mapping, .. }) in
+            graph.edges.iter().enumerate().filter(|(_, e)| e.from == from)
+        {
             for (point, entry) in mapping.entries() {
                 if let Some(fault) = entry_fault(point, entry, &analyses[from], &analyses[*to]) {
                     let hops = || vec![graph.hop(edge, 0, point, entry)];
@@ -239,8 +262,8 @@ impl<'a> Hopper<'a> {
         exits
     }
 
-    /// Runs the start function of the module, if it has one, and then a function: once without a hop, and then
-    /// in chains that are compared with that. The host is cloned for every run.
+    /// Runs the start function of the module, if it has one, and then a function: once without a
+    /// hop, and then in chains that are compared with that. The host is cloned for every run.
     ///
     /// Cost: the runs, and a copy of the machine for each.
     ///
@@ -263,9 +286,9 @@ impl<'a> Hopper<'a> {
         }
     }
 
-    /// Runs one chain again: each hop leaves by its edge, after as many visits of points with entries as it
-    /// says. Where that edge has no entry, the chain ends. What differs at the end, if anything does; nothing
-    /// is counted.
+    /// Runs one chain again: each hop leaves by its edge, after as many visits of points with
+    /// entries as it says. Where that edge has no entry, the chain ends. What differs at the end,
+    /// if anything does; nothing is counted.
     ///
     /// # Panics
     /// As [`Hopper::run`].
@@ -290,9 +313,15 @@ impl<'a> Hopper<'a> {
         Some((machine, host))
     }
 
-    /// The run without a hop: how often it visits a point with entries, and how it ends. `None` when a limit
-    /// ends it.
-    fn reference<H: Host + Clone>(&self, ready: &Machine, func: Func, args: &[u64], host: &H) -> Option<(u64, End)> {
+    /// The run without a hop: how often it visits a point with entries, and how it ends. `None`
+    /// when a limit ends it.
+    fn reference<H: Host + Clone>(
+        &self,
+        ready: &Machine,
+        func: Func,
+        args: &[u64],
+        host: &H,
+    ) -> Option<(u64, End)> {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut visits = Visits(0);
         let outcome = machine.invoke(func, args, &mut host, &mut visits);

@@ -11,7 +11,8 @@ pub struct Hop {
     pub func: Func,
     /// The index of the edge taken, in the graph of the function.
     pub edge: usize,
-    /// Visits of points with entries, of any function, that passed since the hop before or the start.
+    /// Visits of points with entries, of any function, that passed since the hop before or the
+    /// start.
     pub wait: u64,
     /// The version it left, as an index of those of the graph.
     pub from: usize,
@@ -27,7 +28,10 @@ impl fmt::Display for Hop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Hop { func, edge, wait, from, to, point, target } = self;
         let (point, target) = (point.inst(), target.inst());
-        write!(f, "{func}: after {wait} visits from version {from}, {point}, to version {to}, {target} (edge {edge})")
+        write!(
+            f,
+            "{func}: after {wait} visits from version {from}, {point}, to version {to}, {target} (edge {edge})"
+        )
     }
 }
 
@@ -36,8 +40,8 @@ impl fmt::Display for Hop {
 pub enum HopDifference {
     /// The entry is wrong whatever the run.
     Entry(Fault),
-    /// The entry does not provide a value that is live where it lands, or that an entry which leaves its target
-    /// version requires. Found without a run.
+    /// The entry does not provide a value that is live where it lands, or that an entry which
+    /// leaves its target version requires. Found without a run.
     NotProvided {
         /// The value.
         value: Value,

@@ -69,7 +69,17 @@ pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[
     let hosts = [host.clone(), host.clone()];
     let (copied, went_on) = (Vec::new(), Vec::new());
     let (results, provided) = (Vec::new(), Vec::new());
-    let mut lockstep = Lockstep { oracle, machines, hosts, args, before: None, copied, went_on, results, provided };
+    let mut lockstep = Lockstep {
+        oracle,
+        machines,
+        hosts,
+        args,
+        before: None,
+        copied,
+        went_on,
+        results,
+        provided,
+    };
     if start.is_none_or(|start| lockstep.call(start, &[])) {
         lockstep.call(func, args);
     }
@@ -88,7 +98,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 return false;
             }
             match (before, after) {
-                (Advance::Stopped(a), Advance::Stopped(b)) if (a.func, a.inst) == (b.func, b.inst) => {
+                (Advance::Stopped(a), Advance::Stopped(b))
+                    if (a.func, a.inst) == (b.func, b.inst) =>
+                {
                     if !self.stopped(a, b) {
                         return false;
                     }
@@ -120,8 +132,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         self.oracle.recordings[0].next_gap(spent.then_some(false));
         let before = self.advance(0);
         let decided = self.oracle.recordings[0].on;
-        // Without a point watched there was nothing to decide: the other run then records, so that an
-        // entry whose target lies elsewhere shows.
+        // Without a point watched there was nothing to decide: the other run then records, so that
+        // an entry whose target lies elsewhere shows.
         self.oracle.recordings[1].next_gap(Some(decided.unwrap_or(true)));
         (before, self.advance(1))
     }
@@ -167,8 +179,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         true
     }
 
-    /// Takes one run, which was overtaken by a trap that the other version does earlier, to its end, which
-    /// must be the same trap. An entry that starts on the way has no partner. Always false.
+    /// Takes one run, which was overtaken by a trap that the other version does earlier, to its
+    /// end, which must be the same trap. An entry that starts on the way has no partner. Always
+    /// false.
     fn trapped_early(&mut self, mut ends: [Option<Outcome>; 2]) -> bool {
         self.compare_gap();
         let late = usize::from(ends[0].is_some());
@@ -184,7 +197,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             }
             self.compare_gap();
         }
-        let [Some(a), Some(b)] = ends else { unreachable!("the loop ends when both runs have ended") };
+        let [Some(a), Some(b)] = ends else {
+            unreachable!("the loop ends when both runs have ended")
+        };
         if is_exhausted(&a) || is_exhausted(&b) {
             self.oracle.report.exhausted += 1;
         } else if ended_alike(&a, &b) {
@@ -226,7 +241,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         for side in [0, 1] {
             for index in 0..self.oracle.recordings[side].visits.len() {
                 let visit = self.oracle.recordings[side].visits[index];
-                let Some(entry) = self.plan(visit.func, side).points[visit.point as usize].entry else { continue };
+                let Some(entry) = self.plan(visit.func, side).points[visit.point as usize].entry
+                else {
+                    continue;
+                };
                 let key = (visit.func, side, entry);
                 match self.fire(key, &visit) {
                     Ok(()) => self.go_on(key, index, &visit),
@@ -238,7 +256,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
 
     /// A point that one of the runs visited twice in this gap, and the side.
     fn ambiguous(&self) -> Option<(usize, Func, u32)> {
-        let at = |side: usize| self.oracle.recordings[side].ambiguous.map(|(func, point)| (side, func, point));
+        let at = |side: usize| {
+            self.oracle.recordings[side].ambiguous.map(|(func, point)| (side, func, point))
+        };
         at(0).or(at(1))
     }
 
@@ -246,8 +266,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         plan_of(&self.oracle.plans, func, side)
     }
 
-    /// Runs an entry on what was recorded at its source and compares with what the other run recorded at
-    /// its target. Leaves the values provided in `self.provided`.
+    /// Runs an entry on what was recorded at its source and compares with what the other run
+    /// recorded at its target. Leaves the values provided in `self.provided`.
     fn fire(&mut self, key: Key, visit: &Visit) -> Result<(), Difference> {
         let (func, side, index) = key;
         let oracle = &mut *self.oracle;
@@ -256,7 +276,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             return Err(Difference::Entry(fault.clone()));
         }
         let (source, target) = (&oracle.recordings[side], &oracle.recordings[1 - side]);
-        let Some(partner) = target.visit_of(func, entry.target) else { return Err(Difference::NoPartner) };
+        let Some(partner) = target.visit_of(func, entry.target) else {
+            return Err(Difference::NoPartner);
+        };
         let recorded = source.values_from(visit);
         run_steps(&entry.steps, recorded, &mut self.results)?;
         let expected = target.values_from(partner);
@@ -284,7 +306,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         let Copied { mut machine, mut host, .. } = self.copied.swap_remove(at);
         let entry = &self.plan(func, side).entries[index as usize];
         let target = self.plan(func, 1 - side).points[entry.target as usize].point;
-        let to = self.oracle.versions[func.as_u32() as usize].expect("a planned function has versions")[1 - side];
+        let to = self.oracle.versions[func.as_u32() as usize]
+            .expect("a planned function has versions")[1 - side];
         let moved = match &entry.stores {
             Some(entry) => machine.fire(to, entry).map_err(|error| error.to_string()),
             None => machine.transfer(to, target, &self.provided).map_err(|error| error.to_string()),
@@ -304,13 +327,20 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             counts.going_on_exhausted += 1;
             return;
         }
-        self.went_on.push(WentOn { entry: key, visit: visit.number, end: End::of(&machine, outcome) });
+        self.went_on.push(WentOn {
+            entry: key,
+            visit: visit.number,
+            end: End::of(&machine, outcome),
+        });
     }
 
     fn compare_end(&mut self, went_on: &WentOn, reference: &End) {
         if !went_on.end.same(reference) {
             let (expected, found) = (reference.text(), went_on.end.text());
-            self.diverge(Some((went_on.entry, went_on.visit)), Difference::GoingOn { expected, found });
+            self.diverge(
+                Some((went_on.entry, went_on.visit)),
+                Difference::GoingOn { expected, found },
+            );
         }
     }
 
@@ -345,7 +375,11 @@ fn plan_of(plans: &Plans, func: Func, side: usize) -> &super::plan::SidePlan {
 
 /// Runs the steps of compensation code on a record.
 #[inline]
-fn run_steps(steps: &[StepPlan], recorded: &[u64], results: &mut Vec<u64>) -> Result<(), Difference> {
+fn run_steps(
+    steps: &[StepPlan],
+    recorded: &[u64],
+    results: &mut Vec<u64>,
+) -> Result<(), Difference> {
     results.clear();
     let mut args = [0u64; 3];
     for (index, step) in steps.iter().enumerate() {
@@ -362,8 +396,8 @@ fn run_steps(steps: &[StepPlan], recorded: &[u64], results: &mut Vec<u64>) -> Re
     Ok(())
 }
 
-/// Collects what the entry provides, and compares it with what the other run recorded at the target: bit by
-/// bit, floats too (`a_nan_of_other_bits_is_found`).
+/// Collects what the entry provides, and compares it with what the other run recorded at the
+/// target: bit by bit, floats too (`a_nan_of_other_bits_is_found`).
 #[inline]
 fn provide(
     entry: &EntryPlan,

@@ -1,30 +1,32 @@
-//! The state oracle: two versions run side by side, and every transition is compared with the state it
-//! claims to lead to.
+//! The state oracle: two versions run side by side, and every transition is compared with the state
+//! it claims to lead to.
 //!
-//! Two machines run the same program on the same input, all functions of one in the version before, of
-//! the other in the version after. Both advance to the next *bounding anchor* of their innermost
-//! activation: an instruction that both versions have, that moved nowhere between them, and that is a
-//! terminator, an effect or may trap. In the gap up to it each run records, at every point where an
-//! entry starts or lands, the values that entry requires or provides, and digests of memory and of the
-//! effects so far. Then every entry whose source point was visited is fired, in both directions:
-//! its compensation code is run on the recorded values and each value provided is compared with what
-//! the other run recorded at the target point. This is the claim of an entry word for word, and so it
-//! sees wrong values that no later computation happens to use.
+//! Two machines run the same program on the same input, all functions of one in the version before,
+//! of the other in the version after. Both advance to the next *bounding anchor* of their innermost
+//! activation: an instruction that both versions have, that moved nowhere between them, and that is
+//! a terminator, an effect or may trap. In the gap up to it each run records, at every point where
+//! an entry starts or lands, the values that entry requires or provides, and digests of memory and
+//! of the effects so far. Then every entry whose source point was visited is fired, in both
+//! directions: its compensation code is run on the recorded values and each value provided is
+//! compared with what the other run recorded at the target point. This is the claim of an entry
+//! word for word, and so it sees wrong values that no later computation happens to use.
 //!
-//! What an entry does not provide shows in no such comparison. So each entry is also checked without a
-//! run, once, when the oracle is made: it has to provide what is live where it lands, by the [`Demand`].
+//! What an entry does not provide shows in no such comparison. So each entry is also checked
+//! without a run, once, when the oracle is made: it has to provide what is live where it lands, by
+//! the [`Demand`].
 //!
-//! A trap may have moved up: then one run ends while the other still has anchors before it. That one goes
-//! on alone and must end in the same trap; an entry that starts on the way has no state to land in.
+//! A trap may have moved up: then one run ends while the other still has anchors before it. That
+//! one goes on alone and must end in the same trap; an entry that starts on the way has no state to
+//! land in.
 //!
-//! For a sample of visits the run also *goes on*: a copy of the machine makes the transition, with only
-//! the provided values, and must end as the run without one.
+//! For a sample of visits the run also *goes on*: a copy of the machine makes the transition, with
+//! only the provided values, and must end as the run without one.
 //!
-//! Proves nothing: it sees the inputs it is given. Trusts the interpreter ([`ir::interp`]), the meaning
-//! of operations ([`ir::eval`]), dominators and loops.
+//! Proves nothing: it sees the inputs it is given. Trusts the interpreter ([`ir::interp`]), the
+//! meaning of operations ([`ir::eval`]), dominators and loops.
 //!
-//! Memory is bounded by the size of the functions, whatever the length of the run: records live for one
-//! gap.
+//! Memory is bounded by the size of the functions, whatever the length of the run: records live for
+//! one gap.
 
 mod lockstep;
 mod plan;
@@ -38,7 +40,9 @@ pub use report::{Blamed, Counts, Difference, Direction, Divergence, Fault, Repor
 
 use crate::prng::Prng;
 use fixedbitset::FixedBitSet;
-use ir::interp::{Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId};
+use ir::interp::{
+    Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId,
+};
 use ir::mapping::{Mapping, VersionKey};
 use ir::text::print_inst;
 use ir::{Func, Function, Inst, Module, Point};
@@ -77,8 +81,8 @@ pub enum Policy {
     },
 }
 
-/// What an entry has to provide where it lands. The uses that entries of the other direction make of what
-/// they require count in either case.
+/// What an entry has to provide where it lands. The uses that entries of the other direction make
+/// of what they require count in either case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Demand {
     /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]).
@@ -99,8 +103,8 @@ pub struct OracleOptions {
     pub limits: Limits,
     /// The most transitions, over all runs, that are compared.
     pub transitions: u64,
-    /// The most visits of one run from which it goes on in the other version, in each direction. Each
-    /// costs a copy of the machine and the rest of the run.
+    /// The most visits of one run from which it goes on in the other version, in each direction.
+    /// Each costs a copy of the machine and the rest of the run.
     pub going_on: u32,
     /// The most divergences kept; all are counted.
     pub divergences: usize,
@@ -109,7 +113,8 @@ pub struct OracleOptions {
 }
 
 impl Default for OracleOptions {
-    /// Every visit, what is needed, 10^7 instructions a run, 4 goings-on a run and direction, 16 divergences.
+    /// Every visit, what is needed, 10^7 instructions a run, 4 goings-on a run and direction, 16
+    /// divergences.
     fn default() -> OracleOptions {
         OracleOptions {
             policy: Policy::Every,
@@ -124,8 +129,8 @@ impl Default for OracleOptions {
 }
 
 impl OracleOptions {
-    /// What suits long runs: the first 8 visits of each point and one gap in 1000, 2 goings-on a run and
-    /// direction, and the limits of a machine as they are.
+    /// What suits long runs: the first 8 visits of each point and one gap in 1000, 2 goings-on a
+    /// run and direction, and the limits of a machine as they are.
     pub fn for_long_runs() -> OracleOptions {
         OracleOptions {
             policy: Policy::Sampled { first: 8, one_in: 1000 },
@@ -179,11 +184,12 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// By function: the versions before and after, with the same ids in every machine; `None` without a pair.
+/// By function: the versions before and after, with the same ids in every machine; `None` without a
+/// pair.
 type Versions = Vec<Option<[VersionId; 2]>>;
 
-/// Compares the transitions between pairs of versions of a module's functions. Functions without a pair
-/// run as they are in the module, on both sides.
+/// Compares the transitions between pairs of versions of a module's functions. Functions without a
+/// pair run as they are in the module, on both sides.
 pub struct Oracle<'a> {
     module: &'a Module,
     pairs: Vec<FunctionPair<'a>>,
@@ -203,9 +209,9 @@ pub struct Oracle<'a> {
 }
 
 impl<'a> Oracle<'a> {
-    /// An oracle for a verified module and verified versions. What entries fail to provide is in the report
-    /// from the start. Cost: near linear in module, versions and mappings, and in what is live at the points
-    /// of the blocks that entries land in.
+    /// An oracle for a verified module and verified versions. What entries fail to provide is in
+    /// the report from the start. Cost: near linear in module, versions and mappings, and in what
+    /// is live at the points of the blocks that entries land in.
     ///
     /// # Errors
     /// See [`SetupError`].
@@ -217,7 +223,8 @@ impl<'a> Oracle<'a> {
         pairs: &[FunctionPair<'a>],
         options: OracleOptions,
     ) -> Result<Oracle<'a>, SetupError> {
-        let mut plans: Vec<Option<[plan::SidePlan; 2]>> = module.funcs.keys().map(|_| None).collect();
+        let mut plans: Vec<Option<[plan::SidePlan; 2]>> =
+            module.funcs.keys().map(|_| None).collect();
         let mut missing = Vec::new();
         for pair in pairs {
             check_pair(pair)?;
@@ -234,7 +241,8 @@ impl<'a> Oracle<'a> {
         let (before, versions) = instantiate(module, &program, pairs, &plans, &options, 0)?;
         let (after, _) = instantiate(module, &program, pairs, &plans, &options, 1)?;
         let prng = Prng::new(options.seed);
-        let recordings = [0, 1].map(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
+        let recordings =
+            [0, 1].map(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
         let mut oracle = Oracle {
             module,
             pairs: pairs.to_vec(),
@@ -252,8 +260,9 @@ impl<'a> Oracle<'a> {
         Ok(oracle)
     }
 
-    /// Runs the start function of the module, if it has one, and then a function, in both versions, and
-    /// compares. The host is cloned for every machine, so a program sees the same answers in each.
+    /// Runs the start function of the module, if it has one, and then a function, in both versions,
+    /// and compares. The host is cloned for every machine, so a program sees the same answers in
+    /// each.
     ///
     /// Cost: both runs; per transition, the values required and provided.
     ///
@@ -263,14 +272,16 @@ impl<'a> Oracle<'a> {
         lockstep::run(self, func, args, host);
     }
 
-    /// Counts what entries fail to provide, and keeps the first of each. What a run shows of the same entry is
-    /// kept too: it may be another mistake.
+    /// Counts what entries fail to provide, and keeps the first of each. What a run shows of the
+    /// same entry is kept too: it may be another mistake.
     fn blame_missing(&mut self, func: Func, missing: &[provided::Missing]) {
         self.report.divergence_count += missing.len() as u64;
         let mut last = None;
         for m in missing {
             let key = (func, m.edge, m.entry);
-            if last.replace(key) != Some(key) && self.report.divergences.len() < self.options.divergences {
+            if last.replace(key) != Some(key)
+                && self.report.divergences.len() < self.options.divergences
+            {
                 let entry = Some(self.blamed(key, None));
                 let difference = Difference::NotProvided { value: m.value };
                 self.report.divergences.push(Divergence { input: Vec::new(), entry, difference });
@@ -280,9 +291,11 @@ impl<'a> Oracle<'a> {
 
     /// Names an entry for people.
     fn blamed(&self, (func, side, index): (Func, usize, u32), visit: Option<u64>) -> Blamed {
-        let pair = self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
+        let pair =
+            self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
         let (versions, mappings) = ([pair.before, pair.after], [pair.forward, pair.backward]);
-        let (point, entry) = mappings[side].entries().nth(index as usize).expect("plans follow the mapping");
+        let (point, entry) =
+            mappings[side].entries().nth(index as usize).expect("plans follow the mapping");
         let text = |version: &Function, point: Point| match version.has_inst(point.inst()) {
             true => print_inst(self.module, version, point.inst()),
             false => String::new(),
@@ -313,16 +326,22 @@ impl<'a> Oracle<'a> {
 
 /// A bit for every entry, none of which has fired.
 fn unfired(plans: &Plans) -> Vec<[FixedBitSet; 2]> {
-    let entries = |plan: &Option<[plan::SidePlan; 2]>, side: usize| plan.as_ref().map_or(0, |p| p[side].entries.len());
-    plans.iter().map(|plan| [0, 1].map(|side| FixedBitSet::with_capacity(entries(plan, side)))).collect()
+    let entries = |plan: &Option<[plan::SidePlan; 2]>, side: usize| {
+        plan.as_ref().map_or(0, |p| p[side].entries.len())
+    };
+    plans
+        .iter()
+        .map(|plan| [0, 1].map(|side| FixedBitSet::with_capacity(entries(plan, side))))
+        .collect()
 }
 
 fn check_pair(pair: &FunctionPair<'_>) -> Result<(), SetupError> {
     let function = || pair.before.name().to_owned();
     let keys = [VersionKey::of(pair.before), VersionKey::of(pair.after)];
-    for (direction, mapping, [source, target]) in
-        [(Direction::Forward, pair.forward, keys), (Direction::Backward, pair.backward, [keys[1], keys[0]])]
-    {
+    for (direction, mapping, [source, target]) in [
+        (Direction::Forward, pair.forward, keys),
+        (Direction::Backward, pair.backward, [keys[1], keys[0]]),
+    ] {
         if mapping.source() != source || mapping.target() != target {
             return Err(SetupError::OtherVersions { function: function(), direction });
         }

@@ -1,5 +1,5 @@
-//! What the oracle looks at, worked out once per pair of versions: which points to record, and entries
-//! with their operands resolved to places in those records.
+//! What the oracle looks at, worked out once per pair of versions: which points to record, and
+//! entries with their operands resolved to places in those records.
 
 use super::report::Fault;
 use cranelift_entity::EntityRef;
@@ -103,7 +103,8 @@ pub(super) fn plan_pair(
     mappings: [&Mapping; 2],
 ) -> [SidePlan; 2] {
     let versions = [analyses[0].function, analyses[1].function];
-    let faults = [0, 1].map(|side| find_faults(mappings[side], &analyses[side], &analyses[1 - side]));
+    let faults =
+        [0, 1].map(|side| find_faults(mappings[side], &analyses[side], &analyses[1 - side]));
     let wanted = [0, 1].map(|side| wanted_at(side, &mappings, &faults));
     let points = [0, 1].map(|side| plan_points(&wanted[side], anchors, mappings[side]));
     let by_inst = [0, 1].map(|side| index_points(versions[side], &points[side]));
@@ -116,8 +117,12 @@ pub(super) fn plan_pair(
         let with_faults = mappings[side].entries().zip(&faults[side]);
         with_faults.map(|((point, entry), fault)| resolver.entry(point, entry, fault)).collect()
     });
-    let ([p0, p1], [i0, i1], [e0, e1]): ([_; 2], [_; 2], [Vec<EntryPlan>; 2]) = (points, by_inst, entries);
-    [SidePlan { by_inst: i0, points: p0, entries: e0 }, SidePlan { by_inst: i1, points: p1, entries: e1 }]
+    let ([p0, p1], [i0, i1], [e0, e1]): ([_; 2], [_; 2], [Vec<EntryPlan>; 2]) =
+        (points, by_inst, entries);
+    [
+        SidePlan { by_inst: i0, points: p0, entries: e0 },
+        SidePlan { by_inst: i1, points: p1, entries: e1 },
+    ]
 }
 
 /// What is asked about a version.
@@ -143,12 +148,21 @@ impl<'a> Analyses<'a> {
 }
 
 /// What is wrong with each entry whatever the run.
-fn find_faults(mapping: &Mapping, source: &Analyses<'_>, target: &Analyses<'_>) -> Vec<Option<Fault>> {
+fn find_faults(
+    mapping: &Mapping,
+    source: &Analyses<'_>,
+    target: &Analyses<'_>,
+) -> Vec<Option<Fault>> {
     mapping.entries().map(|(point, entry)| entry_fault(point, entry, source, target)).collect()
 }
 
 /// What is wrong with an entry whatever the run.
-pub(crate) fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, target: &Analyses<'_>) -> Option<Fault> {
+pub(crate) fn entry_fault(
+    point: Point,
+    entry: &Entry,
+    source: &Analyses<'_>,
+    target: &Analyses<'_>,
+) -> Option<Fault> {
     if !source.function.has_inst(point.inst()) {
         return Some(Fault::NoSuchPoint { point });
     }
@@ -172,7 +186,9 @@ pub(crate) fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, ta
         if count != Some(replay.args.len()) {
             return Some(Fault::MalformedReplay { replay: index });
         }
-        if let Some(fault) = replay.args.iter().find_map(|arg| operand_fault(*arg, entry.steps.len(), entry)) {
+        if let Some(fault) =
+            replay.args.iter().find_map(|arg| operand_fault(*arg, entry.steps.len(), entry))
+        {
             return Some(fault);
         }
     }
@@ -190,8 +206,12 @@ pub(crate) fn entry_fault(point: Point, entry: &Entry, source: &Analyses<'_>, ta
 /// What is wrong with an operand that may read the steps before `step`.
 fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<Fault> {
     match operand {
-        Operand::Source(value) if !entry.requires.contains(&value) => Some(Fault::NotRequired { value }),
-        Operand::Step(index) if index as usize >= step => Some(Fault::NoSuchStep { step: index as usize }),
+        Operand::Source(value) if !entry.requires.contains(&value) => {
+            Some(Fault::NotRequired { value })
+        }
+        Operand::Step(index) if index as usize >= step => {
+            Some(Fault::NoSuchStep { step: index as usize })
+        }
         _ => None,
     }
 }
@@ -206,7 +226,9 @@ fn is_well_formed(step: &Step) -> bool {
     }
     let (arity, source_fits) = match step.opcode.shape() {
         Shape::IntUnary | Shape::IntTest | Shape::FloatUnary => (1, true),
-        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => (2, true),
+        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
+            (2, true)
+        }
         Shape::Extend => (1, step.operand_ty.is_int() && step.operand_ty.bits() < step.ty.bits()),
         Shape::Wrap => (1, step.operand_ty.is_int() && step.operand_ty.bits() > step.ty.bits()),
         Shape::IntToFloat => (1, matches!(step.operand_ty, Type::I32 | Type::I64)),
@@ -245,7 +267,8 @@ fn wanted_at(side: usize, mappings: &[&Mapping; 2], faults: &[Vec<Option<Fault>>
 }
 
 fn plan_points(wanted: &Wanted, anchors: &BTreeSet<Inst>, mapping: &Mapping) -> Vec<PointPlan> {
-    let entries: BTreeMap<Inst, u32> = mapping.entries().zip(0..).map(|((p, _), index)| (p.inst(), index)).collect();
+    let entries: BTreeMap<Inst, u32> =
+        mapping.entries().zip(0..).map(|((p, _), index)| (p.inst(), index)).collect();
     let insts: BTreeSet<Inst> = wanted.keys().chain(anchors).copied().collect();
     let plan = |inst: Inst| PointPlan {
         point: Point::before(inst),
@@ -276,7 +299,11 @@ impl Resolver<'_> {
     fn entry(&self, point: Point, entry: &Entry, fault: &Option<Fault>) -> EntryPlan {
         let source = self.source.0.get(point.inst().index()).map_or(0, |p| p.saturating_sub(1));
         let in_loop = self.analyses.function.has_inst(point.inst())
-            && self.analyses.loops.innermost(self.analyses.function.inst_block(point.inst())).is_some();
+            && self
+                .analyses
+                .loops
+                .innermost(self.analyses.function.inst_block(point.inst()))
+                .is_some();
         let mut plan = EntryPlan {
             target: 0,
             steps: Vec::new(),
@@ -297,7 +324,9 @@ impl Resolver<'_> {
 
     fn place(&self, source: u32, operand: Operand) -> Place {
         match operand {
-            Operand::Source(value) => Place::Recorded(position(&self.source.1[source as usize], value)),
+            Operand::Source(value) => {
+                Place::Recorded(position(&self.source.1[source as usize], value))
+            }
             Operand::Step(index) => Place::Step(index),
         }
     }
@@ -324,6 +353,7 @@ impl Resolver<'_> {
 
 /// Where a record of the point holds a value.
 fn position(plan: &PointPlan, value: Value) -> u32 {
-    let index = plan.values.binary_search(&value).expect("what entries without fault use is recorded");
+    let index =
+        plan.values.binary_search(&value).expect("what entries without fault use is recorded");
     index as u32
 }

@@ -48,8 +48,8 @@ struct Seen {
     count: u64,
 }
 
-/// The records of one run since the last anchor. Its size is bounded by that of the functions: a point
-/// has one record, since a second visit in one gap is an error.
+/// The records of one run since the last anchor. Its size is bounded by that of the functions: a
+/// point has one record, since a second visit in one gap is an error.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) visits: Vec<Visit>,
@@ -70,7 +70,8 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn new(plans: &Plans, side: usize, sampler: Sampler) -> Recording {
-        let points = |plan: &Option<[SidePlan; 2]>| plan.as_ref().map_or(0, |p| p[side].points.len());
+        let points =
+            |plan: &Option<[SidePlan; 2]>| plan.as_ref().map_or(0, |p| p[side].points.len());
         Recording {
             visits: Vec::new(),
             values: Vec::new(),
@@ -134,7 +135,10 @@ impl Recording {
             start: self.values.len(),
             number: seen.count,
             memory: view.memory_digest(),
-            after_stores: match point.entry.and_then(|entry| plan.entries[entry as usize].stores.as_ref()) {
+            after_stores: match point
+                .entry
+                .and_then(|entry| plan.entries[entry as usize].stores.as_ref())
+            {
                 Some(entry) => after_stores(view, entry),
                 None => Some(view.memory_digest()),
             },
@@ -166,8 +170,8 @@ type Way = (Option<(Func, Inst)>, (Func, Inst));
 pub(super) struct Gate {
     policy: Policy,
     prng: Prng,
-    /// How often each way into a gap was taken. Within a gap a run has no choice, so this counts the
-    /// visits of every point in it. Never iterated.
+    /// How often each way into a gap was taken. Within a gap a run has no choice, so this counts
+    /// the visits of every point in it. Never iterated.
     taken: HashMap<Way, u32>,
 }
 
@@ -184,8 +188,8 @@ impl Gate {
     }
 }
 
-/// Picks visits to go on from: often at first, then more and more rarely, so that their number grows
-/// with the logarithm of the length of the run.
+/// Picks visits to go on from: often at first, then more and more rarely, so that their number
+/// grows with the logarithm of the length of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     prng: Prng,

@@ -108,15 +108,21 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoSuchPoint { point } => write!(f, "{} is in no block of its version", point.inst()),
+            Fault::NoSuchPoint { point } => {
+                write!(f, "{} is in no block of its version", point.inst())
+            }
             Fault::RequiredUnavailable { value } => {
                 write!(f, "{value} is required but not available at the source point")
             }
-            Fault::NotRequired { value } => write!(f, "the compensation code reads {value}, which is not required"),
+            Fault::NotRequired { value } => {
+                write!(f, "the compensation code reads {value}, which is not required")
+            }
             Fault::ProvidedUnavailable { value } => {
                 write!(f, "{value} is provided but not available at the target point")
             }
-            Fault::NoSuchStep { step } => write!(f, "the compensation code reads step {step}, which has not run"),
+            Fault::NoSuchStep { step } => {
+                write!(f, "the compensation code reads step {step}, which has not run")
+            }
             Fault::MalformedReplay { replay } => {
                 write!(f, "store {replay} of the compensation code is no write of one place")
             }
@@ -157,7 +163,8 @@ impl fmt::Display for Stop {
 /// In what the two sides differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Difference {
-    /// The two versions, run from the start, do not pass the same anchors: the mapping is not to blame.
+    /// The two versions, run from the start, do not pass the same anchors: the mapping is not to
+    /// blame.
     Stops {
         /// Where the version before stopped.
         before: Stop,
@@ -216,8 +223,12 @@ impl fmt::Display for Difference {
             Difference::Stops { before, after } => {
                 write!(f, "the version before stops at {before}, the version after at {after}")
             }
-            Difference::LockstepEffects => f.write_str("the effects of the two versions so far differ"),
-            Difference::FinalMemory => f.write_str("the two versions leave different memory or globals behind"),
+            Difference::LockstepEffects => {
+                f.write_str("the effects of the two versions so far differ")
+            }
+            Difference::FinalMemory => {
+                f.write_str("the two versions leave different memory or globals behind")
+            }
             Difference::Entry(fault) => write!(f, "{fault}"),
             Difference::NotProvided { value } => {
                 write!(f, "{value} is live at the target point and not provided")
@@ -226,14 +237,24 @@ impl fmt::Display for Difference {
                 f.write_str("the target version did not visit the target between the same anchors")
             }
             Difference::Ambiguous => f.write_str("a point was visited twice between two anchors"),
-            Difference::Trap { step, kind } => write!(f, "step {step} of the compensation code traps: {kind}"),
+            Difference::Trap { step, kind } => {
+                write!(f, "step {step} of the compensation code traps: {kind}")
+            }
             Difference::Value { value, expected, found } => {
-                write!(f, "{value} is {expected:#x} in the target version, and {found:#x} after the transition")
+                write!(
+                    f,
+                    "{value} is {expected:#x} in the target version, and {found:#x} after the transition"
+                )
             }
             Difference::Memory => f.write_str("memory or globals differ between source and target"),
-            Difference::Effects => f.write_str("the effects so far differ between source and target"),
+            Difference::Effects => {
+                f.write_str("the effects so far differ between source and target")
+            }
             Difference::GoingOn { expected, found } => {
-                write!(f, "going on ends in {found}; without the transition the run ends in {expected}")
+                write!(
+                    f,
+                    "going on ends in {found}; without the transition the run ends in {expected}"
+                )
             }
             Difference::Refused(reason) => write!(f, "the transition was refused: {reason}"),
         }
@@ -255,7 +276,8 @@ pub struct Blamed {
     pub target: Point,
     /// The instruction there, as text; empty when the version lacks it.
     pub target_text: String,
-    /// Which visit of the source point on this input, the first being 1; `None` when it took no run.
+    /// Which visit of the source point on this input, the first being 1; `None` when it took no
+    /// run.
     pub visit: Option<u64>,
 }
 
@@ -273,7 +295,8 @@ pub struct Divergence {
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(entry) = &self.entry {
-            let Blamed { function, direction, point, point_text, target, target_text, visit } = entry;
+            let Blamed { function, direction, point, point_text, target, target_text, visit } =
+                entry;
             match visit {
                 Some(visit) => writeln!(f, "@{function}, {direction}, visit {visit}:")?,
                 None => writeln!(f, "@{function}, {direction}, without a run:")?,

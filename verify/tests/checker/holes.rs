@@ -17,7 +17,12 @@ fn stops(wrong: &Wrong) {
     let judged = judged(wrong);
     assert!(!judged.is_empty(), "{}: there is something to judge", wrong.what);
     for verdict in judged {
-        assert_eq!(verdict.finding().map(|f| f.check), Some(wrong.check), "{}: {verdict}", wrong.what);
+        assert_eq!(
+            verdict.finding().map(|f| f.check),
+            Some(wrong.check),
+            "{}: {verdict}",
+            wrong.what
+        );
     }
 }
 
@@ -44,9 +49,9 @@ fn a_far_term_without_a_crossing_is_not_believed() {
     stops(&draft.done(Check::AssignValue, "a product with a sum as its far term"));
 }
 
-/// Contents go from an entry of the loop to the next: before, the new ones, after, those of the round before. A
-/// class that is claimed to depend on more leaves than it does (`z`, which is 0 whatever `w` holds) must still be
-/// seen to be bound again.
+/// Contents go from an entry of the loop to the next: before, the new ones, after, those of the
+/// round before. A class that is claimed to depend on more leaves than it does (`z`, which is 0
+/// whatever `w` holds) must still be seen to be bound again.
 #[test]
 fn a_class_that_names_more_leaves_is_rebound() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 0\n%z = and.i32 %k, %k\njump head(%x, %x)\n\
@@ -65,7 +70,8 @@ fn a_class_that_names_more_leaves_is_rebound() {
     stops(&draft.done(Check::LeafAgrees, "a sum of this round for that of the round before"));
 }
 
-/// A leaf that a parameter below the join of both arms binds in one version only is no reason to settle a trap.
+/// A leaf that a parameter below the join of both arms binds in one version only is no reason to
+/// settle a trap.
 #[test]
 fn a_trap_is_not_settled_by_leaves_that_are_gone() {
     let head = "(%x: i32, %y: i32) -> i32 {\nentry:\n%h = const.i32 100\nbr_if %x, left, right\n";
@@ -77,7 +83,10 @@ fn a_trap_is_not_settled_by_leaves_that_are_gone() {
         "{head}left:\njump k(%y)\nright:\njump last\nk(%p: i32):\n%d = udiv.i32 %h, %p\njump last\n\
          last:\n%r = call @ask(%x)\nreturn %r\n}}\n"
     );
-    stops(&Draft::new(&before, &after).done(Check::TrapOrder, "two divisions by parameters of one leaf"));
+    stops(
+        &Draft::new(&before, &after)
+            .done(Check::TrapOrder, "two divisions by parameters of one leaf"),
+    );
 }
 
 /// The landing point comes before the division in the block, and after it on the way.
@@ -122,8 +131,8 @@ fn a_parameter_of_the_round_before_is_stale() {
     assert_eq!(judged(&around("n")), [Verdict::Holds]);
 }
 
-/// The read in front of the loop is of the memory that it is given, and in the version before that is bound anew by
-/// each round.
+/// The read in front of the loop is of the memory that it is given, and in the version before that
+/// is bound anew by each round.
 #[test]
 fn memory_bound_in_one_version_alone_is_compared() {
     let text = |first: &str, last: &str, result: &str| {
@@ -132,13 +141,20 @@ fn memory_bound_in_one_version_alone_is_compared() {
              body:\nglobal_set.i32 @g, %y\njump head\nout:\n{last}return %{result}\n}}\n"
         )
     };
-    let (read, pad) = (|v: &str| format!("%{v} = global_get.i32 @g\n"), |v: &str| format!("%{v} = const.i32 0\n"));
-    let mut draft = Draft::new(&text(&pad("v"), &read("w"), "w"), &text(&read("v"), &pad("w"), "v"));
+    let (read, pad) = (
+        |v: &str| format!("%{v} = global_get.i32 @g\n"),
+        |v: &str| format!("%{v} = const.i32 0\n"),
+    );
+    let mut draft =
+        Draft::new(&text(&pad("v"), &read("w"), "w"), &text(&read("v"), &pad("w"), "v"));
     let memory = draft.leaf("memory at head", TermKind::MemoryParam, None);
     let own = draft.leaf("memory at head, after", TermKind::MemoryParam, None);
     draft.memory_is(1, "pre", memory);
     draft.memory_is(1, "head", own);
-    stops(&draft.done(Check::LeafAgrees, "what a global held before the loop for what it holds after"));
+    stops(
+        &draft
+            .done(Check::LeafAgrees, "what a global held before the loop for what it holds after"),
+    );
 }
 
 /// Each way of the branch is compared with the only one of the jump.
@@ -163,8 +179,10 @@ fn a_trap_does_not_end_a_loop_that_has_no_end() {
              return %{result}\n}}\n"
         )
     };
-    let (divide, pad) = (|v: &str| format!("%{v} = udiv.i32 %x, %y"), |v: &str| format!("%{v} = const.i32 0"));
-    let draft = Draft::new(&text(&pad("a"), &divide("d"), "d"), &text(&divide("d"), &pad("a"), "d"));
+    let (divide, pad) =
+        (|v: &str| format!("%{v} = udiv.i32 %x, %y"), |v: &str| format!("%{v} = const.i32 0"));
+    let draft =
+        Draft::new(&text(&pad("a"), &divide("d"), "d"), &text(&divide("d"), &pad("a"), "d"));
     stops(&draft.done(Check::TrapOrder, "a division moved above a loop that may never end"));
 }
 
@@ -182,17 +200,22 @@ fn what_armed_entries_read_is_live() {
     assert_eq!(verdicts[1], Verdict::Holds);
 }
 
-/// A read of a memory that no version has is asked about by none; that it reads one byte says nothing of its class.
+/// A read of a memory that no version has is asked about by none; that it reads one byte says
+/// nothing of its class.
 #[test]
 fn a_merged_read_tells_nothing() {
-    let text =
-        |result: &str| format!("%k = const.i32 255\n%b = uload8.i32 @m[%y]\n%s = and.i32 %x, %k\nreturn %{result}\n");
+    let text = |result: &str| {
+        format!(
+            "%k = const.i32 255\n%b = uload8.i32 @m[%y]\n%s = and.i32 %x, %k\nreturn %{result}\n"
+        )
+    };
     let mut draft = Draft::of_writes(&text("x"), &text("s"));
     let (x, k, read) = (draft.term(0, "x"), draft.term(0, "k"), draft.term(0, "b"));
     let nowhere = draft.leaf("nowhere", TermKind::MemoryParam, None);
     let merged = draft.like(read, nowhere, x, By::Merged { reads: Default::default() });
     // Nor does the same read of that memory after a write that is apart.
-    let set = draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, nowhere]);
+    let set =
+        draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, nowhere]);
     draft.like(read, set, x, By::Apart { via: [NO_TERM; 2], result: merged });
     let masked = draft.op(Opcode::And, Type::I32, Imm::None, &[x, k]);
     let masked = draft.by_rule("and-known", masked, &[], x, NO_TERM);
@@ -209,7 +232,8 @@ fn what_nobody_writes_is_not_replayed() {
     let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
     draft.entry(0, [at; 2], Vec::new(), &copies);
     let (x, memory) = (draft.term(0, "x"), draft.leaf("memory", TermKind::MemoryAtEntry, None));
-    let term = draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, memory]);
+    let term =
+        draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, memory]);
     let x = draft.from(0, "x");
     draft.replay(0, (at, &[x]), term);
     stops(&draft.done(Check::EntryMemory, "a write on the way of what no version writes"));
@@ -235,15 +259,19 @@ fn an_access_of_the_round_before_vouches_for_nothing() {
         )
     };
     let mut draft = Draft::of_writes(&text("store.i32 @m[%i], %x"), &text("%p = const.i32 0"));
-    let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "body", index));
+    let [between, last, same] =
+        [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "body", index));
     let (memory, result) = (draft.write(0, between), draft.write(1, same));
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(0, last, term);
-    stops(&draft.done(Check::LoneWrite, "a store that may trap in each round, in front of a write"));
+    stops(
+        &draft.done(Check::LoneWrite, "a store that may trap in each round, in front of a write"),
+    );
 }
 
-/// Where the store of both versions traps, one has written a global and the other has not: in the version before, that store
-/// cannot trap any more, and the one in front of it, which can, has to see the same memory.
+/// Where the store of both versions traps, one has written a global and the other has not: in the
+/// version before, that store cannot trap any more, and the one in front of it, which can, has to
+/// see the same memory.
 #[test]
 fn a_trap_shows_what_the_other_version_has_written() {
     let last = "store.i32 @m[%x], %y\nglobal_set.i32 @g, %y\nreturn %x\n";
@@ -265,13 +293,19 @@ fn a_trap_shows_what_the_other_version_has_written() {
     let behind = draft.write(1, stores[1]);
     let term = draft.like(result, behind, result, By::Covers { result });
     draft.write_is(1, sets[1], term);
-    stops(&draft.done(Check::LoneWrite, "a trap behind a write that the other version has not executed"));
+    stops(
+        &draft.done(
+            Check::LoneWrite,
+            "a trap behind a write that the other version has not executed",
+        ),
+    );
 }
 
 /// The version gone to has stored there, and would have trapped just as the next store does.
 #[test]
 fn a_store_that_may_trap_is_not_replayed() {
-    let text = |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let text =
+        |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
     let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
     let same = draft.at(0, "entry", 2);
@@ -297,8 +331,8 @@ fn memory_that_one_arm_of_one_version_writes_is_not_merged() {
     stops(&draft.done(Check::LeafAgrees, "a write in one arm that the call behind the join sees"));
 }
 
-/// A store that only one version has, on one of two ways: what vouches for it is an access above both, not one on the
-/// other, whichever of them comes first.
+/// A store that only one version has, on one of two ways: what vouches for it is an access above
+/// both, not one on the other, whichever of them comes first.
 #[test]
 fn an_access_on_another_way_vouches_for_nothing() {
     let draft = |above: &str, ways: &str| {
@@ -313,11 +347,13 @@ fn an_access_on_another_way_vouches_for_nothing() {
         draft.anchors.extend(["entry", "beside"].map(|block| draft.at(0, block, 0).inst()));
         draft.anchors.sort_unstable();
         draft.anchors.dedup();
-        let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "here", index));
+        let [between, last, same] =
+            [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "here", index));
         let (memory, result) = (draft.write(0, between), draft.write(1, same));
         let term = draft.like(result, memory, result, By::Covers { result });
         draft.write_is(0, last, term);
-        draft.done(Check::LoneWrite, "a store that may trap, where an access on another way has not")
+        draft
+            .done(Check::LoneWrite, "a store that may trap, where an access on another way has not")
     };
     for ways in ["beside, here", "here, beside"] {
         stops(&draft("", ways));
@@ -333,14 +369,15 @@ fn memory_cannot_be_unwritten() {
     let points = [1, 0].map(|side| draft.at(side, "entry", 1));
     let copies = ["x", "y"].map(|name| (name, draft.from(1, name)));
     draft.entry(1, points, Vec::new(), &copies);
-    let verdicts = judged(&draft.done(Check::EntryMemory, "a landing where a write has not been executed"));
+    let verdicts =
+        judged(&draft.done(Check::EntryMemory, "a landing where a write has not been executed"));
     for verdict in verdicts {
         assert!(verdict.is_refuted(), "a global holds something else: {verdict}");
     }
 }
 
-/// The second division of the version before has not trapped, for both versions have passed the first; that its divisor is
-/// gone where the arms join makes no difference.
+/// The second division of the version before has not trapped, for both versions have passed the
+/// first; that its divisor is gone where the arms join makes no difference.
 #[test]
 fn a_trap_executed_before_the_line_is_settled() {
     let text = |again: &str| {
@@ -357,8 +394,11 @@ fn a_trap_executed_before_the_line_is_settled() {
 /// As `window`, with a write of something else behind the one that only the version after has.
 #[test]
 fn a_write_is_replayed_behind_one_that_is_apart() {
-    let text =
-        |first: &str| format!("{first}\nglobal_set.i32 @h, %y\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
+    let text = |first: &str| {
+        format!(
+            "{first}\nglobal_set.i32 @h, %y\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n"
+        )
+    };
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
     let [lone, apart, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
     let same = [1, 3].map(|index| draft.at(0, "entry", index));
@@ -369,15 +409,18 @@ fn a_write_is_replayed_behind_one_that_is_apart() {
     let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
     draft.entry(0, points, Vec::new(), &copies);
     let (inner, before, x) = (draft.write(1, lone), draft.write(0, same[0]), draft.from(0, "x"));
-    let term = draft.like(inner, before, memory, By::Swaps { via: [NO_TERM; 2], inner, result: memory });
+    let term =
+        draft.like(inner, before, memory, By::Swaps { via: [NO_TERM; 2], inner, result: memory });
     draft.replay(0, (lone, &[x]), term);
     assert_eq!(judged(&draft.done(Check::EntryMemory, "nothing")), [Verdict::Holds]);
 }
 
-/// The next access, though in another block, traps in both versions where the store of the one would.
+/// The next access, though in another block, traps in both versions where the store of the one
+/// would.
 #[test]
 fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
-    let text = |first: &str| format!("{first}\njump next\nnext:\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let text =
+        |first: &str| format!("{first}\njump next\nnext:\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
     let [last, same] = [0, 1].map(|side| draft.at(side, "next", 0));
     let first = draft.at(0, "entry", 0);
@@ -389,18 +432,23 @@ fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
 
-/// Two versions that divide, neither division an anchor, around writes of `@g`, the last of which covers the others.
+/// Two versions that divide, neither division an anchor, around writes of `@g`, the last of which
+/// covers the others.
 fn divided(before: &str, after: &str) -> Draft {
     let text = |body: &str| {
         let body = body.replace("DIVIDE", "%d = udiv.i32 %x, %y");
-        format!("{}\n", body.replace("LONE", "global_set.i32 @g, %x").replace("LAST", "global_set.i32 @g, %y"))
+        format!(
+            "{}\n",
+            body.replace("LONE", "global_set.i32 @g, %x").replace("LAST", "global_set.i32 @g, %y")
+        )
     };
     Draft::of_writes(&text(before), &text(after))
 }
 
 /// Says of a write in a block that it covers the writes that only its version has.
 fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usize) {
-    let [own, other] = [(side, at), (1 - side, same)].map(|(side, index)| draft.at(side, "entry", index));
+    let [own, other] =
+        [(side, at), (1 - side, same)].map(|(side, index)| draft.at(side, "entry", index));
     let memory = draft.at(side, "entry", memory);
     let (memory, result) = (draft.write(side, memory), draft.write(1 - side, other));
     let term = draft.like(result, memory, result, By::Covers { result });
@@ -409,22 +457,32 @@ fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usi
 
 #[test]
 fn a_trap_on_the_way_shows_a_write_of_one_version() {
-    // Behind the write; behind an anchor behind it; between two, where both versions come to the same in the end.
-    let mut draft = divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
+    // Behind the write; behind an anchor behind it; between two, where both versions come to the
+    // same in the end.
+    let mut draft =
+        divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
     cover(&mut draft, (0, 2), 0, 2);
     stops(&draft.done(Check::TrapOrder, "a division behind a write that only one version has"));
 
     let rest = "global_set.i32 @h, %y\nDIVIDE\nLAST\nreturn %x";
     let mut draft = divided(&format!("LONE\n{rest}"), &format!("%p = const.i32 0\n{rest}"));
     cover(&mut draft, (0, 3), 1, 3);
-    stops(&draft.done(Check::TrapOrder, "a division further behind a write that only one version has"));
+    stops(
+        &draft
+            .done(Check::TrapOrder, "a division further behind a write that only one version has"),
+    );
 
     let mut draft = divided(
         "LONE\nDIVIDE\nLAST\n%p = const.i32 0\nreturn %x",
         "%p = const.i32 0\nDIVIDE\n%q = const.i32 0\nLAST\nreturn %x",
     );
     cover(&mut draft, (0, 2), 0, 3);
-    stops(&draft.done(Check::TrapOrder, "a division between two writes that only one version has there"));
+    stops(
+        &draft.done(
+            Check::TrapOrder,
+            "a division between two writes that only one version has there",
+        ),
+    );
 }
 
 #[test]
@@ -437,8 +495,9 @@ fn a_trap_where_memory_is_the_same_shows_nothing() {
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
 
-/// An entry in front of the branch of the block `fork`, that provides nothing but what is listed. One target of
-/// the branch reads `%y`, itself and as what it hands on; another way leads there too.
+/// An entry in front of the branch of the block `fork`, that provides nothing but what is listed.
+/// One target of the branch reads `%y`, itself and as what it hands on; another way leads there
+/// too.
 fn forked(condition: &str, provided: &[&str]) -> Verdict {
     let text = format!(
         "(%x: i32, %y: i32) -> i32 {{\nentry:\n%zero = const.i32 0\n%one = const.i32 1\nbr_if %x, fork, reader\n\
@@ -457,10 +516,22 @@ fn forked(condition: &str, provided: &[&str]) -> Verdict {
 fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
     assert_eq!(forked("one", &["one"]), Verdict::Holds);
     let lacks = |verdict: Verdict| verdict.finding().map(|f| f.check);
-    assert_eq!(lacks(forked("zero", &["zero", "one"])), Some(Check::LivePlus), "the edge that is taken counts");
-    assert_eq!(lacks(forked("x", &["x", "one"])), Some(Check::LivePlus), "either edge may be taken");
+    assert_eq!(
+        lacks(forked("zero", &["zero", "one"])),
+        Some(Check::LivePlus),
+        "the edge that is taken counts"
+    );
+    assert_eq!(
+        lacks(forked("x", &["x", "one"])),
+        Some(Check::LivePlus),
+        "either edge may be taken"
+    );
     assert_eq!(forked("zero", &["zero", "y"]), Verdict::Holds);
-    assert_eq!(lacks(forked("zero", &["y"])), Some(Check::LivePlus), "the condition is read, whatever it is");
+    assert_eq!(
+        lacks(forked("zero", &["y"])),
+        Some(Check::LivePlus),
+        "the condition is read, whatever it is"
+    );
 }
 
 /// Where an entry starts, what only excluded code reads is live, and so not kept (`live`).
@@ -481,8 +552,8 @@ fn where_an_entry_starts_every_edge_counts() {
     assert_eq!(kept(true).finding().map(|f| f.check), Some(Check::Kept));
 }
 
-/// A branch in a block that is not reached has no class that decides it, and passes nothing on all the same: neither to a
-/// block that runs, nor, through that, around a loop (`live`).
+/// A branch in a block that is not reached has no class that decides it, and passes nothing on all
+/// the same: neither to a block that runs, nor, through that, around a loop (`live`).
 #[test]
 fn what_excluded_blocks_pass_on_is_not_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\njump head(%y)\n\

@@ -1,4 +1,5 @@
-//! Inputs made to cost time: each would be quadratic if a limit or a table were missing, and take minutes or hours.
+//! Inputs made to cost time: each would be quadratic if a limit or a table were missing, and take
+//! minutes or hours.
 
 use ir::certificate::{By, Certificate, NO_TERM, Term, TermId, TermKind, VersionTerms};
 use ir::mapping::{Mapping, VersionKey};
@@ -14,12 +15,13 @@ fn times(text: &str, count: usize) -> String {
     vec![text; count].join(", ")
 }
 
-/// Relates a function of branches alone to itself: with a leaf for each parameter, or one for all; `anchors` says whether a
-/// switch is an anchor.
+/// Relates a function of branches alone to itself: with a leaf for each parameter, or one for all;
+/// `anchors` says whether a switch is an anchor.
 fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> {
     let module = parse_module(text).unwrap_or_else(|errors| panic!("{}", errors[0]));
     let (_, f) = module.defined().next().expect("one function");
-    let leaf = |kind: TermKind, ty, id: usize| Term { kind, ty, class: id as TermId, by: By::Itself };
+    let leaf =
+        |kind: TermKind, ty, id: usize| Term { kind, ty, class: id as TermId, by: By::Itself };
     let mut terms = vec![leaf(TermKind::MemoryAtEntry, None, 0)];
     let mut side = VersionTerms::default();
     let mut shared = NO_TERM;
@@ -38,7 +40,8 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
         side.values.push((value, id as TermId));
     }
     side.memory = f.blocks().map(|b| (b, 0)).collect();
-    let is_anchor = |opcode: Opcode| opcode != Opcode::Jump && (anchors || opcode != Opcode::Switch);
+    let is_anchor =
+        |opcode: Opcode| opcode != Opcode::Jump && (anchors || opcode != Opcode::Switch);
     let all = f.all_insts().filter(|i| f.inst(*i).opcode.effects().has(Effects::TERMINATOR));
     let anchors = all.filter(|i| is_anchor(f.inst(*i).opcode)).collect();
     let certificate = Certificate {
@@ -55,7 +58,14 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
         let target = Point::before(inst);
         mapping.insert(
             target,
-            ir::mapping::Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept },
+            ir::mapping::Entry {
+                target,
+                steps: Vec::new(),
+                replays: Vec::new(),
+                assigns,
+                requires,
+                kept,
+            },
         );
     }
     let facts = vec![ir::certificate::EntryFacts::default(); mapping.len()];
@@ -65,7 +75,9 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
 
 fn one_switch() -> String {
     let edges = times("join(%x)", N);
-    format!("func @f(%x: i32) {{\nentry:\nswitch %x, [{edges}], default join(%x)\njoin(%p: i32):\nreturn\n}}\n")
+    format!(
+        "func @f(%x: i32) {{\nentry:\nswitch %x, [{edges}], default join(%x)\njoin(%p: i32):\nreturn\n}}\n"
+    )
 }
 
 #[test]
@@ -77,10 +89,14 @@ fn a_switch_with_equal_targets_costs_its_edges() {
 #[test]
 fn many_ways_through_a_switch_cost_its_edges_once() {
     let blocks: Vec<String> = (0..N).map(|i| format!("b{i}")).collect();
-    let mut text = "func @f(%x: i32) {\nentry:\nbr_if %x, first, first\nfirst:\njump many\nmany:\n".to_owned();
+    let mut text =
+        "func @f(%x: i32) {\nentry:\nbr_if %x, first, first\nfirst:\njump many\nmany:\n".to_owned();
     text.push_str(&format!("switch %x, [{}], default through\n", blocks.join(", ")));
     blocks.iter().for_each(|b| text.push_str(&format!("{b}:\njump through\n")));
-    text.push_str(&format!("through:\nswitch %x, [{}], default last\nlast:\nreturn\n}}\n", times("last", N)));
+    text.push_str(&format!(
+        "through:\nswitch %x, [{}], default last\nlast:\nreturn\n}}\n",
+        times("last", N)
+    ));
     // As anchors both are, and each of its ways ends at the second switch.
     assert_eq!(relates(&text, false, true), Ok(1));
 }
@@ -89,7 +105,10 @@ fn many_ways_through_a_switch_cost_its_edges_once() {
 fn parameters_of_one_leaf_cost_their_number() {
     let params: Vec<String> = (0..N).map(|i| format!("%p{i}: i32")).collect();
     let args = times("%x", N);
-    let text = format!("func @f(%x: i32) {{\nentry:\njump join({args})\njoin({}):\nreturn\n}}\n", params.join(", "));
+    let text = format!(
+        "func @f(%x: i32) {{\nentry:\njump join({args})\njoin({}):\nreturn\n}}\n",
+        params.join(", ")
+    );
     assert_eq!(relates(&text, true, true), Ok(2));
     assert_eq!(relates(&text, false, true), Ok(2));
 }
@@ -109,7 +128,10 @@ fn what_all_ways_bind_together_is_limited() {
 
 #[test]
 fn reads_merged_on_many_edges_cost_the_edges_once() {
-    let text = format!("global @g: mut i32 = 0\n{}", one_switch().replace("join(%x)", "join").replace("(%p: i32)", ""));
+    let text = format!(
+        "global @g: mut i32 = 0\n{}",
+        one_switch().replace("join(%x)", "join").replace("(%p: i32)", "")
+    );
     let module = parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0]));
     let (_, f) = module.defined().next().expect("one function");
     let mut terms = Vec::new();
@@ -127,7 +149,8 @@ fn reads_merged_on_many_edges_cost_the_edges_once() {
     let merged = By::Merged { reads: [3].into_iter().collect() };
     (0..N).for_each(|_| add(read(2), Some(Type::I32), 3, merged.clone()));
     let values = vec![(f.block_params(f.entry())[0], 1)];
-    let side = VersionTerms { values, memory: f.blocks().zip([0, 2]).collect(), writes: Vec::new() };
+    let side =
+        VersionTerms { values, memory: f.blocks().zip([0, 2]).collect(), writes: Vec::new() };
     let anchors = f.all_insts().collect();
     let certificate = Certificate {
         versions: [VersionKey::of(f); 2],

@@ -1,4 +1,5 @@
-//! The checker refuses what is wrong, each thing for its reason; and the soundness holes that were found stay closed.
+//! The checker refuses what is wrong, each thing for its reason; and the soundness holes that were
+//! found stay closed.
 
 extern crate osier_verify as verify;
 
@@ -60,8 +61,12 @@ fn weakened_checkers_do_not_panic() {
 
 #[test]
 fn facts_that_nobody_needs_change_nothing() {
-    let mut wrong = wrong::all().into_iter().find(|w| w.check == Check::LivePlus).expect("there is one for each check");
+    let mut wrong = wrong::all()
+        .into_iter()
+        .find(|w| w.check == Check::LivePlus)
+        .expect("there is one for each check");
     let plain = verdicts(&wrong, wrong.options);
-    wrong.facts[0][0] = EntryFacts { here: vec![0; 9].into(), far: vec![1; 9].into(), replays: Box::default() };
+    wrong.facts[0][0] =
+        EntryFacts { here: vec![0; 9].into(), far: vec![1; 9].into(), replays: Box::default() };
     assert_eq!(verdicts(&wrong, wrong.options), plain);
 }

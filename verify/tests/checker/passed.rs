@@ -46,7 +46,12 @@ fn stops(wrong: &Wrong) {
     let judged = verdicts(wrong, wrong.options);
     assert!(!judged.is_empty(), "{}: there is something to judge", wrong.what);
     for verdict in judged {
-        assert_eq!(verdict.finding().map(|f| f.check), Some(wrong.check), "{}: {verdict}", wrong.what);
+        assert_eq!(
+            verdict.finding().map(|f| f.check),
+            Some(wrong.check),
+            "{}: {verdict}",
+            wrong.what
+        );
         assert!(!verdict.is_refuted(), "{}: {verdict}", wrong.what);
     }
 }
@@ -59,13 +64,17 @@ fn a_line_goes_on_past_a_branch_that_it_decides() {
 #[test]
 fn a_line_ends_at_a_branch_that_is_not_listed() {
     stops(
-        &Draft::new(BEFORE, &sent_to("yes")).done(Check::AnchorNext, "an edge sent past a branch, and nobody says so"),
+        &Draft::new(BEFORE, &sent_to("yes"))
+            .done(Check::AnchorNext, "an edge sent past a branch, and nobody says so"),
     );
 }
 
 #[test]
 fn a_line_goes_on_where_the_constant_says() {
-    stops(&passed(BEFORE, &sent_to("no"), &["test"]).done(Check::AnchorNext, "an edge sent the other way"));
+    stops(
+        &passed(BEFORE, &sent_to("no"), &["test"])
+            .done(Check::AnchorNext, "an edge sent the other way"),
+    );
 }
 
 #[test]
@@ -95,7 +104,8 @@ fn from_a_block_passed_by_there_is_no_way_over() {
     }
 }
 
-/// The version that passes the block by comes there on the other way alone, and the other one then goes on as it does.
+/// The version that passes the block by comes there on the other way alone, and the other one then
+/// goes on as it does.
 #[test]
 fn to_a_block_passed_by_there_is_a_way_back() {
     let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
@@ -107,10 +117,12 @@ fn to_a_block_passed_by_there_is_a_way_back() {
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
 
-/// As `BEFORE`, with a block on the way from `entry` to `test`, and a version that sends this way to `yes`.
+/// As `BEFORE`, with a block on the way from `entry` to `test`, and a version that sends this way
+/// to `yes`.
 fn split() -> Draft {
-    let split =
-        BEFORE.replace("test(%k), right\n", "left, right\n").replace("right:\n%c", "left:\njump test(%k)\nright:\n%c");
+    let split = BEFORE
+        .replace("test(%k), right\n", "left, right\n")
+        .replace("right:\n%c", "left:\njump test(%k)\nright:\n%c");
     passed(&split, &split.replace("test(%k)", "yes"), &["test"])
 }
 
@@ -130,14 +142,21 @@ fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
 fn a_branch_that_one_version_lacks_is_passed() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\n%z = const.i32 0\n\
         br_if %x, test(%k), test(%z)\nyes:\nreturn %x\nno:\nreturn %y\ntest(%p: i32):\nbr_if %p, yes, no\n}\n";
-    let after = before.replace("test(%k), test(%z)", "yes, no").replace("test(%p: i32):\nbr_if %p, yes, no\n", "");
+    let after = before
+        .replace("test(%k), test(%z)", "yes, no")
+        .replace("test(%p: i32):\nbr_if %p, yes, no\n", "");
     holds(&elsewhere(passed(before, &after, &["test"]), "test"));
-    let turned = before.replace("test(%k), test(%z)", "no, yes").replace("test(%p: i32):\nbr_if %p, yes, no\n", "");
-    stops(&passed(before, &turned, &["test"]).done(Check::AnchorNext, "both ways sent where the other leads"));
+    let turned = before
+        .replace("test(%k), test(%z)", "no, yes")
+        .replace("test(%p: i32):\nbr_if %p, yes, no\n", "");
+    stops(
+        &passed(before, &turned, &["test"])
+            .done(Check::AnchorNext, "both ways sent where the other leads"),
+    );
 }
 
-/// A loop that is left after one round, as constants say, or never: what is said of what stands on a line is said of one
-/// execution of it, so the pair is given up.
+/// A loop that is left after one round, as constants say, or never: what is said of what stands on
+/// a line is said of one execution of it, so the pair is given up.
 #[test]
 fn a_line_enters_no_block_twice() {
     let round = |again: &str, first: &str| {
@@ -152,14 +171,18 @@ fn a_line_enters_no_block_twice() {
     }
 }
 
-/// What the list says is not trusted: order, things that are no branches, branches of neither version, branches nobody
-/// decides. None of it lets anything through.
+/// What the list says is not trusted: order, things that are no branches, branches of neither
+/// version, branches nobody decides. None of it lets anything through.
 #[test]
 fn what_is_listed_wrongly_changes_nothing() {
     let right = elsewhere(passed(BEFORE, &sent_to("yes"), &["test"]), "test");
     let all = ["test", "no", "entry", "right", "yes"];
     let mut odd = passed(BEFORE, &sent_to("yes"), &all);
-    odd.passed.extend([Inst::from_u32(9999), Inst::from_u32(u32::MAX - 1), odd.at(0, "test", 0).inst()]);
+    odd.passed.extend([
+        Inst::from_u32(9999),
+        Inst::from_u32(u32::MAX - 1),
+        odd.at(0, "test", 0).inst(),
+    ]);
     odd.passed.extend(odd.passed.clone());
     assert_eq!(elsewhere(odd, "test"), right);
     let mut wrong = passed(BEFORE, &sent_to("no"), &all);
@@ -170,8 +193,8 @@ fn what_is_listed_wrongly_changes_nothing() {
     holds(&elsewhere(listed, "test"));
 }
 
-/// A write of one version alone, in a block through which lines run to several ends: what comes next after it is not
-/// known from the block, so nothing is said of traps there.
+/// A write of one version alone, in a block through which lines run to several ends: what comes
+/// next after it is not known from the block, so nothing is said of traps there.
 #[test]
 fn no_version_writes_alone_where_lines_part() {
     let text = |given: &str, lone: &str| {
@@ -182,12 +205,18 @@ fn no_version_writes_alone_where_lines_part() {
         )
     };
     let draft = |before: &str, after: &str| {
-        let mut draft = Draft::of_writes(&text(before, "global_set.i32 @g, %x"), &text(after, "%q = const.i32 0"));
+        let mut draft = Draft::of_writes(
+            &text(before, "global_set.i32 @g, %x"),
+            &text(after, "%q = const.i32 0"),
+        );
         draft.passed = vec![end(&draft, 0, "test")];
-        // All ways to a block bring one memory: that of the entry, and behind the write of the version before its own.
+        // All ways to a block bring one memory: that of the entry, and behind the write of the
+        // version before its own.
         let start = draft.at(1, "entry", 0).inst();
         let memory = draft.memory_before(1, start);
-        for (side, block) in [(0, "right"), (0, "test"), (1, "right"), (1, "test"), (1, "yes"), (1, "no")] {
+        for (side, block) in
+            [(0, "right"), (0, "test"), (1, "right"), (1, "test"), (1, "yes"), (1, "no")]
+        {
             draft.memory_is(side, block, memory);
         }
         let lone = draft.at(0, "test", 0);
@@ -200,7 +229,10 @@ fn no_version_writes_alone_where_lines_part() {
             let term = draft.like(result, memory, result, By::Covers { result });
             draft.write_is(0, own, term);
         }
-        draft.done(Check::LoneWrite, "a write of one version, in a block that the other passes by on some ways")
+        draft.done(
+            Check::LoneWrite,
+            "a write of one version, in a block that the other passes by on some ways",
+        )
     };
     let undecided = draft("test(%y)", "test(%y)");
     let judged = verdicts(&undecided, undecided.options);
@@ -208,7 +240,8 @@ fn no_version_writes_alone_where_lines_part() {
     stops(&draft("test(%k)", "yes"));
 }
 
-/// Two parameters of a block, of which the one that decides is given on each round what the other was before.
+/// Two parameters of a block, of which the one that decides is given on each round what the other
+/// was before.
 #[test]
 fn what_is_bound_after_it_was_given_decides_nothing() {
     let text = |again: &str| {
@@ -219,11 +252,15 @@ fn what_is_bound_after_it_was_given_decides_nothing() {
         )
     };
     let draft = |given: &str| passed(&text(given), &text("out"), &["head"]);
-    stops(&draft("head(%q, %z)").done(Check::AnchorNext, "a loop left by what decides the round after"));
+    stops(
+        &draft("head(%q, %z)")
+            .done(Check::AnchorNext, "a loop left by what decides the round after"),
+    );
     holds(&elsewhere(draft("head(%z, %q)"), "head"));
 }
 
-/// `test` is decided by what it is given and what `first` is, whichever is looked at first: between the two lines part.
+/// `test` is decided by what it is given and what `first` is, whichever is looked at first: between
+/// the two lines part.
 #[test]
 fn from_between_two_blocks_that_decide_there_is_no_way_over() {
     for operands in ["%b, %a", "%a, %b"] {
@@ -239,13 +276,16 @@ fn from_between_two_blocks_that_decide_there_is_no_way_over() {
             let points = [0, 1].map(|side| draft.at(side, block, 0));
             let copies = ["x", "y", "k", "a"].map(|name| (name, draft.from(0, name)));
             draft.entry(0, points, Vec::new(), &copies);
-            stops(&draft.done(Check::SourceReached, "an entry from between two blocks that decide"));
+            stops(
+                &draft.done(Check::SourceReached, "an entry from between two blocks that decide"),
+            );
         }
     }
 }
 
-/// The condition is 1 on one way and another constant on the other, and only one version looks at it. What it is behind the
-/// branch no certificate says, so what contents chosen for it show is wrong of no pair and of no entry.
+/// The condition is 1 on one way and another constant on the other, and only one version looks at
+/// it. What it is behind the branch no certificate says, so what contents chosen for it show is
+/// wrong of no pair and of no entry.
 fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
     let text = |yes: &str, ways: &str, test: &str| {
         format!(
@@ -282,7 +322,8 @@ fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
     stops(&draft.done(Check::LivePlus, "what is read on a way that is never taken, left out"));
 }
 
-/// Both versions go on alike, the one landed in past its branch; but other ways lead to that, which is no proof.
+/// Both versions go on alike, the one landed in past its branch; but other ways lead to that, which
+/// is no proof.
 #[test]
 fn no_landing_is_refuted_where_a_passed_branch_decides() {
     let mut draft = split();

@@ -25,12 +25,17 @@ fn bounds(function: &Function, inst: Inst) -> bool {
 
 /// The bounding anchors of two versions between which nothing moved.
 pub(crate) fn anchors(before: &Function, after: &Function) -> BTreeSet<Inst> {
-    before.all_insts().filter(|i| after.has_inst(*i) && bounds(before, *i) && bounds(after, *i)).collect()
+    before
+        .all_insts()
+        .filter(|i| after.has_inst(*i) && bounds(before, *i) && bounds(after, *i))
+        .collect()
 }
 
 pub(crate) fn values(function: &Function) -> BTreeSet<Value> {
     let params = function.blocks().flat_map(|b| function.block_params(b).iter().copied());
-    params.chain(function.all_insts().flat_map(|i| function.inst(i).results.iter().copied())).collect()
+    params
+        .chain(function.all_insts().flat_map(|i| function.inst(i).results.iter().copied()))
+        .collect()
 }
 
 pub(crate) fn copy(value: Value) -> Assign {
@@ -56,7 +61,8 @@ pub(crate) fn identity(source: &Function, target: &Function) -> Mapping {
     let dom = DomTree::new(source, &cfg);
     for inst in source.all_insts().filter(|i| cfg.is_reachable(source.inst_block(*i))) {
         let point = Point::before(inst);
-        let provided: Vec<Value> = values(source).into_iter().filter(|v| dom.available_at(source, *v, point)).collect();
+        let provided: Vec<Value> =
+            values(source).into_iter().filter(|v| dom.available_at(source, *v, point)).collect();
         mapping.insert(point, copies(point, &provided));
     }
     mapping
@@ -76,7 +82,10 @@ impl Case {
     /// The function `f` of a module with itself.
     pub(crate) fn new(text: &str) -> Case {
         let module = parse(text);
-        let before = module.body(module.lookup("f").expect("the module has an f")).expect("f has a body").clone();
+        let before = module
+            .body(module.lookup("f").expect("the module has an f"))
+            .expect("f has a body")
+            .clone();
         let after = before.clone();
         Case::of(module, before, after)
     }
@@ -97,7 +106,9 @@ impl Case {
 
     /// The point before the instruction that defines a value.
     pub(crate) fn before_definition(&self, name: &str) -> Point {
-        Point::before(self.before.defining_inst(self.value(name)).expect("an instruction defines the value"))
+        Point::before(
+            self.before.defining_inst(self.value(name)).expect("an instruction defines the value"),
+        )
     }
 
     pub(crate) fn point_before(&self, opcode: Opcode) -> Point {

@@ -1,5 +1,5 @@
-//! Chains of hops end as runs without; what is wrong with an entry, or with what it leaves out, is found. And
-//! mappings that say different things are told apart.
+//! Chains of hops end as runs without; what is wrong with an entry, or with what it leaves out, is
+//! found. And mappings that say different things are told apart.
 
 use crate::case::{copies, identity, values};
 use ir::interp::{Limits, NoHost};
@@ -9,7 +9,8 @@ use ir::{Func, Function, Module, Point, Value};
 use osier_verify::agreement::{self, Agreement};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::hops::{
-    Edge, FunctionGraph, Hop, HopDifference, HopDivergence, HopOptions, HopReport, Hopper, SetupError,
+    Edge, FunctionGraph, Hop, HopDifference, HopDivergence, HopOptions, HopReport, Hopper,
+    SetupError,
 };
 use osier_verify::state_oracle::Fault;
 use std::collections::BTreeSet;
@@ -30,7 +31,11 @@ fn chains_of_identities_end_as_runs_without_hops() {
         let mappings: Vec<Mapping> = bodies.iter().map(|(_, f)| identity(f, f)).collect();
         let versions: Vec<[&Function; 3]> = bodies.iter().map(|(_, f)| [*f; 3]).collect();
         let edges: Vec<[Edge<'_>; 5]> = mappings.iter().map(edges).collect();
-        let graph = |i: usize| FunctionGraph { func: bodies[i].0, versions: &versions[i], edges: &edges[i] };
+        let graph = |i: usize| FunctionGraph {
+            func: bodies[i].0,
+            versions: &versions[i],
+            edges: &edges[i],
+        };
         let graphs: Vec<FunctionGraph<'_>> = (0..bodies.len()).map(graph).collect();
         let options = HopOptions { seed, ..HopOptions::default() };
         let mut hopper = Hopper::new(&program.module, &graphs, options).expect("the graphs fit");
@@ -41,7 +46,10 @@ fn chains_of_identities_end_as_runs_without_hops() {
     }
     assert_eq!(total.exhausted, 0);
     assert!(total.chains == 4 * total.runs && total.without_entries == 0, "{total:?}");
-    assert!(total.full_chains * 100 >= 95 * total.chains && total.hops >= 7 * total.chains, "{total:?}");
+    assert!(
+        total.full_chains * 100 >= 95 * total.chains && total.hops >= 7 * total.chains,
+        "{total:?}"
+    );
     assert_eq!(total.longest, u64::from(HopOptions::default().hops));
     assert!(total.trapped > 10 && total.trapped < total.runs / 2, "{total:?}");
 }
@@ -77,7 +85,8 @@ impl Case {
     fn new() -> Case {
         let module = parse_module(LOOP).unwrap_or_else(|e| panic!("{}", e[0]));
         let func = module.lookup("f").expect("an f");
-        let mapping = identity(module.body(func).expect("a body"), module.body(func).expect("a body"));
+        let mapping =
+            identity(module.body(func).expect("a body"), module.body(func).expect("a body"));
         Case { module, func, there: mapping.clone(), back: mapping }
     }
 
@@ -87,7 +96,10 @@ impl Case {
 
     fn value(&self, name: &str) -> Value {
         let f = self.body();
-        values(f).into_iter().find(|v| f.value_name(*v) == Some(name)).unwrap_or_else(|| panic!("no {name}"))
+        values(f)
+            .into_iter()
+            .find(|v| f.value_name(*v) == Some(name))
+            .unwrap_or_else(|| panic!("no {name}"))
     }
 
     fn before(&self, name: &str) -> Point {
@@ -102,7 +114,10 @@ impl Case {
 
     fn hop<T>(&self, options: HopOptions, look: impl FnOnce(Hopper<'_>) -> T) -> T {
         let versions = [self.body(); 2];
-        let edges = [Edge { from: 0, to: 1, mapping: &self.there }, Edge { from: 1, to: 0, mapping: &self.back }];
+        let edges = [
+            Edge { from: 0, to: 1, mapping: &self.there },
+            Edge { from: 1, to: 0, mapping: &self.back },
+        ];
         let graph = FunctionGraph { func: self.func, versions: &versions, edges: &edges };
         let mut hopper = Hopper::new(&self.module, &[graph], options).expect("the graph fits");
         hopper.run(self.func, &[9], &NoHost);
@@ -162,9 +177,18 @@ fn the_landing_point_is_visited_too() {
     case.back = Mapping::new(case.body(), case.body());
     case.back.insert(point, wrong);
     case.hop(HopOptions { chains: 0, ..HopOptions::default() }, |hopper| {
-        let hop =
-            |edge: usize, wait| Hop { func: case.func, edge, wait, from: edge, to: 1 - edge, point, target: point };
-        let differs = |there, back| hopper.replay((case.func, &[9]), &NoHost, &[hop(0, there), hop(1, back)]).is_some();
+        let hop = |edge: usize, wait| Hop {
+            func: case.func,
+            edge,
+            wait,
+            from: edge,
+            to: 1 - edge,
+            point,
+            target: point,
+        };
+        let differs = |there, back| {
+            hopper.replay((case.func, &[9]), &NoHost, &[hop(0, there), hop(1, back)]).is_some()
+        };
         // There are nine rounds, and the wrong way back has to be taken in one of them.
         assert!(differs(8, 0) && differs(7, 0) && differs(7, 1) && differs(0, 8));
         assert!(!differs(8, 1) && !differs(7, 2) && !differs(0, 9) && !differs(9, 0));
@@ -174,15 +198,19 @@ fn the_landing_point_is_visited_too() {
 #[test]
 fn a_hop_over_a_store_is_found() {
     let mut case = Case::new();
-    let store = case.body().next_inst(case.body().defining_inst(case.value("next")).expect("an instruction"));
+    let store = case
+        .body()
+        .next_inst(case.body().defining_inst(case.value("next")).expect("an instruction"));
     let store = store.expect("the store");
     let behind = Point::before(case.body().next_inst(store).expect("the jump"));
     let point = Point::before(store);
     let provided: Vec<Value> = values(case.body()).into_iter().collect();
     case.only(point, copies(behind, &provided));
     case.back = Mapping::new(case.body(), case.body());
-    // Every round but the last is stored over by the next: many chains, so that some hop in the last.
-    let report = case.hop(HopOptions { chains: 200, ..HopOptions::default() }, |hopper| hopper.report().clone());
+    // Every round but the last is stored over by the next: many chains, so that some hop in the
+    // last.
+    let report = case
+        .hop(HopOptions { chains: 200, ..HopOptions::default() }, |hopper| hopper.report().clone());
     assert!(report.divergence_count > 0 && report.divergence_count < 200, "{report:?}");
     let is_end = |d: &HopDivergence| matches!(d.difference, HopDifference::End { .. });
     assert!(report.divergences.iter().all(is_end), "{report:?}");
@@ -199,7 +227,8 @@ fn what_a_later_entry_requires_and_nobody_gave_is_found() {
     assert_eq!(found[0], HopDifference::NotProvided { value: n });
     assert!(found.contains(&HopDifference::Undefined { value: n }), "{found:?}");
     // Once nobody asks for it, nothing is missing.
-    let live: BTreeSet<Value> = ["zero", "one", "i", "sum", "more", "next"].map(|n| case.value(n)).into();
+    let live: BTreeSet<Value> =
+        ["zero", "one", "i", "sum", "more", "next"].map(|n| case.value(n)).into();
     for (point, entry) in case.back.clone().entries() {
         let provided: Vec<Value> = entry.provides().filter(|v| live.contains(v)).collect();
         if case.body().inst_block(point.inst()) != case.body().entry() {
@@ -228,10 +257,9 @@ fn an_entry_that_is_none_is_never_fired() {
     case.only(point, copies(point, &[more]));
     case.back = Mapping::new(case.body(), case.body());
     let report = case.report();
-    let faults = report
-        .divergences
-        .iter()
-        .filter(|d| d.difference == HopDifference::Entry(Fault::RequiredUnavailable { value: more }));
+    let faults = report.divergences.iter().filter(|d| {
+        d.difference == HopDifference::Entry(Fault::RequiredUnavailable { value: more })
+    });
     assert_eq!(faults.count(), 1, "{report:?}");
     assert_eq!((report.hops, report.without_entries), (0, 1));
 }
@@ -241,7 +269,9 @@ fn one_seed_makes_one_run_of_chains() {
     let mut case = Case::new();
     case.only(case.before("more"), copies(case.before("next"), &case.available_but(&[])));
     case.back = Mapping::new(case.body(), case.body());
-    let report = |seed| case.hop(HopOptions { seed, ..HopOptions::default() }, |hopper| hopper.report().clone());
+    let report = |seed| {
+        case.hop(HopOptions { seed, ..HopOptions::default() }, |hopper| hopper.report().clone())
+    };
     assert!(report(1).divergence_count > 1, "{:?}", report(1));
     assert_eq!(report(1), report(1));
     assert_ne!(report(1), report(2));
@@ -262,7 +292,8 @@ fn graphs_that_do_not_fit_are_refused() {
     let case = Case::new();
     let versions = [case.body(); 2];
     let new = |graphs: &[FunctionGraph<'_>]| {
-        Hopper::new(&case.module, graphs, HopOptions::default()).expect_err("a graph that does not fit")
+        Hopper::new(&case.module, graphs, HopOptions::default())
+            .expect_err("a graph that does not fit")
     };
     let edges = [Edge { from: 0, to: 2, mapping: &case.there }];
     let graph = FunctionGraph { func: case.func, versions: &versions, edges: &edges };
@@ -275,7 +306,8 @@ fn graphs_that_do_not_fit_are_refused() {
 
 fn agreement<'a>(case: &'a Case, mappings: &[&'a Mapping]) -> agreement::AgreementReport {
     let version = (case.func, case.body());
-    let mut agreement = Agreement::new(&case.module, version, mappings, Limits::default()).expect("the same versions");
+    let mut agreement = Agreement::new(&case.module, version, mappings, Limits::default())
+        .expect("the same versions");
     agreement.run(case.func, &[9], &NoHost);
     agreement.report().clone()
 }
@@ -309,7 +341,10 @@ fn mappings_that_say_different_things_do_not_agree() {
     let report = agreement(&case, &[&case.there, &wrong]);
     assert_eq!(report.disagreement_count, 9);
     let first = &report.disagreements[0];
-    assert_eq!((first.point, first.value, first.bits, first.mappings), (point, Some(sum), [0, 9], [0, 1]));
+    assert_eq!(
+        (first.point, first.value, first.bits, first.mappings),
+        (point, Some(sum), [0, 9], [0, 1])
+    );
     let mut failing = copies(point, &[i]);
     failing.assigns[0].from = Operand::Step(0);
     wrong.insert(point, failing);

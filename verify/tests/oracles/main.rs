@@ -1,4 +1,5 @@
-//! The judges that execute, one kind of wrong mapping per test: the state oracle, and chains of hops.
+//! The judges that execute, one kind of wrong mapping per test: the state oracle, and chains of
+//! hops.
 
 mod case;
 mod hops;

@@ -8,10 +8,15 @@ use osier_verify::state_oracle::{Demand, Difference, Fault, OracleOptions};
 /// The loop, with a block on its back edge in the version after; and the point in it.
 fn split_back_edge() -> (Case, Point) {
     let case = edited(Case::new(LOOP), |editor| {
-        let back = editor.func().all_insts().filter(|i| editor.func().inst(*i).opcode == Opcode::Jump).last();
+        let back = editor
+            .func()
+            .all_insts()
+            .filter(|i| editor.func().inst(*i).opcode == Opcode::Jump)
+            .last();
         editor.split_edge(Edge { inst: back.expect("the loop has a latch"), index: 0 });
     });
-    let added = case.after.all_insts().find(|i| !case.before.has_inst(*i)).expect("the split added a jump");
+    let added =
+        case.after.all_insts().find(|i| !case.before.has_inst(*i)).expect("the split added a jump");
     (case, Point::before(added))
 }
 
@@ -20,7 +25,8 @@ fn a_stale_parameter_is_found() {
     let (mut case, on_edge) = split_back_edge();
     let head = case.point_before(Opcode::BrIf);
     let [one, i, sum, next, more] = ["one", "i", "sum", "next", "more"].map(|n| case.value(n));
-    // The jump gives the header's parameters their next contents; those of the last round are stale.
+    // The jump gives the header's parameters their next contents; those of the last round are
+    // stale.
     let assigns = vec![
         copy(one),
         Assign { value: i, from: Operand::Source(next) },
@@ -29,7 +35,12 @@ fn a_stale_parameter_is_found() {
     let right = Entry { assigns: sorted(assigns), ..copies(head, &sorted(vec![one, next, more])) };
     case.backward.insert(on_edge, right);
     let report = case.run(&[&[3]]);
-    assert_eq!((report.divergence_count, report.backward.transitions), (0, 3), "{:?}", report.divergences);
+    assert_eq!(
+        (report.divergence_count, report.backward.transitions),
+        (0, 3),
+        "{:?}",
+        report.divergences
+    );
     assert_eq!(report.backward.with_code, 3);
 
     case.backward.insert(on_edge, copies(head, &sorted(vec![one, i, sum])));
@@ -43,7 +54,8 @@ fn a_value_that_is_not_provided_shows_when_the_run_goes_on() {
     case.forward.insert(point, copies(point, &[case.value("square")]));
     let report = case.run(&[&[3, 4], &[3, 4], &[3, 4], &[3, 4], &[3, 4]]);
     let found: Vec<&Difference> = report.divergences.iter().map(|d| &d.difference).collect();
-    let [Difference::NotProvided { value }, Difference::GoingOn { expected, found }] = found[..] else {
+    let [Difference::NotProvided { value }, Difference::GoingOn { expected, found }] = found[..]
+    else {
         panic!("{report:#?}")
     };
     assert_eq!(*value, case.value("a"));
@@ -102,10 +114,14 @@ fn a_value_kept_for_the_way_back_has_to_be_provided() {
     case.forward.insert(late, copies(late, &sorted(vec![a, sum, square])));
     assert_eq!(case.run(&[]).divergence_count, 0);
     // A use that the entry does not declare as kept counts all the same.
-    let hidden = Entry { requires: sorted(vec![a, b, sum]), ..copies(early, &sorted(vec![a, sum])) };
+    let hidden =
+        Entry { requires: sorted(vec![a, b, sum]), ..copies(early, &sorted(vec![a, sum])) };
     case.backward.insert(late, hidden);
     let report = case.run(&[]);
-    assert!(report.divergences.iter().all(|d| d.difference == Difference::NotProvided { value: b }), "{report:#?}");
+    assert!(
+        report.divergences.iter().all(|d| d.difference == Difference::NotProvided { value: b }),
+        "{report:#?}"
+    );
     assert_eq!(report.divergence_count, 2, "once for each entry that lands before the use");
 }
 
@@ -123,7 +139,11 @@ entry:
     let point = case.before_definition("dead");
     let [a, b, result] = ["a", "b", "result"].map(|n| case.value(n));
     case.forward.insert(point, copies(point, &[result]));
-    assert_eq!(case.run(&[&[2, 5]]).divergence_count, 0, "what feeds dead code alone is not needed");
+    assert_eq!(
+        case.run(&[&[2, 5]]).divergence_count,
+        0,
+        "what feeds dead code alone is not needed"
+    );
     let live = OracleOptions { demand: Demand::Live, ..OracleOptions::default() };
     let report = case.run_with(&[&[2, 5]], live);
     assert_eq!(report.divergence_count, 2, "{report:#?}");
@@ -148,10 +168,14 @@ fn entries_that_are_wrong_whatever_the_run_are_found_when_visited() {
     let nowhere = Point::before(Inst::from_u32(1000));
     let unavailable = Entry { requires: vec![square], ..good.clone() };
     let poison = Entry { requires: sorted(vec![a, b]), ..good.clone() };
-    let with_square = [good.assigns.clone(), vec![Assign { value: square, from: Operand::Source(a) }]].concat();
+    let with_square =
+        [good.assigns.clone(), vec![Assign { value: square, from: Operand::Source(a) }]].concat();
     let early = Entry { assigns: with_square, ..good.clone() };
     let unknown = Entry { target: nowhere, ..good.clone() };
-    let later = Entry { steps: vec![step(Opcode::Add, &[Operand::Source(a), Operand::Step(0)])], ..good.clone() };
+    let later = Entry {
+        steps: vec![step(Opcode::Add, &[Operand::Source(a), Operand::Step(0)])],
+        ..good.clone()
+    };
     let load = Entry { steps: vec![step(Opcode::Load, &[Operand::Source(a)])], ..good.clone() };
     let unary = Entry { steps: vec![step(Opcode::Add, &[Operand::Source(a)])], ..good.clone() };
     let float = Entry { steps: vec![step(Opcode::Fneg, &[Operand::Source(a)])], ..good.clone() };
@@ -212,12 +236,17 @@ fn what_only_code_that_constants_exclude_reads_need_not_be_provided() {
     assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: b });
 }
 
-/// No run leads to such a landing, so that what constants exclude is no reason to leave anything out.
+/// No run leads to such a landing, so that what constants exclude is no reason to leave anything
+/// out.
 #[test]
 fn an_entry_into_code_that_never_runs_provides_what_is_read_there() {
     let mut case = decided("one");
     let (point, astray) = (case.before_definition("first"), case.before_definition("result"));
     case.forward.insert(point, copies(astray, &[case.value("one")]));
     let report = case.run(&[]);
-    assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: case.value("b") }, "{report:#?}");
+    assert_eq!(
+        report.divergences[0].difference,
+        Difference::NotProvided { value: case.value("b") },
+        "{report:#?}"
+    );
 }

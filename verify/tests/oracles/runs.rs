@@ -14,7 +14,8 @@ fn the_identity_of_generated_programs_holds_everywhere() {
     for seed in 0..300 {
         let program = generate(seed, 30, &Weights::default());
         let bodies: Vec<_> = program.module.defined().collect();
-        let mappings: Vec<_> = bodies.iter().map(|(_, f)| (identity(f, f), anchors(f, f))).collect();
+        let mappings: Vec<_> =
+            bodies.iter().map(|(_, f)| (identity(f, f), anchors(f, f))).collect();
         let pairs: Vec<FunctionPair<'_>> = bodies
             .iter()
             .zip(&mappings)
@@ -27,7 +28,8 @@ fn the_identity_of_generated_programs_holds_everywhere() {
                 backward: mapping,
             })
             .collect();
-        let mut oracle = Oracle::new(&program.module, &pairs, OracleOptions::default()).expect("the pairs fit");
+        let mut oracle =
+            Oracle::new(&program.module, &pairs, OracleOptions::default()).expect("the pairs fit");
         for arguments in &program.arguments {
             oracle.run(program.main, arguments, &NoHost);
         }
@@ -55,7 +57,11 @@ fn a_mapping_with_code_in_a_loop_is_counted() {
     let report = case.run(&[&[3]]);
     assert_eq!(report.divergence_count, 0, "{:?}", report.divergences);
     let forward = report.forward;
-    assert_eq!((forward.transitions, forward.with_code, forward.in_loops), (3, 3, 3), "{forward:?}");
+    assert_eq!(
+        (forward.transitions, forward.with_code, forward.in_loops),
+        (3, 3, 3),
+        "{forward:?}"
+    );
     assert_eq!(forward.compared, 3 * 4);
     assert_eq!(report.backward.transitions, 0);
 }
@@ -64,9 +70,11 @@ fn a_mapping_with_code_in_a_loop_is_counted() {
 fn exhausted_runs_end_quietly_and_are_counted() {
     let mut case = Case::new(LOOP);
     let point = case.before_definition("twice");
-    case.forward.insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
+    case.forward
+        .insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
     let limits = Limits { fuel: 100, ..Limits::default() };
-    let report = case.run_with(&[&[1_000_000], &[2]], OracleOptions { limits, ..OracleOptions::default() });
+    let report =
+        case.run_with(&[&[1_000_000], &[2]], OracleOptions { limits, ..OracleOptions::default() });
     assert_eq!((report.runs, report.exhausted, report.divergence_count), (2, 1, 0));
     assert!(report.forward.transitions > 10);
     assert!(report.forward.going_on_exhausted > 0, "{report:?}");
@@ -84,7 +92,8 @@ entry:
 ",
     );
     let point = case.before_definition("q");
-    case.forward.insert(point, copies(point, &sorted(["sum", "b"].map(|n| case.value(n)).to_vec())));
+    case.forward
+        .insert(point, copies(point, &sorted(["sum", "b"].map(|n| case.value(n)).to_vec())));
     let report = case.run(&[&[3, 0], &[3, 1]]);
     assert_eq!((report.runs, report.trapped, report.divergence_count), (2, 1, 0));
     assert_eq!(report.forward.transitions, 2);
@@ -164,7 +173,8 @@ next:
 fn sampling_compares_the_first_visits_and_some_of_the_rest() {
     let mut case = Case::new(LOOP);
     let point = case.before_definition("twice");
-    case.forward.insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
+    case.forward
+        .insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
     case.backward = case.forward.clone();
     let sampled = |one_in| OracleOptions {
         policy: Policy::Sampled { first: 8, one_in },
@@ -188,9 +198,14 @@ fn sampling_compares_the_first_visits_and_some_of_the_rest() {
 fn the_budget_of_transitions_holds() {
     let mut case = Case::new(LOOP);
     let point = case.before_definition("twice");
-    case.forward.insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
-    let report = case.run_with(&[&[1000]], OracleOptions { transitions: 100, ..OracleOptions::default() });
-    assert_eq!((report.forward.transitions, report.exhausted, report.divergence_count), (100, 0, 0));
+    case.forward
+        .insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
+    let report =
+        case.run_with(&[&[1000]], OracleOptions { transitions: 100, ..OracleOptions::default() });
+    assert_eq!(
+        (report.forward.transitions, report.exhausted, report.divergence_count),
+        (100, 0, 0)
+    );
 }
 
 /// A recursive function with a pair, and one without that calls back into it.
@@ -247,10 +262,21 @@ entry:
     );
     let point = case.before_definition("h");
     let g = case.value("g");
-    let seven = Step { opcode: Opcode::Const, ty: Type::I32, operand_ty: Type::I32, bits: 7, args: Default::default() };
+    let seven = Step {
+        opcode: Opcode::Const,
+        ty: Type::I32,
+        operand_ty: Type::I32,
+        bits: 7,
+        args: Default::default(),
+    };
     let assigns = vec![Assign { value: g, from: Operand::Step(0) }];
     let entry = Entry { steps: vec![seven], assigns, ..copies(point, &[]) };
     case.forward.insert(point, entry);
     let report = case.run(&[&[]]);
-    assert_eq!((report.divergence_count, report.forward.transitions), (0, 1), "{:?}", report.divergences);
+    assert_eq!(
+        (report.divergence_count, report.forward.transitions),
+        (0, 1),
+        "{:?}",
+        report.divergences
+    );
 }

@@ -6,7 +6,9 @@ use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
 use ir::{Function, InstSpec, Opcode, TrapKind, Type, Value};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::prng::Prng;
-use osier_verify::state_oracle::{Difference, Direction, FunctionPair, Oracle, OracleOptions, SetupError};
+use osier_verify::state_oracle::{
+    Difference, Direction, FunctionPair, Oracle, OracleOptions, SetupError,
+};
 use std::collections::BTreeSet;
 
 #[test]
@@ -15,10 +17,14 @@ fn a_wrong_copy_is_found() {
     let point = case.before_definition("square");
     let [a, b, sum] = ["a", "b", "sum"].map(|n| case.value(n));
     let mut entry = copies(point, &sorted(vec![a, b, sum]));
-    let wrong = entry.assigns.iter_mut().find(|x| x.value == sum).expect("the entry provides the sum");
+    let wrong =
+        entry.assigns.iter_mut().find(|x| x.value == sum).expect("the entry provides the sum");
     wrong.from = Operand::Source(a);
     case.backward.insert(point, entry);
-    assert_eq!(case.difference(&[&[3, 4]]), Difference::Value { value: sum, expected: 7, found: 3 });
+    assert_eq!(
+        case.difference(&[&[3, 4]]),
+        Difference::Value { value: sum, expected: 7, found: 3 }
+    );
     // Where the two values are equal there is nothing to find.
     assert_eq!(case.run(&[&[3, 0]]).divergence_count, 0);
 }
@@ -40,7 +46,10 @@ entry:
     entry.assigns.iter_mut().find(|x| x.value == dead).expect("provided").from = Operand::Source(a);
     entry.requires = sorted(vec![a, result]);
     case.forward.insert(point, entry);
-    assert_eq!(case.difference(&[&[2, 5]]), Difference::Value { value: dead, expected: 7, found: 2 });
+    assert_eq!(
+        case.difference(&[&[2, 5]]),
+        Difference::Value { value: dead, expected: 7, found: 2 }
+    );
 }
 
 #[test]
@@ -117,7 +126,8 @@ fn compensation_code_that_traps_is_found() {
     let point = case.before_definition("square");
     let args = [Operand::Source(a), Operand::Source(b)].into();
     let divide = Step { opcode: Opcode::Udiv, ty: Type::I32, operand_ty: Type::I32, bits: 0, args };
-    case.forward.insert(point, Entry { steps: vec![divide], ..copies(point, &sorted(vec![a, b, sum])) });
+    case.forward
+        .insert(point, Entry { steps: vec![divide], ..copies(point, &sorted(vec![a, b, sum])) });
     assert_eq!(case.run(&[&[3, 4]]).divergence_count, 0);
     let kind = TrapKind::DivisionByZero;
     assert_eq!(case.difference(&[&[3, 0]]), Difference::Trap { step: 0, kind });
@@ -138,14 +148,21 @@ entry:
     let entry = |bits| {
         let args = Default::default();
         let nan = Step { opcode: Opcode::Const, ty: Type::F64, operand_ty: Type::F64, bits, args };
-        Entry { steps: vec![nan], assigns: vec![Assign { value: q, from: Operand::Step(0) }], ..copies(point, &[]) }
+        Entry {
+            steps: vec![nan],
+            assigns: vec![Assign { value: q, from: Operand::Step(0) }],
+            ..copies(point, &[])
+        }
     };
     let (canonical, other) = (0x7ff8_0000_0000_0000, 0x7ff8_0000_0000_0001);
     case.forward.insert(point, entry(canonical));
     let report = case.run(&[&[0]]);
     assert_eq!((report.divergence_count, report.forward.transitions), (0, 1), "{report:#?}");
     case.forward.insert(point, entry(other));
-    assert_eq!(case.difference(&[&[0]]), Difference::Value { value: q, expected: canonical, found: other });
+    assert_eq!(
+        case.difference(&[&[0]]),
+        Difference::Value { value: q, expected: canonical, found: other }
+    );
 }
 
 #[test]
@@ -167,13 +184,15 @@ no:
     assert_eq!(swapped.run(&[&[1, 1]]).divergence_count, 0);
 
     let result = edited(Case::new(branch), |editor| {
-        let (blocks, args) = (editor.func().blocks().collect::<Vec<_>>(), editor.func().arguments().to_vec());
+        let (blocks, args) =
+            (editor.func().blocks().collect::<Vec<_>>(), editor.func().arguments().to_vec());
         editor.replace_operand(editor.func().terminator(blocks[1]), 0, args[1]);
     });
     assert!(matches!(result.difference(&[&[1, 0]]), Difference::Stops { .. }));
 
     let stored = edited(Case::new(STORE), |editor| {
-        let (store, args) = (editor.func().first_inst(editor.func().entry()), editor.func().arguments().to_vec());
+        let (store, args) =
+            (editor.func().first_inst(editor.func().entry()), editor.func().arguments().to_vec());
         editor.replace_operand(store, 1, args[0]);
     });
     // The return carries the digest of memory, so the effects differ first.
@@ -185,7 +204,8 @@ fn a_point_visited_twice_between_anchors_is_found() {
     let mut case = Case::new(LOOP);
     case.anchors.clear();
     let point = case.before_definition("twice");
-    case.forward.insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
+    case.forward
+        .insert(point, copies(point, &sorted(["one", "i", "sum"].map(|n| case.value(n)).to_vec())));
     assert_eq!(case.run(&[&[1]]).divergence_count, 0);
     assert_eq!(case.difference(&[&[2]]), Difference::Ambiguous);
 }
@@ -223,20 +243,29 @@ fn what_does_not_fit_together_is_refused() {
         forward: &case.forward,
         backward: &case.backward,
     };
-    let refused = |pairs: &[FunctionPair<'_>]| Oracle::new(&case.module, pairs, OracleOptions::default()).err();
+    let refused = |pairs: &[FunctionPair<'_>]| {
+        Oracle::new(&case.module, pairs, OracleOptions::default()).err()
+    };
     let function = || "f".to_owned();
     let direction = Direction::Backward;
     let wrong = FunctionPair { backward: &case.forward, ..pair };
-    assert_eq!(refused(&[wrong]), Some(SetupError::OtherVersions { function: function(), direction }));
+    assert_eq!(
+        refused(&[wrong]),
+        Some(SetupError::OtherVersions { function: function(), direction })
+    );
     let only_after = case.after.first_inst(case.after.entry());
     let anchors = BTreeSet::from([only_after]);
     let wrong = FunctionPair { anchors: &anchors, ..pair };
-    assert_eq!(refused(&[wrong]), Some(SetupError::NotAnAnchor { function: function(), inst: only_after }));
+    assert_eq!(
+        refused(&[wrong]),
+        Some(SetupError::NotAnAnchor { function: function(), inst: only_after })
+    );
     assert_eq!(refused(&[pair, pair]), Some(SetupError::TwoPairs { function: function() }));
     assert_eq!(refused(&[pair]), None);
 }
 
-/// How well the oracle sees: a copy from another value of the same type, at a point that is visited.
+/// How well the oracle sees: a copy from another value of the same type, at a point that is
+/// visited.
 #[test]
 fn most_wrong_copies_in_generated_programs_are_found() {
     let (mut damaged, mut found) = (0u32, 0u32);
@@ -252,10 +281,20 @@ fn most_wrong_copies_in_generated_programs_are_found() {
         let backward = Mapping::new(body, body);
         let run = |forward: &Mapping| {
             let anchors = &bounding;
-            let pair =
-                FunctionPair { func: program.main, before: body, after: body, anchors, forward, backward: &backward };
-            let mut oracle = Oracle::new(&program.module, &[pair], OracleOptions::default()).expect("the pair fits");
-            program.arguments.iter().for_each(|arguments| oracle.run(program.main, arguments, &NoHost));
+            let pair = FunctionPair {
+                func: program.main,
+                before: body,
+                after: body,
+                anchors,
+                forward,
+                backward: &backward,
+            };
+            let mut oracle = Oracle::new(&program.module, &[pair], OracleOptions::default())
+                .expect("the pair fits");
+            program
+                .arguments
+                .iter()
+                .for_each(|arguments| oracle.run(program.main, arguments, &NoHost));
             oracle.report().clone()
         };
         forward.insert(point, entry.clone());
@@ -277,7 +316,8 @@ fn with_wrong_copy(function: &Function, entry: &Entry, prng: &mut Prng) -> Optio
     let at = prng.index(entry.assigns.len());
     let value = entry.assigns.get(at)?.value;
     let ty = function.value_type(value);
-    let same_type = entry.requires.iter().copied().filter(|v| *v != value && function.value_type(*v) == ty);
+    let same_type =
+        entry.requires.iter().copied().filter(|v| *v != value && function.value_type(*v) == ty);
     let others: Vec<Value> = same_type.collect();
     let from = Operand::Source(*others.get(prng.index(others.len()))?);
     let mut wrong = entry.clone();

@@ -8,7 +8,12 @@ use wasmparser::{BlockType, BrTable};
 
 impl Translator<'_> {
     /// Opens a structure that takes the top `params` values of the stack.
-    pub(super) fn push_frame(&mut self, kind: Kind, params: usize, results: TypeList) -> Result<()> {
+    pub(super) fn push_frame(
+        &mut self,
+        kind: Kind,
+        params: usize,
+        results: TypeList,
+    ) -> Result<()> {
         if self.frames.len() > self.built.deepest {
             self.built.deepest = self.frames.len();
             self.work(cost::LEVEL)?;
@@ -120,7 +125,8 @@ impl Translator<'_> {
             return self.end_block(index);
         }
         match self.frames[index].exit {
-            // The two ways from the branch and from a `br` meet in one block, not one behind another.
+            // The two ways from the branch and from a `br` meet in one block, not one behind
+            // another.
             Exit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
             Exit::Open(block) => {
                 self.jump_from(block, otherwise)?;
@@ -153,13 +159,15 @@ impl Translator<'_> {
             return Ok(block);
         }
         let exit = self.reserve_block()?;
-        if let Exit::Open(block) = std::mem::replace(&mut self.frames[index].exit, Exit::Made(exit)) {
+        if let Exit::Open(block) = std::mem::replace(&mut self.frames[index].exit, Exit::Made(exit))
+        {
             self.jump_from(block, exit)?;
         }
         Ok(exit)
     }
 
-    /// Makes the top of the stack what a branch to a structure takes along: its results, or what a loop takes.
+    /// Makes the top of the stack what a branch to a structure takes along: its results, or what a
+    /// loop takes.
     fn set_label_values(&mut self, index: usize) -> Result<()> {
         let frame = &self.frames[index];
         let count = match frame.kind {
@@ -168,9 +176,11 @@ impl Translator<'_> {
         };
         let first = self.stack.len() - count;
         if frame.variables.is_empty() {
-            let types = self.stack[first..].iter().map(|value| self.builder.function().value_type(*value));
+            let types =
+                self.stack[first..].iter().map(|value| self.builder.function().value_type(*value));
             let types: TypeList = types.collect();
-            self.frames[index].variables = types.iter().map(|ty| self.builder.declare_var(*ty)).collect();
+            self.frames[index].variables =
+                types.iter().map(|ty| self.builder.declare_var(*ty)).collect();
         }
         for place in 0..count {
             self.def_var(self.frames[index].variables[place], self.stack[first + place])?;
@@ -178,9 +188,11 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Leaves on the stack, of what stands there since a structure began, what the branches to it took along.
+    /// Leaves on the stack, of what stands there since a structure began, what the branches to it
+    /// took along.
     fn take_label_values(&mut self, index: usize) -> Result<()> {
-        let (height, count) = (self.frames[index].height as usize, self.frames[index].variables.len());
+        let (height, count) =
+            (self.frames[index].height as usize, self.frames[index].variables.len());
         self.stack.truncate(height);
         for place in 0..count {
             let value = self.use_var(self.frames[index].variables[place])?;

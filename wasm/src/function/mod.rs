@@ -15,8 +15,8 @@ use crate::error::ImportError;
 use crate::index::Index;
 use crate::operators;
 use ir::{
-    Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig, Signature, Table,
-    Type, TypeList, Value, Variable, reference,
+    Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
+    Signature, Table, Type, TypeList, Value, Variable, reference,
 };
 use std::collections::{BTreeSet, HashMap};
 use wasmparser::{FuncValidator, FunctionBody, HeapType, Operator, ValidatorResources};
@@ -219,7 +219,9 @@ impl<'a> Translator<'a> {
     /// Looks in unreachable code for the place where it ends.
     fn skip(&mut self, operator: &Operator<'_>, depth: u32) -> Result<()> {
         match operator {
-            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => self.unreachable = Some(depth + 1),
+            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
+                self.unreachable = Some(depth + 1)
+            }
             Operator::End if depth > 0 => self.unreachable = Some(depth - 1),
             Operator::End => self.end()?,
             Operator::Else if depth == 0 => self.otherwise()?,
@@ -261,9 +263,14 @@ impl<'a> Translator<'a> {
                 let bits = reference::of_func(Some(self.context.index.func(function_index)));
                 self.push_inst(InstSpec::constant(Type::FuncRef, bits))?;
             }
-            Operator::Call { function_index } => self.call(self.context.index.func(function_index))?,
+            Operator::Call { function_index } => {
+                self.call(self.context.index.func(function_index))?
+            }
             Operator::CallIndirect { type_index, table_index } => {
-                self.call_indirect(self.context.types[type_index as usize], self.context.index.table(table_index))?;
+                self.call_indirect(
+                    self.context.types[type_index as usize],
+                    self.context.index.table(table_index),
+                )?;
             }
             Operator::Block { blockty } => self.open(blockty)?,
             Operator::Loop { blockty } => self.open_loop(blockty)?,
@@ -275,7 +282,9 @@ impl<'a> Translator<'a> {
             Operator::BrTable { ref targets } => self.branch_table(targets)?,
             Operator::Return => self.return_from_function()?,
             Operator::Unreachable => self.trap()?,
-            ref other => unreachable!("importer: {} passed the check of proposals", operators::name(other)),
+            ref other => {
+                unreachable!("importer: {} passed the check of proposals", operators::name(other))
+            }
         }
         Ok(())
     }
@@ -308,7 +317,8 @@ impl Translator<'_> {
     }
 
     fn charge_accesses(&mut self) -> Result<()> {
-        let new = self.builder.accesses() - std::mem::replace(&mut self.built.accesses, self.builder.accesses());
+        let new = self.builder.accesses()
+            - std::mem::replace(&mut self.built.accesses, self.builder.accesses());
         self.work(cost::ACCESS * new as u64)
     }
 
@@ -359,7 +369,12 @@ impl Translator<'_> {
             Some(value) => &[address, value],
             None => &[address],
         };
-        self.push_inst(InstSpec::new(opcode, ty, Imm::Address(self.context.index.memory(index), offset), operands))
+        self.push_inst(InstSpec::new(
+            opcode,
+            ty,
+            Imm::Address(self.context.index.memory(index), offset),
+            operands,
+        ))
     }
 
     fn select(&mut self) -> Result<()> {
@@ -412,7 +427,8 @@ impl Translator<'_> {
         self.push_inst(InstSpec::constant(ty, reference::NULL))
     }
 
-    /// Operations on memories, tables and segments as such, which take the top `count` values of the stack.
+    /// Operations on memories, tables and segments as such, which take the top `count` values of
+    /// the stack.
     fn storage(&mut self, opcode: Opcode, imm: Imm, count: usize) -> Result<()> {
         let operands = self.stack.split_off(self.stack.len() - count);
         let ty = match imm {
@@ -438,13 +454,16 @@ impl Translator<'_> {
         self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
         self.builder.skip_empty_blocks(self.loop_heads);
         let function = self.builder.finish().map_err(|error| match error {
-            BuildError::TooLarge => {
-                ImportError::too_large("its locals need more block parameters than its size allows", self.offset)
-            }
+            BuildError::TooLarge => ImportError::too_large(
+                "its locals need more block parameters than its size allows",
+                self.offset,
+            ),
             other => unreachable!("importer: a validated body makes a whole function: {other}"),
         })?;
-        let args: u64 =
-            function.blocks().map(|b| (function.block_params(b).len() * function.predecessors(b).len()) as u64).sum();
+        let args: u64 = function
+            .blocks()
+            .map(|b| (function.block_params(b).len() * function.predecessors(b).len()) as u64)
+            .sum();
         self.budget.release(self.built.working);
         let Built { insts, more_results, blocks, targets, .. } = self.built;
         let insts = insts * cost::INST + more_results * cost::RESULT;

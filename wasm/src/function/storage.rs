@@ -18,7 +18,9 @@ pub(super) fn operation(operator: &Operator<'_>, index: &Index) -> Option<(Opcod
         Operator::MemoryInit { data_index, mem } => {
             (Opcode::MemoryInit, Imm::MemoryData(index.memory(mem), index.data(data_index)), 3)
         }
-        Operator::DataDrop { data_index } => (Opcode::DataDrop, Imm::Data(index.data(data_index)), 0),
+        Operator::DataDrop { data_index } => {
+            (Opcode::DataDrop, Imm::Data(index.data(data_index)), 0)
+        }
         Operator::TableGet { table: n } => (Opcode::TableGet, table(n), 1),
         Operator::TableSet { table: n } => (Opcode::TableSet, table(n), 2),
         Operator::TableSize { table: n } => (Opcode::TableSize, table(n), 0),
@@ -30,7 +32,9 @@ pub(super) fn operation(operator: &Operator<'_>, index: &Index) -> Option<(Opcod
         Operator::TableInit { elem_index, table } => {
             (Opcode::TableInit, Imm::TableElem(index.table(table), index.elem(elem_index)), 3)
         }
-        Operator::ElemDrop { elem_index } => (Opcode::ElemDrop, Imm::Elem(index.elem(elem_index)), 0),
+        Operator::ElemDrop { elem_index } => {
+            (Opcode::ElemDrop, Imm::Elem(index.elem(elem_index)), 0)
+        }
         _ => return None,
     })
 }

@@ -10,7 +10,8 @@ fn every_function_is_well_formed_and_has_no_needless_parameter() {
         let findings = ir::verifier::verify_module(&module);
         assert!(findings.is_empty(), "{name}: {}", findings[0]);
         for (_, function) in module.defined() {
-            let explicit = |block| if block == function.entry() { function.arguments().len() } else { 0 };
+            let explicit =
+                |block| if block == function.entry() { function.arguments().len() } else { 0 };
             let found = laws::violations(function, explicit);
             assert!(found.is_empty(), "{name}: {found:?}");
         }
@@ -27,11 +28,17 @@ fn there_are_no_needless_blocks() {
             let cfg = ir::cfg::Cfg::new(function);
             for block in function.blocks().skip(1) {
                 let at = || format!("{name}: {}: {block}", function.name());
-                let number = cfg.rpo_index(block).unwrap_or_else(|| panic!("{} is unreachable", at()));
+                let number =
+                    cfg.rpo_index(block).unwrap_or_else(|| panic!("{} is unreachable", at()));
                 let preds: Vec<_> = function.predecessors(block).iter().map(|e| e.inst).collect();
                 let is_jump = |inst| function.inst(inst).opcode == Opcode::Jump;
-                let head = preds.iter().any(|p| cfg.rpo_index(function.inst_block(*p)) >= Some(number));
-                assert!(preds.len() > 1 || !is_jump(preds[0]), "{} continues a straight line", at());
+                let head =
+                    preds.iter().any(|p| cfg.rpo_index(function.inst_block(*p)) >= Some(number));
+                assert!(
+                    preds.len() > 1 || !is_jump(preds[0]),
+                    "{} continues a straight line",
+                    at()
+                );
                 let only = function.first_inst(block);
                 let params = function.block_params(block).len();
                 let forwards = is_jump(only) && function.inst(only).operand_count() + params == 0;

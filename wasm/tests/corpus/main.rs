@@ -1,8 +1,9 @@
-//! The corpus: every module imports to well-formed functions without needless parameters, and prints
-//! what other engines print.
+//! The corpus: every module imports to well-formed functions without needless parameters, and
+//! prints what other engines print.
 //!
-//! The kernels are in the repository. The programs are not: `tests/corpus/build programs` makes them,
-//! and OSIER_CORPUS names the folder they are in. Without it the tests say so and cover the kernels.
+//! The kernels are in the repository. The programs are not: `tests/corpus/build programs` makes
+//! them, and OSIER_CORPUS names the folder they are in. Without it the tests say so and cover the
+//! kernels.
 
 extern crate osier_wasm as wasm;
 
@@ -25,12 +26,15 @@ fn modules() -> Vec<(String, PathBuf)> {
     let mut folders = vec![corpus()];
     match std::env::var_os("OSIER_CORPUS") {
         Some(folder) => folders.push(folder.into()),
-        None => say("SKIPPED: the programs of the corpus, because OSIER_CORPUS names no folder with them"),
+        None => say(
+            "SKIPPED: the programs of the corpus, because OSIER_CORPUS names no folder with them",
+        ),
     }
     let mut modules = Vec::new();
     for folder in &folders {
         let before = modules.len();
-        let files = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        let files =
+            std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
         for file in files.map(|f| f.expect("a readable folder").path()) {
             if file.extension().is_some_and(|e| e == "wasm") {
                 let name = file.file_stem().expect("a file name").to_string_lossy().into_owned();
@@ -50,5 +54,6 @@ fn say(message: &str) {
 
 fn import(file: &Path) -> Module {
     let bytes = std::fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    wasm::import(&bytes, &ImportLimits::default()).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    wasm::import(&bytes, &ImportLimits::default())
+        .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }

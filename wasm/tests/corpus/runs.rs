@@ -9,7 +9,8 @@ use wasm::wasi::Wasi;
 /// Runs `_start`; the outcome, and what was written to standard output.
 fn run(file: &Path, args: &[&str], stdin: &[u8]) -> (Outcome, Vec<u8>) {
     let module = import(file);
-    let mut machine = Machine::new(&module, Limits { fuel: u64::MAX, ..Limits::default() }).expect("instantiable");
+    let mut machine = Machine::new(&module, Limits { fuel: u64::MAX, ..Limits::default() })
+        .expect("instantiable");
     let start = module.lookup("_start").expect("a program");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let name = file.file_name().expect("a file").to_string_lossy();
@@ -30,8 +31,12 @@ fn modules_print_what_other_engines_print() {
     let mut ran = 0;
     for (label, file) in modules() {
         let name = label.split('.').next().expect("a name");
-        let (_, size) = sizes.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("{name} has no small size"));
-        let expected = fs::read(corpus().join(format!("expected/{name}.{size}.txt"))).expect("an expected output");
+        let (_, size) = sizes
+            .iter()
+            .find(|(n, _)| *n == name)
+            .unwrap_or_else(|| panic!("{name} has no small size"));
+        let expected = fs::read(corpus().join(format!("expected/{name}.{size}.txt")))
+            .expect("an expected output");
         let stdin = fs::read(corpus().join(format!("expected/{name}.in"))).unwrap_or_default();
         let (outcome, stdout) = run(&file, &[size], &stdin);
         assert!(matches!(outcome, Outcome::Exited(0) | Outcome::Returned(_)), "{label}: {outcome}");

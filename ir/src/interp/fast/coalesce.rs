@@ -1,11 +1,14 @@
 //! Values that share a slot in fast code, so that loops need not move them on every round.
 //!
-//! The argument of an edge and the block parameter it is passed to may have one slot when neither is written while the other
-//! is still read ([`Coalescer::interfere`]); the move between them is nothing then. This is the aggressive coalescing of
-//! Chaitin, "Register Allocation and Spilling via Graph Coloring" (1982), over the phi congruence classes of Sreedhar et al.,
-//! "Translating Out of Static Single Assignment Form" (1999), without a graph: only the members of two groups are tested.
+//! The argument of an edge and the block parameter it is passed to may have one slot when neither
+//! is written while the other is still read ([`Coalescer::interfere`]); the move between them is
+//! nothing then. This is the aggressive coalescing of Chaitin, "Register Allocation and Spilling
+//! via Graph Coloring" (1982), over the phi congruence classes of Sreedhar et al., "Translating Out
+//! of Static Single Assignment Form" (1999), without a graph: only the members of two groups are
+//! tested.
 //!
-//! What stays apart: constants, which have slots of their own, and everything in functions without loops.
+//! What stays apart: constants, which have slots of their own, and everything in functions without
+//! loops.
 
 use crate::cfg::Cfg;
 use crate::entity::{Block, Point, Value};
@@ -23,13 +26,19 @@ const LARGEST: usize = 16;
 /// What stands in `Coalescer::group_of` for a value that is alone.
 const ALONE: u32 = u32::MAX;
 
-/// Lists the values that are kept in the slot of another one: the value, then the one with whose slot it makes do, which keeps
-/// its own. In order of ids. Values that are `pinned` keep their own slots, as do the arguments of the function.
+/// Lists the values that are kept in the slot of another one: the value, then the one with whose
+/// slot it makes do, which keeps its own. In order of ids. Values that are `pinned` keep their own
+/// slots, as do the arguments of the function.
 ///
-/// Cost: nothing but a look at each branch for a function without loops that pass arguments; else that of [`Cfg`] and
-/// [`LoopForest`], the uses of the values passed within loops and the blocks that these are live in ([`crate::liveness`] would find that of all
-/// values), and for each argument passed there 256 tests at most, logarithmic in those.
-pub(super) fn coalesce(function: &Function, exact: &Code, pinned: impl Fn(Value) -> bool) -> Vec<(Value, Value)> {
+/// Cost: nothing but a look at each branch for a function without loops that pass arguments; else
+/// that of [`Cfg`] and [`LoopForest`], the uses of the values passed within loops and the blocks
+/// that these are live in ([`crate::liveness`] would find that of all values), and for each
+/// argument passed there 256 tests at most, logarithmic in those.
+pub(super) fn coalesce(
+    function: &Function,
+    exact: &Code,
+    pinned: impl Fn(Value) -> bool,
+) -> Vec<(Value, Value)> {
     if !has_loop_with_arguments(function, exact) {
         return Vec::new();
     }
@@ -55,7 +64,8 @@ fn pc(exact: &Code, point: Point) -> u32 {
     exact.pc_of(point).expect("interp: the code has every instruction")
 }
 
-/// Whether a branch passes arguments to a block that does not stand behind it: every loop has such a branch.
+/// Whether a branch passes arguments to a block that does not stand behind it: every loop has such
+/// a branch.
 fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
     function.blocks().any(|block| {
         let at = pc(exact, Point::before(function.terminator(block)));
@@ -64,8 +74,8 @@ fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
     })
 }
 
-/// The parameters of blocks with the arguments they get on edges within loops: those of inner loops before those of outer
-/// ones, at one depth those of back edges first.
+/// The parameters of blocks with the arguments they get on edges within loops: those of inner loops
+/// before those of outer ones, at one depth those of back edges first.
 fn copies(function: &Function, exact: &Code, cfg: &Cfg) -> Vec<(Value, Value)> {
     let loops = LoopForest::new(function, cfg);
     let mut copies = Vec::new();
@@ -107,7 +117,8 @@ struct Coalescer<'a, P> {
     pinned: P,
     /// By value index: its group, or `ALONE`.
     group_of: Vec<u32>,
-    /// No two members interfere, and one is pinned at most. A group that went into another is empty.
+    /// No two members interfere, and one is pinned at most. A group that went into another is
+    /// empty.
     groups: Vec<Vec<Value>>,
     /// Those of the values that were asked about.
     ranges: BTreeMap<Value, Range>,
@@ -149,8 +160,8 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         pinned <= 1 && !some.iter().any(|a| others.iter().any(|b| self.interfere(*a, *b)))
     }
 
-    /// Whether one of two values is written where the other is still to be read, or both are at once. A value that nobody
-    /// reads is written all the same.
+    /// Whether one of two values is written where the other is still to be read, or both are at
+    /// once. A value that nobody reads is written all the same.
     fn interfere(&mut self, a: Value, b: Value) -> bool {
         let (at_a, at_b) = (self.definition(a), self.definition(b));
         at_a == at_b || self.is_live(a, at_b) || self.is_live(b, at_a)
@@ -174,7 +185,9 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
             self.ranges.insert(value, range);
         }
         let Range { uses, live_in } = &self.ranges[&value];
-        let is_live_in = |block: Block| self.cfg.number(block).is_some_and(|n| live_in.binary_search(&n).is_ok());
+        let is_live_in = |block: Block| {
+            self.cfg.number(block).is_some_and(|n| live_in.binary_search(&n).is_ok())
+        };
         let is_there = if home == block { from <= at } else { is_live_in(block) };
         if !is_there {
             return false;
@@ -185,15 +198,19 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
             || self.function.successors(block).iter().any(|target| is_live_in(target.block))
     }
 
-    /// Where a value defined in `home` is live: from its uses upward, block by block, to the definition.
+    /// Where a value defined in `home` is live: from its uses upward, block by block, to the
+    /// definition.
     fn range(&mut self, value: Value, home: Block) -> Range {
         let users = self.function.users(value);
-        let mut uses: Vec<u32> = users.iter().map(|inst| pc(self.exact, Point::before(*inst))).collect();
+        let mut uses: Vec<u32> =
+            users.iter().map(|inst| pc(self.exact, Point::before(*inst))).collect();
         uses.sort_unstable();
         let home = self.cfg.number(home);
         let mut live_in = Vec::new();
-        let mut work: Vec<u32> =
-            users.iter().filter_map(|inst| self.cfg.number(self.function.inst_block(*inst))).collect();
+        let mut work: Vec<u32> = users
+            .iter()
+            .filter_map(|inst| self.cfg.number(self.function.inst_block(*inst)))
+            .collect();
         while let Some(n) = work.pop() {
             if Some(n) != home && self.seen[n as usize].replace(value) != Some(value) {
                 live_in.push(n);
@@ -207,7 +224,9 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
     fn finish(self) -> Vec<(Value, Value)> {
         let mut shared = Vec::new();
         for group in &self.groups {
-            let Some(root) = group.iter().copied().min_by_key(|value| (!(self.pinned)(*value), *value)) else {
+            let Some(root) =
+                group.iter().copied().min_by_key(|value| (!(self.pinned)(*value), *value))
+            else {
                 continue;
             };
             shared.extend(group.iter().filter(|value| **value != root).map(|value| (*value, root)));
@@ -225,7 +244,8 @@ mod tests {
     /// The values of `@f` that are kept in the slot of another one, each with that one, by name.
     fn shared(text: &str, pinned: &[&str]) -> Vec<String> {
         let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let function = module.body(module.lookup("f").expect("the text has it")).expect("it has a body");
+        let function =
+            module.body(module.lookup("f").expect("the text has it")).expect("it has a body");
         let exact = Code::new(&module, function);
         let name = |value: Value| function.value_name(value).expect("the text names every value");
         let pairs = coalesce(function, &exact, |value| pinned.contains(&name(value)));

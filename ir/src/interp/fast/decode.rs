@@ -34,7 +34,8 @@ struct Decoder<'a> {
     exact: &'a Code,
     insts: Vec<Inst>,
     uses: Vec<Uses>,
-    /// The slot of each value, by index: that of the exact code, one of the constants, or one shared with another value.
+    /// The slot of each value, by index: that of the exact code, one of the constants, or one
+    /// shared with another value.
     slots: Vec<Option<u16>>,
     fast: Fast,
     edges: Vec<Op>,
@@ -56,15 +57,22 @@ pub(super) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
     };
     let insts = function.all_insts().collect();
     let uses = vec![Uses::default(); function.value_bound()];
-    let slots = (0..function.value_bound()).map(|v| exact.slot_of(Value::new(v)).map(|s| narrow(s as usize))).collect();
-    let mut decoder = Decoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
+    let slots = (0..function.value_bound())
+        .map(|v| exact.slot_of(Value::new(v)).map(|s| narrow(s as usize)))
+        .collect();
+    let mut decoder =
+        Decoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
     decoder.count_uses();
     decoder.share_slots();
     decoder.pool_constants();
     decoder.translate();
     decoder.fuse();
     // A run that stops at moves on an edge is told where by the exact code.
-    assert_eq!(decoder.fast.ops.len(), exact.ops.len(), "interp: both tiers have moves on the same edges");
+    assert_eq!(
+        decoder.fast.ops.len(),
+        exact.ops.len(),
+        "interp: both tiers have moves on the same edges"
+    );
     Some(decoder.fast)
 }
 
@@ -74,20 +82,28 @@ fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
         Shape::Load(_) | Shape::Store(_) => {
             let near = matches!(data.imm, Imm::Address(memory, offset)
                 if memory.index() == 0 && u32::try_from(offset).is_ok());
-            // What a program that is well-formed addresses memory with; the loop cuts addresses off there.
+            // What a program that is well-formed addresses memory with; the loop cuts addresses off
+            // there.
             near && function.value_type(data.args[0]) == Type::I32 && data.ty != Type::I16
         }
         Shape::Call => matches!(data.imm, Imm::Func(func) if module.funcs.is_valid(func)),
         Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
         Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
-        Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrTest | Shape::OsrExit => true,
+        Shape::Jump
+        | Shape::BrIf
+        | Shape::Switch
+        | Shape::Return
+        | Shape::OsrTest
+        | Shape::OsrExit => true,
         _ => is_value_op(function, data),
     }
 }
 
 fn is_value_op(function: &Function, data: &InstData) -> bool {
     match (data.opcode, data.imm) {
-        (Opcode::Const, Imm::Bits(_)) | (Opcode::Select | Opcode::Uextend | Opcode::Bitcast, _) => true,
+        (Opcode::Const, Imm::Bits(_)) | (Opcode::Select | Opcode::Uextend | Opcode::Bitcast, _) => {
+            true
+        }
         (opcode, _) => match data.args.first() {
             Some(first) => value_code(opcode, data.ty, function.value_type(*first)).is_some(),
             None => false,
@@ -121,7 +137,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Lets values share slots, but for those that the exact loop reads or writes when it executes one instruction.
+    /// Lets values share slots, but for those that the exact loop reads or writes when it executes
+    /// one instruction.
     fn share_slots(&mut self) {
         let shared = coalesce(self.function, self.exact, |value| self.uses[value.index()].rare);
         for (value, root) in shared {
@@ -131,8 +148,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Gives constants slots of their own: all if they are few, otherwise those in loops. A frame is filled with them whenever it
-    /// is entered.
+    /// Gives constants slots of their own: all if they are few, otherwise those in loops. A frame
+    /// is filled with them whenever it is entered.
     fn pool_constants(&mut self) {
         let function = self.function;
         let constant = |inst: &Inst| match (function.inst(*inst).opcode, function.inst(*inst).imm) {
@@ -149,7 +166,8 @@ impl Decoder<'_> {
         let mut different: Vec<u64> = usable.iter().map(|(_, _, bits)| *bits).collect();
         different.sort_unstable();
         different.dedup();
-        let repeated = if different.len() > FEW { self.repeated() } else { vec![true; self.insts.len()] };
+        let repeated =
+            if different.len() > FEW { self.repeated() } else { vec![true; self.insts.len()] };
         let mut slots: BTreeMap<u64, u16> = BTreeMap::new();
         for (pc, value, bits) in usable {
             if !repeated[pc] || (slots.len() == MANY && !slots.contains_key(&bits)) {
@@ -184,16 +202,19 @@ impl Decoder<'_> {
     }
 
     fn slot(&self, value: Value) -> u16 {
-        self.slots[value.index()].unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
+        self.slots[value.index()]
+            .unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
     }
 
-    /// Whether a value is a constant that needs no instruction: it stands behind the slots of the exact code.
+    /// Whether a value is a constant that needs no instruction: it stands behind the slots of the
+    /// exact code.
     fn is_pooled(&self, value: Value) -> bool {
         u32::from(self.slot(value)) >= self.fast.consts_at
     }
 
     fn block_pc(&self, block: Block) -> u32 {
-        let first = self.function.block_insts(block).next().expect("interp: a block has a terminator");
+        let first =
+            self.function.block_insts(block).next().expect("interp: a block has a terminator");
         self.exact.pc_of(Point::before(first)).expect("interp: the code has every instruction")
     }
 
@@ -216,7 +237,8 @@ impl Decoder<'_> {
     }
 
     fn op(&mut self, data: &InstData) -> Op {
-        let arg = |decoder: &Self, index: usize| data.args.get(index).map_or(0, |v| decoder.slot(*v));
+        let arg =
+            |decoder: &Self, index: usize| data.args.get(index).map_or(0, |v| decoder.slot(*v));
         let result = data.result().map_or(0, |v| self.slot(v));
         match (data.opcode.shape(), data.imm) {
             (Shape::Load(_), Imm::Address(_, offset)) => {
@@ -232,12 +254,16 @@ impl Decoder<'_> {
                 };
                 Op::new(code, [arg(self, 0), arg(self, 1)], [offset as u32, 0])
             }
-            (Shape::GlobalGet, Imm::Global(global)) => Op::new(OpCode::GlobalGet, [result, 0], [global.as_u32(), 0]),
+            (Shape::GlobalGet, Imm::Global(global)) => {
+                Op::new(OpCode::GlobalGet, [result, 0], [global.as_u32(), 0])
+            }
             (Shape::GlobalSet, Imm::Global(global)) => {
                 Op::new(OpCode::GlobalSet, [arg(self, 0), 0], [global.as_u32(), 0])
             }
             (Shape::Call | Shape::CallIndirect, _) => self.call(data),
-            (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => self.terminator(data),
+            (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => {
+                self.terminator(data)
+            }
             (Shape::OsrTest, _) => Op::new(OpCode::Const, [result, 0], [0, 0]),
             _ => match (data.opcode, data.imm) {
                 (Opcode::Const, Imm::Bits(bits)) => {
@@ -248,7 +274,9 @@ impl Decoder<'_> {
                     let choices = [arg(self, 1).into(), arg(self, 2).into()];
                     Op::new(OpCode::Select, [result, arg(self, 0)], choices)
                 }
-                (Opcode::Uextend | Opcode::Bitcast, _) => Op::new(OpCode::Copy, [result, arg(self, 0)], [0, 0]),
+                (Opcode::Uextend | Opcode::Bitcast, _) => {
+                    Op::new(OpCode::Copy, [result, arg(self, 0)], [0, 0])
+                }
                 (opcode, _) => {
                     let source = self.function.value_type(data.args[0]);
                     let code = value_code(opcode, data.ty, source).expect("interp: asked before");
@@ -261,7 +289,8 @@ impl Decoder<'_> {
     fn call(&mut self, data: &InstData) -> Op {
         let (code, entry, callee, args) = match data.imm {
             Imm::Indirect(sig, table) => {
-                let (index, args) = data.args.split_last().expect("interp: an indirect call has an index");
+                let (index, args) =
+                    data.args.split_last().expect("interp: an indirect call has an index");
                 self.fast.indirect.push((sig, table));
                 let at = wide(self.fast.indirect.len() - 1);
                 (OpCode::CallIndirect, self.slot(*index), at, args)
@@ -312,7 +341,8 @@ impl Decoder<'_> {
             OpCode::JumpN => OpCode::EdgeN,
             code => code,
         };
-        // Nobody goes to an edge without moves: it keeps the place of the one that the exact code has.
+        // Nobody goes to an edge without moves: it keeps the place of the one that the exact code
+        // has.
         self.edges.push(Op { code, ..op });
         if code == OpCode::Jump { op.x } else { wide(self.insts.len() + self.edges.len() - 1) }
     }
@@ -320,16 +350,23 @@ impl Decoder<'_> {
     fn moves(&mut self, target: &Target) -> Op {
         let pc = self.block_pc(target.block);
         let params = self.function.block_params(target.block);
-        let moves: Vec<(u32, u32)> =
-            params.iter().zip(&target.args).map(|(p, a)| (self.slot(*p).into(), self.slot(*a).into())).collect();
+        let moves: Vec<(u32, u32)> = params
+            .iter()
+            .zip(&target.args)
+            .map(|(p, a)| (self.slot(*p).into(), self.slot(*a).into()))
+            .collect();
         let scratch = self.fast.consts_at - 1;
         let sequence = sequentialize(&moves, scratch);
-        let slots: Vec<u16> =
-            sequence.iter().flat_map(|(to, from)| [narrow(*to as usize), narrow(*from as usize)]).collect();
+        let slots: Vec<u16> = sequence
+            .iter()
+            .flat_map(|(to, from)| [narrow(*to as usize), narrow(*from as usize)])
+            .collect();
         match *slots.as_slice() {
             [] => Op::new(OpCode::Jump, [0, 0], [pc, 0]),
             [a, b] => Op::new(OpCode::Jump1, [a, b], [pc, 0]),
-            [a, b, to, from] => Op::new(OpCode::Jump2, [a, b], [pc, u32::from(from) | u32::from(to) << 16]),
+            [a, b, to, from] => {
+                Op::new(OpCode::Jump2, [a, b], [pc, u32::from(from) | u32::from(to) << 16])
+            }
             _ => {
                 let at = wide(self.fast.pool.len());
                 self.fast.pool.extend(&slots);
@@ -338,7 +375,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Lets operations stand for the instructions before them that need not be executed by themselves.
+    /// Lets operations stand for the instructions before them that need not be executed by
+    /// themselves.
     fn fuse(&mut self) {
         for pc in (0..self.insts.len()).rev() {
             if let Some(next) = self.fast.ops.get(pc + 1)
@@ -385,13 +423,16 @@ impl Decoder<'_> {
 fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
     match (data.opcode, operands) {
         (Opcode::Eqz, [a]) => Some(Op { a: *a, x: branch.y, y: branch.x, ..branch }),
-        (opcode, [a, b]) => branch_code(opcode, data.ty).map(|code| Op { code, a: *a, b: *b, ..branch }),
+        (opcode, [a, b]) => {
+            branch_code(opcode, data.ty).map(|code| Op { code, a: *a, b: *b, ..branch })
+        }
         _ => None,
     }
 }
 
-/// The branch on a slot, or on a comparison with one, with the addition to that slot at the pc before it. A branch that compares has no room for
-/// another pc: what comes next has to be where it goes otherwise.
+/// The branch on a slot, or on a comparison with one, with the addition to that slot at the pc
+/// before it. A branch that compares has no room for another pc: what comes next has to be where it
+/// goes otherwise.
 fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
     if branch.code == OpCode::BrIf && branch.a == slot {
         return Some(Op { code: OpCode::Step, b: addend, ..branch });
@@ -409,8 +450,8 @@ fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
 /// What stands for an instruction that is left to the exact loop.
 const RARE: Op = Op { code: OpCode::Rare, length: 1, a: 0, b: 0, x: 0, y: 0 };
 
-/// The load or store of an operation with its address, which is in a slot, as the sum of two others. Of a store, the value
-/// is not that sum: it is used once.
+/// The load or store of an operation with its address, which is in a slot, as the sum of two
+/// others. Of a store, the value is not that sum: it is used once.
 fn summed(op: Op, address: u16, base: u16, index: u16) -> Option<Op> {
     let (code, is_load) = match op.code {
         OpCode::Load1 => (OpCode::Load1At, true),

@@ -23,9 +23,13 @@ enum Exit {
     Exact,
 }
 
-/// Whether a run that nobody watches may be run fast: nothing is kept on the way that could be looked at later.
+/// Whether a run that nobody watches may be run fast: nothing is kept on the way that could be
+/// looked at later.
 pub(in crate::interp) fn applies(machine: &Machine) -> bool {
-    !machine.state.exact && machine.trace.is_off() && !machine.memories.tracked() && !machine.activations.poison
+    !machine.state.exact
+        && machine.trace.is_off()
+        && !machine.memories.tracked()
+        && !machine.activations.poison
 }
 
 /// Goes on with a run until it ends. The machine is one that [`applies`].
@@ -80,14 +84,19 @@ fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; 
 
 /// Writes `N` bytes at an address plus an offset; `None` when they do not lie within.
 #[inline(always)]
-fn store<const N: usize>(bytes: &mut [u8], address: u64, offset: u32, value: [u8; N]) -> Option<()> {
+fn store<const N: usize>(
+    bytes: &mut [u8],
+    address: u64,
+    offset: u32,
+    value: [u8; N],
+) -> Option<()> {
     let at = (u64::from(address as u32) + u64::from(offset)) as usize;
     bytes.get_mut(at..at + N)?.copy_from_slice(&value);
     Some(())
 }
 
-/// Begins an activation, its arguments read from the slots of the calling one, and returns the base of its slots; `None` when
-/// a limit is reached.
+/// Begins an activation, its arguments read from the slots of the calling one, and returns the base
+/// of its slots; `None` when a limit is reached.
 #[inline(always)]
 fn enter(
     activations: &mut Activations,
@@ -112,7 +121,11 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
     let mut fuel = machine.fuel;
     let frame = activations.top();
     let (mut pc, mut base) = (frame.pc as usize, frame.base);
-    let mut fast = versions[frame.version as usize].code.fast.as_ref().expect("interp: the frame was prepared");
+    let mut fast = versions[frame.version as usize]
+        .code
+        .fast
+        .as_ref()
+        .expect("interp: the frame was prepared");
     let mut ops: &[Op] = &fast.ops;
     let mut slots = window(activations, base);
     let mut bytes = memories.first_mut();
@@ -194,9 +207,9 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                 continue;
             }};
         }
-        // Goes one way or the other. The processor is to guess which: as a conditional move, which is what the compiler would
-        // make of it, the next operation could not be fetched before the condition is known (a third of the speed of
-        // loops).
+        // Goes one way or the other. The processor is to guess which: as a conditional move, which
+        // is what the compiler would make of it, the next operation could not be fetched before the
+        // condition is known (a third of the speed of loops).
         macro_rules! branch {
             ($condition:expr, $otherwise:expr) => {{
                 if $condition {

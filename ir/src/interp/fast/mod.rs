@@ -1,15 +1,19 @@
 //! The fast tier: the same code once more, for runs that nobody watches.
 //!
-//! A run without observer, trace, digests and poison cannot be looked at between two instructions. So constants need not be
-//! executed: they stand in slots of their own behind the frame, which entering it fills. Comparisons that only the branch behind them
-//! uses need not be stored, nor sums that are only an address. Values that loops pass around share slots ([`coalesce`]), so that
-//! nothing is moved on most rounds; and the addition that steps one of them is done by the branch that ends the round. Operations are found at the same pcs as in the exact code ([`super::code`]), and one that stands for
-//! several instructions takes fuel for each: a run that ends for want of fuel, traps or exits does so at the same
-//! instruction with the same memory. Whatever is not known here is done by the exact loop, one instruction at a time, so an
-//! opcode needs no row here to be right. `tests/tiers.rs` compares both tiers at every amount of fuel.
+//! A run without observer, trace, digests and poison cannot be looked at between two instructions.
+//! So constants need not be executed: they stand in slots of their own behind the frame, which
+//! entering it fills. Comparisons that only the branch behind them uses need not be stored, nor
+//! sums that are only an address. Values that loops pass around share slots ([`coalesce`]), so that
+//! nothing is moved on most rounds; and the addition that steps one of them is done by the branch
+//! that ends the round. Operations are found at the same pcs as in the exact code
+//! ([`super::code`]), and one that stands for several instructions takes fuel for each: a run that
+//! ends for want of fuel, traps or exits does so at the same instruction with the same memory.
+//! Whatever is not known here is done by the exact loop, one instruction at a time, so an opcode
+//! needs no row here to be right. `tests/tiers.rs` compares both tiers at every amount of fuel.
 //!
-//! Slots are numbers of 16 bits and a frame a window of 65,536 values, which is what lets the compiler leave out bounds checks;
-//! functions with more values than that have no fast code, and runs that reach one go on in the exact loop.
+//! Slots are numbers of 16 bits and a frame a window of 65,536 values, which is what lets the
+//! compiler leave out bounds checks; functions with more values than that have no fast code, and
+//! runs that reach one go on in the exact loop.
 
 mod coalesce;
 mod decode;
@@ -46,8 +50,8 @@ pub(super) struct Fast {
 }
 
 impl Fast {
-    /// Fast code with operations at the pcs of the exact code, or nothing when the frame is larger than the window.
-    /// Cost: linear in the function, and that of [`coalesce::coalesce`].
+    /// Fast code with operations at the pcs of the exact code, or nothing when the frame is larger
+    /// than the window. Cost: linear in the function, and that of [`coalesce::coalesce`].
     pub(super) fn new(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
         decode::decode(module, function, exact)
     }
@@ -71,9 +75,10 @@ impl Fast {
     }
 }
 
-/// Makes the frames of a run ready for the fast loop; false when it cannot run all of them. Of values that share a slot the one
-/// that is live would have to be found, so activations under way in code with such values are left to the exact loop. At
-/// the start, nothing is live but the arguments, which have their own slots.
+/// Makes the frames of a run ready for the fast loop; false when it cannot run all of them. Of
+/// values that share a slot the one that is live would have to be found, so activations under way
+/// in code with such values are left to the exact loop. At the start, nothing is live but the
+/// arguments, which have their own slots.
 fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
     for index in activations.floor()..activations.frames.len() {
         let frame = activations.frames[index];
@@ -86,16 +91,18 @@ fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
     true
 }
 
-/// Makes the frames of a run ready for the exact loop: values in slots of their own, constants in those of their
-/// instructions, and the places of results. Of values that shared a slot all get what is in it: the one that is live has it
-/// then, and the others are not read before they are written.
+/// Makes the frames of a run ready for the exact loop: values in slots of their own, constants in
+/// those of their instructions, and the places of results. Of values that shared a slot all get
+/// what is in it: the one that is live has it then, and the others are not read before they are
+/// written.
 fn settle(activations: &mut Activations, versions: &[Version]) {
     let mut caller: Option<(&Code, u32)> = None;
     for index in activations.floor()..activations.frames.len() {
         let frame = &mut activations.frames[index];
         let code = &*versions[frame.version as usize].code;
         for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
-            activations.stack[frame.base + usize::from(*own)] = activations.stack[frame.base + usize::from(*slot)];
+            activations.stack[frame.base + usize::from(*own)] =
+                activations.stack[frame.base + usize::from(*slot)];
         }
         for (slot, bits) in code.constants() {
             activations.stack[frame.base + slot as usize] = bits;

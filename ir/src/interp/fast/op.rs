@@ -4,12 +4,13 @@ use crate::interp::op::{source_pattern, with_value_ops};
 use crate::opcode::Opcode;
 use crate::types::Type;
 
-/// One operation. What `a`, `b`, `x` and `y` hold is said at each [`Code`]; operations on values hold the slot of the
-/// result in `a` and those of one or two operands in `b` and `x`.
+/// One operation. What `a`, `b`, `x` and `y` hold is said at each [`Code`]; operations on values
+/// hold the slot of the result in `a` and those of one or two operands in `b` and `x`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) code: Code,
-    /// Instructions it stands for: the last one is so many pcs behind the one before it. As much fuel is taken.
+    /// Instructions it stands for: the last one is so many pcs behind the one before it. As much
+    /// fuel is taken.
     pub(super) length: u8,
     pub(super) a: u16,
     pub(super) b: u16,
@@ -22,15 +23,17 @@ impl Op {
         Op { code, length: 1, a, b, x, y }
     }
 
-    /// The operation with the instruction before it, which it does too; nothing when there are too many.
+    /// The operation with the instruction before it, which it does too; nothing when there are too
+    /// many.
     pub(super) fn with_one_before(self) -> Option<Op> {
         Some(Op { length: self.length.checked_add(1)?, ..self })
     }
 }
 
-/// Expands `$callback!` on what it is given and the table of comparisons that branches do themselves, by the shape of the
-/// comparison; behind it, those that come with an addition to an operand: the branch, what it is with the addition to its first operand,
-/// and with one to its second.
+/// Expands `$callback!` on what it is given and the table of comparisons that branches do
+/// themselves, by the shape of the comparison; behind it, those that come with an addition to an
+/// operand: the branch, what it is with the addition to its first operand, and with one to its
+/// second.
 macro_rules! with_branch_ops {
     ($callback:ident $($given:tt)*) => {
         $callback! {
@@ -85,8 +88,8 @@ macro_rules! define_both {
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
-        /// What an operation does. Letters name the fields of [`Op`]; "slot" is a place in the frame, "pool" an index
-        /// into the slots of the code, "pc" an index of an operation.
+        /// What an operation does. Letters name the fields of [`Op`]; "slot" is a place in the
+        /// frame, "pool" an index into the slots of the code, "pc" an index of an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum Code {
@@ -95,7 +98,8 @@ macro_rules! define_both {
                 else to pc `y`")] $branch,)+)+)+
             $(#[doc = concat!("Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if `", stringify!($stepped), "` of slots `a` and `y` \
                 is not zero, else to what comes next")] $step,)+
-            /// Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if it is not zero then, else to pc `y`.
+            /// Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if it is not zero then, else to
+            /// pc `y`.
             Step,
             /// The bits `x | y << 32` to slot `a`.
             Const,
@@ -153,7 +157,8 @@ macro_rules! define_both {
             GlobalGet,
             /// Slot `a` to global `x`.
             GlobalSet,
-            /// Calls function `x`; at pool `y`: the slots of its `b` arguments, then those of the results.
+            /// Calls function `x`; at pool `y`: the slots of its `b` arguments, then those of the
+            /// results.
             Call,
             /// As `Call`, of an imported function.
             CallHost,
@@ -165,9 +170,11 @@ macro_rules! define_both {
             Jump,
             /// Slot `b` to slot `a`, then goes to pc `x`.
             Jump1,
-            /// Slot `b` to slot `a`, slot `y` (low half) to slot `y` (high half), then goes to pc `x`.
+            /// Slot `b` to slot `a`, slot `y` (low half) to slot `y` (high half), then goes to pc
+            /// `x`.
             Jump2,
-            /// `b` moves at pool `y`, each a slot and the slot it is read from, in order; then goes to pc `x`.
+            /// `b` moves at pool `y`, each a slot and the slot it is read from, in order; then goes
+            /// to pc `x`.
             JumpN,
             /// As `Jump1`, on the edge of a branch: no instruction of its own.
             Edge1,
@@ -179,7 +186,8 @@ macro_rules! define_both {
             BrIf,
             /// Goes to the target at `x` plus the lesser of slot `a` and `y`.
             Switch,
-            /// Leaves the version with the `y` slots at pool `x`, at the OSR point that the exact code names.
+            /// Leaves the version with the `y` slots at pool `x`, at the OSR point that the exact
+            /// code names.
             Leave,
             /// What the exact loop has to do.
             Rare,
@@ -201,8 +209,9 @@ macro_rules! define_both {
             }
         }
 
-        /// The codes of a branch on a comparison of two slots with an addition to the first slot before it, and with
-        /// one to the second; the slot added to is the first then. Cost: constant.
+        /// The codes of a branch on a comparison of two slots with an addition to the first slot
+        /// before it, and with one to the second; the slot added to is the first then. Cost:
+        /// constant.
         pub(super) fn step_codes(branch: Code) -> Option<[Code; 2]> {
             match branch {
                 $(Code::$plain => Some([Code::$step, Code::$flipped]),)+

@@ -1,4 +1,5 @@
-//! Arguments and results, entries within entries, helpers that fail and panic, registers that survive.
+//! Arguments and results, entries within entries, helpers that fail and panic, registers that
+//! survive.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -28,7 +29,8 @@ fn arguments_and_results_of_every_type_pass_through_words() {
     let trampoline = code.trampoline(&signature);
     code.finish();
     let mut context = Context::default();
-    let given: Vec<u64> = (0..60).map(|i: u64| 0x8877_6655_4433_2211u64.wrapping_mul(2 * i + 1)).collect();
+    let given: Vec<u64> =
+        (0..60).map(|i: u64| 0x8877_6655_4433_2211u64.wrapping_mul(2 * i + 1)).collect();
     let expected: Vec<u64> =
         given.iter().zip(&types).map(|(&word, ty)| word & (u64::MAX >> (64 - ty.bits()))).collect();
     let mut values = given.clone();
@@ -50,7 +52,8 @@ struct Inside {
 /// Enters the function of `Inside`; writes how it was left to the second word.
 extern "C" fn enter_inside(context: *mut Context) -> Status {
     guard(|| {
-        // SAFETY: the test put the address of an `Inside` there that outlives the entry; the context is alive too.
+        // SAFETY: the test put the address of an `Inside` there that outlives the entry; the
+        // context is alive too.
         let inside = unsafe { &*((*context).data[0] as *const Inside) };
         // SAFETY: as above.
         let code = unsafe { &*inside.code };
@@ -78,8 +81,13 @@ extern "C" fn break_down(_: *mut Context) -> Status {
     guard(|| panic!("broken"))
 }
 
-/// An outer function that calls `enter_inside`, then traps if `traps_after`; the inner one calls `helper`, if any, and traps.
-fn nested(helper: Option<Helper>, traps_after: bool, test: impl Fn(&Code, FuncId, FuncId, *mut Context)) {
+/// An outer function that calls `enter_inside`, then traps if `traps_after`; the inner one calls
+/// `helper`, if any, and traps.
+fn nested(
+    helper: Option<Helper>,
+    traps_after: bool,
+    test: impl Fn(&Code, FuncId, FuncId, *mut Context),
+) {
     let mut code = Code::new();
     let signature = native(&[], &[]);
     let inner = code.function(&signature, |b, _, params| {
@@ -102,7 +110,8 @@ fn nested(helper: Option<Helper>, traps_after: bool, test: impl Fn(&Code, FuncId
     code.finish();
     for own_context in [false, true] {
         let inside = Inside { code: &code, trampoline, function: inner, own_context };
-        let mut context = Context { data: [&raw const inside as u64, 0, 0, 0], ..Context::default() };
+        let mut context =
+            Context { data: [&raw const inside as u64, 0, 0, 0], ..Context::default() };
         test(&code, trampoline, outer, &mut context);
         assert_eq!(context.entry, Default::default());
     }
@@ -151,7 +160,8 @@ fn a_panic_of_a_helper_passes_through_both_entries() {
 
 #[test]
 fn without_native_code_around_it_a_guard_lets_panics_pass() {
-    let caught = panic::catch_unwind(AssertUnwindSafe(|| guard(|| panic::resume_unwind(Box::new(3u8)))));
+    let caught =
+        panic::catch_unwind(AssertUnwindSafe(|| guard(|| panic::resume_unwind(Box::new(3u8)))));
     assert_eq!(caught.expect_err("it passes").downcast_ref::<u8>(), Some(&3));
 }
 
@@ -178,8 +188,10 @@ fn no_memory_is_writable_and_executable_before_during_and_after() {
     code.finish();
     let address = code.address(function) as usize;
     let mappings = maps::mappings().expect("the mappings can be read");
-    let own =
-        mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)).expect("the code is mapped");
+    let own = mappings
+        .iter()
+        .find(|mapping| (mapping.start..mapping.end).contains(&address))
+        .expect("the code is mapped");
     assert!(own.readable && own.executable && !own.writable, "{own:?}");
     let mut context = Context::default();
     code.run(trampoline, function, &mut context, &mut []).expect("it returns");
@@ -188,8 +200,9 @@ fn no_memory_is_writable_and_executable_before_during_and_after() {
     assert_eq!(maps::writable_and_executable().expect("the mappings can be read"), []);
 }
 
-/// Calls the trampoline with a value in each register that a callee saves; how many of them came back changed, plus
-/// 256 times what the trampoline returned. The caller's own are on the stack meanwhile.
+/// Calls the trampoline with a value in each register that a callee saves; how many of them came
+/// back changed, plus 256 times what the trampoline returned. The caller's own are on the stack
+/// meanwhile.
 #[unsafe(naked)]
 unsafe extern "C" fn with_values_in_saved_registers(
     context: *mut u8,
@@ -256,15 +269,20 @@ unsafe extern "C" fn with_values_in_saved_registers(
 #[test]
 fn registers_that_a_callee_saves_survive_a_raise() {
     let mut code = Code::new();
-    // Enough values alive over a call that every register is used; parameters on the stack, which the callee takes off.
+    // Enough values alive over a call that every register is used; parameters on the stack, which
+    // the callee takes off.
     let signature = native(&[I64; 20], &[I64]);
     let body = |raises: bool| {
         move |b: &mut cranelift_frontend::FunctionBuilder<'_>,
               _: &mut cranelift_jit::JITModule,
               params: &[cranelift_codegen::ir::Value]| {
-            let products: Vec<_> = params[1..].iter().map(|&value| b.ins().imul(value, params[1])).collect();
+            let products: Vec<_> =
+                params[1..].iter().map(|&value| b.ins().imul(value, params[1])).collect();
             call_helper(b, params[0], count);
-            let sum = products.into_iter().reduce(|a, c| b.ins().bxor(a, c)).expect("there are parameters");
+            let sum = products
+                .into_iter()
+                .reduce(|a, c| b.ins().bxor(a, c))
+                .expect("there are parameters");
             let old = b.ins().load(I64, MemFlagsData::trusted(), params[0], DATA + 8);
             let stop = b.ins().iadd(old, sum);
             b.ins().store(MemFlagsData::trusted(), stop, params[0], DATA + 8);
@@ -294,8 +312,14 @@ fn registers_that_a_callee_saves_survive_a_raise() {
     for (function, expected) in [(raising, 1 << 8), (returning, 0), (raising, 1 << 8)] {
         context.data[3] = u64::MAX;
         // SAFETY: as in `Code::run`.
-        let result =
-            unsafe { crate::sys::enter::enter(probe, (&raw mut context).cast(), code.address(function), &mut [3; 20]) };
+        let result = unsafe {
+            crate::sys::enter::enter(
+                probe,
+                (&raw mut context).cast(),
+                code.address(function),
+                &mut [3; 20],
+            )
+        };
         assert_eq!(context.data[3], expected, "registers changed, or the wrong edge");
         assert_eq!(result.is_err(), expected != 0);
     }

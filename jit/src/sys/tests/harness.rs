@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
-    AbiParam, ArgumentPurpose, Function, GlobalValueData, InstBuilder, MemFlagsData, Signature, Type, Value,
+    AbiParam, ArgumentPurpose, Function, GlobalValueData, InstBuilder, MemFlagsData, Signature,
+    Type, Value,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
@@ -91,7 +92,8 @@ impl Code {
         write(&mut context.func, &mut self.builder_context, module);
         module.define_function(id, &mut context).expect("the function compiles");
         let compiled = context.compiled_code().expect("compiled just now");
-        let table = TrapTable::new(compiled.buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
+        let table =
+            TrapTable::new(compiled.buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
         self.compiled.push((id, compiled.buffer.data().len(), Arc::new(table.clone())));
         table
     }
@@ -107,7 +109,8 @@ impl Code {
             func.signature = signature.clone();
             let flags = func.dfg.mem_flags.insert_unchecked(MemFlagsData::trusted());
             let base = func.create_global_value(GlobalValueData::VMContext);
-            let limit = GlobalValueData::Load { base, offset: STACK_LIMIT.into(), global_type: I64, flags };
+            let limit =
+                GlobalValueData::Load { base, offset: STACK_LIMIT.into(), global_type: I64, flags };
             func.stack_limit = Some(func.create_global_value(limit));
             let mut b = FunctionBuilder::new(func, builder_context);
             let entry = b.create_block();
@@ -131,7 +134,8 @@ impl Code {
         id
     }
 
-    /// The trampoline for functions of a signature. It has no trapping instruction, and is not registered: a fault in it is one of ours.
+    /// The trampoline for functions of a signature. It has no trapping instruction, and is not
+    /// registered: a fault in it is one of ours.
     pub(super) fn trampoline(&mut self, callee: &Signature) -> FuncId {
         let id = self.declare(&trampoline::signature());
         let table = self.compile(id, |func, builder_context, module| {
@@ -174,9 +178,11 @@ impl Code {
         values: &mut [u64],
     ) -> Result<(), Exit> {
         assert!(self.registration.is_some(), "the code is finished");
-        // SAFETY: the context and the code are alive; a test gives as many values as its signature has, and its functions
-        // touch the context and reserved memory alone.
-        unsafe { enter::enter(self.entry(trampoline), context.cast(), self.address(function), values) }
+        // SAFETY: the context and the code are alive; a test gives as many values as its signature
+        // has, and its functions touch the context and reserved memory alone.
+        unsafe {
+            enter::enter(self.entry(trampoline), context.cast(), self.address(function), values)
+        }
     }
 }
 

@@ -57,7 +57,10 @@ fn only_the_usable_bytes_can_be_accessed_and_none_executed() {
 fn a_reservation_is_given_back() {
     // Of 6 GiB each, fewer fit into the 128 TiB of a process at the same time.
     for n in 0..25_000 {
-        assert!(region::reserve(1 << 16).is_ok_and(|mut memory| memory.grow(1 << 16)), "reservation {n}");
+        assert!(
+            region::reserve(1 << 16).is_ok_and(|mut memory| memory.grow(1 << 16)),
+            "reservation {n}"
+        );
     }
 }
 

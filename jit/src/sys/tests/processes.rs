@@ -1,4 +1,5 @@
-//! Faults that are none of ours kill the process as ever: each test runs itself again as a child that dies.
+//! Faults that are none of ours kill the process as ever: each test runs itself again as a child
+//! that dies.
 
 use std::ffi::{c_int, c_void};
 use std::os::unix::process::ExitStatusExt;
@@ -109,18 +110,20 @@ fn a_signal_that_was_sent_kills_the_process() {
 
 #[test]
 fn an_access_that_is_not_written_down_as_trapping_kills_the_process() {
-    let Some(status) = in_child("an_access_that_is_not_written_down_as_trapping_kills_the_process", || {
-        let mut code = Code::new();
-        let signature = native(&[I64], &[I64]);
-        let function = code.function(&signature, |b, _, params| {
-            // Trusted: the compiler notes no trap for it.
-            let value = b.ins().load(I64, MemFlagsData::trusted(), params[1], 0);
-            b.ins().return_(&[value]);
-        });
-        let trampoline = code.trampoline(&signature);
-        code.finish();
-        drop(code.run(trampoline, function, &mut Context::default(), &mut [16]));
-    }) else {
+    let Some(status) =
+        in_child("an_access_that_is_not_written_down_as_trapping_kills_the_process", || {
+            let mut code = Code::new();
+            let signature = native(&[I64], &[I64]);
+            let function = code.function(&signature, |b, _, params| {
+                // Trusted: the compiler notes no trap for it.
+                let value = b.ins().load(I64, MemFlagsData::trusted(), params[1], 0);
+                b.ins().return_(&[value]);
+            });
+            let trampoline = code.trampoline(&signature);
+            code.finish();
+            drop(code.run(trampoline, function, &mut Context::default(), &mut [16]));
+        })
+    else {
         return;
     };
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
@@ -144,7 +147,8 @@ fn a_trap_outside_of_an_entry_kills_the_process() {
     assert_eq!(status.signal(), Some(libc::SIGILL), "{status}");
 }
 
-/// Another undefined instruction than the one that compilers trap with, where a trap is written down.
+/// Another undefined instruction than the one that compilers trap with, where a trap is written
+/// down.
 #[unsafe(naked)]
 unsafe extern "C" fn another_undefined_instruction() {
     std::arch::naked_asm!("ud1 eax, eax", "ret")
@@ -152,25 +156,28 @@ unsafe extern "C" fn another_undefined_instruction() {
 
 #[test]
 fn an_instruction_that_this_processor_lacks_kills_the_process() {
-    let Some(status) = in_child("an_instruction_that_this_processor_lacks_kills_the_process", || {
-        let mut code = Code::new();
-        let trampoline = code.trampoline(&native(&[], &[]));
-        code.finish();
-        let address = another_undefined_instruction as unsafe extern "C" fn() as *const u8;
-        let table = TrapTable::new([(0, TrapCode::unwrap_user(7))]);
-        let registered = traps::register([(address as usize..address as usize + 1, Arc::new(table))]);
-        let _registered = registered.expect("the handlers can be installed");
-        // SAFETY: the function takes nothing and faults; what becomes of that is the test.
-        let left = unsafe {
-            enter::enter(
-                code.entry(trampoline),
-                (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
-                address,
-                &mut [],
-            )
-        };
-        drop(left);
-    }) else {
+    let Some(status) =
+        in_child("an_instruction_that_this_processor_lacks_kills_the_process", || {
+            let mut code = Code::new();
+            let trampoline = code.trampoline(&native(&[], &[]));
+            code.finish();
+            let address = another_undefined_instruction as unsafe extern "C" fn() as *const u8;
+            let table = TrapTable::new([(0, TrapCode::unwrap_user(7))]);
+            let registered =
+                traps::register([(address as usize..address as usize + 1, Arc::new(table))]);
+            let _registered = registered.expect("the handlers can be installed");
+            // SAFETY: the function takes nothing and faults; what becomes of that is the test.
+            let left = unsafe {
+                enter::enter(
+                    code.entry(trampoline),
+                    (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
+                    address,
+                    &mut [],
+                )
+            };
+            drop(left);
+        })
+    else {
         return;
     };
     assert_eq!(status.signal(), Some(libc::SIGILL), "{status}");
@@ -188,7 +195,8 @@ fn install(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *m
 }
 
 extern "C" fn leave(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the record is the kernel's, for a fault; all-zero is a value of the set; the calls are async-signal-safe.
+    // SAFETY: the record is the kernel's, for a fault; all-zero is a value of the set; the calls
+    // are async-signal-safe.
     unsafe {
         let mut blocked: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut blocked);
@@ -201,11 +209,13 @@ extern "C" fn leave(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
 
 #[test]
 fn a_handler_that_was_there_before_gets_the_faults_of_others() {
-    let Some(status) = in_child("a_handler_that_was_there_before_gets_the_faults_of_others", || {
-        install(libc::SIGSEGV, leave);
-        let _code = trapping();
-        read_nothing();
-    }) else {
+    let Some(status) =
+        in_child("a_handler_that_was_there_before_gets_the_faults_of_others", || {
+            install(libc::SIGSEGV, leave);
+            let _code = trapping();
+            read_nothing();
+        })
+    else {
         return;
     };
     assert_eq!(status.code(), Some(HANDLED), "{status}");
@@ -219,43 +229,46 @@ extern "C" fn note(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
 
 #[test]
 fn a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives() {
-    let Some(status) = in_child("a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives", || {
-        install(libc::SIGSEGV, note);
-        let mut code = Code::new();
-        let signature = native(&[], &[]);
-        // Runs, mostly at a load that may trap, until a word of the context is set.
-        let function = code.function(&signature, |b, _, params| {
-            let (header, exit) = (b.create_block(), b.create_block());
-            b.ins().jump(header, &[]);
-            b.switch_to_block(header);
-            let flags = MemFlagsData::new().with_trap_code(Some(TrapCode::HEAP_OUT_OF_BOUNDS));
-            let word = b.ins().iadd_imm_s(params[0], i64::from(DATA));
-            let stop = b.ins().atomic_load(I64, flags, word);
-            b.ins().brif(stop, exit, &[], header, &[]);
-            b.switch_to_block(exit);
-            b.ins().return_(&[]);
-        });
-        let trampoline = code.trampoline(&signature);
-        code.finish();
-        // SAFETY: the call has no preconditions.
-        let target = unsafe { libc::pthread_self() };
-        let mut context = Context::default();
-        let stop = (&raw mut context) as usize + DATA as usize;
-        let sender = thread::spawn(move || {
-            for sent in 0..2000 {
-                // SAFETY: the thread lives until this one is joined.
-                assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGSEGV) }, 0);
-                while SENT.load(Ordering::SeqCst) <= sent {
-                    thread::yield_now();
+    let Some(status) =
+        in_child("a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives", || {
+            install(libc::SIGSEGV, note);
+            let mut code = Code::new();
+            let signature = native(&[], &[]);
+            // Runs, mostly at a load that may trap, until a word of the context is set.
+            let function = code.function(&signature, |b, _, params| {
+                let (header, exit) = (b.create_block(), b.create_block());
+                b.ins().jump(header, &[]);
+                b.switch_to_block(header);
+                let flags = MemFlagsData::new().with_trap_code(Some(TrapCode::HEAP_OUT_OF_BOUNDS));
+                let word = b.ins().iadd_imm_s(params[0], i64::from(DATA));
+                let stop = b.ins().atomic_load(I64, flags, word);
+                b.ins().brif(stop, exit, &[], header, &[]);
+                b.switch_to_block(exit);
+                b.ins().return_(&[]);
+            });
+            let trampoline = code.trampoline(&signature);
+            code.finish();
+            // SAFETY: the call has no preconditions.
+            let target = unsafe { libc::pthread_self() };
+            let mut context = Context::default();
+            let stop = (&raw mut context) as usize + DATA as usize;
+            let sender = thread::spawn(move || {
+                for sent in 0..2000 {
+                    // SAFETY: the thread lives until this one is joined.
+                    assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGSEGV) }, 0);
+                    while SENT.load(Ordering::SeqCst) <= sent {
+                        thread::yield_now();
+                    }
                 }
-            }
-            // SAFETY: the word outlives this thread, and nobody holds a reference to it.
-            unsafe { std::sync::atomic::AtomicU64::from_ptr(stop as *mut u64) }.store(1, Ordering::SeqCst);
-        });
-        code.run(trampoline, function, &mut context, &mut []).expect("nothing trapped");
-        sender.join().expect("all signals were sent");
-        std::process::exit(HANDLED);
-    }) else {
+                // SAFETY: the word outlives this thread, and nobody holds a reference to it.
+                unsafe { std::sync::atomic::AtomicU64::from_ptr(stop as *mut u64) }
+                    .store(1, Ordering::SeqCst);
+            });
+            code.run(trampoline, function, &mut context, &mut []).expect("nothing trapped");
+            sender.join().expect("all signals were sent");
+            std::process::exit(HANDLED);
+        })
+    else {
         return;
     };
     assert_eq!(status.code(), Some(HANDLED), "{status}");

@@ -31,7 +31,10 @@ fn traps_are_found_while_other_threads_register_and_unregister() {
             let mut kept = Vec::new();
             while !done.load(Ordering::Relaxed) || changes < 100 {
                 let n = changes as usize % 50;
-                kept.push(register([(nowhere(n), Arc::new(TrapTable::default()))]).expect("installed already"));
+                kept.push(
+                    register([(nowhere(n), Arc::new(TrapTable::default()))])
+                        .expect("installed already"),
+                );
                 if kept.len() == 50 {
                     kept.clear();
                 }
@@ -41,7 +44,10 @@ fn traps_are_found_while_other_threads_register_and_unregister() {
         });
         let mut context = Context::default();
         for _ in 0..20_000 {
-            assert_eq!(trap_of(code.run(trampoline, function, &mut context, &mut [])).code, TrapCode::unwrap_user(3));
+            assert_eq!(
+                trap_of(code.run(trampoline, function, &mut context, &mut [])).code,
+                TrapCode::unwrap_user(3)
+            );
         }
         done.store(true, Ordering::Relaxed);
         changer.join().expect("no range overlaps")
@@ -53,7 +59,8 @@ fn traps_are_found_while_other_threads_register_and_unregister() {
 fn code_compiled_while_native_code_runs_traps_too() {
     use super::harness::call_helper;
     use crate::sys::enter::{Status, guard};
-    // A helper that compiles a function, enters it, sees its trap, and throws it away, within native code.
+    // A helper that compiles a function, enters it, sees its trap, and throws it away, within
+    // native code.
     extern "C" fn compile_and_run(context: *mut Context) -> Status {
         guard(|| {
             let mut code = Code::new();
@@ -80,7 +87,10 @@ fn code_compiled_while_native_code_runs_traps_too() {
     let mut context = Context::default();
     for _ in 0..10 {
         context.data[0] = 0;
-        assert_eq!(trap_of(code.run(trampoline, function, &mut context, &mut [0])).code, TrapCode::unwrap_user(5));
+        assert_eq!(
+            trap_of(code.run(trampoline, function, &mut context, &mut [0])).code,
+            TrapCode::unwrap_user(5)
+        );
         assert_eq!(context.data[0], 4);
     }
 }
@@ -89,7 +99,9 @@ fn code_compiled_while_native_code_runs_traps_too() {
 fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
     let table = Arc::new(TrapTable::new([(0, TrapCode::unwrap_user(1))]));
     let weak = Arc::downgrade(&table);
-    let change = || drop(register([(nowhere(61), Arc::new(TrapTable::default()))]).expect("installed already"));
+    let change = || {
+        drop(register([(nowhere(61), Arc::new(TrapTable::default()))]).expect("installed already"))
+    };
     // This thread stands for a handler in the middle of a look-up.
     READERS.fetch_add(1, Ordering::SeqCst);
     drop(register([(nowhere(60), table)]).expect("the handlers can be installed"));
@@ -98,7 +110,8 @@ fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
         assert_eq!(weak.strong_count(), 1, "a handler may still read it");
     }
     READERS.fetch_sub(1, Ordering::SeqCst);
-    // A handler of another test's thread may be reading at the moment of one change; not at all of them.
+    // A handler of another test's thread may be reading at the moment of one change; not at all of
+    // them.
     for _ in 0..100_000 {
         if weak.strong_count() == 0 {
             return;
@@ -130,9 +143,11 @@ fn a_fault_fits_the_codes_of_its_own_kind_alone() {
     let own = TrapCode::unwrap_user(1);
     let (zero, overflow) = (TrapCode::INTEGER_DIVISION_BY_ZERO, TrapCode::INTEGER_OVERFLOW);
     // Out of order; at 8 a division whose divisor is in memory.
-    let table = TrapTable::new([(8, zero), (2, own), (8, TrapCode::HEAP_OUT_OF_BOUNDS), (5, overflow)]);
+    let table =
+        TrapTable::new([(8, zero), (2, own), (8, TrapCode::HEAP_OUT_OF_BOUNDS), (5, overflow)]);
     let codes = |offset| {
-        [FaultKind::Undefined, FaultKind::Arithmetic, FaultKind::Memory].map(|kind| table.code_at(offset, kind))
+        [FaultKind::Undefined, FaultKind::Arithmetic, FaultKind::Memory]
+            .map(|kind| table.code_at(offset, kind))
     };
     assert_eq!(codes(2), [Some(own), None, Some(own)]);
     assert_eq!(codes(5), [Some(overflow), Some(overflow), None]);

@@ -35,7 +35,11 @@ fn a_trap_instruction_raises_and_the_thread_goes_on() {
         values = [41];
         code.run(trampoline, function, &mut context, &mut values).expect("41 is not zero");
         assert_eq!(values, [42]);
-        assert_eq!(context.entry, Default::default(), "what was there before the entry is there again");
+        assert_eq!(
+            context.entry,
+            Default::default(),
+            "what was there before the entry is there again"
+        );
     }
 }
 
@@ -58,7 +62,8 @@ fn divisions_trap_with_their_own_codes() {
         let mut values = [u64::from(a.cast_unsigned()), u64::from(b.cast_unsigned())];
         code.run(trampoline, function, &mut context, &mut values).map(|()| values[0])
     };
-    // No code of a check goes before the unsigned division: it is the processor's own fault (SIGFPE).
+    // No code of a check goes before the unsigned division: it is the processor's own fault
+    // (SIGFPE).
     assert_eq!(trap_of(run(unsigned, 5, 0).map(drop)).code, TrapCode::INTEGER_DIVISION_BY_ZERO);
     assert_eq!(trap_of(run(signed, 5, 0).map(drop)).code, TrapCode::INTEGER_DIVISION_BY_ZERO);
     assert_eq!(trap_of(run(signed, i32::MIN, -1).map(drop)).code, TrapCode::INTEGER_OVERFLOW);
@@ -130,7 +135,8 @@ fn recursion_without_end_traps_at_the_stack_limit() {
         assert_eq!((trap.code, trap.address), (TrapCode::STACK_OVERFLOW, None));
     }
     // With more in reserve than there is, the first frame is one too many.
-    context.stack_limit = stack::limit(usize::MAX).expect("the bounds of the stack are known") as u64;
+    context.stack_limit =
+        stack::limit(usize::MAX).expect("the bounds of the stack are known") as u64;
     let trap = trap_of(code.run(trampoline, function, &mut context, &mut [0]));
     assert_eq!(trap.code, TrapCode::STACK_OVERFLOW);
     let left = stack::remaining().expect("the bounds of the stack are known");
@@ -149,7 +155,12 @@ fn two_threads_trap_at_the_same_time() {
             let mut values = [round % 2];
             // SAFETY: as in `Code::run`; the code lives until the threads are joined.
             let result = unsafe {
-                crate::sys::enter::enter(entry, (&raw mut context).cast(), address as *const u8, &mut values)
+                crate::sys::enter::enter(
+                    entry,
+                    (&raw mut context).cast(),
+                    address as *const u8,
+                    &mut values,
+                )
             };
             if round % 2 == 0 {
                 assert_eq!(trap_of(result).code, OWN);
@@ -179,20 +190,27 @@ fn the_handler_needs_little_of_a_signal_stack_and_can_do_without() {
     let (trampoline, function) = conditional(&mut code);
     code.finish();
     let mut context = Context::default();
-    let mut trap = || assert_eq!(trap_of(code.run(trampoline, function, &mut context, &mut [0])).code, OWN);
+    let mut trap =
+        || assert_eq!(trap_of(code.run(trampoline, function, &mut context, &mut [0])).code, OWN);
 
     const PAINT: u8 = 0xa5;
     let mut memory = vec![PAINT; 1 << 16];
-    let own = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+    let own =
+        libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
     let before = alternate_stack(&own);
     trap();
-    let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    let none =
+        libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
     alternate_stack(&none);
     trap();
     alternate_stack(&before);
-    let used = memory.len() - memory.iter().position(|&byte| byte != PAINT).expect("the handler ran there");
+    let used = memory.len()
+        - memory.iter().position(|&byte| byte != PAINT).expect("the handler ran there");
     // SAFETY: the call has no preconditions.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
     // What the kernel puts there is the processor's own; threads of Rust have 8 KiB.
-    assert!(used < frame + 4096, "{used} bytes used, of which the kernel's frame has at most {frame}");
+    assert!(
+        used < frame + 4096,
+        "{used} bytes used, of which the kernel's frame has at most {frame}"
+    );
 }

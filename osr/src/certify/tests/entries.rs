@@ -57,7 +57,10 @@ entry:
     let of = |name| class(&c, 0, value(&f, name));
     // %not is the same as eqz %a, but only %ne, not %a, is known to be 0 or 1.
     assert_eq!(rule_of(&c, term(&c, 0, value(&f, "not"))), "not-ne-zero");
-    assert_eq!((of("back"), rule_of(&c, term(&c, 0, value(&f, "back")))), (of("ne"), "not-not-bool"));
+    assert_eq!(
+        (of("back"), rule_of(&c, term(&c, 0, value(&f, "back")))),
+        (of("ne"), "not-not-bool")
+    );
 }
 
 /// Nothing but the operation on the joined parameter is needed behind the join.
@@ -109,21 +112,33 @@ fn behind_a_join_steps_have_far_terms() {
     let target = Point::before(f.next_inst(s).expect("the branch"));
     let mut mapping = Mapping::new(after, &f);
     let point = Point::before(after.terminator(latch));
-    mapping
-        .insert(point, Entry { target, steps: vec![step], replays: Vec::new(), assigns, requires, kept: Vec::new() });
+    mapping.insert(
+        point,
+        Entry {
+            target,
+            steps: vec![step],
+            replays: Vec::new(),
+            assigns,
+            requires,
+            kept: Vec::new(),
+        },
+    );
     let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
     let mut certifier = Certifier::new(&pair);
     let facts = certifier.facts(Heading::Backward, &mapping);
     let c = certifier.certificate();
     let of = |term: TermId| c.terms[term as usize].class;
     assert_eq!(of(facts[0].far[0]), class(c, 0, value(&f, "s")));
-    let TermKind::Op { args, .. } = &c.terms[facts[0].here[0] as usize].kind else { panic!("an operation") };
+    let TermKind::Op { args, .. } = &c.terms[facts[0].here[0] as usize].kind else {
+        panic!("an operation")
+    };
     assert!(args.contains(&class(c, 1, q)) && args.contains(&class(c, 1, r)));
     // Before the join nothing is bound: what there is, is as it is.
     assert_eq!(class(c, 0, value(&f, "x")), class(c, 1, value(&f, "x")));
 }
 
-/// Behind the join both %p and %q are computed; %x was bound to %a on the way from the joining block.
+/// Behind the join both %p and %q are computed; %x was bound to %a on the way from the joining
+/// block.
 const CHOICE: &str = "
 func @f(%a: i32, %b: i32) -> i32 {
 entry:
@@ -145,7 +160,8 @@ done:
 fn what_is_wanted_decides_between_far_terms() {
     let f = function(CHOICE);
     let applied = edited(&f, |ed| {
-        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let edges = ["left", "right"]
+            .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
         ed.join_edges(&edges);
     });
     let after = applied.function();
@@ -174,7 +190,10 @@ fn what_is_wanted_decides_between_far_terms() {
 
 #[test]
 fn what_is_assigned_is_of_the_class_wanted() {
-    let f = function(&LOOPS.replace("%more = slt.i32 %i, %n", "%inv = mul.i32 %a, %n\n  %more = slt.i32 %i, %inv"));
+    let f = function(
+        &LOOPS
+            .replace("%more = slt.i32 %i, %n", "%inv = mul.i32 %a, %n\n  %more = slt.i32 %i, %inv"),
+    );
     let applied = edited(&f, |ed| {
         let entry = ed.func().entry();
         ed.hoist(inst(ed.func(), "inv"), ed.func().terminator(entry));
@@ -183,9 +202,10 @@ fn what_is_assigned_is_of_the_class_wanted() {
     let synthesis = synthesize(&pair, Level::Avail);
     let mut certifier = Certifier::new(&pair);
     let mut computed = 0;
-    for (heading, mapping) in
-        [(Heading::Forward, &synthesis.forward.mapping), (Heading::Backward, &synthesis.backward.mapping)]
-    {
+    for (heading, mapping) in [
+        (Heading::Forward, &synthesis.forward.mapping),
+        (Heading::Backward, &synthesis.backward.mapping),
+    ] {
         let facts = certifier.facts(heading, mapping);
         let c = certifier.certificate();
         assert_eq!(facts.len(), mapping.len());

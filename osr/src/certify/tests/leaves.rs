@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A loop with a value it hands through (%k, in the inner loop %l), one it counts (%i), and two that are equal
-/// (%x and %y).
+/// A loop with a value it hands through (%k, in the inner loop %l), one it counts (%i), and two
+/// that are equal (%x and %y).
 pub(super) const LOOPS: &str = "
 func @f(%a: i32, %n: i32) -> i32 {
 entry:
@@ -74,7 +74,8 @@ fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
     let f = function(TWINS);
     let applied = edited(&f, |ed| {
         let head = block(ed.func(), "head");
-        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let edges = ["left", "right"]
+            .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
         let new = ed.join_edges(&edges);
         let q = ed.func().block_params(new)[2];
         // %x is the leaf's first name, and the loop keeps neither.
@@ -91,10 +92,12 @@ fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
 }
 
-/// The parameter that was joined for %x takes the place of the one for %y, while %x stays in the loop.
+/// The parameter that was joined for %x takes the place of the one for %y, while %x stays in the
+/// loop.
 fn take_over(ed: &mut Editor<'_>) {
     let head = block(ed.func(), "head");
-    let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+    let edges = ["left", "right"]
+        .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
     let new = ed.join_edges(&edges);
     let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
     ed.replace_all(value(ed.func(), "y"), qy);
@@ -157,7 +160,8 @@ fn known_branches_leave_code_dead() {
         assert_eq!(constant(&c, class(&c, 0, value(&f, name))), Some(5), "%{name}");
         assert_eq!(class(&c, 0, value(&f, name)), class(&c, 1, value(&f, name)), "%{name}");
     }
-    // Only without the dead arm does %n reach %p alone: its block is dominated by what binds it either way.
+    // Only without the dead arm does %n reach %p alone: its block is dominated by what binds it
+    // either way.
     assert_eq!(class(&c, 0, value(&f, "p")), class(&c, 0, value(&f, "n")));
     assert_eq!(term(&c, 0, value(&f, "other")), NO_TERM);
     assert!(c.sides[0].memory.iter().all(|(b, _)| *b != block(&f, "dead")));
@@ -194,7 +198,13 @@ fn nonsense_gets_no_terms_and_no_panic() {
     let applied = edited(&f, |_| ());
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
     let mut certifier = Certifier::new(&pair);
-    let step = |opcode, ty, operand_ty, args: &[Operand]| Step { opcode, ty, operand_ty, bits: 7, args: args.into() };
+    let step = |opcode, ty, operand_ty, args: &[Operand]| Step {
+        opcode,
+        ty,
+        operand_ty,
+        bits: 7,
+        args: args.into(),
+    };
     let (a, unknown) = (Operand::Source(value(&f, "a")), Operand::Source(Value::from_u32(77_777)));
     let steps = vec![
         step(Opcode::Add, Type::I32, Type::I32, &[a, unknown]),
@@ -216,7 +226,8 @@ fn nonsense_gets_no_terms_and_no_panic() {
     let mut mapping = Mapping::new(&f, applied.function());
     mapping.insert(Point::before(inst(&f, "r")), entry.clone());
     mapping.insert(Point::before(Inst::from_u32(77_777)), entry.clone());
-    let none = EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), ..EntryFacts::default() };
+    let none =
+        EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), ..EntryFacts::default() };
     assert_eq!(certifier.facts(Heading::Forward, &mapping), vec![none.clone(), none.clone()]);
     let other = function(FOLDED);
     let mut foreign = Mapping::new(&other, &other);
@@ -226,7 +237,8 @@ fn nonsense_gets_no_terms_and_no_panic() {
 
 #[test]
 fn long_chains_end_in_leaves_of_their_own() {
-    // Each parameter of the loop hands the next one on: every round would find one more to be no copy.
+    // Each parameter of the loop hands the next one on: every round would find one more to be no
+    // copy.
     let count = 200;
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
     let text = format!(

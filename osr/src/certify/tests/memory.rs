@@ -52,14 +52,18 @@ fn joined_edges_bind_what_the_other_version_binds_behind_them() {
 
 #[test]
 fn a_loop_that_writes_has_a_memory_of_its_own() {
-    let text = READS.replace("%j = add.i32 %i, %v\n", "%j = add.i32 %i, %v\n  store.i32 @m[%j], %v\n");
+    let text =
+        READS.replace("%j = add.i32 %i, %v\n", "%j = add.i32 %i, %v\n  store.i32 @m[%j], %v\n");
     let f = function(&text);
     let applied = edited(&f, |ed| {
-        let edges = ["left", "right"].map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let edges = ["left", "right"]
+            .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
         ed.join_edges(&edges);
     });
     let c = certified(&f, &applied);
-    let memory = |side: usize, b| c.sides[side].memory.iter().find(|(m, _)| *m == b).expect("a live block").1;
+    let memory = |side: usize, b| {
+        c.sides[side].memory.iter().find(|(m, _)| *m == b).expect("a live block").1
+    };
     let (head, new) = (block(&f, "head"), applied.function().blocks().last().expect("a block"));
     let new = applied.function().blocks().find(|b| !f.has_block(*b)).unwrap_or(new);
     assert_eq!(memory(0, head), memory(1, head));

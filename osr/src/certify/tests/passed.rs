@@ -53,10 +53,14 @@ fn branches_that_edges_were_sent_past_are_listed() {
     }
     assert_eq!(alone(&f).passed, []);
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
-    assert!(pair.common_anchors().all(|i| i != certificate.passed[0]) && pair.common_anchors().count() >= 3);
+    assert!(
+        pair.common_anchors().all(|i| i != certificate.passed[0])
+            && pair.common_anchors().count() >= 3
+    );
 }
 
-/// No entry leaves the block that the version after may have passed by; there are some from everywhere else, and back to it.
+/// No entry leaves the block that the version after may have passed by; there are some from
+/// everywhere else, and back to it.
 #[test]
 fn from_a_block_passed_by_there_are_no_entries() {
     let f = function(DECIDED);
@@ -70,6 +74,10 @@ fn from_a_block_passed_by_there_are_no_entries() {
     assert_eq!(leaves(&f, &made.forward.mapping), 0);
     assert_eq!(leaves(applied.function(), &made.backward.mapping), f.block_insts(test).count());
     let unmapped = &made.forward.unmapped;
-    assert!(unmapped.iter().all(|u| u.reason == crate::Reason::PassedBy && f.inst_block(u.point.inst()) == test));
+    assert!(
+        unmapped
+            .iter()
+            .all(|u| u.reason == crate::Reason::PassedBy && f.inst_block(u.point.inst()) == test)
+    );
     assert_eq!(unmapped.len(), f.block_insts(test).count());
 }

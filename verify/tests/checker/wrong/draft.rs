@@ -1,6 +1,9 @@
-//! Certificates written by hand: a draft gives every value the term that anyone would, unless told otherwise.
+//! Certificates written by hand: a draft gives every value the term that anyone would, unless told
+//! otherwise.
 
-use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind, VersionTerms};
+use ir::certificate::{
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind, VersionTerms,
+};
 use ir::cfg::Cfg;
 use ir::liveness::Liveness;
 use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step, VersionKey};
@@ -41,30 +44,43 @@ pub(crate) struct Draft {
 }
 
 /// Declarations that every draft may use.
-const DECLARATIONS: &str =
-    "import func @ask \"host\" \"ask\" (i32) -> i32\nmemory @m 1\nglobal @g: mut i32 = 0\nglobal @h: mut i32 = 0\n";
+const DECLARATIONS: &str = "import func @ask \"host\" \"ask\" (i32) -> i32\nmemory @m 1\nglobal @g: mut i32 = 0\nglobal @h: mut i32 = 0\n";
 
 impl Draft {
-    /// Two versions of `func @f`. An anchor has to be the same instruction in both: ids go by the order of the text.
+    /// Two versions of `func @f`. An anchor has to be the same instruction in both: ids go by the
+    /// order of the text.
     pub(crate) fn new(before: &str, after: &str) -> Draft {
         let modules = [before, after].map(|text| {
             let text = format!("{DECLARATIONS}func @f{text}");
             parse_module(&text).unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]))
         });
-        let versions = [0, 1].map(|side: usize| modules[side].defined().next().expect("@f is defined").1.clone());
+        let versions = [0, 1]
+            .map(|side: usize| modules[side].defined().next().expect("@f is defined").1.clone());
         let [module, _] = modules;
         let (named, memory, entries) = Default::default();
         let (terms, leaves, options, writes, anchors, passed) = Default::default();
-        let mut draft =
-            Draft { module, versions, terms, named, memory, writes, leaves, anchors, passed, entries, options };
+        let mut draft = Draft {
+            module,
+            versions,
+            terms,
+            named,
+            memory,
+            writes,
+            leaves,
+            anchors,
+            passed,
+            entries,
+            options,
+        };
         draft.anchors = draft.effects();
         draft
     }
 
-    /// As [`Draft::new`], for the body of a function of two numbers, `%x` and `%y`. Writes of one place are terms; those
-    /// that only one version has are no anchors.
+    /// As [`Draft::new`], for the body of a function of two numbers, `%x` and `%y`. Writes of one
+    /// place are terms; those that only one version has are no anchors.
     pub(crate) fn of_writes(before: &str, after: &str) -> Draft {
-        let [before, after] = [before, after].map(|body| format!("(%x: i32, %y: i32) -> i32 {{\nentry:\n{body}}}\n"));
+        let [before, after] =
+            [before, after].map(|body| format!("(%x: i32, %y: i32) -> i32 {{\nentry:\n{body}}}\n"));
         let mut draft = Draft::new(&before, &after);
         draft.writes = Some(Default::default());
         draft
@@ -89,12 +105,15 @@ impl Draft {
     pub(crate) fn value(&self, side: usize, name: &str) -> Value {
         let f = &self.versions[side];
         let mut all = (0..f.value_bound() as u32).map(Value::from_u32).filter(|v| f.has_value(*v));
-        all.find(|v| f.value_name(*v) == Some(name)).unwrap_or_else(|| panic!("there is no %{name}"))
+        all.find(|v| f.value_name(*v) == Some(name))
+            .unwrap_or_else(|| panic!("there is no %{name}"))
     }
 
     fn block(&self, side: usize, name: &str) -> Block {
         let f = &self.versions[side];
-        f.blocks().find(|b| f.block_name(*b) == Some(name)).unwrap_or_else(|| panic!("there is no block {name}"))
+        f.blocks()
+            .find(|b| f.block_name(*b) == Some(name))
+            .unwrap_or_else(|| panic!("there is no block {name}"))
     }
 
     /// The point before an instruction of a block.
@@ -105,7 +124,13 @@ impl Draft {
     }
 
     /// Adds a term.
-    pub(crate) fn add(&mut self, kind: TermKind, ty: Option<Type>, class: Option<TermId>, by: By) -> TermId {
+    pub(crate) fn add(
+        &mut self,
+        kind: TermKind,
+        ty: Option<Type>,
+        class: Option<TermId>,
+        by: By,
+    ) -> TermId {
         let id = self.terms.len() as TermId;
         self.terms.push(Term { kind, ty, class: class.unwrap_or(id), by });
         id
@@ -121,11 +146,15 @@ impl Draft {
         id
     }
 
-    /// An operation on classes that is the first of its class, and the same whenever it is asked for.
+    /// An operation on classes that is the first of its class, and the same whenever it is asked
+    /// for.
     pub(crate) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &[TermId]) -> TermId {
         let kind = TermKind::Op { opcode, ty, imm, args: args.into() };
         let known = self.terms.iter().position(|t| t.kind == kind && t.by == By::Itself);
-        known.map_or_else(|| self.add(kind, opcode.result_type(ty), None, By::Itself), |id| id as TermId)
+        known.map_or_else(
+            || self.add(kind, opcode.result_type(ty), None, By::Itself),
+            |id| id as TermId,
+        )
     }
 
     pub(crate) fn constant(&mut self, ty: Type, bits: u64) -> TermId {
@@ -150,7 +179,8 @@ impl Draft {
     pub(crate) fn like(&mut self, of: TermId, memory: TermId, class: TermId, by: By) -> TermId {
         let Term { mut kind, ty, .. } = self.terms[of as usize].clone();
         if let TermKind::Op { args, .. } = &mut kind {
-            *args.last_mut().expect("a read or a write has the memory as its last operand") = memory;
+            *args.last_mut().expect("a read or a write has the memory as its last operand") =
+                memory;
         }
         self.add(kind, ty, Some(class), by)
     }
@@ -158,7 +188,8 @@ impl Draft {
     /// A write like a term, of another memory, that is the first of its class.
     #[allow(dead_code)] // the trial has no use for it, the tests do
     pub(crate) fn on(&mut self, of: TermId, memory: TermId) -> TermId {
-        let TermKind::Op { opcode, ty, imm, mut args } = self.terms[of as usize].kind.clone() else {
+        let TermKind::Op { opcode, ty, imm, mut args } = self.terms[of as usize].kind.clone()
+        else {
             panic!("term {of} is an operation")
         };
         *args.last_mut().expect("a write has the memory as its last operand") = memory;
@@ -189,7 +220,10 @@ impl Draft {
     /// The memory after an instruction that writes.
     fn written(&mut self, side: usize, inst: Inst) -> TermId {
         let data = self.versions[side].inst(inst).clone();
-        let Some(writes) = self.writes.as_ref().filter(|_| Place::written(data.opcode, data.ty, &data.imm).is_some())
+        let Some(writes) = self
+            .writes
+            .as_ref()
+            .filter(|_| Place::written(data.opcode, data.ty, &data.imm).is_some())
         else {
             return self.leaf(&format!("memory after {inst}"), TermKind::MemoryAfter(inst), None);
         };
@@ -198,7 +232,8 @@ impl Draft {
         }
         let memory = self.memory_before(side, inst);
         let args = data.args.iter().map(|v| self.term_of(side, *v)).collect::<Vec<_>>();
-        let classes = args.iter().chain([&memory]).map(|t| self.terms[*t as usize].class).collect::<Vec<_>>();
+        let classes =
+            args.iter().chain([&memory]).map(|t| self.terms[*t as usize].class).collect::<Vec<_>>();
         let term = self.op(data.opcode, data.ty, data.imm, &classes);
         self.write_is(side, Point::before(inst), term);
         term
@@ -228,13 +263,21 @@ impl Draft {
             ValueDef::Result(inst, index) => {
                 let data = f.inst(inst).clone();
                 if data.opcode.is_effect_free() {
-                    let memory = data.opcode.effects().has(Effects::READS).then(|| self.memory_before(side, inst));
+                    let memory = data
+                        .opcode
+                        .effects()
+                        .has(Effects::READS)
+                        .then(|| self.memory_before(side, inst));
                     let args = data.args.iter().map(|v| self.term_of(side, *v)).collect::<Vec<_>>();
                     let classes = args.iter().map(|t| self.terms[*t as usize].class).chain(memory);
                     let classes: Vec<TermId> = classes.collect();
                     self.op(data.opcode, data.ty, data.imm, &classes)
                 } else {
-                    self.leaf(&format!("result {inst} {index}"), TermKind::Result(inst, index), Some(ty))
+                    self.leaf(
+                        &format!("result {inst} {index}"),
+                        TermKind::Result(inst, index),
+                        Some(ty),
+                    )
                 }
             }
         };
@@ -265,7 +308,9 @@ impl Draft {
         let f = &self.versions[side];
         let writes = f.all_insts().any(|i| f.inst(i).opcode.effects().has(Effects::WRITES));
         let term = match f.predecessors(block) {
-            _ if block == f.entry() || !writes => self.leaf("memory", TermKind::MemoryAtEntry, None),
+            _ if block == f.entry() || !writes => {
+                self.leaf("memory", TermKind::MemoryAtEntry, None)
+            }
             [edge] => self.memory_before(side, edge.inst),
             _ => {
                 let name = format!("memory at {}", f.block_name(block).expect("blocks are named"));
@@ -276,7 +321,8 @@ impl Draft {
         term
     }
 
-    /// Adds an entry; steps are given with their terms, as leaves are at the source point and at the anchor.
+    /// Adds an entry; steps are given with their terms, as leaves are at the source point and at
+    /// the anchor.
     pub(crate) fn entry(
         &mut self,
         side: usize,
@@ -284,12 +330,18 @@ impl Draft {
         steps: Vec<(Step, [TermId; 2])>,
         assigns: &[(&str, Operand)],
     ) {
-        let mut assigns: Vec<Assign> =
-            assigns.iter().map(|(name, from)| Assign { value: self.value(1 - side, name), from: *from }).collect();
+        let mut assigns: Vec<Assign> = assigns
+            .iter()
+            .map(|(name, from)| Assign { value: self.value(1 - side, name), from: *from })
+            .collect();
         assigns.sort_unstable();
-        let reads = steps.iter().flat_map(|(s, _)| s.args.iter().copied()).chain(assigns.iter().map(|a| a.from));
-        let mut requires: Vec<Value> =
-            reads.filter_map(|o| if let Operand::Source(value) = o { Some(value) } else { None }).collect();
+        let reads = steps
+            .iter()
+            .flat_map(|(s, _)| s.args.iter().copied())
+            .chain(assigns.iter().map(|a| a.from));
+        let mut requires: Vec<Value> = reads
+            .filter_map(|o| if let Operand::Source(value) = o { Some(value) } else { None })
+            .collect();
         requires.sort_unstable();
         requires.dedup();
         let live = live_before(&self.versions[side], source);
@@ -310,8 +362,14 @@ impl Draft {
         let data = self.versions[1 - side].inst(at.inst());
         let (opcode, ty, imm) = (data.opcode, data.ty, data.imm);
         entry.replays.push(Replay { inst: at.inst(), opcode, ty, imm, args: args.into() });
-        let read = args.iter().filter_map(|o| if let Operand::Source(value) = o { Some(*value) } else { None });
-        entry.requires = read.chain(entry.requires.iter().copied()).collect::<BTreeSet<_>>().into_iter().collect();
+        let read = args
+            .iter()
+            .filter_map(|o| if let Operand::Source(value) = o { Some(*value) } else { None });
+        entry.requires = read
+            .chain(entry.requires.iter().copied())
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
         let live = live_before(&self.versions[side], *source);
         entry.kept = entry.requires.iter().copied().filter(|v| !live.contains(v)).collect();
         facts.replays = facts.replays.iter().copied().chain([term]).collect();
@@ -326,15 +384,16 @@ impl Draft {
         change(&mut self.entries[side].last_mut().expect("an entry was added").1);
     }
 
-    /// Names whatever has no term yet. Without entries it gets those from each anchor of the version before to the
-    /// same in the version after, that copy values of equal class.
+    /// Names whatever has no term yet. Without entries it gets those from each anchor of the
+    /// version before to the same in the version after, that copy values of equal class.
     pub(crate) fn done(mut self, check: Check, what: &'static str) -> Wrong {
         for side in [0, 1] {
             let f = self.versions[side].clone();
             for block in f.blocks() {
                 self.memory_at_start(side, block);
                 let results = f.block_insts(block).flat_map(|i| f.inst(i).results.to_vec());
-                let values: Vec<Value> = f.block_params(block).iter().copied().chain(results).collect();
+                let values: Vec<Value> =
+                    f.block_params(block).iter().copied().chain(results).collect();
                 values.into_iter().for_each(|v| drop_id(self.term_of(side, v)));
                 f.block_insts(block).for_each(|i| {
                     if f.inst(i).opcode.effects().has(Effects::WRITES) {
@@ -353,9 +412,15 @@ impl Draft {
             writes: writes[side].iter().map(|(i, t)| (*i, *t)).collect(),
         });
         let versions = [0, 1].map(|side: usize| VersionKey::of(&self.versions[side]));
-        let certificate =
-            Certificate { versions, terms: self.terms, sides, anchors: self.anchors, passed: self.passed };
-        let mut mappings = [0, 1].map(|side: usize| Mapping::new(&self.versions[side], &self.versions[1 - side]));
+        let certificate = Certificate {
+            versions,
+            terms: self.terms,
+            sides,
+            anchors: self.anchors,
+            passed: self.passed,
+        };
+        let mut mappings =
+            [0, 1].map(|side: usize| Mapping::new(&self.versions[side], &self.versions[1 - side]));
         let mut facts = [MappingFacts::new(), MappingFacts::new()];
         for (side, mut entries) in self.entries.into_iter().enumerate() {
             entries.sort_by_key(|(point, ..)| *point);
@@ -370,13 +435,17 @@ impl Draft {
 
     fn entries_at_anchors(&mut self) {
         let class = |draft: &Draft, side: usize, value: Value| {
-            draft.named[side].get(&value).and_then(|t| draft.terms.get(*t as usize)).map(|t| t.class)
+            draft.named[side]
+                .get(&value)
+                .and_then(|t| draft.terms.get(*t as usize))
+                .map(|t| t.class)
         };
         for inst in self.anchors.clone() {
             let point = Point::before(inst);
             let sources: Vec<Value> = self.named[0].keys().copied().collect();
             let dom = ir::dom::DomTree::new(&self.versions[0], &Cfg::new(&self.versions[0]));
-            let sources = sources.into_iter().filter(|v| dom.available_at(&self.versions[0], *v, point));
+            let sources =
+                sources.into_iter().filter(|v| dom.available_at(&self.versions[0], *v, point));
             let sources: Vec<Value> = sources.collect();
             let mut assigns = Vec::new();
             for value in live_before(&self.versions[1], point) {
@@ -385,7 +454,8 @@ impl Draft {
                 let name = self.versions[1].value_name(value).expect("values are named").to_owned();
                 assigns.extend(from.map(|v| (name, Operand::Source(*v))));
             }
-            let assigns: Vec<(&str, Operand)> = assigns.iter().map(|(n, o)| (n.as_str(), *o)).collect();
+            let assigns: Vec<(&str, Operand)> =
+                assigns.iter().map(|(n, o)| (n.as_str(), *o)).collect();
             self.entry(0, [point; 2], Vec::new(), &assigns);
         }
     }

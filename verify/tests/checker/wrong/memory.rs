@@ -1,4 +1,5 @@
-//! Wrong reasons about memory, writes of one version alone that show, and wrong writes on the way over.
+//! Wrong reasons about memory, writes of one version alone that show, and wrong writes on the way
+//! over.
 
 use super::draft::{Draft, Wrong};
 use ir::certificate::{By, NO_TERM, TermId, TermKind};
@@ -7,8 +8,9 @@ use verify::verdict::Check;
 
 const NONE: [TermId; 2] = [NO_TERM; 2];
 
-/// The version before gives what is read in front of a store (`%w`), the one after what is read behind it (`%v`), which is
-/// said to be the same for being apart. `via` finds what the addresses read and written are compared by.
+/// The version before gives what is read in front of a store (`%w`), the one after what is read
+/// behind it (`%v`), which is said to be the same for being apart. `via` finds what the addresses
+/// read and written are compared by.
 fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]) -> Wrong {
     let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
     let result = draft.term(1, "w");
@@ -35,8 +37,8 @@ fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
     draft.done(Check::MemoryRule, what)
 }
 
-/// The version before has a store that the one after lacks (the second instruction); the last write of both is said to cover
-/// it.
+/// The version before has a store that the one after lacks (the second instruction); the last write
+/// of both is said to cover it.
 fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
     let text = |lone: &str| format!("store.i32 @m[%x + 4], %y\n{lone}\n{last}\nreturn %x\n");
     let mut draft = Draft::of_writes(&text(lone), &text("%p = const.i32 0"));
@@ -48,9 +50,14 @@ fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
     draft.done(Check::MemoryRule, what)
 }
 
-/// Two writes, the second said to be of the class that they make in the other order. `terms` gives, of the memory before
-/// both and after the first, the second write below, and the memory that the first one then writes to.
-fn swapped(what: &'static str, writes: [&str; 2], terms: impl Fn(&mut Draft, [TermId; 2]) -> [TermId; 2]) -> Wrong {
+/// Two writes, the second said to be of the class that they make in the other order. `terms` gives,
+/// of the memory before both and after the first, the second write below, and the memory that the
+/// first one then writes to.
+fn swapped(
+    what: &'static str,
+    writes: [&str; 2],
+    terms: impl Fn(&mut Draft, [TermId; 2]) -> [TermId; 2],
+) -> Wrong {
     let text = format!("{}\nreturn %x\n", writes.join("\n"));
     let mut draft = Draft::of_writes(&text, &text);
     let [one, two] = [0, 1].map(|index| draft.at(0, "entry", index));
@@ -69,7 +76,11 @@ fn swaps() -> [Wrong; 5] {
     let right = |_: &mut Draft, [plain, _]: [TermId; 2]| [plain, plain];
     let apart = ["store.i32 @m[%x + 4], %x", "store.i32 @m[%x], %y"];
     [
-        swapped("a store two bytes further on, first", ["store.i32 @m[%x + 2], %x", "store.i32 @m[%x], %y"], right),
+        swapped(
+            "a store two bytes further on, first",
+            ["store.i32 @m[%x + 2], %x", "store.i32 @m[%x], %y"],
+            right,
+        ),
         swapped("a store anywhere, first", ["store.i32 @m[%y], %x", "store.i32 @m[%x], %y"], right),
         swapped("a write of another value, first", apart, |draft, [plain, _]| {
             let y = draft.term(0, "y");
@@ -97,7 +108,10 @@ fn reads_and_covers() -> [Wrong; 8] {
     let classes = |_: &mut Draft| NONE;
     let around = |write: &str| format!("%w = load.i32 @m[%x]\n{write}\n%v = load.i32 @m[%x]\n");
     let with = |k: i32, access: &str| {
-        format!("%k = const.i32 {k}\n%a = add.i32 %x, %k\n{}", access.replace("READ", "load.i32 @m[%y]"))
+        format!(
+            "%k = const.i32 {k}\n%a = add.i32 %x, %k\n{}",
+            access.replace("READ", "load.i32 @m[%y]")
+        )
     };
     [
         apart("a store of the last two bytes read", &around("store.i32 @m[%x + 2], %y"), classes),
@@ -112,8 +126,16 @@ fn reads_and_covers() -> [Wrong; 8] {
             &with(-2, &around("store.i32 @m[%a], %y")),
             |draft| [NO_TERM, draft.term(1, "a")],
         ),
-        stored("four bytes stored said to be the one read", "store.i32 @m[%x], %y", "uload8.i32 @m[%x]"),
-        stored("a store said to be read four bytes below", "store.i32 @m[%x + 4], %y", "load.i32 @m[%x]"),
+        stored(
+            "four bytes stored said to be the one read",
+            "store.i32 @m[%x], %y",
+            "uload8.i32 @m[%x]",
+        ),
+        stored(
+            "a store said to be read four bytes below",
+            "store.i32 @m[%x + 4], %y",
+            "load.i32 @m[%x]",
+        ),
         covered("a store two bytes further on", "store.i32 @m[%x], %x", "store.i32 @m[%x + 2], %y"),
         covered("a store of one byte", "store.i32 @m[%x], %x", "store8.i32 @m[%x], %y"),
     ]
@@ -125,13 +147,15 @@ const LOOP: &str = "%v = global_get.i32 @g\njump head\nhead:\nbr_if %x, body, ou
 
 pub(super) fn merges() -> [Wrong; 3] {
     let mut edge = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
-    let (read, memory) = (edge.term(0, "v"), edge.leaf("memory at head", TermKind::MemoryParam, None));
+    let (read, memory) =
+        (edge.term(0, "v"), edge.leaf("memory at head", TermKind::MemoryParam, None));
     let term = edge.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
     edge.is(0, "w", term);
     edge.is(1, "w", term);
 
     let mut own = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
-    let (read, memory) = (own.term(0, "v"), own.leaf("memory at head, after", TermKind::MemoryParam, None));
+    let (read, memory) =
+        (own.term(0, "v"), own.leaf("memory at head, after", TermKind::MemoryParam, None));
     own.memory_is(1, "head", memory);
     let term = own.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
     own.is(1, "w", term);
@@ -148,30 +172,47 @@ pub(super) fn merges() -> [Wrong; 3] {
     let imm = address.versions[0].inst(address.at(0, "head", 0).inst()).imm;
     let at_entry = address.op(Opcode::Load, Type::I32, imm, &[i, first]);
     let (itself, back) = (address.terms.len() as TermId, address.terms.len() as TermId + 2);
-    let term = address.like(at_entry, memory, at_entry, By::Merged { reads: [at_entry, back].into_iter().collect() });
+    let term = address.like(
+        at_entry,
+        memory,
+        at_entry,
+        By::Merged { reads: [at_entry, back].into_iter().collect() },
+    );
     assert_eq!(term, itself);
     let store = address.at(0, "body", 1);
     let written = address.write(0, store);
-    let read = address.like(at_entry, written, at_entry, By::Apart { via: [NO_TERM, n], result: term });
+    let read =
+        address.like(at_entry, written, at_entry, By::Apart { via: [NO_TERM, n], result: term });
     assert_eq!(read, back);
     address.is(0, "w", term);
     address.is(1, "w", term);
     [
-        edge.done(Check::MemoryMerge, "a read behind a loop that writes said to find what is there before"),
+        edge.done(
+            Check::MemoryMerge,
+            "a read behind a loop that writes said to find what is there before",
+        ),
         own.done(Check::MemoryMerge, "the same where only the version after has the leaf"),
-        address.done(Check::MemoryMerge, "a read at an address that each round has anew, said to be of one memory"),
+        address.done(
+            Check::MemoryMerge,
+            "a read at an address that each round has anew, said to be of one memory",
+        ),
     ]
 }
 
-/// A store that only the version before has, the first instruction behind `passed` in each; the last one, the same in both,
-/// covers it. `passed` is an access before it, an anchor.
+/// A store that only the version before has, the first instruction behind `passed` in each; the
+/// last one, the same in both, covers it. `passed` is an access before it, an anchor.
 fn lone_store(passed: &str) -> Draft {
-    let text = |first: &str| format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let text = |first: &str| {
+        format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n")
+    };
     let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
     let behind = passed.lines().count();
-    draft.anchors.extend((0..behind).map(|index| draft.at(0, "entry", index).inst()).collect::<Vec<_>>());
+    draft
+        .anchors
+        .extend((0..behind).map(|index| draft.at(0, "entry", index).inst()).collect::<Vec<_>>());
     draft.anchors.sort_unstable();
-    let [between, last, same] = [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "entry", behind + index));
+    let [between, last, same] =
+        [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "entry", behind + index));
     let (memory, result) = (draft.write(0, between), draft.write(1, same));
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(0, last, term);
@@ -182,7 +223,8 @@ pub(super) fn lone_writes() -> [Wrong; 4] {
     let call = |first: &str| format!("{first}\n%r = call @ask(%x)\nreturn %r\n");
     let seen = Draft::of_writes(&call("global_set.i32 @g, %x"), &call("%p = const.i32 0"));
 
-    let load = |first: &str| format!("{first}\n%q = load.i32 @m[%x]\nglobal_set.i32 @g, %y\nreturn %y\n");
+    let load =
+        |first: &str| format!("{first}\n%q = load.i32 @m[%x]\nglobal_set.i32 @g, %y\nreturn %y\n");
     let mut trap = Draft::of_writes(&load("global_set.i32 @g, %x"), &load("%p = const.i32 0"));
     let [lone, read, last] = [0, 1, 2].map(|index| trap.at(0, "entry", index));
     let same = trap.at(1, "entry", 2);
@@ -194,15 +236,20 @@ pub(super) fn lone_writes() -> [Wrong; 4] {
     [
         seen.done(Check::AnchorMemory, "a write that a call sees, and only one version has"),
         trap.done(Check::AnchorMemory, "a write that a trap shows, and only one version has"),
-        lone_store("").done(Check::LoneWrite, "a store that may trap, and only one version has, before a write"),
+        lone_store("").done(
+            Check::LoneWrite,
+            "a store that may trap, and only one version has, before a write",
+        ),
         lone_store("%b = uload8.i32 @m[%x]\n")
             .done(Check::LoneWrite, "the same, where one byte of four was read before"),
     ]
 }
 
-/// Over into the window of a write that only the version after has, and back to where both are the same.
+/// Over into the window of a write that only the version after has, and back to where both are the
+/// same.
 pub(crate) fn window() -> Draft {
-    let text = |first: &str| format!("{first}\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
+    let text =
+        |first: &str| format!("{first}\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
     let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
     let same = draft.at(0, "entry", 2);
@@ -215,11 +262,12 @@ pub(crate) fn window() -> Draft {
     draft
 }
 
-/// Over to behind two writes of `@g` that only the version after has, of `%x` and then of `%y`, and on to where both are the
-/// same. The terms of the first, and of the second alone.
+/// Over to behind two writes of `@g` that only the version after has, of `%x` and then of `%y`, and
+/// on to where both are the same. The terms of the first, and of the second alone.
 fn two_writes() -> (Draft, [TermId; 2]) {
-    let text =
-        |first: &str, second: &str| format!("{first}\n{second}\n%q = const.i32 0\nglobal_set.i32 @g, %q\nreturn %x\n");
+    let text = |first: &str, second: &str| {
+        format!("{first}\n{second}\n%q = const.i32 0\nglobal_set.i32 @g, %q\nreturn %x\n")
+    };
     let mut draft = Draft::of_writes(
         &text("%p = const.i32 0", "%r = const.i32 0"),
         &text("global_set.i32 @g, %x", "global_set.i32 @g, %y"),
@@ -243,7 +291,8 @@ fn two_writes() -> (Draft, [TermId; 2]) {
 
 /// Over to behind a store that only the version after has, which traps if the next one does.
 fn late_store() -> Draft {
-    let text = |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let text =
+        |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
     let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
     let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
     let same = draft.at(0, "entry", 2);
@@ -266,7 +315,8 @@ pub(super) fn entries() -> [Wrong; 6] {
 
     let mut elsewhere = window();
     elsewhere.replay(0, (at, &[x]), term);
-    elsewhere.change_entry(0, |entry| entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1)));
+    elsewhere
+        .change_entry(0, |entry| entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1)));
 
     let (mut order, [first, second]) = two_writes();
     let again = order.like(first, second, first, By::Covers { result: first });

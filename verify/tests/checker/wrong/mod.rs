@@ -42,7 +42,8 @@ pub(crate) fn all() -> Vec<Wrong> {
 }
 
 fn whole() -> [Wrong; 3] {
-    let mut other = same("return %x\n").done(Check::Versions, "a mapping that claims to lead to another version");
+    let mut other = same("return %x\n")
+        .done(Check::Versions, "a mapping that claims to lead to another version");
     let elsewhere = {
         struct Grow;
         impl ir::edit::Pass for Grow {
@@ -56,7 +57,8 @@ fn whole() -> [Wrong; 3] {
         }
         ir::edit::apply(&other.versions[1], &Grow, &mut ir::edit::Fuel::rewrites(1)).into_parts().0
     };
-    let mut mapping = Mapping::between(VersionKey::of(&other.versions[0]), VersionKey::of(&elsewhere));
+    let mut mapping =
+        Mapping::between(VersionKey::of(&other.versions[0]), VersionKey::of(&elsewhere));
     other.mappings[0].entries().for_each(|(point, entry)| mapping.insert(point, entry.clone()));
     other.mappings[0] = mapping;
 
@@ -94,7 +96,12 @@ fn terms() -> [Wrong; 3] {
 
     let mut shape = same("%a = add.i32 %x, %y\nreturn %a\n");
     let x = shape.term(0, "x");
-    let kind = TermKind::Op { opcode: Opcode::Add, ty: Type::I64, imm: Imm::None, args: [x].into_iter().collect() };
+    let kind = TermKind::Op {
+        opcode: Opcode::Add,
+        ty: Type::I64,
+        imm: Imm::None,
+        args: [x].into_iter().collect(),
+    };
     shape.add(kind, Some(Type::I64), None, By::Itself);
 
     let mut class = draft("return %x\n", "return %y\n");
@@ -102,7 +109,10 @@ fn terms() -> [Wrong; 3] {
     let y = class.add(TermKind::Argument(1), Some(Type::I32), Some(x), By::Itself);
     class.is(1, "y", y);
     [
-        order.done(Check::TermOrder, "a rewritten term that is its own right side, in a class of its choice"),
+        order.done(
+            Check::TermOrder,
+            "a rewritten term that is its own right side, in a class of its choice",
+        ),
         shape.done(Check::TermShape, "an addition of one operand, of another type"),
         class.done(Check::TermClass, "an argument in the class of another, by itself"),
     ]
@@ -114,8 +124,12 @@ fn reasons() -> [Wrong; 4] {
         "%c = const.i32 5\n%d = const.i32 2\n%s = add.i32 %d, %d\nreturn %s\n",
     );
     let (five, two) = (folding.constant(Type::I32, 5), folding.constant(Type::I32, 2));
-    let sum =
-        TermKind::Op { opcode: Opcode::Add, ty: Type::I32, imm: Imm::None, args: [two, two].into_iter().collect() };
+    let sum = TermKind::Op {
+        opcode: Opcode::Add,
+        ty: Type::I32,
+        imm: Imm::None,
+        args: [two, two].into_iter().collect(),
+    };
     let sum = folding.add(sum, Some(Type::I32), Some(five), By::Folding);
     folding.is(1, "s", sum);
 
@@ -125,8 +139,10 @@ fn reasons() -> [Wrong; 4] {
     let term = pattern.by_rule("sub-same", of, &[], zero, NO_TERM);
     pattern.is(1, "s", term);
 
-    let mut result =
-        draft("%z = const.i32 0\n%s = const.i32 0\nreturn %y\n", "%z = const.i32 0\n%s = add.i32 %x, %z\nreturn %s\n");
+    let mut result = draft(
+        "%z = const.i32 0\n%s = const.i32 0\nreturn %y\n",
+        "%z = const.i32 0\n%s = add.i32 %x, %z\nreturn %s\n",
+    );
     let (x, y, zero) = (result.term(0, "x"), result.term(0, "y"), result.constant(Type::I32, 0));
     let of = result.op(Opcode::Add, Type::I32, Imm::None, &[x, zero]);
     let term = result.by_rule("add-zero", of, &[], y, NO_TERM);
@@ -141,8 +157,10 @@ fn reasons() -> [Wrong; 4] {
 
 /// `x != 0` is `x` if `x` is 0 or 1, which only the term itself would say of its class.
 pub(crate) fn unguarded() -> Wrong {
-    let mut draft =
-        draft("%z = const.i32 0\n%s = const.i32 0\nreturn %x\n", "%z = const.i32 0\n%s = ne.i32 %x, %z\nreturn %s\n");
+    let mut draft = draft(
+        "%z = const.i32 0\n%s = const.i32 0\nreturn %x\n",
+        "%z = const.i32 0\n%s = ne.i32 %x, %z\nreturn %s\n",
+    );
     let (x, zero) = (draft.term(0, "x"), draft.constant(Type::I32, 0));
     let of = draft.op(Opcode::Ne, Type::I32, Imm::None, &[x, zero]);
     let term = draft.by_rule("bool-ne-zero", of, &[], x, NO_TERM);
@@ -184,21 +202,35 @@ fn parameters() -> [Wrong; 3] {
     let leaf = binder.term(0, "p");
     binder.is(1, "q", leaf);
 
-    let mut copy = draft("jump join(%x)\njoin(%p: i32):\nreturn %p\n", "jump join(%y)\njoin(%p: i32):\nreturn %p\n");
+    let mut copy = draft(
+        "jump join(%x)\njoin(%p: i32):\nreturn %p\n",
+        "jump join(%y)\njoin(%p: i32):\nreturn %p\n",
+    );
     let x = copy.term(0, "x");
     copy.is(0, "p", x);
     copy.is(1, "p", x);
 
-    let leaf = draft("jump join(%x)\njoin(%p: i32):\nreturn %p\n", "jump join(%y)\njoin(%p: i32):\nreturn %p\n");
+    let leaf = draft(
+        "jump join(%x)\njoin(%p: i32):\nreturn %p\n",
+        "jump join(%y)\njoin(%p: i32):\nreturn %p\n",
+    );
     [
-        binder.done(Check::LeafBinder, "two parameters that receive different values with one leaf"),
-        copy.done(Check::CopyEdges, "a parameter with the term of another argument than it receives"),
-        leaf.done(Check::LeafAgrees, "a parameter that receives something else in each version, with one leaf"),
+        binder
+            .done(Check::LeafBinder, "two parameters that receive different values with one leaf"),
+        copy.done(
+            Check::CopyEdges,
+            "a parameter with the term of another argument than it receives",
+        ),
+        leaf.done(
+            Check::LeafAgrees,
+            "a parameter that receives something else in each version, with one leaf",
+        ),
     ]
 }
 
 fn anchors() -> [Wrong; 4] {
-    let same_set = draft("global_set.i32 @g, %x\nreturn %x\n", "global_set.i32 @h, %x\nreturn %x\n");
+    let same_set =
+        draft("global_set.i32 @g, %x\nreturn %x\n", "global_set.i32 @h, %x\nreturn %x\n");
     let chain = |a: &str, b: &str, c: &str| {
         format!(
             "global_set.i32 @g, %x\njump {a}\none:\nglobal_set.i32 @g, %y\njump {b}\n\
@@ -224,11 +256,13 @@ fn points() -> [Wrong; 4] {
     let nowhere = Point::before(Inst::from_u32(7));
     let target = source.at(1, "entry", 0);
     source.entry(0, [target; 2], Vec::new(), &[("x", source.from(0, "x"))]);
-    let mut source = source.done(Check::SourcePoint, "an entry from an instruction that there is not");
+    let mut source =
+        source.done(Check::SourcePoint, "an entry from an instruction that there is not");
     let entry = source.mappings[0].remove(target).expect("it was added");
     source.mappings[0].insert(nowhere, entry);
 
-    let mut reached = same("%c = const.i32 1\nbr_if %c, live, dead\nlive:\nreturn %x\ndead:\nreturn %y\n");
+    let mut reached =
+        same("%c = const.i32 1\nbr_if %c, live, dead\nlive:\nreturn %x\ndead:\nreturn %y\n");
     let points = [reached.at(0, "dead", 0), reached.at(1, "live", 0)];
     reached.entry(0, points, Vec::new(), &[("x", reached.from(0, "y"))]);
 
