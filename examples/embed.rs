@@ -7,13 +7,13 @@
 //! each direction.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::cfg::Cfg;
-use osier::ir::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::loops::LoopForest;
-use osier::ir::mapping::Mapping;
 use osier::ir::{Module, Point};
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::transition::mapping::Mapping;
 use std::error::Error;
 use std::io::{self, Write as _};
 

@@ -9,8 +9,8 @@
 //! keeps it in.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{HostError, Limits, NoHost, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
-use osier::ir::interp::{HostError, Limits, NoHost, Options};
 use osier::ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use osier::jit::{
     Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,

@@ -9,8 +9,8 @@
 //! comparator fails the guard and goes on in the interpreter, at the same round.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{Limits, NoHost, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
-use osier::ir::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Function, Imm, Inst, InstSpec, Opcode, Point, Type};
 use osier::jit::{
     Action, Condition, Config, Continuation, Engine, OpenPoint, PointSpec, RunError, Tier, Tiering,

@@ -4,9 +4,9 @@
 //! not see: entries that the checker drops, points that one version alone has, values that an entry
 //! sets.
 
+use check::verdict::{Place, Verdict};
 use ir::edit::{ActionKind, ActionLog};
 use ir::{Block, Function, Inst, Point, Value};
-use verify::verdict::{Place, Verdict};
 
 /// The two versions and the log between them.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,6 @@ mod blame;
 pub mod driver;
 pub mod explain;
 pub mod export;
-pub mod fuzz;
 mod limits;
 pub mod listing;
 #[cfg(feature = "native")]
@@ -21,10 +20,15 @@ mod table;
 
 pub use limits::Limits;
 
+pub use certify;
+pub use check;
+pub use interp;
 pub use ir;
 #[cfg(feature = "native")]
 pub use jit;
 pub use osr;
 pub use passes;
-pub use verify;
+#[cfg(feature = "native")]
+pub use resume;
+pub use transition;
 pub use wasm;

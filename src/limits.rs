@@ -1,10 +1,10 @@
 //! What reading and running a program may use: one structure, for the library and the command.
 //!
 //! Reaching a limit is an outcome of its own everywhere, never a panic: a file is refused with a
-//! message, a run ends with an [`ir::interp::Outcome`] that says which limit it was. `docs/oir.md`
+//! message, a run ends with an [`interp::Outcome`] that says which limit it was. `docs/oir.md`
 //! lists the limits with the options that set them. Nesting has none: nothing here recurses on it.
 
-use ir::interp;
+use interp;
 use wasm::ImportLimits;
 
 /// What reading and running a program may use.

@@ -4,11 +4,11 @@
 use crate::driver::{Certified, CertifiedMapping, Derived};
 use cranelift_entity::SecondaryMap;
 use ir::edit::ActionLog;
-use ir::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::text::{FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Unmapped};
 use std::fmt::Write;
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// Bytes of an instruction that are shown beside its point.
 const INST: usize = 60;

@@ -5,14 +5,12 @@
 //! "none". `tests/cli/report.rs` holds the keys to the contract.
 
 mod explain;
-mod fuzz;
 
 pub use explain::{
     Answer, Computed, Done, Explanation, Kept, Move, Place, Replayed, SetValue, Status, Why,
 };
-pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 
-use crate::driver::Checked;
+use crate::driver::CheckCounts;
 use ir::edit::Action;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
@@ -265,7 +263,7 @@ pub struct FunctionReport {
     /// From the optimized version to the base.
     pub backward: Direction,
     /// What the checker said of the entries of both directions, at all levels.
-    pub checked: Checked,
+    pub checked: CheckCounts,
 }
 
 impl FunctionReport {
@@ -362,7 +360,7 @@ pub struct Totals {
     pub backward: DirectionTotals,
     /// What the checker said of the entries of both directions, at all levels, in the changed
     /// functions.
-    pub checked: Checked,
+    pub checked: CheckCounts,
 }
 
 impl Totals {
@@ -433,7 +431,7 @@ pub struct Check {
     pub schema: u32,
     /// The sums over all functions.
     #[serde(flatten)]
-    pub checked: Checked,
+    pub checked: CheckCounts,
     /// The functions looked at, in module order.
     pub functions: Vec<CheckedFunction>,
     /// Whether the command was interrupted: then only the functions done by then are there.
@@ -449,7 +447,7 @@ pub struct CheckedFunction {
     pub name: String,
     /// What was said.
     #[serde(flatten)]
-    pub checked: Checked,
+    pub checked: CheckCounts,
 }
 
 /// What `osier run --stats` writes.

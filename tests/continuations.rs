@@ -2,11 +2,10 @@
 //! programs, and of kernels. Versions with OSR points compute what the versions compute, and their
 //! exits are kept.
 
-use ir::interp::{
+use interp::{
     Control, Host, Limits, Machine, NoObserver, Observer, Options, Outcome, PauseAtMarks,
     Program as Code, Run, Scope, TraceLevel, View,
 };
-use ir::mapping::{Entry, Mapping};
 use ir::module::FuncDecl;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module, Point, Value};
@@ -17,6 +16,7 @@ use osr::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
+use transition::mapping::{Entry, Mapping};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 use wasm::wasi::Wasi;

@@ -6,9 +6,10 @@ use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
 use osier::explain::{Question, explain, text};
 use osier::report::{UNBLAMED, UNPROVED, function_report};
 use osier::schema::{Answer, Direction, Explanation, LEVELS, SCHEMA, Status};
-use osr::{Heading, Level};
+use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
+use transition::Side;
 use verify::generate::{Weights, generate};
 
 /// The levels, with the place of each among the schema's.
@@ -135,11 +136,11 @@ fn explain_all(
     module: &Module,
     base: &Function,
     derived: &Derived,
-    heading: Heading,
+    heading: Side,
     level: Level,
 ) -> Counted {
     let certified = certify(module, base, derived, &Level::ALL, &mut NoObserver);
-    let version = if heading == Heading::Forward { base } else { &derived.function };
+    let version = if heading == Side::Before { base } else { &derived.function };
     let mut counted = Counted::default();
     for inst in version.all_insts() {
         let question = Question { point: &inst.to_string(), headings: &[heading], level };
@@ -163,7 +164,7 @@ fn explanations_of_all_points_are_what_the_report_counts() {
             {
                 let report = function_report(&module, base, &derived, level, &mut NoObserver);
                 for (heading, side) in
-                    [(Heading::Forward, &report.forward), (Heading::Backward, &report.backward)]
+                    [(Side::Before, &report.forward), (Side::After, &report.backward)]
                 {
                     let counted = explain_all(&module, base, &derived, heading, level);
                     assert_eq!(
@@ -214,7 +215,7 @@ fn no_text_is_too_odd_to_be_asked_for() {
         "body:0\0",
     ];
     for point in odd.into_iter().chain(more) {
-        let question = Question { point, headings: &[Heading::Forward], level: Level::Avail };
+        let question = Question { point, headings: &[Side::Before], level: Level::Avail };
         let error = explain(&module, base, &derived, &certified, question)
             .expect_err(&point[..point.len().min(99)]);
         let message = error.to_string();
@@ -234,13 +235,13 @@ fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     let inst = base.all_insts().find(|i| i.to_string() == "inst12").expect("it is there");
     let point = ir::Point::before(inst);
     let division = base.all_insts().find(|i| i.to_string() == "inst7").expect("it is there");
-    let at = verify::verdict::Place::Value(base.inst(division).result().expect("one result"));
-    let finding = verify::verdict::Finding { check: verify::verdict::Check::AssignValue, at };
+    let at = check::verdict::Place::Value(base.inst(division).result().expect("one result"));
+    let finding = check::verdict::Finding { check: check::verdict::Check::AssignValue, at };
     for made in &mut certified.levels {
         made.forward.mapping.remove(point);
-        made.forward.rejected.push((point, verify::verdict::Verdict::Undecided(finding)));
+        made.forward.rejected.push((point, check::verdict::Verdict::Undecided(finding)));
     }
-    let question = Question { point: "inst12", headings: &[Heading::Forward], level: Level::Avail };
+    let question = Question { point: "inst12", headings: &[Side::Before], level: Level::Avail };
     let answers = explain(&module, base, &derived, &certified, question).expect("a point");
     assert_eq!(answers[0].status, Status::Unproved);
     let why = answers[0].why.as_ref().expect("a reason");

@@ -2,7 +2,7 @@
 //! runs of the interpreter, programs do what they do without, effect by effect, in both tiers and
 //! with any amount of fuel.
 
-use ir::interp::{
+use interp::{
     EarlyEnd, Host, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program,
     Resumed, Run, TraceLevel,
 };

@@ -1,8 +1,8 @@
 //! The fuzzer under a small budget: nothing diverges, what is judged is worth judging, and what is
 //! wrong is found, reduced, and written down.
 
+use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
-use ir::interp::{Limits, Machine, NoHost, NoObserver};
 use ir::text::parse_module;
 use ir::{Function, Opcode};
 use osier::fuzz::{

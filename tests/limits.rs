@@ -2,7 +2,7 @@
 
 use osier::Limits;
 use osier::driver::{Format, load_within};
-use osier::ir::interp;
+use osier::interp;
 use osier::wasm::ImportLimits;
 
 /// The limits of reading, with their options and defaults, and those of runs.

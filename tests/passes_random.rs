@@ -3,8 +3,8 @@
 //! After each pass: well-formedness, replay, and that an empty log means an unchanged function.
 //! After each sequence: results, traps, effects and memory as before, on every argument vector.
 
+use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::edit::{Fuel, Pass, apply, check_replay};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
 use passes::registry::{PASSES, StaticPass, parse};
@@ -16,7 +16,7 @@ use verify::prng::Prng;
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Observed {
     outcome: String,
-    effects: Vec<(ir::interp::Effect, u64)>,
+    effects: Vec<(interp::Effect, u64)>,
     memory: u64,
 }
 

@@ -4,16 +4,16 @@
 //! The floors keep the test from becoming easy: a generator or a pass that stops planting loops, or
 //! a level that stops writing compensation code, fails here.
 
+use interp::{Limits, NoHost};
 use ir::cfg::Cfg;
-use ir::interp::{Limits, NoHost};
 use ir::liveness::Liveness;
-use ir::mapping::Mapping;
 use ir::{Function, Inst, Value};
 use osier::driver::{NoObserver, Vigilance, derive};
 use osr::{Level, Synthesis, VersionPair, synthesize_levels};
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
 use std::collections::{BTreeMap, BTreeSet};
+use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
 use verify::prng::Prng;
 use verify::state_oracle::{Counts, Difference, FunctionPair, Oracle, OracleOptions, Report};

@@ -358,7 +358,7 @@ const PASS_HEADINGS: &[&str] = &[
     "Cost",
 ];
 
-/// Whether a header has every heading of a pass, each written `*Heading*:`, in order.
+/// Whether a header has every heading of a pass, each written `*Side*:`, in order.
 fn missing_heading(header: &str) -> Option<&'static str> {
     let mut rest = header;
     for heading in PASS_HEADINGS {

@@ -1,7 +1,7 @@
 //! The two tiers of the interpreter: runs that nobody watches are run by another loop than the
 //! others, and must end alike, with any amount of fuel.
 
-use ir::interp::{
+use interp::{
     Limits, Machine, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel,
 };
 use ir::text::parse_module;
@@ -118,7 +118,7 @@ fn a_run_may_change_tiers() {
             let insts: Vec<_> = body.all_insts().collect();
             machine.mark(version, [insts[seed as usize % insts.len()]]);
             machine.start(entry, &args);
-            let mut host = ir::interp::NoHost;
+            let mut host = interp::NoHost;
             let outcome = match machine.run(&mut host, &mut PauseAtMarks) {
                 Run::Done(outcome) => outcome,
                 Run::Called { .. } => panic!("nothing runs elsewhere"),

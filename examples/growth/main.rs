@@ -12,10 +12,12 @@
 
 mod shapes;
 
+use check::relate;
+use check::verdict::{Options, Verdict};
 use clap::Parser;
 use ir::{Function, Module};
 use osier::driver::{Format, NoObserver, Vigilance, derive, load};
-use osr::{Certifier, Heading, Level, VersionPair, synthesize};
+use osr::{Certifier, Level, VersionPair, synthesize};
 use passes::Pipeline;
 use shapes::Shape;
 use std::collections::BTreeMap;
@@ -25,9 +27,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use verify::checker::relate;
-use verify::state_oracle::Direction;
-use verify::verdict::{Options, Verdict};
+use transition::Side;
 
 /// Times import, optimizing and mapping of a function doubled again and again
 #[derive(Debug, Parser)]
@@ -101,13 +101,13 @@ fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
     let synthesis = synthesize(&pair, Level::Avail);
     take(2);
     let mut certifier = Certifier::new(&pair);
-    let facts = certifier.facts(Heading::Forward, &synthesis.forward.mapping);
+    let facts = certifier.facts(Side::Before, &synthesis.forward.mapping);
     let certificate = certifier.into_certificate();
     take(3);
     let relation = relate(module, [function, &derived.function], &certificate, Options::default());
     let relation = relation.map_err(|verdict| verdict.to_string())?;
     let (mapping, armed) = (&synthesis.forward.mapping, &synthesis.backward.mapping);
-    let verdicts = relation.judge(Direction::Forward, mapping, &facts, &[armed]);
+    let verdicts = relation.judge(Side::Before, mapping, &facts, &[armed]);
     take(4);
     if verdicts.iter().any(Verdict::is_refuted) {
         return Err(format!("@{} has entries that are refuted", function.name()));

@@ -4,7 +4,7 @@ use super::kernels::{Kernel, kernels};
 use super::measure::{Times, geometric_mean, highest, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
-use ir::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Memory, Point};
 use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};

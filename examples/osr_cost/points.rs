@@ -4,10 +4,10 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::loops::LoopForest;
-use ir::mapping::{Assign, Entry, Mapping, Operand};
 use ir::{Function, Point, Value};
 use osr::{Condition, PointSpec};
 use std::collections::BTreeMap;
+use transition::mapping::{Assign, Entry, Mapping, Operand};
 
 /// The first points of loop headers.
 pub(crate) fn headers(function: &Function) -> Vec<Point> {

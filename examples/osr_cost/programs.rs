@@ -3,10 +3,10 @@
 use super::measure::{Times, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
-use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::interp::{
+use interp::{
     Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View,
 };
+use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
 use jit::{Action, Quiet, Vm};
 use osier::driver::{Format, load};

@@ -4,8 +4,7 @@
 use super::measure::{quantile, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
-use ir::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
-use ir::mapping::Mapping;
+use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Function, Module, Point};
 use jit::{Action, Continuation, Engine, HotLoop, OpenPoint, Quiet, RunError, Tier, Tiering, Vm};
 use osier::driver::{Format, load};
@@ -13,6 +12,7 @@ use osr::Condition;
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
 /// Live values at the point, the counter and the bound among them.
 const WIDTHS: [usize; 4] = [4, 10, 16, 26];

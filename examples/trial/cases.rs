@@ -1,13 +1,14 @@
 //! Generated programs with their mappings: what the damage is done to.
 
-use ir::certificate::{Certificate, MappingFacts};
-use ir::interp::Limits;
-use ir::mapping::Mapping;
+use interp::Limits;
 use ir::{Func, Function, Inst};
 use osier::driver::{NoObserver, Vigilance, derive};
 use osier::{ir, osr, passes, verify};
-use osr::{Certifier, Heading, Level, VersionPair, synthesize};
+use osr::{Certifier, Level, VersionPair, synthesize};
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
 use verify::state_oracle::{FunctionPair, OracleOptions};
 
@@ -31,8 +32,8 @@ impl Case {
         [&self.versions[0], &self.versions[1]]
     }
 
-    pub(crate) fn heading(side: usize) -> Heading {
-        if side == 0 { Heading::Forward } else { Heading::Backward }
+    pub(crate) fn heading(side: usize) -> Side {
+        if side == 0 { Side::Before } else { Side::After }
     }
 
     /// The certificate, and the facts behind mappings both ways.

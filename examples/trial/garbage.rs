@@ -3,11 +3,11 @@
 use crate::cases::cases;
 use osier::verify;
 use std::io::Write as _;
-use verify::checker::relate;
+use check::relate;
 use verify::damage::garble;
 use verify::prng::Prng;
-use verify::state_oracle::Direction;
-use verify::verdict::Options;
+use transition::Side;
+use check::verdict::Options;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> bool {
                 related += 1;
                 for side in [0, 1] {
                     let verdicts = relation.judge(
-                        Direction::BOTH[side],
+                        Side::BOTH[side],
                         &mappings[side],
                         &facts[side],
                         &[&mappings[1 - side]],

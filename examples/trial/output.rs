@@ -2,13 +2,13 @@
 //! the run ends.
 
 use crate::cases::Case;
-use ir::interp::{
+use interp::{
     Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View,
 };
-use ir::mapping::Mapping;
 use ir::{Inst, Point};
 use osier::{ir, verify};
 use std::collections::BTreeSet;
+use transition::mapping::Mapping;
 use verify::generate::Program as Generated;
 
 /// Stops at every marked point.

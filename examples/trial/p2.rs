@@ -2,17 +2,18 @@
 
 use crate::cases::{Case, cases, oracle_options};
 use crate::output;
+use check::relate;
+use check::verdict::{Options, Verdict};
 use ir::Point;
-use ir::mapping::Mapping;
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
-use verify::checker::relate;
+use transition::Side;
+use transition::mapping::Mapping;
 use verify::damage::{Damage, Damager};
 use verify::generate::Program;
 use verify::prng::Prng;
-use verify::state_oracle::{Direction, FunctionPair, Oracle};
-use verify::verdict::{Options, Verdict};
+use verify::state_oracle::{FunctionPair, Oracle};
 
 /// What is done.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +110,7 @@ fn one_round(
     let options = oracle_options(program, seed);
     let mut oracle =
         Oracle::new(&program.module, &pairs, options).expect("the mappings are of their pairs");
-    program.arguments.iter().for_each(|args| oracle.run(program.main, args, &ir::interp::NoHost));
+    program.arguments.iter().for_each(|args| oracle.run(program.main, args, &interp::NoHost));
     let mut killed: BTreeSet<(String, Point)> = BTreeSet::new();
     for divergence in &oracle.report().divergences {
         if let Some(entry) = divergence.entry.as_ref().filter(|e| e.visit.is_some()) {
@@ -177,12 +178,9 @@ fn judge(program: &Program, case: &Case, side: usize, mapping: &Mapping) -> Vec<
     mappings[side] = mapping;
     let (certificate, facts) = case.certificate(mappings);
     match relate(&program.module, case.versions(), &certificate, Options::default()) {
-        Ok(relation) => relation.judge(
-            Direction::BOTH[side],
-            mapping,
-            &facts[side],
-            &[&case.mappings[1 - side]],
-        ),
+        Ok(relation) => {
+            relation.judge(Side::BOTH[side], mapping, &facts[side], &[&case.mappings[1 - side]])
+        }
         Err(verdict) => vec![verdict; mapping.len()],
     }
 }

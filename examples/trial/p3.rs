@@ -7,17 +7,17 @@
 mod wrong;
 
 use crate::cases::{Case, cases};
-use ir::certificate::{Certificate, MappingFacts};
-use ir::mapping::Mapping;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 use ir::{Function, Module};
 use osier::{ir, verify};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use verify::checker::relate;
+use check::relate;
 use verify::damage::{Damage, Damager, garble_once};
 use verify::prng::Prng;
-use verify::state_oracle::Direction;
-use verify::verdict::{Check, Options, Verdict};
+use transition::Side;
+use check::verdict::{Check, Options, Verdict};
 use wrong::Wrong;
 
 #[derive(Debug, clap::Args)]
@@ -157,7 +157,7 @@ fn verdicts(
     let relation = relate(module, versions, certificate, options);
     let judge = |side: usize| match &relation {
         Ok(relation) => relation.judge(
-            Direction::BOTH[side],
+            Side::BOTH[side],
             &mappings[side],
             &facts[side],
             &[&mappings[1 - side]],

@@ -119,7 +119,8 @@ impl Cfg {
         self.number(block).map(|n| n as usize)
     }
 
-    pub(crate) fn number(&self, block: Block) -> Option<u32> {
+    /// The index of a block in reverse postorder; `None` if it is unreachable. Cost: constant.
+    pub fn number(&self, block: Block) -> Option<u32> {
         self.number.get(block.index()).copied().filter(|n| *n != UNREACHABLE)
     }
 
@@ -138,7 +139,7 @@ impl Cfg {
     }
 
     /// The reachable predecessors of a block by rpo number, once for each edge, ascending.
-    pub(crate) fn preds(&self, number: u32) -> &[u32] {
+    pub fn preds(&self, number: u32) -> &[u32] {
         self.preds.of(number)
     }
 }

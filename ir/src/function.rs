@@ -14,6 +14,7 @@ use crate::layout::Layout;
 use crate::sparse::Sparse;
 use crate::types::{Signature, Type};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,10 +111,27 @@ impl Function {
         self.stamp
     }
 
-    /// A digest of every action between the base of the family and this version, in order: two
-    /// versions of a family with equal digests are the same. Meaningful within one process.
+    /// A digest of the base of the family, ids and name included, and of every action from there to
+    /// this version, in order. Versions with equal digests are equal, also when they belong to
+    /// different families. Meaningful within one build of the program.
     pub fn history(&self) -> u64 {
         self.history
+    }
+
+    /// Starts the history: the builder calls it on a finished base. Cost: linear in the function.
+    pub(crate) fn start_history(&mut self) {
+        let mut hasher = DefaultHasher::new();
+        (&self.name, &self.signature).hash(&mut hasher);
+        for block in self.layout.iter() {
+            block.hash(&mut hasher);
+            for param in self.block_params(block) {
+                (param, self.value_type(*param)).hash(&mut hasher);
+            }
+            for inst in self.block_insts(block) {
+                (inst, self.inst(inst)).hash(&mut hasher);
+            }
+        }
+        self.history = hasher.finish();
     }
 
     /// The block where execution starts. Its parameters are the arguments; no edge leads to it.

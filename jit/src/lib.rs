@@ -6,7 +6,7 @@
 //! interpreter, which share one state. What leads where is said by [`Action`]; what is compiled,
 //! and when, by a [`Tiering`] that the run asks.
 //!
-//! Transitions are ordinary functions of the IR: [`osr::continuation()`] builds one whose entry
+//! Transitions are ordinary functions of the IR: [`resume::continuation()`] builds one whose entry
 //! block runs the compensation code and jumps to the landing point, and nothing below knows it from
 //! another function.
 //!
@@ -34,7 +34,7 @@ pub use code::{Code, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption};
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
-pub use osr::{Condition, PointSpec};
+pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{

@@ -6,12 +6,13 @@ use crate::error::ContinueError;
 use crate::lower::Kind;
 use crate::points::{Cell, Trigger};
 use crate::version::{Continuation, Version, listed};
+use check::CheckedEntry;
 use cranelift_entity::EntityRef;
-use ir::mapping::{Mapping, VersionKey};
 use ir::{Func, Function, Inst, Point, Value};
-use osr::{Condition, Instrumented, PointSpec, instrument};
+use resume::{Condition, Instrumented, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use transition::VersionKey;
 
 /// The entry block of a continuation up to where it lands, and then an exit with what was provided.
 struct Cut {
@@ -36,23 +37,12 @@ impl Engine {
     pub fn probe(
         &self,
         (func, source): (Func, &Function),
-        mapping: &Mapping,
-        at: Point,
+        entry: CheckedEntry<'_>,
         target: &Version,
     ) -> Result<Arc<Continuation>, ContinueError> {
         let function = source.name().to_owned();
-        if !self.is(&target.engine) {
-            return Err(ContinueError::OtherEngine { function });
-        }
-        if mapping.source() != VersionKey::of(source) {
-            return Err(ContinueError::OtherSource { function });
-        }
-        if mapping.target() != target.key {
-            return Err(ContinueError::OtherTarget { function });
-        }
-        let Some(entry) = mapping.entry(at) else {
-            return Err(ContinueError::NoEntry { function, at });
-        };
+        self.require_between(source, &entry, target)?;
+        let at = entry.point();
         let name = format!("{function}.probe.{}", at.inst());
         let cut = cut(target.rest(&name, source, entry)?, target);
         let cells: Arc<[Cell]> = Arc::from([Cell::new(Trigger::Armed, 0)]);
@@ -68,16 +58,18 @@ impl Engine {
             origins: Some(origins),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
-        let point =
-            PointSpec { at: entry.target, condition: Condition::Always, values: cut.values };
+        let point = PointSpec {
+            at: entry.entry().target,
+            condition: Condition::Always,
+            values: cut.values,
+        };
         let landing = self.landing(func, target, point, cells, Arc::clone(&code))?;
         Ok(Arc::new(Continuation {
             instructions: body.inst_count(),
             code,
             source: VersionKey::of(source),
             at,
-            requires: entry.requires.clone(),
-            types: body.signature().params.to_vec(),
+            requires: entry.entry().requires.clone(),
             target: Arc::new(landing),
         }))
     }
@@ -113,7 +105,7 @@ impl Engine {
 }
 
 /// Cuts a continuation off where it lands.
-fn cut(made: osr::Continuation, target: &Version) -> Cut {
+fn cut(made: resume::Continuation, target: &Version) -> Cut {
     let function = &made.function;
     let entry = function.entry();
     // Compensation code is a copy of nothing.

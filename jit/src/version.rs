@@ -7,12 +7,13 @@ use crate::error::{CompileError, ContinueError};
 use crate::lower::Kind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
+use check::{CheckedEntry, Unproved};
 use cranelift_entity::EntityRef;
-use ir::mapping::{Entry, Mapping, VersionKey};
-use ir::{Func, Function, Imm, Inst, Module, Opcode, Point, Type, Value};
-use osr::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
+use ir::{Func, Function, Imm, Inst, Module, Opcode, Point, Value};
+use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use transition::VersionKey;
 
 /// A version of a function, compiled, with the points through which a run may leave it.
 #[derive(Debug)]
@@ -99,8 +100,6 @@ pub struct Continuation {
     pub(crate) at: Point,
     /// What it takes from the buffer, in order.
     pub(crate) requires: Vec<Value>,
-    /// Their types.
-    pub(crate) types: Vec<Type>,
     pub(crate) target: Arc<Version>,
     /// Instructions of its function.
     pub(crate) instructions: usize,
@@ -115,17 +114,6 @@ impl Continuation {
     /// The version it leads to.
     pub fn target(&self) -> &Arc<Version> {
         &self.target
-    }
-
-    /// The first value it takes that is of another type in a version: the two are of different
-    /// functions.
-    pub(crate) fn misfit(&self, function: &Function) -> Option<Value> {
-        let mut taken = self.requires.iter().zip(&self.types);
-        taken
-            .find(|(value, ty)| {
-                !function.has_value(**value) || function.value_type(**value) != **ty
-            })
-            .map(|(value, _)| *value)
     }
 
     /// The values it takes, in order.
@@ -151,12 +139,12 @@ impl Version {
         &self,
         name: &str,
         source: &Function,
-        entry: &Entry,
-    ) -> Result<osr::Continuation, ContinueError> {
+        entry: CheckedEntry<'_>,
+    ) -> Result<resume::Continuation, ContinueError> {
         let made = match &self.instrumented {
-            None => osr::continuation(name, source, &self.function, entry),
+            None => resume::continuation(name, source, &self.function, entry),
             Some(instrumented) => {
-                osr::continuation_with_points(name, source, &self.function, instrumented, entry)
+                resume::continuation_with_points(name, source, &self.function, instrumented, entry)
             }
         };
         let function = || source.name().to_owned();
@@ -192,18 +180,33 @@ impl Engine {
         function: &Function,
         points: &[PointSpec],
     ) -> Result<Arc<Version>, CompileError> {
-        self.version_with(module, func, function, points, |function| function)
+        self.compile_version(module, func, function, points, |function| function)
     }
 
-    /// As [`Engine::version`]; `improve` may change the code that is compiled, with the points in
-    /// it: to rely, behind a guard, on what the guard says. It has to keep what the instructions it
-    /// leaves alone are, what the points hand over, and what the version does where no guard fires;
-    /// what it gives has to be verified. It is not called for a version without points: there is
-    /// nothing to rely on, and the caller can improve that before.
+    /// As [`Engine::version`], with code that nobody has proved: `improve` edits the instrumented
+    /// function before it is compiled, for example to rely, behind a guard, on the guarded fact. It
+    /// is not called for a version without points.
+    ///
+    /// Not proved, and left to the caller: that the edited function is verified; that instructions
+    /// keep their meaning where `improve` leaves them alone; that the values the points hand over
+    /// stay those of the version; and that the function does what the version does wherever no guard
+    /// fires. The mappings of the version were accepted for the code before the edit.
     ///
     /// # Errors
     /// As [`Engine::version`].
     pub fn version_with(
+        &self,
+        module: &Arc<Module>,
+        func: Func,
+        function: &Function,
+        points: &[PointSpec],
+        improve: impl FnOnce(Function) -> Function,
+        _: Unproved,
+    ) -> Result<Arc<Version>, CompileError> {
+        self.compile_version(module, func, function, points, improve)
+    }
+
+    fn compile_version(
         &self,
         module: &Arc<Module>,
         func: Func,
@@ -276,46 +279,69 @@ impl Engine {
         Ok(Some(PointStubs { leave, back: self.stub(Stub::Return(results))? }))
     }
 
-    /// Compiles the transition that a mapping has at a point of `source`, into a compiled version.
-    /// `improve` may optimize the continuation's function, which is one like any other; what it
-    /// gives has to be verified. Cost: building is linear in the part of the target version that
-    /// can be reached from the landing point; then that of `improve` and of Cranelift.
+    /// Compiles an accepted entry from `source` into a compiled version. Cost: building is linear in
+    /// the part of the target version that is reachable from the landing point; then that of
+    /// Cranelift.
     ///
     /// # Errors
-    /// When the mapping is not one from `source` to `target`, has no entry there, `target` is
-    /// another engine's, `improve` changed the parameters or results, or the code cannot be made.
+    /// When the entry is not one from `source` to `target`, `target` is another engine's, or the code
+    /// cannot be made.
     pub fn continuation(
         &self,
         source: &Function,
-        mapping: &Mapping,
-        at: Point,
+        entry: CheckedEntry<'_>,
         target: &Arc<Version>,
-        improve: impl FnOnce(Function) -> Function,
     ) -> Result<Arc<Continuation>, ContinueError> {
-        // Its code would rely on guards that the machines of the other engine do not have.
-        if !self.is(&target.engine) {
-            return Err(ContinueError::OtherEngine { function: source.name().to_owned() });
-        }
-        if mapping.source() != VersionKey::of(source) {
-            return Err(ContinueError::OtherSource { function: source.name().to_owned() });
-        }
-        if mapping.target() != target.key {
-            return Err(ContinueError::OtherTarget { function: source.name().to_owned() });
-        }
-        let entry = mapping
-            .entry(at)
-            .ok_or_else(|| ContinueError::NoEntry { function: source.name().to_owned(), at })?;
-        self.continuation_of_entry(source, entry, at, target, improve)
+        self.compile_continuation(source, entry, target, |function| function)
     }
 
-    fn continuation_of_entry(
+    /// As [`Engine::continuation`], with code that nobody has proved: `improve` edits the function of
+    /// the continuation before it is compiled.
+    ///
+    /// # Errors
+    /// As [`Engine::continuation`], and when `improve` changes parameters, results, or the values that
+    /// points hand over.
+    pub fn continuation_with(
         &self,
         source: &Function,
-        entry: &Entry,
-        at: Point,
+        entry: CheckedEntry<'_>,
+        target: &Arc<Version>,
+        improve: impl FnOnce(Function) -> Function,
+        _: Unproved,
+    ) -> Result<Arc<Continuation>, ContinueError> {
+        self.compile_continuation(source, entry, target, improve)
+    }
+
+    /// Refuses an entry between other versions, and a target of another engine.
+    pub(crate) fn require_between(
+        &self,
+        source: &Function,
+        entry: &CheckedEntry<'_>,
+        target: &Version,
+    ) -> Result<(), ContinueError> {
+        let function = || source.name().to_owned();
+        // Its code would rely on guards that the machines of the other engine do not have.
+        if !self.is(&target.engine) {
+            return Err(ContinueError::OtherEngine { function: function() });
+        }
+        if entry.source() != VersionKey::of(source) {
+            return Err(ContinueError::OtherSource { function: function() });
+        }
+        if entry.target() != target.key {
+            return Err(ContinueError::OtherTarget { function: function() });
+        }
+        Ok(())
+    }
+
+    fn compile_continuation(
+        &self,
+        source: &Function,
+        entry: CheckedEntry<'_>,
         target: &Arc<Version>,
         improve: impl FnOnce(Function) -> Function,
     ) -> Result<Arc<Continuation>, ContinueError> {
+        self.require_between(source, &entry, target)?;
+        let at = entry.point();
         let name = format!("{}.from.{}", source.name(), at.inst());
         let made = target.rest(&name, source, entry)?;
         let origins = target.origins_of(&made.origins, made.function.inst_bound());
@@ -344,8 +370,7 @@ impl Engine {
             code: Arc::new(code),
             source: VersionKey::of(source),
             at,
-            requires: entry.requires.clone(),
-            types: signature.params.to_vec(),
+            requires: entry.entry().requires.clone(),
             target: Arc::clone(target),
             instructions,
         }))

@@ -1,6 +1,6 @@
 //! WASI for wasmi: the host of `osier-wasm`, on the memory of a wasmi instance.
 
-use ir::interp::HostError;
+use interp::HostError;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use wasm::wasi::{GuestMemory, MODULE, Wasi};

@@ -8,7 +8,7 @@
 
 use crate::arguments::{CorpusArguments, SpeedArguments};
 use crate::engine::{Printed, link, process};
-use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
 use rustix::time::{ClockId, clock_gettime};

@@ -8,7 +8,7 @@
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
 use crate::lines::may_be_taken;
-use crate::pair::{Side, VersionPair, members};
+use crate::pair::{Analyzed, VersionPair, members};
 use crate::reason::{Obstacle, Reason};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
@@ -73,8 +73,8 @@ pub(crate) type Outcome = Option<u32>;
 #[derive(Debug)]
 pub(crate) struct Deriver<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
-    pub(crate) p: &'a Side<'v>,
-    pub(crate) q: &'a Side<'v>,
+    pub(crate) p: &'a Analyzed<'v>,
+    pub(crate) q: &'a Analyzed<'v>,
     pub(crate) level: Level,
     pub(crate) exprs: Vec<Expr>,
     wanted: Scratch<Outcome>,
@@ -97,8 +97,8 @@ pub(crate) struct Deriver<'a, 'v> {
 impl<'a, 'v> Deriver<'a, 'v> {
     pub(crate) fn new(
         pair: &'a VersionPair<'v>,
-        p: &'a Side<'v>,
-        q: &'a Side<'v>,
+        p: &'a Analyzed<'v>,
+        q: &'a Analyzed<'v>,
         level: Level,
     ) -> Self {
         Deriver {

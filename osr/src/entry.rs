@@ -4,11 +4,11 @@ use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
 use crate::reason::Obstacle;
 use crate::source::SourcePoint;
-use ir::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation
 /// code.

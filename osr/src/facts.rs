@@ -15,6 +15,7 @@ use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use transition::Side;
 
 /// A `replace_all`, as seen from the replaced value.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +31,6 @@ struct Move {
     at: u32,
     up: bool,
     down: bool,
-}
-
-/// When a value is read: in the version before the log, or in the one after.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Era {
-    Before,
-    After,
 }
 
 /// What the log tells. See the module documentation.
@@ -279,9 +273,9 @@ impl Facts {
     /// The values that equal `value` wherever it is available in the version of `era`, nearest
     /// first, `value` itself not among them. Each was available there in the version its link was
     /// recorded in; whether it is available where it is wanted is for the caller to see.
-    pub(crate) fn chain(&self, value: Value, era: Era) -> SmallVec<[Value; 2]> {
+    pub(crate) fn chain(&self, value: Value, era: Side) -> SmallVec<[Value; 2]> {
         let mut chain = SmallVec::new();
-        let (mut value, mut time) = (value, if era == Era::Before { 0 } else { self.end });
+        let (mut value, mut time) = (value, if era == Side::Before { 0 } else { self.end });
         while let Some(link) = self.links[value] {
             // The second condition ends the walk should links ever form a cycle.
             if !self.stands_still(value, time, link.at) || chain.contains(&link.to) {
@@ -295,7 +289,7 @@ impl Facts {
 
     /// The constant that equals `value` wherever it is available in the version of `era`, with its
     /// type. The constant's own instruction may be long gone.
-    pub(crate) fn constant(&self, value: Value, era: Era) -> Option<(Type, u64)> {
+    pub(crate) fn constant(&self, value: Value, era: Side) -> Option<(Type, u64)> {
         self.chain(value, era).iter().find_map(|id| self.constants.get(id).copied())
     }
 

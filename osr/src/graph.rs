@@ -15,21 +15,22 @@
 //! would break the property, its own or those of other edges, are dropped for good, until none
 //! does.
 
-use crate::compose::{Refusal, compose};
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
-use crate::pair::{Demand, Side, VersionPair};
+use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::synthesize::{Arrow, Direction, Plain, make};
+use crate::synthesize::{Arrow, Plain, SynthesizedMapping, make};
 use crate::tree::{Version, VersionTree};
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::ReplayError;
-use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::{Inst, Point};
 use std::collections::BTreeSet;
 use std::fmt;
+use transition::Demand;
+use transition::mapping::{Entry, Mapping};
+use transition::{Refusal, VersionKey, compose};
 
 /// Where an edge has its entries from.
 #[derive(Clone, Debug)]
@@ -147,14 +148,15 @@ impl<'v> VersionGraph<'v> {
         versions.sort_unstable();
         versions.dedup();
         let place = |v: Version| versions.binary_search(&v).expect("a version of a pair");
-        let mut sides: Vec<Option<&Side<'_>>> = vec![None; versions.len()];
+        let mut sides: Vec<Option<&Analyzed<'_>>> = vec![None; versions.len()];
         let mut arrows = Vec::new();
         for ((before, after), pair) in pairs.iter().zip(&prepared) {
             let places = [place(*before), place(*after)];
-            (sides[places[0]], sides[places[1]]) = (Some(&pair.sides[0]), Some(&pair.sides[1]));
+            (sides[places[0]], sides[places[1]]) =
+                (Some(&pair.sides.before), Some(&pair.sides.after));
             arrows.extend(Arrow::both_ways(pair, places));
         }
-        let sides: Vec<&Side<'_>> =
+        let sides: Vec<&Analyzed<'_>> =
             sides.into_iter().map(|s| s.expect("every version listed is of a pair")).collect();
         let plain = Plain::of_all(&sides, demand);
         let made = make(&sides, &arrows, &plain, (demand, level), None);
@@ -326,8 +328,13 @@ impl<'v> VersionGraph<'v> {
     }
 }
 
-fn built(from: Version, to: Version, pair: &VersionPair<'_>, direction: Direction) -> Edge {
-    let Direction { mapping, points, unreachable, unmapped } = direction;
+fn built(
+    from: Version,
+    to: Version,
+    pair: &VersionPair<'_>,
+    direction: SynthesizedMapping,
+) -> Edge {
+    let SynthesizedMapping { mapping, points, unreachable, unmapped } = direction;
     let anchors = pair.common_anchors().collect();
     Edge { from, to, mapping, anchors, origin: Origin::Built { points, unreachable, unmapped } }
 }

@@ -7,15 +7,10 @@
 //! made together, as the edges of a [`VersionGraph`]. [`Certifier`] writes down why entries are
 //! right, for a checker that believes none of this.
 
-mod certify;
-mod compose;
-mod continuation;
-mod copy;
 mod derive;
 mod entry;
 mod facts;
 mod graph;
-mod instrument;
 mod keep;
 mod level;
 mod lines;
@@ -30,16 +25,9 @@ mod synthesize;
 mod traps;
 mod tree;
 
-pub use certify::Certifier;
-pub use compose::{Composition, NotAChain, Refusal, compose};
-pub use continuation::{Continuation, ContinuationError, continuation, continuation_with_points};
-pub use copy::Origins;
 pub use graph::{Edge, EdgeError, Origin, VersionGraph};
-pub use instrument::{
-    Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument,
-};
 pub use level::Level;
-pub use pair::{Demand, Heading, VersionPair};
+pub use pair::VersionPair;
 pub use reason::{Reason, Unmapped};
-pub use synthesize::{Direction, Synthesis, synthesize, synthesize_levels};
+pub use synthesize::{Synthesis, SynthesizedMapping, synthesize, synthesize_levels};
 pub use tree::{Version, VersionTree};

@@ -6,14 +6,14 @@
 //! other version may have lost together with that code. What entries require is provided to those
 //! that land before them, live in the text or not ([`add_required`]).
 
-use crate::pair::Demand;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
-use ir::mapping::{Entry, Mapping};
 use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use std::collections::BTreeMap;
+use transition::Demand;
+use transition::mapping::{Entry, Mapping};
 
 /// Live values of a version, summed over its points, beyond which it gets no mappings: an entry
 /// names every value it provides, so a mapping has the size of this sum.

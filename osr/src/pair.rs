@@ -1,6 +1,6 @@
 //! Two versions of a function and what is known about them together.
 
-use crate::facts::{Era, Facts};
+use crate::facts::Facts;
 use crate::lines::Lines;
 use crate::stores::LoneWrites;
 use crate::traps::Traps;
@@ -14,37 +14,18 @@ use ir::place::Place;
 use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
-
-/// The direction of a mapping.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Heading {
-    /// From the version before the log to the one after.
-    Forward,
-    /// From the version after the log to the one before.
-    Backward,
-}
-
-/// What an entry has to provide at its landing point.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Demand {
-    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]). Values that
-    /// feed dead code alone hold anything afterwards, and count as not live wherever the levels
-    /// ask.
-    #[default]
-    Needed,
-    /// Everything live, dead code's operands included: what a debugger wants.
-    Live,
-}
+use std::collections::BTreeMap;
+use transition::{Correspondence, Demand, Pair, Side};
 
 /// One of the two versions, with its analyses.
 #[derive(Debug)]
-pub(crate) struct Side<'v> {
+pub(crate) struct Analyzed<'v> {
     pub(crate) f: &'v Function,
     pub(crate) cfg: Cfg,
     pub(crate) dom: DomTree,
     pub(crate) decided: Decided,
     pub(crate) lines: Lines,
-    pub(crate) era: Era,
+    pub(crate) era: Side,
     /// For each id of a class, the values of this version whose chain leads to it.
     holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
     /// Accesses to memory by their address; of pairs with lone writes.
@@ -52,8 +33,8 @@ pub(crate) struct Side<'v> {
     pub(crate) lone_writes: LoneWrites,
 }
 
-impl<'v> Side<'v> {
-    fn new(f: &'v Function, era: Era, facts: &Facts, anchors: &FixedBitSet) -> Side<'v> {
+impl<'v> Analyzed<'v> {
+    fn new(f: &'v Function, era: Side, facts: &Facts, anchors: &FixedBitSet) -> Analyzed<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
         let decided = Decided::new(f);
@@ -64,7 +45,7 @@ impl<'v> Side<'v> {
                 holders[id].push(value);
             }
         }
-        let mut side = Side {
+        let mut side = Analyzed {
             f,
             cfg,
             dom,
@@ -136,11 +117,11 @@ fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
 /// them that mappings in both directions and at every level need, computed once.
 #[derive(Debug)]
 pub struct VersionPair<'v> {
-    pub(crate) sides: [Side<'v>; 2],
+    pub(crate) sides: Pair<Analyzed<'v>>,
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
     pub(crate) demand: Demand,
-    traps: [Traps; 2],
+    traps: Pair<Traps>,
 }
 
 impl<'v> VersionPair<'v> {
@@ -155,17 +136,13 @@ impl<'v> VersionPair<'v> {
     ) -> Result<VersionPair<'v>, ReplayError> {
         let facts = Facts::new(before, log)?;
         let anchors = bounding_anchors(before, after, &facts);
-        let mut sides = [
-            Side::new(before, Era::Before, &facts, &anchors),
-            Side::new(after, Era::After, &facts, &anchors),
-        ];
+        let versions = Pair::new(before, after);
+        let mut sides = Pair::from_fn(|side| Analyzed::new(versions[side], side, &facts, &anchors));
         if sides.iter().any(|side| side.lone_writes.exist) {
-            sides.iter_mut().for_each(Side::index_accesses);
+            sides.as_mut().into_iter().for_each(Analyzed::index_accesses);
         }
-        let traps = [
-            Traps::new(&sides[1], &sides[0], &facts, &anchors),
-            Traps::new(&sides[0], &sides[1], &facts, &anchors),
-        ];
+        let traps =
+            Pair::from_fn(|side| Traps::new(&sides[side.other()], &sides[side], &facts, &anchors));
         Ok(VersionPair { sides, facts, anchors, demand: Demand::default(), traps })
     }
 
@@ -198,7 +175,7 @@ impl<'v> VersionPair<'v> {
     /// Whether the version after passes by a block of the version before on some ways: an edge that
     /// led to it was sent on past the branch at its end. No anchor stands before that.
     pub(crate) fn is_passed_by(&self, block: Block) -> bool {
-        let Side { f, lines, .. } = &self.sides[0];
+        let Analyzed { f, lines, .. } = &self.sides.before;
         let end = f.terminator(block);
         let line = || lines.end(f, f.first_inst(block));
         self.facts.passed_branches.contains(&end)
@@ -208,7 +185,7 @@ impl<'v> VersionPair<'v> {
     /// Whether a point before a branch that some ways pass by cannot be landed at: the version
     /// after has no more what the block was given on the others.
     pub(crate) fn is_forgotten(&self, block: Block) -> bool {
-        let [before, after] = [self.sides[0].f, self.sides[1].f];
+        let [before, after] = [self.sides.before.f, self.sides.after.f];
         self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
     }
 
@@ -225,26 +202,56 @@ impl<'v> VersionPair<'v> {
             && self.sides.iter().any(|side| is_branch(side.f))
     }
 
+    /// What the log shows of both versions, for a certifier to start from. Cost: linear in the
+    /// versions.
+    pub fn correspondence(&self) -> Correspondence<'v> {
+        let facts = &self.facts;
+        Correspondence {
+            versions: self.sides.as_ref().map(|side| side.f),
+            anchors: self.anchors.clone(),
+            passed: self.passed_branches().collect(),
+            rerouted: facts.rerouted.clone(),
+            joined_params: facts.joined_params.clone(),
+            joined_blocks: facts.joined_blocks.clone(),
+            replaced: self.replaced_params(),
+            has_lone_writes: self.has_lone_writes(),
+        }
+    }
+
+    /// The parameters that only the version after has, each with the parameters that only the version
+    /// before has and that links lead from to it.
+    fn replaced_params(&self) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
+        let Pair { before, after } = self.sides.as_ref();
+        let params = after.f.blocks().flat_map(|b| after.f.block_params(b).iter().copied());
+        let is_replaced =
+            |p: &Value| !after.f.has_value(*p) && before.f.defining_inst(*p).is_none();
+        let replaced = |p: Value| {
+            (p, before.holders(p).iter().copied().filter(is_replaced).collect::<SmallVec<_>>())
+        };
+        let new = params.filter(|p| !before.f.has_value(*p)).map(replaced);
+        new.filter(|(_, found)| !found.is_empty()).collect()
+    }
+
     /// The version transitions in this direction leave from.
-    pub(crate) fn source(&self, heading: Heading) -> &Side<'v> {
-        &self.sides[heading as usize]
+    pub(crate) fn source(&self, heading: Side) -> &Analyzed<'v> {
+        &self.sides[heading]
     }
 
     /// The version transitions in this direction lead to.
-    pub(crate) fn target(&self, heading: Heading) -> &Side<'v> {
-        &self.sides[1 - heading as usize]
+    pub(crate) fn target(&self, heading: Side) -> &Analyzed<'v> {
+        &self.sides[heading.other()]
     }
 
     /// The instructions of the target version that must not be landed behind too early.
-    pub(crate) fn traps(&self, heading: Heading) -> &Traps {
-        &self.traps[1 - heading as usize]
+    pub(crate) fn traps(&self, heading: Side) -> &Traps {
+        &self.traps[heading.other()]
     }
 
     /// Whether a block was proved never to run: it is unreachable, constants keep it so, it was
     /// removed as such, or the other version kept it and cannot reach it.
-    pub(crate) fn is_unreachable(&self, heading: Heading, block: Block) -> bool {
+    pub(crate) fn is_unreachable(&self, heading: Side, block: Block) -> bool {
         let (p, q) = (self.source(heading), self.target(heading));
-        let removed = heading == Heading::Forward && self.facts.removed_blocks.contains(&block);
+        let removed = heading == Side::Before && self.facts.removed_blocks.contains(&block);
         !p.decided.cfg().is_reachable(block)
             || removed
             || (q.f.has_block(block) && !q.cfg.is_reachable(block))
@@ -255,8 +262,8 @@ impl<'v> VersionPair<'v> {
 /// rest of the class, nearest first. Only some of them are available at the point in question.
 pub(crate) fn members(
     facts: &Facts,
-    p: &Side<'_>,
-    q: &Side<'_>,
+    p: &Analyzed<'_>,
+    q: &Analyzed<'_>,
     value: Value,
 ) -> SmallVec<[Value; 4]> {
     let mut members: SmallVec<[Value; 4]> = SmallVec::new();

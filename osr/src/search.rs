@@ -5,16 +5,17 @@ use crate::entry::{self, Cost, Derived, Goal};
 use crate::level::Level;
 use crate::lines::{LineEnd, Lines};
 use crate::live::LiveTable;
-use crate::pair::{Heading, VersionPair, members};
+use crate::pair::{VersionPair, members};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
-use crate::synthesize::Direction;
-use ir::mapping::{Entry, Mapping};
+use crate::synthesize::SynthesizedMapping;
 use ir::place::Place;
 use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::mapping::{Entry, Mapping};
 
 /// Landing points tried from one source point. A longer gap is sampled at both ends and around the
 /// point's own place.
@@ -27,7 +28,7 @@ const MAX_VALUES_TRIED: usize = 1 << 13;
 /// One direction that was made at a level.
 pub(crate) struct Made {
     pub(crate) level: Level,
-    pub(crate) direction: Direction,
+    pub(crate) direction: SynthesizedMapping,
     /// The points whose entries were built again, or dropped, after the first round.
     pub(crate) made_again: BTreeSet<Point>,
 }
@@ -42,7 +43,7 @@ enum Known<'a> {
 
 /// One direction being made.
 pub(crate) struct Search<'a, 'v> {
-    heading: Heading,
+    heading: Side,
     pair: &'a VersionPair<'v>,
     /// The same direction at a level below.
     below: Option<&'a Made>,
@@ -63,7 +64,7 @@ impl<'a, 'v> Search<'a, 'v> {
     /// Nothing made yet. `below` is the same direction at a lower level, whose entries are taken
     /// over where they would be found again.
     pub(crate) fn new(
-        (pair, heading): (&'a VersionPair<'v>, Heading),
+        (pair, heading): (&'a VersionPair<'v>, Side),
         level: Level,
         below: Option<&'a Made>,
     ) -> Search<'a, 'v> {
@@ -202,7 +203,7 @@ impl<'a, 'v> Search<'a, 'v> {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
         let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
-        let may_be_passed = self.heading == Heading::Forward && !seeded(Bug::PassedByIgnored);
+        let may_be_passed = self.heading == Side::Before && !seeded(Bug::PassedByIgnored);
         // The ways that were sent on past a branch may have been those through blocks that only led
         // there (`what_led_to_a_block_passed_by_has_no_way.oir`).
         let ahead = end.jumps.iter().map(|jump| p.f.target(jump.edges[0]).block);
@@ -219,7 +220,7 @@ impl<'a, 'v> Search<'a, 'v> {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
         let (q, home) = (self.deriver.q.f, self.deriver.q.f.inst_block(target.inst()));
-        if self.heading == Heading::Backward && self.pair.is_forgotten(home) {
+        if self.heading == Side::After && self.pair.is_forgotten(home) {
             return Some(Obstacle {
                 inst: Some(q.terminator(home)),
                 ..Obstacle::new(Reason::PassedBy)
@@ -341,7 +342,7 @@ impl<'a, 'v> Search<'a, 'v> {
             Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
-        let direction = Direction { mapping, points, unreachable, unmapped };
+        let direction = SynthesizedMapping { mapping, points, unreachable, unmapped };
         Made { level: deriver.level, direction, made_again }
     }
 }
@@ -384,7 +385,7 @@ fn landings_to_try(
 /// definition or a use of it; with the instruction that may trap; with the effect; or with the
 /// point's own instruction.
 fn blame(
-    (pair, heading): (&VersionPair<'_>, Heading),
+    (pair, heading): (&VersionPair<'_>, Side),
     deriver: &Deriver<'_, '_>,
     obstacle: &Obstacle,
     point: Point,
@@ -411,11 +412,11 @@ const MAX_USERS: usize = 64;
 /// be live here, because of what happened to the last link of a chain. What only code that never
 /// runs does with the value counts for nothing.
 fn first_of_users(
-    (pair, heading): (&VersionPair<'_>, Heading),
+    (pair, heading): (&VersionPair<'_>, Side),
     q: &Function,
     value: Value,
 ) -> Option<usize> {
-    let back = if heading == Heading::Forward { Heading::Backward } else { Heading::Forward };
+    let back = if heading == Side::Before { Side::After } else { Side::Before };
     let mut seen: BTreeSet<Inst> = BTreeSet::new();
     let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
     while !values.is_empty() && seen.len() < MAX_USERS {

@@ -8,7 +8,7 @@
 
 use crate::derive::{Node, Way};
 use crate::lines::Crossing;
-use crate::pair::Side;
+use crate::pair::Analyzed;
 use crate::scratch::Scratch;
 use ir::seeded::{Bug, seeded};
 use ir::{Inst, Point, Value};
@@ -56,7 +56,13 @@ impl SourcePoint {
     }
 
     /// Moves on to another point, whose line runs over `jumps`.
-    pub(crate) fn enter(&mut self, p: &Side<'_>, point: Point, live: &[Value], jumps: &[Crossing]) {
+    pub(crate) fn enter(
+        &mut self,
+        p: &Analyzed<'_>,
+        point: Point,
+        live: &[Value],
+        jumps: &[Crossing],
+    ) {
         self.point = point;
         self.far = None;
         self.bindings.clear();
@@ -76,7 +82,7 @@ impl SourcePoint {
     /// Runs the block from `from` to its end and takes its jump; returns the first instruction of
     /// the block it leads to. What may trap or reads memory is not run: the target version has not
     /// reached it either, and what it would compute is then not to be had.
-    fn cross(&mut self, p: &Side<'_>, from: Inst, jump: &Crossing) -> Inst {
+    fn cross(&mut self, p: &Analyzed<'_>, from: Inst, jump: &Crossing) -> Inst {
         let mut at = Some(from);
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
@@ -117,7 +123,7 @@ impl SourcePoint {
     }
 
     /// A wrong change: each argument is looked up when the parameters before it are bound already.
-    fn bound_in_turn(&mut self, p: &Side<'_>, jump: &Crossing) -> SmallVec<[(Value, Here); 4]> {
+    fn bound_in_turn(&mut self, p: &Analyzed<'_>, jump: &Crossing) -> SmallVec<[(Value, Here); 4]> {
         let target = p.f.target(jump.edges[0]);
         let mut bound = SmallVec::new();
         for (param, arg) in p.f.block_params(target.block).iter().zip(&target.args) {
@@ -130,7 +136,7 @@ impl SourcePoint {
 
     /// A value of the source version: bound on the way, or as it is at the source point if it is
     /// available there and where the line has got to.
-    pub(crate) fn look_up(&self, p: &Side<'_>, value: Value) -> Here {
+    pub(crate) fn look_up(&self, p: &Analyzed<'_>, value: Value) -> Here {
         match self.bindings.get(&value) {
             Some(here) => *here,
             None if self.far.is_some_and(|far| !p.available(value, far)) => Here::Absent,
@@ -140,7 +146,7 @@ impl SourcePoint {
     }
 
     /// How a value of the source version can be had.
-    pub(crate) fn way_of(&self, p: &Side<'_>, value: Value) -> Option<Way> {
+    pub(crate) fn way_of(&self, p: &Analyzed<'_>, value: Value) -> Option<Way> {
         match self.look_up(p, value) {
             Here::Value(value) => Some(Way::Read(value)),
             Here::Rest(number) => Some(Way::Same(Node::Rest(number))),

@@ -9,13 +9,14 @@
 //! Windows are followed only where they are trees, as passes make them: into blocks with one
 //! predecessor. What follows a write whose window has no end that is found has no entries.
 
-use crate::facts::{Era, Facts};
-use crate::pair::Side;
+use crate::facts::Facts;
+use crate::pair::Analyzed;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
 use ir::{Block, Effects, Function, Inst, Opcode, Type, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use transition::Side;
 
 /// Instructions looked at to follow one window.
 const MAX_WINDOW: usize = 256;
@@ -46,14 +47,14 @@ pub(crate) struct LoneWrites {
 #[derive(Clone, Copy)]
 struct Writes<'a> {
     f: &'a Function,
-    era: Era,
+    era: Side,
     facts: &'a Facts,
     anchors: &'a FixedBitSet,
 }
 
 impl LoneWrites {
     /// Finds them. Cost: linear in the instructions; for each lone write, bounded.
-    pub(crate) fn new(side: &Side<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
+    pub(crate) fn new(side: &Analyzed<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
         let mut lone = LoneWrites::default();
         let (f, mut followed) = (side.f, FixedBitSet::with_capacity(side.f.block_bound()));
         let writes = Writes { f, era: side.era, facts, anchors };

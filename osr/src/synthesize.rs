@@ -9,16 +9,18 @@
 
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
-use crate::pair::{Demand, Heading, Side, VersionPair};
+use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
 use crate::search::{Made, Search};
-use ir::mapping::Mapping;
 use ir::seeded::{Bug, seeded};
 use std::collections::BTreeSet;
+use transition::Demand;
+use transition::Side;
+use transition::mapping::Mapping;
 
 /// The mapping in one direction, and what has none.
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub struct SynthesizedMapping {
     /// The entries.
     pub mapping: Mapping,
     /// All points of the source version, unreachable ones included.
@@ -33,9 +35,9 @@ pub struct Direction {
 #[derive(Clone, Debug)]
 pub struct Synthesis {
     /// From the version before the log to the one after.
-    pub forward: Direction,
+    pub forward: SynthesizedMapping,
     /// From the version after the log to the one before.
-    pub backward: Direction,
+    pub backward: SynthesizedMapping,
 }
 
 /// Makes the mappings between two versions at a level, in both directions. Cost: for each source
@@ -50,7 +52,7 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
 /// once. Cost: less than apart: what is live is computed once, and an entry that the level below
 /// has shown to be the best is taken over.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
-    let versions = [&pair.sides[0], &pair.sides[1]];
+    let versions = [&pair.sides.before, &pair.sides.after];
     let arrows = Arrow::both_ways(pair, [0, 1]);
     let plain = Plain::of_all(&versions, pair.demand);
     let mut made: Vec<Vec<Made>> = Vec::new();
@@ -75,7 +77,7 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrow<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
-    pub(crate) heading: Heading,
+    pub(crate) heading: Side,
     /// The version it leaves from, by its place in a list of versions.
     pub(crate) from: usize,
     pub(crate) to: usize,
@@ -88,8 +90,8 @@ impl<'a, 'v> Arrow<'a, 'v> {
         [before, after]: [usize; 2],
     ) -> [Arrow<'a, 'v>; 2] {
         [
-            Arrow { pair, heading: Heading::Forward, from: before, to: after },
-            Arrow { pair, heading: Heading::Backward, from: after, to: before },
+            Arrow { pair, heading: Side::Before, from: before, to: after },
+            Arrow { pair, heading: Side::After, from: after, to: before },
         ]
     }
 
@@ -101,7 +103,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
 /// Makes all mappings between a list of versions, to their common fixpoint. Those from and to
 /// versions with too many live values are empty. `below` are the same mappings at a lower level.
 pub(crate) fn make<'p, 'v>(
-    versions: &[&Side<'v>],
+    versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
     plain: &[Option<Plain>],
     (demand, level): (Demand, Level),
@@ -141,11 +143,11 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// That of each version; `None` for one with too many live values.
-    pub(crate) fn of_all(versions: &[&Side<'_>], demand: Demand) -> Vec<Option<Plain>> {
+    pub(crate) fn of_all(versions: &[&Analyzed<'_>], demand: Demand) -> Vec<Option<Plain>> {
         versions.iter().map(|v| Plain::new(v, demand)).collect()
     }
 
-    fn new(side: &Side<'_>, demand: Demand) -> Option<Plain> {
+    fn new(side: &Analyzed<'_>, demand: Demand) -> Option<Plain> {
         let in_text = LiveTable::of_text(side.f, &side.cfg, demand)?;
         let in_run = match side.decided.is_empty() {
             true => None,

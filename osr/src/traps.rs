@@ -9,7 +9,7 @@
 //! that the source version has passed them too.
 
 use crate::facts::Facts;
-use crate::pair::{Side, members};
+use crate::pair::{Analyzed, members};
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
@@ -54,7 +54,7 @@ struct Passed {
 impl Passed {
     /// Whether an access cannot trap where the one before it at the same address has not, which
     /// whoever has passed this one has passed too. Cost: bounded.
-    fn vouches_for(&mut self, q: &Side<'_>, facts: &Facts, inst: Inst) -> bool {
+    fn vouches_for(&mut self, q: &Analyzed<'_>, facts: &Facts, inst: Inst) -> bool {
         let data = q.f.inst(inst);
         let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
             data.opcode,
@@ -80,7 +80,12 @@ impl Passed {
 
 impl Traps {
     /// Finds them for landings in `q` from `p`.
-    pub(crate) fn new(p: &Side<'_>, q: &Side<'_>, facts: &Facts, anchors: &FixedBitSet) -> Traps {
+    pub(crate) fn new(
+        p: &Analyzed<'_>,
+        q: &Analyzed<'_>,
+        facts: &Facts,
+        anchors: &FixedBitSet,
+    ) -> Traps {
         let mut traps = Traps {
             traps: Vec::new(),
             own: SecondaryMap::new(),
@@ -107,7 +112,14 @@ impl Traps {
         traps
     }
 
-    fn enter(&mut self, p: &Side<'_>, q: &Side<'_>, facts: &Facts, block: Block, inst: Inst) {
+    fn enter(
+        &mut self,
+        p: &Analyzed<'_>,
+        q: &Analyzed<'_>,
+        facts: &Facts,
+        block: Block,
+        inst: Inst,
+    ) {
         let id = self.traps.len() as u32;
         let results = &q.f.inst(inst).results;
         let witnesses: SmallVec<[Value; 2]> =
@@ -134,7 +146,7 @@ impl Traps {
     /// anchor.
     fn open_window(
         &mut self,
-        q: &Side<'_>,
+        q: &Analyzed<'_>,
         block: Block,
         inst: Inst,
         id: u32,
@@ -167,7 +179,7 @@ impl Traps {
     /// tells which values the source version has available.
     pub(crate) fn skipped(
         &self,
-        q: &Side<'_>,
+        q: &Analyzed<'_>,
         point: Point,
         mut passed: impl FnMut(Value) -> bool,
     ) -> Option<Inst> {

@@ -4,13 +4,15 @@ mod common;
 
 use common::{edited, function, inst, value};
 use ir::edit::Editor;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
 use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    Demand, EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair,
-    VersionTree, compose, synthesize,
+    EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair, VersionTree,
+    compose, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use transition::Demand;
+use transition::VersionKey;
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 const TEXT: &str = "
 func @f(%a: i32, %b: i32) -> i32 {

@@ -3,20 +3,21 @@
 
 use super::{Derived, Observer, Step};
 use crate::export::Parts;
-use ir::certificate::{Certificate, MappingFacts};
-use ir::mapping::Mapping;
+use certify::Certifier;
+use check::verdict::{Options, Verdict};
+use check::{Accepted, Checked, relate};
 use ir::{Function, Module, Point};
-use osr::{Certifier, Heading, Level, Synthesis, Unmapped, VersionPair, synthesize_levels};
+use osr::{Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_levels};
 use std::collections::BTreeMap;
-use verify::checker::relate;
-use verify::state_oracle::Direction as Heads;
-use verify::verdict::{Options, Verdict};
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
+use transition::{Pair, Side};
 
 /// The mapping in one direction: proved entries, and what became of the other points.
 #[derive(Clone, Debug)]
 pub struct CertifiedMapping {
     /// The entries the checker has accepted.
-    pub mapping: Mapping,
+    pub mapping: Checked<Mapping>,
     /// The facts behind them, in their order.
     pub facts: MappingFacts,
     /// All points of the source version, unreachable ones included.
@@ -31,11 +32,11 @@ pub struct CertifiedMapping {
 
 impl CertifiedMapping {
     /// What the checker said of all entries, before any was dropped.
-    pub fn checked(&self) -> Checked {
-        let mut checked = Checked {
+    pub fn checked(&self) -> CheckCounts {
+        let mut checked = CheckCounts {
             points: (self.points - self.unreachable) as u64,
             held: self.mapping.len() as u64,
-            ..Checked::default()
+            ..CheckCounts::default()
         };
         self.rejected.iter().for_each(|(_, verdict)| checked.count(verdict));
         checked
@@ -44,7 +45,7 @@ impl CertifiedMapping {
 
 /// What the checker said of entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct Checked {
+pub struct CheckCounts {
     /// The points of the source versions, those proved never to run left out where that is known.
     pub points: u64,
     /// Entries accepted.
@@ -55,7 +56,7 @@ pub struct Checked {
     pub refuted: u64,
 }
 
-impl Checked {
+impl CheckCounts {
     /// Counts a verdict.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         match verdict.finding() {
@@ -66,7 +67,7 @@ impl Checked {
     }
 
     /// Adds what was said of other entries.
-    pub fn merge(&mut self, other: &Checked) {
+    pub fn merge(&mut self, other: &CheckCounts) {
         self.points += other.points;
         self.held += other.held;
         self.refuted += other.refuted;
@@ -111,37 +112,36 @@ pub fn certify(
     observer: &mut dyn Observer,
 ) -> Certified {
     observer.begin(Some(Step::Map));
-    let versions = [base, &derived.function];
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
     let made = synthesize_levels(&pair, levels);
-    let mut certifier = Certifier::new(&pair);
-    let facts: Vec<[MappingFacts; 2]> = made
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let facts: Vec<Pair<MappingFacts>> = made
         .iter()
         .map(|(_, made)| {
-            let forward = certifier.facts(Heading::Forward, &made.forward.mapping);
-            [forward, certifier.facts(Heading::Backward, &made.backward.mapping)]
+            let forward = certifier.facts(Side::Before, &made.forward.mapping);
+            Pair::new(forward, certifier.facts(Side::After, &made.backward.mapping))
         })
         .collect();
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
-    let relation = relate(module, versions, &certificate, Options::default());
-    let judge =
-        |heads: Heads, mapping: &Mapping, facts: &MappingFacts, armed: &Mapping| match &relation {
-            Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
-            Err(verdict) => vec![*verdict; mapping.len()],
+    let relation = relate(module, [base, &derived.function], &certificate, Options::default());
+    let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
+        let Synthesis { forward, backward } = made;
+        let armed = Pair::new(backward.mapping.clone(), forward.mapping.clone());
+        let judge = |side: Side, made: SynthesizedMapping, facts: MappingFacts| {
+            let SynthesizedMapping { mapping, points, unreachable, unmapped } = made;
+            let Accepted { mapping, facts, rejected } = match &relation {
+                Ok(relation) => relation.accept(side, mapping, facts, &[&armed[side]]),
+                Err(verdict) => Accepted::nothing(mapping, *verdict),
+            };
+            CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
         };
-    let levels = made.into_iter().zip(facts).map(|((level, made), [forward, backward])| {
-        let Synthesis { forward: ahead, backward: back } = made;
-        let verdicts = [
-            judge(Heads::Forward, &ahead.mapping, &forward, &back.mapping),
-            judge(Heads::Backward, &back.mapping, &backward, &ahead.mapping),
-        ];
-        let [said_ahead, said_back] = verdicts;
         CertifiedLevel {
             level,
-            forward: accepted(ahead, forward, said_ahead),
-            backward: accepted(back, backward, said_back),
+            forward: judge(Side::Before, forward, facts.before),
+            backward: judge(Side::After, backward, facts.after),
         }
     });
     let levels = levels.collect();
@@ -159,14 +159,14 @@ pub fn recheck(
     opt: &Function,
     (certificate, mappings): &Parts,
     observer: &mut dyn Observer,
-) -> Checked {
+) -> CheckCounts {
     observer.begin(Some(Step::Check));
     let relation = relate(module, [base, opt], certificate, Options::default());
-    let mut checked = Checked::default();
-    for (at, heads) in Heads::BOTH.into_iter().enumerate() {
+    let mut checked = CheckCounts::default();
+    for (at, side) in Side::BOTH.into_iter().enumerate() {
         let ((mapping, facts), (armed, _)) = (&mappings[at], &mappings[1 - at]);
         let verdicts = match &relation {
-            Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
+            Ok(relation) => relation.judge(side, mapping, facts, &[armed]),
             Err(verdict) => vec![*verdict; mapping.len()],
         };
         let source = [base, opt][at];
@@ -175,19 +175,4 @@ pub fn recheck(
     }
     observer.begin(None);
     checked
-}
-
-/// Keeps the entries that hold.
-fn accepted(made: osr::Direction, facts: MappingFacts, verdicts: Vec<Verdict>) -> CertifiedMapping {
-    let osr::Direction { mut mapping, points, unreachable, unmapped } = made;
-    let said: Vec<(Point, Verdict)> =
-        mapping.entries().map(|(point, _)| point).zip(verdicts.iter().copied()).collect();
-    let rejected: Vec<(Point, Verdict)> =
-        said.into_iter().filter(|(_, verdict)| !verdict.holds()).collect();
-    for (point, _) in &rejected {
-        mapping.remove(*point);
-    }
-    let facts =
-        facts.into_iter().zip(&verdicts).filter(|(_, v)| v.holds()).map(|(f, _)| f).collect();
-    CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

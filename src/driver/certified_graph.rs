@@ -1,14 +1,15 @@
 //! Version graphs whose entries the checker has accepted.
 
-use super::{Checked, Observer, Step};
-use ir::certificate::MappingFacts;
-use ir::mapping::Mapping;
+use super::{CheckCounts, Observer, Step};
+use certify::Certifier;
+use check::relate;
+use check::verdict::{Options, Verdict};
 use ir::{Module, Point};
-use osr::{Certifier, Edge, Heading, Origin, Version, VersionGraph, VersionPair};
+use osr::{Edge, Origin, Version, VersionGraph, VersionPair};
 use std::collections::{BTreeMap, BTreeSet};
-use verify::checker::relate;
-use verify::state_oracle::Direction;
-use verify::verdict::{Options, Verdict};
+use transition::Side;
+use transition::certificate::MappingFacts;
+use transition::mapping::Mapping;
 
 /// The reason of entries between versions neither of which was derived from the other: there is no
 /// log to find a certificate by. Edges composed of proved ones need none.
@@ -30,8 +31,8 @@ pub fn certify_graph(
     module: &Module,
     graph: &mut VersionGraph<'_>,
     observer: &mut dyn Observer,
-) -> Checked {
-    let mut checked = Checked::default();
+) -> CheckCounts {
+    let mut checked = CheckCounts::default();
     let mut held = Held::new();
     let is_own = |e: &&Edge| !matches!(e.origin, Origin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
@@ -52,16 +53,13 @@ fn judge_pair(
     graph: &VersionGraph<'_>,
     (before, after): (Version, Version),
     held: &mut Held,
-    checked: &mut Checked,
+    checked: &mut CheckCounts,
     observer: &mut dyn Observer,
 ) {
     observer.begin(Some(Step::Map));
     let tree = graph.tree();
     let versions = [tree.function(before), tree.function(after)];
-    let ways = [
-        (Direction::Forward, Heading::Forward, (before, after)),
-        (Direction::Backward, Heading::Backward, (after, before)),
-    ];
+    let ways = [(Side::Before, (before, after)), (Side::After, (after, before))];
     // An edge from a version to itself leads one way alone.
     let ways = if before == after { &ways[..1] } else { &ways[..] };
     let own = |ends: (Version, Version)| {
@@ -71,7 +69,7 @@ fn judge_pair(
     let Some(log) = tree.log(before, after) else {
         let entries = ways
             .iter()
-            .flat_map(|(_, _, ends)| own(*ends))
+            .flat_map(|(_, ends)| own(*ends))
             .map(|(_, e)| e.mapping.len() as u64)
             .sum::<u64>();
         if entries > 0 {
@@ -82,22 +80,21 @@ fn judge_pair(
     };
     let pair =
         VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
-    let mut certifier = Certifier::new(&pair);
-    let mut made: Vec<(Direction, (usize, &Edge), MappingFacts)> = Vec::new();
-    for &(direction, heading, ends) in ways {
-        made.extend(
-            own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.1.mapping))),
-        );
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let mut made: Vec<(Side, (usize, &Edge), MappingFacts)> = Vec::new();
+    for &(side, ends) in ways {
+        made.extend(own(ends).map(|edge| (side, edge, certifier.facts(side, &edge.1.mapping))));
     }
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
-    for (direction, (index, edge), facts) in &made {
+    for (side, (index, edge), facts) in &made {
         // Whatever leaves the version landed in may follow.
         let armed: Vec<&Mapping> =
             graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
         let verdicts = match &relation {
-            Ok(relation) => relation.judge(*direction, &edge.mapping, facts, &armed),
+            Ok(relation) => relation.judge(*side, &edge.mapping, facts, &armed),
             Err(verdict) => vec![*verdict; edge.mapping.len()],
         };
         checked.points += edge.mapping.len() as u64;

@@ -8,7 +8,7 @@ mod certified;
 mod certified_graph;
 mod load;
 
-pub use certified::{Certified, CertifiedLevel, CertifiedMapping, Checked, certify, recheck};
+pub use certified::{Certified, CertifiedLevel, CertifiedMapping, CheckCounts, certify, recheck};
 pub use certified_graph::{NO_LOG, certify_graph};
 pub use load::{Format, LoadError, load, load_within};
 

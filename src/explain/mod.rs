@@ -17,12 +17,13 @@ use crate::schema::{
     Answer, Computed, Kept, Move, PerLevel, Place, Replayed, SetValue, Status, Why,
 };
 use crate::table::shortened;
+use check::verdict::Check;
 use ir::cfg::Cfg;
-use ir::mapping::Entry;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
-use osr::{Heading, Level, Unmapped};
+use osr::{Level, Unmapped};
 use std::fmt;
-use verify::verdict::Check;
+use transition::Side;
+use transition::mapping::Entry;
 use words::Told;
 
 /// Bytes of an instruction that are shown.
@@ -54,7 +55,7 @@ pub struct Question<'a> {
     /// left.
     pub point: &'a str,
     /// The directions, in this order.
-    pub headings: &'a [Heading],
+    pub headings: &'a [Side],
     /// The level. A point has an entry at it when this level's mapping has one, or that of a level
     /// before.
     pub level: Level,
@@ -86,14 +87,14 @@ pub fn explain(
         let near = point::near(&[&told.base, &told.opt], question.point);
         return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
     }
-    let answer = |heading: &Heading| {
+    let answer = |heading: &Side| {
         let (from, to) = match heading {
-            Heading::Forward => (Side::base(&told), Side::opt(&told)),
-            Heading::Backward => (Side::opt(&told), Side::base(&told)),
+            Side::Before => (Shown::base(&told), Shown::opt(&told)),
+            Side::After => (Shown::opt(&told), Shown::base(&told)),
         };
         let teller =
             Teller { told: &told, from, to, heading: *heading, certified, level: question.level };
-        match (found[*heading as usize], found[1 - *heading as usize]) {
+        match (found[*heading as usize], found[heading.other() as usize]) {
             (Some(point), _) => teller.answer(point),
             // A place beyond the end of a block that has become shorter: the instruction may stand
             // elsewhere.
@@ -108,18 +109,18 @@ pub fn explain(
 
 /// One of the two versions.
 #[derive(Clone, Copy)]
-struct Side<'a> {
+struct Shown<'a> {
     name: &'static str,
     version: &'a Version<'a>,
 }
 
-impl<'a> Side<'a> {
-    fn base(told: &'a Told<'_>) -> Side<'a> {
-        Side { name: "base", version: &told.base }
+impl<'a> Shown<'a> {
+    fn base(told: &'a Told<'_>) -> Shown<'a> {
+        Shown { name: "base", version: &told.base }
     }
 
-    fn opt(told: &'a Told<'_>) -> Side<'a> {
-        Side { name: "opt", version: &told.opt }
+    fn opt(told: &'a Told<'_>) -> Shown<'a> {
+        Shown { name: "opt", version: &told.opt }
     }
 
     fn place(&self, point: Point) -> Place {
@@ -156,9 +157,9 @@ impl<'a> Side<'a> {
 /// Answers in one direction.
 struct Teller<'a> {
     told: &'a Told<'a>,
-    from: Side<'a>,
-    to: Side<'a>,
-    heading: Heading,
+    from: Shown<'a>,
+    to: Shown<'a>,
+    heading: Side,
     certified: &'a Certified,
     level: Level,
 }
@@ -166,16 +167,13 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn mapping<'c>(&self, made: &'c CertifiedLevel) -> &'c CertifiedMapping {
         match self.heading {
-            Heading::Forward => &made.forward,
-            Heading::Backward => &made.backward,
+            Side::Before => &made.forward,
+            Side::After => &made.backward,
         }
     }
 
     fn direction(&self) -> &'static str {
-        match self.heading {
-            Heading::Forward => "forward",
-            Heading::Backward => "backward",
-        }
+        self.heading.direction()
     }
 
     /// Whether the version left has the instruction that a place, and no value, means in the other.

@@ -3,12 +3,15 @@
 
 use super::{DIRECTIONS, MAGIC, SIDES, write};
 use cranelift_entity::EntityRef;
-use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
-use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step, VersionKey};
 use ir::rules::RULES;
 use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Table, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use transition::VersionKey;
+use transition::certificate::{
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
+};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
 /// What is wrong with a file.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,11 +1,13 @@
 //! Writing.
 
 use super::{DIRECTIONS, MAGIC, SIDES};
-use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
-use ir::mapping::{Entry, Mapping, Operand};
 use ir::rules::RULES;
 use ir::{Function, Imm, Point};
 use std::fmt::{Display, Write};
+use transition::certificate::{
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
+};
+use transition::mapping::{Entry, Mapping, Operand};
 
 /// The lines before the first of so many functions.
 pub fn header(pipeline: &str, level: &str, functions: usize) -> String {

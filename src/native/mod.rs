@@ -9,11 +9,11 @@ mod tiered;
 pub use tiered::Tiered;
 
 use crate::driver::Step;
-use ir::interp::{Host, Outcome};
-use ir::mapping::VersionKey;
+use interp::{Host, Outcome};
 use ir::{Func, Function};
 use jit::{RunError, Tier, Tiering, Vm};
 use std::sync::Arc;
+use transition::VersionKey;
 
 /// A piece of code that was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,13 +2,14 @@
 
 use super::{Compiled, CompiledKind, Observer, install};
 use crate::driver::{self, Derived, Step, Vigilance, certify, derive};
-use ir::mapping::Mapping;
+use check::Checked;
 use ir::{Func, Function};
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
 use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
 /// Tells an observer what the driver does.
 struct Steps<'o, O>(&'o mut O);
@@ -25,7 +26,7 @@ struct Optimized {
     derived: Derived,
     version: Arc<Version>,
     /// Made when a loop is first entered in the middle.
-    forward: Option<Arc<Mapping>>,
+    forward: Option<Arc<Checked<Mapping>>>,
 }
 
 /// Begins in the interpreter. What is called or repeated so often as the threshold says is
@@ -105,12 +106,10 @@ impl<O: Observer> Tiering for Tiered<O> {
                 Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
             }
         };
-        if forward.entry(at.at).is_none() {
-            return Ok(None);
-        }
+        let Some(entry) = forward.checked_entry(at.at) else { return Ok(None) };
         let version = Arc::clone(&optimized.version);
         self.observer.begin();
-        let made = tier.engine().continuation(base, &forward, at.at, &version, |function| function);
+        let made = tier.engine().continuation(base, entry, &version);
         let made = made.map_err(RunError::Continue)?;
         self.observer.compiled(Compiled {
             func: at.func,

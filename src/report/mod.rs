@@ -11,7 +11,7 @@ pub use html::html;
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
-use crate::driver::{CertifiedMapping, Checked, Derived, Observer, certify};
+use crate::driver::{CertifiedMapping, CheckCounts, Derived, Observer, certify};
 use crate::schema::{Actions, FunctionReport, LEVELS, Program, Report, SCHEMA, Size, Time};
 use ir::{Function, Module};
 use osr::Level;
@@ -45,7 +45,7 @@ pub fn function_report(
         }
     }
     let [forward, backward] = tallies.map(Tally::finish);
-    let mut checked = Checked::default();
+    let mut checked = CheckCounts::default();
     for made in &certified.levels {
         checked.merge(&made.forward.checked());
         checked.merge(&made.backward.checked());

@@ -1,9 +1,9 @@
 //! Counting the entries of the mappings of one direction, level by level.
 
 use crate::schema::Direction;
-use ir::mapping::{Entry, Mapping};
 use ir::{Point, Value};
 use std::collections::BTreeMap;
+use transition::mapping::{Entry, Mapping};
 
 /// What an entry costs at run time.
 #[derive(Clone, Copy, Debug)]

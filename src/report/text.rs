@@ -3,7 +3,7 @@
 use super::UNBLAMED;
 use super::published::{self, Published, PublishedShare};
 use super::totals::largest;
-use crate::driver::Checked;
+use crate::driver::CheckCounts;
 use crate::schema::{
     Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread,
 };
@@ -26,16 +26,16 @@ const NO_FIGURE: &str = "-";
 type Figure<T, N> = fn(&T) -> N;
 
 /// One direction of the report, and what is published of it.
-struct Side<'a> {
+struct Half<'a> {
     name: &'static str,
     ours: &'a DirectionTotals,
     theirs: &'static Published,
 }
 
-fn sides(report: &Report) -> [Side<'_>; 2] {
+fn sides(report: &Report) -> [Half<'_>; 2] {
     [
-        Side { name: "base to opt", ours: &report.totals.forward, theirs: &published::FORWARD },
-        Side { name: "opt to base", ours: &report.totals.backward, theirs: &published::BACKWARD },
+        Half { name: "base to opt", ours: &report.totals.forward, theirs: &published::FORWARD },
+        Half { name: "opt to base", ours: &report.totals.backward, theirs: &published::BACKWARD },
     ]
 }
 
@@ -120,7 +120,7 @@ pub fn check_text(check: &Check) -> String {
 }
 
 /// How many entries hold, and what became of the others.
-fn checked_table(label: &str, checked: &Checked) -> Table {
+fn checked_table(label: &str, checked: &CheckCounts) -> Table {
     let mut table = Table::new(LABEL, &[14]);
     let dropped = checked.dropped.values().sum();
     table.row(label, [grouped(checked.held + dropped)]);

@@ -6,8 +6,8 @@ mod mappings;
 mod text;
 mod wasm;
 
+use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::Module;
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use osier::driver::{self, Format, Vigilance, certify, derive};
 use osr::Level;
 use passes::Pipeline;

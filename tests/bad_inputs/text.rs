@@ -1,8 +1,8 @@
 //! The text form.
 
 use crate::{put_through, refusal, run};
+use interp::Outcome;
 use ir::Module;
-use ir::interp::Outcome;
 use osier::driver::{Format, load};
 
 fn body(lines: &str) -> String {

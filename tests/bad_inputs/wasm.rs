@@ -1,7 +1,7 @@
 //! WebAssembly: what is refused, and what traps as it must, optimized or not.
 
 use crate::{put_through, refusal, run};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
+use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::{Module, TrapKind};
 use osier::driver::{self, Format, Vigilance, load, optimize};
 use passes::Pipeline;

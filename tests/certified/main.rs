@@ -3,20 +3,21 @@
 
 mod files;
 
+use check::relate;
+use check::verdict::{Check, Options, Verdict};
 use ir::Module;
-use ir::certificate::{Term, TermKind};
-use ir::mapping::{Operand, Step};
 use ir::{Opcode, Type};
 use osier::driver::{
     Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck,
 };
 use osier::{ir, osr, passes, verify};
-use osr::{Demand, Level, VersionGraph, VersionTree};
+use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
-use verify::checker::relate;
+use transition::Demand;
+use transition::certificate::{Term, TermKind};
+use transition::mapping::{Operand, Step};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
-use verify::verdict::{Check, Options, Verdict};
 
 const PROGRAMS: u64 = 40;
 const SIZE: u32 = 30;
@@ -509,7 +510,7 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
         VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
     let mut mapping = graph.edges()[0].mapping.clone();
     let copied = |v: Operand| matches!(v, Operand::Source(v) if base.value_type(v) == Type::I32);
-    let assigns = |e: &ir::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
+    let assigns = |e: &transition::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
     let found = mapping.entries().find_map(|(p, e)| Some((p, e.clone(), assigns(e)?)));
     let (point, mut entry, at) = found.expect("an entry that copies a value");
     entry.assigns[at].from = Operand::Step(entry.steps.len() as u32);

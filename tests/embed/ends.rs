@@ -1,14 +1,15 @@
 //! How runs end that do not return: every way is a value, and the machine goes on to be used.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
-use osier::ir::interp::{HostError, NoHost, Outcome};
-use osier::ir::mapping::{Mapping, Operand, Step, VersionKey};
+use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
     Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError,
     Slot, SlotLayout, Tier, Tiering, Vm,
 };
 use osier::native::{Eager, NoObserver};
+use osier::transition::VersionKey;
+use osier::transition::mapping::{Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

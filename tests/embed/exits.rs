@@ -2,12 +2,12 @@
 //! there are registers.
 
 use super::support::{Calls, Pair, engine, head, vm};
-use osier::ir::interp::Outcome;
-use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, Effort, Exits, OpenPoint, PointSpec, RunError, Tier,
     Tiering, TransitionKind, Vm,
 };
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 

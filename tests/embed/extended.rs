@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, sum, vm};
-use osier::ir::interp::{InstantiateError, Limits, Options, Outcome};
+use osier::interp::{InstantiateError, Limits, Options, Outcome};
 use osier::ir::module::{
     DataSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
 };

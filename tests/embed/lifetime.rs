@@ -1,7 +1,7 @@
 //! How long code lives. The tests count all code of the process, so they are one test.
 
 use super::support::{Calls, Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
-use osier::ir::interp::Outcome;
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, Version, live_code,
 };

@@ -1,14 +1,14 @@
 //! What an embedder may get wrong, told or refused before native code runs.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
-use osier::ir::interp::{HostError, NoHost, Outcome};
-use osier::ir::mapping::{Assign, Entry, Mapping, Operand, Step};
+use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{Func, Function, FunctionBuilder, Opcode, Point, Signature, Type};
 use osier::jit::{
     Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
     Handler, HandlerEnd, HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering,
     Version, Vm, live_code,
 };
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

@@ -1,13 +1,14 @@
 //! What does not fit is refused by name, before anything runs.
 
 use super::support::{Pair, SUM, engine, head, invoke, vm};
-use osier::ir::interp::Outcome;
-use osier::ir::mapping::{Mapping, VersionKey};
+use osier::interp::Outcome;
 use osier::ir::{FunctionBuilder, Inst, Point};
 use osier::jit::{
     Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError,
     SlotLayout,
 };
+use osier::transition::VersionKey;
+use osier::transition::mapping::Mapping;
 use std::sync::Arc;
 
 #[test]

@@ -1,10 +1,9 @@
 //! A loop to move in, two versions of it, and the mappings between them.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::cfg::Cfg;
-use osier::ir::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::loops::LoopForest;
-use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Function, Module, Point};
 use osier::jit::{
@@ -12,6 +11,7 @@ use osier::jit::{
 };
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::process::Command;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What threads may do.
 
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
-use osier::ir::interp::Outcome;
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Code, Condition, Config, Continuation, Engine, Interrupt, OpenPoint, RunError, Tier,
     Tiering, Version, Vm,

@@ -1,7 +1,7 @@
 //! Transitions: every condition, any number of them, in constant stack.
 
 use super::support::{Pair, SUM, engine, head, invoke, sum, vm};
-use osier::ir::interp::Outcome;
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, Exits, OpenPoint, RunError, Tier, Tiering,
     TransitionKind,

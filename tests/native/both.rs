@@ -2,7 +2,7 @@
 //!
 //! How the two may differ is written here and nowhere else; [`jit::Vm`] tells users the same.
 
-use ir::interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
+use interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
 use ir::{Func, Module, TrapKind};
 use jit::{
     Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm,

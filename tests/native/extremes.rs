@@ -3,7 +3,7 @@
 //! that end runs, and every amount of fuel.
 
 use crate::both::{Setting, Share, Twins, on_a_large_stack, settings};
-use ir::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome, TraceLevel};
+use interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome, TraceLevel};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Func, Module, Table, TrapKind};

@@ -7,7 +7,7 @@
 
 use crate::both::{Share, Twins, settings};
 use crate::operations::special;
-use ir::interp::{Host, HostError, Limits, Memories, Options};
+use interp::{Host, HostError, Limits, Memories, Options};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Func, Type};

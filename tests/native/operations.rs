@@ -5,8 +5,8 @@
 //! constant, which Cranelift folds and selects other instructions for.
 
 use crate::both::settings;
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::eval::{accepts, eval, is_evaluated};
-use ir::interp::{Limits, NoHost, Options, Outcome};
 use ir::module::FuncDecl;
 use ir::{Func, FunctionBuilder, Imm, InstSpec, Module, Opcode, Signature, Target, Type};
 use jit::Vm;

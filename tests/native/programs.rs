@@ -2,7 +2,7 @@
 //! interpreted.
 
 use crate::both::{Share, Twins, on_a_large_stack, settings};
-use ir::interp::{Limits, NoHost, Options, TraceLevel};
+use interp::{Limits, NoHost, Options, TraceLevel};
 use ir::{Func, Module};
 use osier::driver::{NoObserver, Vigilance, optimize};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Generated programs that begin in the interpreter and go on natively where they turn hot.
 
 use crate::both::{Twins, on_a_large_stack, settings};
-use ir::interp::{Limits, NoHost, Options, TraceLevel};
+use interp::{Limits, NoHost, Options, TraceLevel};
 use jit::TransitionKind;
 use osier::driver::Step;
 use osier::native::{Compiled, CompiledKind, Observer};

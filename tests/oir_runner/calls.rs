@@ -2,8 +2,8 @@
 
 use crate::both::{self, Share, Twins};
 use crate::file::{Ending, RunLine};
+use interp::{Effect, Host, HostError, Limits, Memories, Options, Outcome};
 use ir::entity::Func;
-use ir::interp::{Effect, Host, HostError, Limits, Memories, Options, Outcome};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Module, TrapKind, Type};

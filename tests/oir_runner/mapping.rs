@@ -2,10 +2,10 @@
 
 use super::names::Names;
 use super::optimize::Optimized;
-use ir::mapping::{Entry, Operand, Step};
 use ir::{Function, Module, Opcode};
 use osr::{Direction, Level, VersionPair, synthesize};
 use std::fmt::Write;
+use transition::mapping::{Entry, Operand, Step};
 
 /// The mappings of every function that a pass changed, at the level `avail`.
 pub(crate) fn text(before: &Module, optimized: &Optimized) -> String {

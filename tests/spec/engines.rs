@@ -1,6 +1,6 @@
 //! What runs the modules of a script: both tiers of the interpreter, and native code.
 
-use ir::interp::{
+use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
     Program,
 };

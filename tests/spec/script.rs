@@ -2,7 +2,7 @@
 
 use crate::engines::{ENGINES, Engine, Instance};
 use crate::judge;
-use ir::interp::{InstantiateError, Outcome};
+use interp::{InstantiateError, Outcome};
 use ir::module::External;
 use ir::{Memory, Module, Table, TrapKind, Type};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,16 +1,18 @@
 //! Trees of versions, the mappings between the ends of a chain, and what is asked of them.
 
-use ir::interp::{Host, Limits};
-use ir::mapping::{Mapping, VersionKey};
+use interp::{Host, Limits};
 use ir::{Func, Function, Module, Point};
 use osier::driver::{Derived, NoObserver, Vigilance, derive};
 use osr::{
-    Demand, Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair,
-    VersionTree, synthesize,
+    Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair, VersionTree,
+    synthesize,
 };
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
 use std::collections::BTreeSet;
+use transition::Demand;
+use transition::VersionKey;
+use transition::mapping::Mapping;
 use verify::agreement::{Agreement, AgreementReport};
 use verify::hops::{self, FunctionGraph};
 use verify::prng::Prng;

@@ -1,7 +1,7 @@
 //! Kernels of the corpus: every function in several versions, entered through the kernel's own.
 
 use crate::chain::{Chain, Existence, Plain, grow, hop_graph};
-use ir::interp::{Limits, NoHost};
+use interp::{Limits, NoHost};
 use ir::{Func, Module};
 use osr::VersionTree;
 use std::path::Path;

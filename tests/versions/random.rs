@@ -1,8 +1,9 @@
 //! Random programs.
 
 use crate::chain::{Chain, Existence, Plain, grow, hop_graph, pairs};
-use ir::interp::{Limits, NoHost};
-use osr::{Demand, Level, VersionGraph, VersionTree};
+use interp::{Limits, NoHost};
+use osr::{Level, VersionGraph, VersionTree};
+use transition::Demand;
 use verify::agreement::AgreementReport;
 use verify::generate::{Program, Weights, generate};
 use verify::hops::{HopDifference, HopOptions, HopReport, Hopper};

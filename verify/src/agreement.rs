@@ -9,13 +9,12 @@
 //! Agreement is no proof that either is right: the state oracle ([`crate::state_oracle`]) compares
 //! with the other version.
 
-use ir::interp::{
-    Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View,
-};
-use ir::mapping::{Entry, Mapping, VersionKey};
+use interp::{Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use transition::VersionKey;
+use transition::mapping::{Entry, Mapping};
 
 /// Two entries that give a value different contents.
 #[derive(Clone, PartialEq, Eq, Debug)]

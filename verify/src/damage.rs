@@ -5,14 +5,14 @@
 //! away.
 
 use crate::prng::Prng;
-use ir::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::liveness::Liveness;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use ir::{Block, Function, Global, Imm, Inst, Memory, Opcode, Point, Shape, Type, Value, ValueDef};
 use std::collections::BTreeMap;
 use std::fmt;
+use transition::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
 /// A kind of damage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

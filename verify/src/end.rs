@@ -1,6 +1,6 @@
 //! How runs end, with all of it that can be compared.
 
-use ir::interp::{Machine, Outcome};
+use interp::{Machine, Outcome};
 
 /// Whether a limit of the machine ended the run, which says nothing about the program.
 pub(crate) fn is_exhausted(outcome: &Outcome) -> bool {

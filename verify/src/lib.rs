@@ -7,11 +7,9 @@
 //! make them: it sees the versions, the mapping, and the meaning of the IR.
 
 pub mod agreement;
-pub mod checker;
 pub mod damage;
 mod end;
 pub mod generate;
 pub mod hops;
 pub mod prng;
 pub mod state_oracle;
-pub mod verdict;

@@ -1,6 +1,6 @@
 //! The generator: what it makes is valid, and contains what it promises.
 
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
+use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use ir::{Opcode, Type};

@@ -52,7 +52,7 @@ pub fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module, ImportError
 /// As [`import`], of a module that imports what other modules provide: the result begins like
 /// [`Linker::modules`] and continues with what the module defines, and its exports and start
 /// function are those of the module. A machine of the modules before takes it up with
-/// [`ir::interp::Machine::extend`].
+/// [`interp::Machine::extend`].
 ///
 /// # Errors
 /// As [`import`]; and [`ErrorKind::Unlinkable`] when something imported is not provided, or of

@@ -5,7 +5,7 @@
 //! its arguments and input alone. Addresses, lengths and signatures come from the program and are
 //! trusted in nothing: what lies outside its memory is `EFAULT`.
 
-use ir::interp::{Host, HostError, Memories};
+use interp::{Host, HostError, Memories};
 use ir::module::ImportName;
 use ir::{Func, Memory};
 use std::io::{self, Read, Write};

@@ -14,7 +14,7 @@ fn import(text: &str) -> Module {
 /// The module with one function `f`, and what it returns for these arguments.
 fn results(text: &str, args: &[u64]) -> Vec<u64> {
     let module = import(text);
-    let outcome = ir::interp::run(&module, "f", args).expect("instantiable");
+    let outcome = interp::run(&module, "f", args).expect("instantiable");
     outcome.returned().unwrap_or_else(|| panic!("{text}: {outcome}")).to_vec()
 }
 

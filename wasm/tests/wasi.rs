@@ -1,6 +1,6 @@
 //! The host for WASI programs, called by small programs that hand it what they like.
 
-use ir::interp::{Limits, Machine, NoObserver, Outcome};
+use interp::{Limits, Machine, NoObserver, Outcome};
 use osier_wasm::wasi::Wasi;
 use osier_wasm::{ImportLimits, import_wat};
 use std::io::{self, Read, Write};

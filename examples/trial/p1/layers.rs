@@ -3,18 +3,19 @@
 use super::made::{How, Made, Pair};
 use crate::cases::oracle_options;
 use crate::output;
-use ir::certificate::{Certificate, VersionTerms};
-use ir::interp::{Limits, NoHost};
-use ir::mapping::VersionKey;
+use transition::certificate::{Certificate, VersionTerms};
+use interp::{Limits, NoHost};
+use transition::VersionKey;
 use ir::{Func, Point};
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use verify::checker::relate;
+use check::relate;
 use verify::generate::Program;
 use verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
-use verify::state_oracle::{Direction, FunctionPair, Oracle};
-use verify::verdict::{Check, Options};
+use verify::state_oracle::{FunctionPair, Oracle};
+use transition::Side;
+use check::verdict::{Check, Options};
 
 /// What may notice a bug.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -125,7 +126,7 @@ fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
     for side in [0, 1] {
         let armed: Vec<_> = pair.armed[1 - side].iter().collect();
         let mapping = &pair.case.mappings[side];
-        let verdicts = relation.judge(Direction::BOTH[side], mapping, &facts[side], &armed);
+        let verdicts = relation.judge(Side::BOTH[side], mapping, &facts[side], &armed);
         let entries = mapping.entries().zip(verdicts).filter(|(_, verdict)| !verdict.holds());
         rejected.extend(entries.map(|((point, _), _)| (side, point)));
     }
@@ -152,7 +153,7 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
         {
             let func =
                 program.module.func_named(&entry.function).expect("a function of the program");
-            let side = usize::from(entry.direction == Direction::Backward);
+            let side = usize::from(entry.direction == Side::After);
             blamed.insert((func, *key, side, entry.point));
         }
     }

@@ -2,17 +2,16 @@
 
 use super::programs::Subject;
 use crate::cases::Case;
-use ir::certificate::{Certificate, MappingFacts};
+use transition::certificate::{Certificate, MappingFacts};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
-use ir::mapping::Mapping;
+use transition::mapping::Mapping;
 use ir::seeded::{Bug, with};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use osier::{ir, osr, passes};
-use osr::{
-    Certifier, Demand, Heading, Level, Version, VersionGraph, VersionPair, VersionTree, compose,
-    synthesize,
-};
+use osr::{Certifier, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
+use transition::Demand;
+use transition::Side;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -249,7 +248,7 @@ fn certify(case: &Case) -> (Certificate, [MappingFacts; 2]) {
     let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log)
         .expect("the log was replayed");
     let mut certifier = Certifier::new(&pair);
-    let headings = [Heading::Forward, Heading::Backward];
+    let headings = [Side::Before, Side::After];
     let facts = headings.map(|heading| certifier.facts(heading, &case.mappings[heading as usize]));
     (certifier.into_certificate(), facts)
 }

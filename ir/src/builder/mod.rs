@@ -327,7 +327,13 @@ impl FunctionBuilder {
     ///
     /// # Errors
     /// As [`FunctionBuilder::finish`].
-    pub fn finish_with_params(mut self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
+    pub fn finish_with_params(self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
+        let (mut function, params) = self.finish_body()?;
+        function.start_history();
+        Ok((function, params))
+    }
+
+    fn finish_body(mut self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
         self.check()?;
         if !self.renumbers {
             return Ok((self.function, Vec::new()));

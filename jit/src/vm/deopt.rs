@@ -5,12 +5,13 @@ use super::native;
 use super::state::State;
 use super::stop::{RunError, Stop};
 use crate::version::Version;
-use ir::interp::{HostError, Memories};
-use ir::mapping::Mapping;
+use check::Checked;
+use interp::{HostError, Memories};
 use ir::{Func, Point, Type, Value};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
 /// A value of a known type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,7 +135,7 @@ pub(super) unsafe fn hand(
     vm: *mut State,
     version: &Arc<Version>,
     number: usize,
-    mapping: &Mapping,
+    mapping: &Checked<Mapping>,
     layout: &SlotLayout,
     values: &[u64],
 ) -> Result<Vec<u64>, Stop> {
@@ -177,7 +178,7 @@ pub(super) unsafe fn hand(
         Ok(Err(HandlerEnd(End::Host(error)))) => {
             let site = state.machine.site(func, Some(entry.target.inst()));
             return Err(Stop::Outcome(
-                state.machine.end_in_native(ir::interp::EarlyEnd::Host(error), site),
+                state.machine.end_in_native(interp::EarlyEnd::Host(error), site),
             ));
         }
         Err(payload) => {

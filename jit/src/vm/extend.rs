@@ -6,10 +6,10 @@ use super::region::{self, Addresses};
 use super::state::{State, lazy_stubs};
 use crate::config::Bounds;
 use crate::engine::Engine;
+use interp::Region;
 use ir::Module;
-use ir::interp::Region;
-use ir::mapping::VersionKey;
 use std::sync::Arc;
+use transition::VersionKey;
 
 /// What the memories of a module are given, one each, and where that is.
 pub(super) struct Provided {

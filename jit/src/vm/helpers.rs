@@ -11,7 +11,7 @@ use super::{interpret, leave};
 use crate::context::{Context, Helpers, LAZY_DONE};
 use crate::sys::enter::{Status, guard};
 use crate::sys::{ExitFrame, exit};
-use ir::interp::EarlyEnd;
+use interp::EarlyEnd;
 use ir::{Func, InstData};
 use std::sync::Arc;
 

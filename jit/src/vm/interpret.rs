@@ -6,11 +6,12 @@ use super::stop::{RunError, Stop};
 use super::tiering::Ascent;
 use crate::code::Code;
 use crate::error::ContinueError;
-use ir::interp::{EarlyEnd, Nested, Outcome, Resumed, Run, TransferError};
-use ir::mapping::Entry;
+use check::CheckedEntry;
+use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError};
 use ir::{Func, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use transition::mapping::Entry;
 
 /// How a nested run of the interpreter went on.
 pub(super) enum Ended {
@@ -133,7 +134,7 @@ impl State {
         if self.profile.watches() {
             self.machine.run(host, &mut self.profile)
         } else {
-            self.machine.run(host, &mut ir::interp::NoObserver)
+            self.machine.run(host, &mut interp::NoObserver)
         }
     }
 
@@ -155,22 +156,26 @@ impl State {
         Ok(assigned)
     }
 
-    /// Starts the base of a function in the middle.
+    /// Starts the base of a function at the landing point of an entry.
     pub(super) fn descend(
         &mut self,
         func: Func,
-        entry: &Entry,
+        entry: CheckedEntry<'_>,
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, Stop> {
-        let assigned = self.compensate(func, entry, read)?;
         let base = self
             .bases
             .get(&func)
             .copied()
             .ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
-        let nested = self.machine.begin_nested_at(base, entry.target, &assigned);
+        let nested = self.machine.begin_nested_at(base, entry, read);
         nested.map_err(|error| match error {
-            TransferError::StackOverflow => Stop::Failed(RunError::StackOverflow { func }),
+            FireError::Transfer(TransferError::StackOverflow) => {
+                Stop::Failed(RunError::StackOverflow { func })
+            }
+            FireError::Store(_) => {
+                Stop::Failed(RunError::Store { func, target: entry.entry().target.inst() })
+            }
             error => self.refused(func, error.to_string()),
         })
     }

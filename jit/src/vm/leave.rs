@@ -6,9 +6,10 @@ use super::state::State;
 use super::stop::{RunError, Stop};
 use super::tiering::OpenPoint;
 use crate::version::{Continuation, Version};
+use check::Checked;
 use ir::Value;
-use ir::mapping::Mapping;
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
 /// An OSR point has fired; its values are in the buffer. Gives the address of the code to go on in,
 /// which takes what it needs from the buffer.
@@ -67,11 +68,11 @@ unsafe fn descend(
     vm: *mut State,
     version: &Arc<Version>,
     number: usize,
-    mapping: &Arc<Mapping>,
+    mapping: &Arc<Checked<Mapping>>,
     values: &[u64],
 ) -> Result<u64, Stop> {
     let entry = mapping
-        .entry(version.points[number].at)
+        .checked_entry(version.points[number].at)
         .expect("jit: an action was checked when it was linked");
     // SAFETY: nobody else has a reference, and this one ends before anything runs.
     let nested =
@@ -127,9 +128,6 @@ impl State {
         if continuation.source() != (version.key, point.at)
             || continuation.target.func != version.func
         {
-            return refused(super::LinkError::OtherVersion { number });
-        }
-        if continuation.misfit(&version.function).is_some() {
             return refused(super::LinkError::OtherVersion { number });
         }
         if let Some(value) =

@@ -4,11 +4,13 @@ use super::deopt::SlotLayout;
 use super::state::State;
 use crate::code::Code;
 use crate::version::{Continuation, Version};
-use ir::mapping::{Assign, Entry, Mapping, Operand, VersionKey};
-use ir::{Func, Function, Inst, Point, Value};
+use check::Checked;
+use ir::{Func, Inst, Point, Value};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use transition::VersionKey;
+use transition::mapping::Mapping;
 
 /// What happens when an OSR point fires.
 #[derive(Clone, Debug)]
@@ -18,10 +20,10 @@ pub enum Action {
     /// [`super::Tiering::open`] is asked: *open*.
     Ask,
     /// The function goes on in the interpreter, in its base version, by the entry of this mapping.
-    Interpret(Arc<Mapping>),
+    Interpret(Arc<Checked<Mapping>>),
     /// The embedder's [`super::Handler`] goes on, at the landing point of this mapping's entry,
     /// with the values in slots.
-    Hand(Arc<Mapping>, Arc<SlotLayout>),
+    Hand(Arc<Checked<Mapping>>, Arc<SlotLayout>),
 }
 
 /// Why a version cannot be taken up, or a point not lead there.
@@ -359,9 +361,6 @@ impl State {
                 if point.values != continuation.requires {
                     return Err(LinkError::Order { number });
                 }
-                if continuation.misfit(&version.function).is_some() {
-                    return Err(LinkError::OtherVersion { number });
-                }
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
             Action::Interpret(mapping) | Action::Hand(mapping, _) => {
@@ -373,11 +372,6 @@ impl State {
                 }
                 let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;
                 missing(&entry.requires)?;
-                // Bases of different functions have one key.
-                let base = self.module.body(version.func).expect("jit: it was compared above");
-                if !is_between(entry, &version.function, base) {
-                    return Err(LinkError::OtherVersion { number });
-                }
                 if let Action::Hand(_, layout) = action
                     && let Some(value) =
                         entry.provides().find(|value| layout.slot(*value).is_none())
@@ -388,20 +382,4 @@ impl State {
             }
         }
     }
-}
-
-/// Whether an entry can be one from a version to another: what it names is there, and copies keep
-/// their types.
-fn is_between(entry: &Entry, source: &Function, target: &Function) -> bool {
-    let typed = |assign: &Assign| {
-        let ty = target.value_type(assign.value);
-        match assign.from {
-            Operand::Source(value) => source.has_value(value) && source.value_type(value) == ty,
-            Operand::Step(step) => entry.steps.get(step as usize).is_some_and(|step| step.ty == ty),
-        }
-    };
-    target.has_inst(entry.target.inst())
-        && entry.provides().all(|value| target.has_value(value))
-        && entry.requires.iter().all(|value| source.has_value(*value))
-        && entry.assigns.iter().all(typed)
 }

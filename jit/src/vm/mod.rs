@@ -55,7 +55,7 @@ use crate::error::CompileError;
 use crate::version::Version;
 use block::Current;
 use extend::Provided;
-use ir::interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
+use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Module};
 use state::State;
 use std::fmt;

@@ -10,7 +10,7 @@ use crate::sys::enter::{self, Exit, Trampoline};
 use crate::sys::stack;
 use crate::sys::traps::Trap;
 use crate::traps::{Cause, cause};
-use ir::interp::{EarlyEnd, Host, Outcome, Site};
+use interp::{EarlyEnd, Host, Outcome, Site};
 use ir::{Func, OsrPoint, Type};
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Linear memory in reserved address space.
 
 use crate::sys::region::{Reservation, reserve};
-use ir::interp::Region;
+use interp::Region;
 use ir::module::{MemoryDecl, PAGE_BYTES};
 use std::ops::Range;
 

@@ -15,7 +15,7 @@ use crate::lower::call::canonical_signatures;
 use crate::stubs::Stub;
 use crate::version::Version;
 use cranelift_entity::EntityRef;
-use ir::interp::{EarlyEnd, Host, Machine, Program, VersionId};
+use interp::{EarlyEnd, Host, Machine, Program, VersionId};
 use ir::{Func, Memory, Module, Table};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};

@@ -2,7 +2,7 @@
 
 use super::link::LinkError;
 use crate::error::{CompileError, ContinueError};
-use ir::interp::Outcome;
+use interp::Outcome;
 use ir::{Func, Inst};
 use std::fmt;
 

@@ -10,13 +10,13 @@ use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
 use cranelift_entity::EntityRef;
+use interp::{Control, Machine, Observer, Scope, View};
 use ir::cfg::Cfg;
-use ir::interp::{Control, Machine, Observer, Scope, View};
 use ir::loops::LoopForest;
-use ir::mapping::VersionKey;
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use transition::VersionKey;
 
 /// A loop header that the interpreter has passed so often that the loop is hot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -291,8 +291,7 @@ impl State {
         else {
             return Ok(None);
         };
-        // Bases of different functions may have one key.
-        let fits = continuation.target.func == func && continuation.misfit(body).is_none();
+        let fits = continuation.target.func == func;
         if !fits || continuation.source() != (VersionKey::of(body), at) {
             return Err(Stop::Failed(RunError::Continue(ContinueError::OtherSource {
                 function: body.name().to_owned(),

@@ -3,7 +3,7 @@
 use crate::arguments::NativeArguments;
 use crate::engine::{Printed, Slice, process};
 use crate::speed::{Subject, Timed, seconds_of_thread};
-use ir::interp::HostError;
+use interp::HostError;
 use std::fmt;
 use wasm::wasi::{MODULE, Wasi};
 use wasmtime::{Caller, Config, Engine, Error, Extern, ExternType, Linker, Module, Store, Val};

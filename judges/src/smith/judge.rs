@@ -4,7 +4,7 @@ use super::module::{Sample, sample};
 use super::ours;
 use super::state::{End, difference};
 use super::theirs::{TheirModule, Theirs, translate};
-use ir::interp::{Machine, Program, TraceLevel};
+use interp::{Machine, Program, TraceLevel};
 use ir::reference::NULL;
 use ir::{Func, Module, TrapKind, Type};
 use osier::driver::{Format, NoObserver, Vigilance, load, optimize};

@@ -2,7 +2,7 @@
 
 use super::module::Sample;
 use super::state::{End, State};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::reference::NULL;
 use ir::{Func, Global, Memory, Module, Table, Type};
 use osier::jit::{Config, Engine, Interruption, Vm};

@@ -8,9 +8,10 @@ mod stores;
 
 use common::{edited, function, inst, value};
 use ir::edit::{Applied, Editor};
-use ir::mapping::{Entry, Operand};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
-use osier_osr::{Demand, Direction, Level, Reason, Synthesis, Unmapped, VersionPair, synthesize};
+use osier_osr::{Direction, Level, Reason, Synthesis, Unmapped, VersionPair, synthesize};
+use transition::Demand;
+use transition::mapping::{Entry, Operand};
 
 fn mappings(base: &Function, applied: &Applied, level: Level) -> Synthesis {
     let pair = VersionPair::new(base, applied.function(), applied.log()).expect("the log replays");

@@ -3,7 +3,8 @@
 use super::choose::Choices;
 use super::{Exit, Hop, HopDifference, Hopper};
 use crate::end::{End, is_exhausted};
-use ir::interp::{
+use check::CheckedEntry;
+use interp::{
     Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison,
 };
 use ir::{Func, Inst, Point};
@@ -86,7 +87,9 @@ fn fire(machine: &mut Machine, exit: &Exit<'_>) -> Result<(), HopDifference> {
     if let Some(value) = undefined {
         return Err(HopDifference::Undefined { value: *value });
     }
-    machine.fire(exit.to, exit.entry).map_err(|error| match error {
+    let keys = (machine.code(view.version()).key(), machine.code(exit.to).key());
+    let entry = CheckedEntry::unproved(keys, Point::before(view.inst()), exit.entry);
+    machine.fire(exit.to, entry).map(drop).map_err(|error| match error {
         FireError::Code(fault) => HopDifference::Compensation(fault.to_string()),
         error => HopDifference::Refused(error.to_string()),
     })

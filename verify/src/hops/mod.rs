@@ -25,16 +25,18 @@ pub use report::{Hop, HopDifference, HopDivergence, HopReport};
 
 use crate::end::{End, is_exhausted};
 use crate::prng::Prng;
-use crate::state_oracle::{Analyses, Demand, entry_fault, find_missing};
+use crate::state_oracle::{Analyses, entry_fault, find_missing};
 use choose::Choices;
-use ir::interp::{
+use interp::{
     Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Options, Program,
     Scope, TraceLevel, VersionId, View,
 };
-use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::{Func, Function, Inst, Module, Point};
 use smallvec::SmallVec;
 use std::fmt;
+use transition::Demand;
+use transition::VersionKey;
+use transition::mapping::{Entry, Mapping};
 
 /// A mapping, on an edge of the graph of versions.
 #[derive(Clone, Copy, Debug)]

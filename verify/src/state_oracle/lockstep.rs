@@ -3,11 +3,13 @@
 use super::Oracle;
 use super::plan::{EntryPlan, Place, StepPlan};
 use super::record::{AnchorStop, Plans, Sampler, Visit, Watcher};
-use super::report::{Difference, Direction, Divergence, Stop};
+use super::report::{Difference, Divergence, Stop};
 use crate::end::{End, ended_alike, is_exhausted};
 use crate::prng::Prng;
-use ir::interp::{Host, Machine, NoObserver, Outcome, Run};
+use check::{CheckedEntry, Unproved};
+use interp::{Host, Machine, NoObserver, Outcome, Run};
 use ir::{Func, Inst, Opcode, Point, Value, eval};
+use transition::Side;
 
 /// Where an advance ended.
 enum Advance {
@@ -289,7 +291,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         if visit.after_stores != Some(partner.memory) {
             return Err(Difference::Memory);
         }
-        let counts = oracle.report.counts_mut(Direction::from_side(side));
+        let counts = oracle.report.counts_mut(Side::BOTH[side]);
         counts.transitions += 1;
         counts.with_code += u64::from(entry.has_code);
         counts.in_loops += u64::from(entry.in_loop);
@@ -309,8 +311,16 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         let to = self.oracle.versions[func.as_u32() as usize]
             .expect("a planned function has versions")[1 - side];
         let moved = match &entry.stores {
-            Some(entry) => machine.fire(to, entry).map_err(|error| error.to_string()),
-            None => machine.transfer(to, target, &self.provided).map_err(|error| error.to_string()),
+            Some(entry) => {
+                let view = machine.view().expect("the run was copied while it was paused");
+                let point = Point::before(view.inst());
+                let keys = (machine.code(view.version()).key(), machine.code(to).key());
+                let fired = machine.fire(to, CheckedEntry::unproved(keys, point, entry));
+                fired.map(drop).map_err(|error| error.to_string())
+            }
+            None => machine
+                .transfer(to, target, &self.provided, Unproved::claim())
+                .map_err(|error| error.to_string()),
         };
         if let Err(error) = moved {
             self.diverge(Some((key, visit.number)), Difference::Refused(error));
@@ -321,7 +331,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 break outcome;
             }
         };
-        let counts = self.oracle.report.counts_mut(Direction::from_side(side));
+        let counts = self.oracle.report.counts_mut(Side::BOTH[side]);
         counts.going_on += 1;
         if is_exhausted(&outcome) {
             counts.going_on_exhausted += 1;

@@ -22,7 +22,7 @@
 //! For a sample of visits the run also *goes on*: a copy of the machine makes the transition, with
 //! only the provided values, and must end as the run without one.
 //!
-//! Proves nothing: it sees the inputs it is given. Trusts the interpreter ([`ir::interp`]), the
+//! Proves nothing: it sees the inputs it is given. Trusts the interpreter ([`interp`]), the
 //! meaning of operations ([`ir::eval`]), dominators and loops.
 //!
 //! Memory is bounded by the size of the functions, whatever the length of the run: records live for
@@ -36,19 +36,18 @@ mod report;
 
 pub(crate) use plan::{Analyses, entry_fault};
 pub(crate) use provided::find_missing;
-pub use report::{Blamed, Counts, Difference, Direction, Divergence, Fault, Report, Stop};
+pub use report::{Blamed, Counts, Difference, Divergence, Fault, Report, Stop};
 
 use crate::prng::Prng;
 use fixedbitset::FixedBitSet;
-use ir::interp::{
-    Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId,
-};
-use ir::mapping::{Mapping, VersionKey};
+use interp::{Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId};
 use ir::text::print_inst;
 use ir::{Func, Function, Inst, Module, Point};
 use record::{Gate, Plans, Recording, Sampler};
 use std::collections::BTreeSet;
 use std::fmt;
+use transition::mapping::Mapping;
+use transition::{Demand, Side, VersionKey};
 
 /// Two versions of a function and the mappings between them.
 #[derive(Clone, Copy, Debug)]
@@ -79,17 +78,6 @@ pub enum Policy {
         /// Of the others, one in this many; 0 counts as 1.
         one_in: u32,
     },
-}
-
-/// What an entry has to provide where it lands. The uses that entries of the other direction make
-/// of what they require count in either case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Demand {
-    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]).
-    #[default]
-    Needed,
-    /// Everything live, operands of dead code included.
-    Live,
 }
 
 /// How much the oracle does.
@@ -149,7 +137,7 @@ pub enum SetupError {
         /// The function's name.
         function: String,
         /// The direction of the mapping.
-        direction: Direction,
+        direction: Side,
     },
     /// One of the versions lacks an anchor.
     NotAnAnchor {
@@ -302,7 +290,7 @@ impl<'a> Oracle<'a> {
         };
         Blamed {
             function: pair.before.name().to_owned(),
-            direction: Direction::from_side(side),
+            direction: Side::BOTH[side],
             point,
             point_text: text(versions[side], point),
             target: entry.target,
@@ -338,10 +326,9 @@ fn unfired(plans: &Plans) -> Vec<[FixedBitSet; 2]> {
 fn check_pair(pair: &FunctionPair<'_>) -> Result<(), SetupError> {
     let function = || pair.before.name().to_owned();
     let keys = [VersionKey::of(pair.before), VersionKey::of(pair.after)];
-    for (direction, mapping, [source, target]) in [
-        (Direction::Forward, pair.forward, keys),
-        (Direction::Backward, pair.backward, [keys[1], keys[0]]),
-    ] {
+    for (direction, mapping, [source, target]) in
+        [(Side::Before, pair.forward, keys), (Side::After, pair.backward, [keys[1], keys[0]])]
+    {
         if mapping.source() != source || mapping.target() != target {
             return Err(SetupError::OtherVersions { function: function(), direction });
         }

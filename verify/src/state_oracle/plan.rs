@@ -7,10 +7,10 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::loops::LoopForest;
-use ir::mapping::{Entry, Mapping, Operand, Step};
 use ir::{Function, Inst, Opcode, Point, Shape, Type, Value, eval};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use transition::mapping::{Entry, Mapping, Operand, Step};
 
 /// What is done at one instruction of one version.
 #[derive(Debug)]
@@ -342,7 +342,7 @@ impl Resolver<'_> {
     }
 
     fn assigns(&self, source: u32, target: u32, entry: &Entry) -> Vec<AssignPlan> {
-        let resolve = |assign: &ir::mapping::Assign| AssignPlan {
+        let resolve = |assign: &transition::mapping::Assign| AssignPlan {
             value: assign.value,
             from: self.place(source, assign.from),
             expected: position(&self.target.1[target as usize], assign.value),

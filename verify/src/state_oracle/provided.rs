@@ -9,13 +9,13 @@
 //! [`Liveness::of_run`]. Should that be wrong of some edge, a run that takes it reads poison, and
 //! says so.
 
-use super::Demand;
 use super::plan::Analyses;
 use ir::liveness::Liveness;
-use ir::mapping::{Entry, Mapping};
 use ir::{Block, Inst, Value};
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
+use transition::Demand;
+use transition::mapping::{Entry, Mapping};
 
 /// A mapping between two of a list of versions: the places of its source and target, and the
 /// mapping.

@@ -3,10 +3,10 @@
 use super::Policy;
 use super::plan::SidePlan;
 use crate::prng::Prng;
-use ir::interp::{Control, Observer, Scope, View};
-use ir::mapping::Entry;
+use interp::{Control, Observer, Scope, View};
 use ir::{Func, Inst, Point};
 use std::collections::HashMap;
+use transition::mapping::Entry;
 
 /// The plans of a function, one for each side; `None` for functions without a pair.
 pub(super) type Plans = [Option<[SidePlan; 2]>];

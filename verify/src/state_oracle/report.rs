@@ -2,39 +2,7 @@
 
 use ir::{Point, TrapKind, Value};
 use std::fmt;
-
-/// Which way a transition goes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Direction {
-    /// From the version before to the version after.
-    Forward,
-    /// From the version after to the version before.
-    Backward,
-}
-
-impl Direction {
-    /// Both.
-    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
-
-    /// The side it leaves from: 0 is the version before.
-    pub(crate) fn side(self) -> usize {
-        self as usize
-    }
-
-    /// The direction that leaves from a side: 0 is the version before.
-    pub(super) fn from_side(side: usize) -> Direction {
-        Direction::BOTH[side]
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
-        })
-    }
-}
+use transition::Side;
 
 /// What was compared in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -267,7 +235,7 @@ pub struct Blamed {
     /// The function's name.
     pub function: String,
     /// Which way.
-    pub direction: Direction,
+    pub direction: Side,
     /// The source point.
     pub point: Point,
     /// The instruction there, as text; empty when the version lacks it.
@@ -298,8 +266,10 @@ impl fmt::Display for Divergence {
             let Blamed { function, direction, point, point_text, target, target_text, visit } =
                 entry;
             match visit {
-                Some(visit) => writeln!(f, "@{function}, {direction}, visit {visit}:")?,
-                None => writeln!(f, "@{function}, {direction}, without a run:")?,
+                Some(visit) => {
+                    writeln!(f, "@{function}, {}, visit {visit}:", direction.direction())?
+                }
+                None => writeln!(f, "@{function}, {}, without a run:", direction.direction())?,
             }
             writeln!(f, "  from {}  {point_text}", point.inst())?;
             writeln!(f, "  to   {}  {target_text}", target.inst())?;
@@ -339,17 +309,17 @@ pub struct Report {
 
 impl Report {
     /// The counts of a direction.
-    pub fn counts(&self, direction: Direction) -> &Counts {
+    pub fn counts(&self, direction: Side) -> &Counts {
         match direction {
-            Direction::Forward => &self.forward,
-            Direction::Backward => &self.backward,
+            Side::Before => &self.forward,
+            Side::After => &self.backward,
         }
     }
 
-    pub(super) fn counts_mut(&mut self, direction: Direction) -> &mut Counts {
+    pub(super) fn counts_mut(&mut self, direction: Side) -> &mut Counts {
         match direction {
-            Direction::Forward => &mut self.forward,
-            Direction::Backward => &mut self.backward,
+            Side::Before => &mut self.forward,
+            Side::After => &mut self.backward,
         }
     }
 

@@ -1,14 +1,14 @@
 //! Pairs of versions with mappings to damage, for the judges by execution.
 
+use interp::NoHost;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::interp::NoHost;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
 use ir::text::parse_module;
 use ir::{Effects, Function, Inst, Module, Opcode, Point, Type, Value};
 use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, Report};
 use std::collections::BTreeSet;
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 pub(crate) fn parse(text: &str) -> Module {
     parse_module(text).unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]))

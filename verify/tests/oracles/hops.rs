@@ -2,8 +2,7 @@
 //! found. And mappings that say different things are told apart.
 
 use crate::case::{copies, identity, values};
-use ir::interp::{Limits, NoHost};
-use ir::mapping::{Entry, Mapping, Operand};
+use interp::{Limits, NoHost};
 use ir::text::parse_module;
 use ir::{Func, Function, Module, Point, Value};
 use osier_verify::agreement::{self, Agreement};
@@ -14,6 +13,7 @@ use osier_verify::hops::{
 };
 use osier_verify::state_oracle::Fault;
 use std::collections::BTreeSet;
+use transition::mapping::{Entry, Mapping, Operand};
 
 /// Three times the same version, each with the identity to the next and to the first.
 const EDGES: [(usize, usize); 5] = [(0, 1), (1, 2), (2, 0), (1, 0), (0, 2)];

@@ -1,9 +1,10 @@
 //! What an entry has to provide: a value that it forgets is found, on a run or without one.
 
 use crate::case::{Case, LOOP, STRAIGHT, copies, copy, edited, late, sorted};
-use ir::mapping::{Assign, Entry, Operand, Step};
 use ir::{Edge, Inst, Opcode, Point, Type};
-use osier_verify::state_oracle::{Demand, Difference, Fault, OracleOptions};
+use osier_verify::state_oracle::{Difference, Fault, OracleOptions};
+use transition::Demand;
+use transition::mapping::{Assign, Entry, Operand, Step};
 
 /// The loop, with a block on its back edge in the version after; and the point in it.
 fn split_back_edge() -> (Case, Point) {

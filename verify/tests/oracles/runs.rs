@@ -1,11 +1,11 @@
 //! What is right is accepted and counted, however the run ends.
 
 use crate::case::{Case, LOOP, anchors, copies, copy, edited, identity, late, sorted};
-use ir::interp::{Limits, NoHost};
-use ir::mapping::{Assign, Entry, Operand, Step};
+use interp::{Limits, NoHost};
 use ir::{Opcode, Type};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, Policy, Report};
+use transition::mapping::{Assign, Entry, Operand, Step};
 
 #[test]
 fn the_identity_of_generated_programs_holds_everywhere() {

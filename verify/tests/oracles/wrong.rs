@@ -1,15 +1,14 @@
 //! Wrong entries and wrong versions are found, and named for what they are.
 
 use crate::case::{Case, LOOP, STRAIGHT, anchors, copies, copy, edited, identity, late, sorted};
-use ir::interp::NoHost;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
+use interp::NoHost;
 use ir::{Function, InstSpec, Opcode, TrapKind, Type, Value};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::prng::Prng;
-use osier_verify::state_oracle::{
-    Difference, Direction, FunctionPair, Oracle, OracleOptions, SetupError,
-};
+use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, SetupError};
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 #[test]
 fn a_wrong_copy_is_found() {
@@ -225,7 +224,7 @@ fn a_divergence_says_where_and_what() {
     );
     assert_eq!(text, expected);
     let blamed = report.divergences[0].entry.as_ref().expect("an entry is to blame");
-    assert_eq!((blamed.direction, blamed.visit), (Direction::Forward, Some(1)));
+    assert_eq!((blamed.direction, blamed.visit), (Side::Before, Some(1)));
 }
 
 #[test]
@@ -247,7 +246,7 @@ fn what_does_not_fit_together_is_refused() {
         Oracle::new(&case.module, pairs, OracleOptions::default()).err()
     };
     let function = || "f".to_owned();
-    let direction = Direction::Backward;
+    let direction = Side::After;
     let wrong = FunctionPair { backward: &case.forward, ..pair };
     assert_eq!(
         refused(&[wrong]),

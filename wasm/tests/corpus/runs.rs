@@ -1,7 +1,7 @@
 //! What the corpus prints in the interpreter, against what other engines printed.
 
 use crate::{corpus, import, modules};
-use ir::interp::{Limits, Machine, NoObserver, Outcome};
+use interp::{Limits, Machine, NoObserver, Outcome};
 use std::fs;
 use std::path::Path;
 use wasm::wasi::Wasi;

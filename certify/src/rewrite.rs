@@ -1,0 +1,168 @@
+//! Matching operations on classes with the patterns of the rules.
+
+use super::table::Table;
+use ir::Opcode;
+use ir::rules::{Guard, Pat, RULES, Rule};
+use smallvec::SmallVec;
+use transition::certificate::{TermId, TermKind};
+
+/// Terms of an operand's class that an inner operation of a pattern is looked for among.
+const MAX_MEMBERS: usize = 16;
+
+/// The rules by the operation they are about, in the order of the table.
+#[derive(Debug)]
+pub(super) struct RuleIndex {
+    /// The rules of the opcode numbered `n` are `numbers[start[n]..start[n + 1]]`.
+    start: Vec<u32>,
+    numbers: Vec<u32>,
+}
+
+impl Default for RuleIndex {
+    fn default() -> RuleIndex {
+        let mut numbers: Vec<u32> = (0..RULES.len() as u32).collect();
+        // A stable sort: among the rules of one operation the order of the table stays.
+        numbers.sort_by_key(|n| RULES[*n as usize].opcode);
+        let before =
+            |op: usize| numbers.partition_point(|n| (RULES[*n as usize].opcode as usize) < op);
+        RuleIndex { start: (0..=Opcode::ALL.len()).map(|op| before(op) as u32).collect(), numbers }
+    }
+}
+
+impl RuleIndex {
+    /// The numbers of the rules about an operation.
+    pub(super) fn of(&self, opcode: Opcode) -> std::ops::Range<usize> {
+        self.start[opcode as usize] as usize..self.start[opcode as usize + 1] as usize
+    }
+
+    /// The rule at a place in the index, with its number.
+    pub(super) fn get(&self, place: usize) -> (u32, &'static Rule) {
+        (self.numbers[place], &RULES[self.numbers[place] as usize])
+    }
+}
+
+/// What a rule was matched with.
+#[derive(Clone, Debug)]
+pub(super) struct Match {
+    pub(super) x: Option<TermId>,
+    pub(super) y: Option<TermId>,
+    pub(super) c: Option<u64>,
+    pub(super) d: Option<u64>,
+    /// As in a certificate.
+    pub(super) swapped: u8,
+    pub(super) inner: SmallVec<[TermId; 2]>,
+    guard: Guard,
+}
+
+impl Default for Match {
+    fn default() -> Match {
+        Match {
+            x: None,
+            y: None,
+            c: None,
+            d: None,
+            swapped: 0,
+            inner: SmallVec::new(),
+            guard: Guard::Always,
+        }
+    }
+}
+
+/// Operands still to be matched, operation by operation.
+type Goals = SmallVec<[(TermId, Pat); 6]>;
+
+impl Match {
+    /// Matches a rule with operands.
+    pub(super) fn find(table: &Table, rule: &Rule, args: &[TermId]) -> Option<Match> {
+        let mut goals = Goals::new();
+        Match { guard: rule.guard, ..Match::default() }.with_operands(
+            table,
+            rule.opcode,
+            rule.operands,
+            args,
+            &mut goals,
+            0,
+        )
+    }
+
+    /// Matches the operands of one more operation, in either order if there are two, and then what
+    /// is left. Recursion is as deep as patterns are.
+    fn with_operands(
+        &self,
+        table: &Table,
+        opcode: Opcode,
+        pats: &'static [Pat],
+        args: &[TermId],
+        goals: &mut Goals,
+        at: usize,
+    ) -> Option<Match> {
+        if args.len() != pats.len() {
+            return None;
+        }
+        let known = goals.len();
+        goals.extend(args.iter().copied().zip(pats.iter().copied()));
+        let mut found = self.solve(table, goals, at);
+        goals.truncate(known);
+        if found.is_none() && opcode.is_commutative() {
+            goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
+            let mut other = self.clone();
+            other.swapped |= 1 << other.inner.len();
+            found = other.solve(table, goals, at);
+            goals.truncate(known);
+        }
+        found
+    }
+
+    /// Matches the goals from `at` on.
+    fn solve(&self, table: &Table, goals: &mut Goals, at: usize) -> Option<Match> {
+        let mut found = self.clone();
+        for next in at..goals.len() {
+            let (class, pat) = goals[next];
+            let Pat::Op(opcode, pats) = pat else {
+                found.bind(table, class, pat)?;
+                continue;
+            };
+            if table.constant(class).is_some() {
+                return None;
+            }
+            return table.members(class).take(MAX_MEMBERS).find_map(|id| {
+                match &table.terms[id as usize].kind {
+                    TermKind::Op { opcode: o, args, .. } if *o == opcode => {
+                        let mut inner = found.clone();
+                        inner.inner.push(id);
+                        inner.with_operands(table, opcode, pats, args, goals, next + 1)
+                    }
+                    _ => None,
+                }
+            });
+        }
+        // Asked here, since another term of an operand's class may satisfy it
+        // (`a_guard_may_choose_the_term`).
+        found.guard_holds(table).then_some(found)
+    }
+
+    fn bind(&mut self, table: &Table, class: TermId, pat: Pat) -> Option<()> {
+        let constant = || table.constant(class);
+        let fits = match pat {
+            Pat::X => *self.x.get_or_insert(class) == class,
+            Pat::Y => *self.y.get_or_insert(class) == class,
+            Pat::Zero => constant() == Some(0),
+            Pat::One => constant() == Some(1),
+            Pat::Ones => constant().is_some_and(|b| table.ty(class).is_some_and(|t| b == t.mask())),
+            Pat::NonZero => constant().is_some_and(|b| b != 0),
+            Pat::Bits(bits) => constant() == Some(bits),
+            Pat::C => constant().is_some_and(|b| *self.c.get_or_insert(b) == b),
+            Pat::D => constant().is_some_and(|b| *self.d.get_or_insert(b) == b),
+            Pat::Op(..) => false,
+        };
+        fits.then_some(())
+    }
+
+    fn guard_holds(&self, table: &Table) -> bool {
+        let possible = self.x.map_or(u64::MAX, |x| table.mask(x));
+        match self.guard {
+            Guard::Always => true,
+            Guard::XIsBool => possible & !1 == 0,
+            Guard::CCoversX => self.c.is_some_and(|c| possible & !c == 0),
+        }
+    }
+}

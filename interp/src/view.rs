@@ -1,0 +1,168 @@
+//! What an observer sees, and what it may ask for.
+
+use super::activations::Activations;
+use super::machine::{Version, VersionId};
+use super::memory::{Globals, Memories, OutOfBounds, execute};
+use super::trace::Trace;
+use ir::entity::{Func, Inst, Value};
+use transition::mapping::Write;
+
+/// Before which instructions an observer is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// None; costs nothing.
+    Nothing,
+    /// Those marked with [`super::Machine::mark`]. Costs one test per instruction elsewhere.
+    Marked,
+    /// All; costs one call per instruction.
+    Everything,
+}
+
+/// What happens after an observer was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Control {
+    /// The instruction is executed.
+    Continue,
+    /// The run pauses before the instruction.
+    Pause,
+}
+
+/// Watches a run. An observer costs what its scope says, and one call per instruction it is asked
+/// about.
+pub trait Observer {
+    /// Before which instructions [`Observer::before`] is called.
+    const SCOPE: Scope;
+
+    /// Called before an instruction is executed, terminators included, if there is fuel for it. Not
+    /// called again for the instruction a run paused at, nor for the one a transfer landed at.
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control;
+}
+
+/// Watches nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    const SCOPE: Scope = Scope::Nothing;
+
+    fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {
+        Control::Continue
+    }
+}
+
+/// Pauses before every instruction of its scope: for stepping.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PauseAlways;
+
+impl Observer for PauseAlways {
+    const SCOPE: Scope = Scope::Everything;
+
+    fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {
+        Control::Pause
+    }
+}
+
+/// Pauses before every marked instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PauseAtMarks;
+
+impl Observer for PauseAtMarks {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {
+        Control::Pause
+    }
+}
+
+/// The state of a machine between two instructions; "the activation" is the innermost one.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(super) versions: &'a [Version],
+    pub(super) activations: &'a Activations,
+    pub(super) memories: &'a Memories,
+    pub(super) globals: &'a Globals,
+    pub(super) trace: &'a Trace,
+    pub(super) fuel: u64,
+}
+
+impl<'a> View<'a> {
+    /// The instruction about to be executed.
+    pub fn inst(&self) -> Inst {
+        let frame = self.activations.top();
+        let code = &self.versions[frame.version as usize].code;
+        code.inst_near(frame.pc).expect("interp: an activation stands before an instruction")
+    }
+
+    /// The function of the activation.
+    pub fn func(&self) -> Func {
+        self.versions[self.activations.top().version as usize].func
+    }
+
+    /// The version the activation runs.
+    pub fn version(&self) -> VersionId {
+        VersionId::from_u32(self.activations.top().version)
+    }
+
+    /// The number of the activation: activations are counted from 0 over the life of the machine,
+    /// and a transfer keeps the number.
+    pub fn activation(&self) -> u64 {
+        self.activations.top().activation
+    }
+
+    /// The number of activations that exist; at least 1.
+    pub fn depth(&self) -> usize {
+        self.activations.depth()
+    }
+
+    /// What the slot of a value holds: its contents where its definition dominates the point,
+    /// otherwise anything.
+    ///
+    /// # Panics
+    /// When the version does not have the value.
+    pub fn value(&self, value: Value) -> u64 {
+        self.try_value(value).unwrap_or_else(|| panic!("interp: the version has no {value}"))
+    }
+
+    /// As [`View::value`]; `None` when the version does not have the value.
+    pub fn try_value(&self, value: Value) -> Option<u64> {
+        let frame = self.activations.top();
+        let slot = self.versions[frame.version as usize].code.slot_of(value)?;
+        Some(self.activations.stack[frame.base + slot as usize])
+    }
+
+    /// The memories.
+    pub fn memories(&self) -> &'a Memories {
+        self.memories
+    }
+
+    /// The bits of the globals, in order.
+    pub fn globals(&self) -> &'a [u64] {
+        self.globals.values()
+    }
+
+    /// A digest of memories, their sizes and globals. Cost: constant when tracked
+    /// ([`super::Options::track_memory`]), else the size of the memories.
+    pub fn memory_digest(&self) -> u64 {
+        self.memories.digest().wrapping_add(self.globals.digest())
+    }
+
+    /// The digest as it is after writes, which are not executed. Cost: the size of the memories.
+    ///
+    /// # Errors
+    /// When one does not lie within its memory.
+    pub fn memory_digest_after(&self, writes: &[Write]) -> Result<u64, OutOfBounds> {
+        let (mut memories, mut globals) = (self.memories.clone(), self.globals.clone());
+        writes.iter().try_for_each(|write| execute(&mut memories, &mut globals, write))?;
+        Ok(memories.digest().wrapping_add(globals.digest()))
+    }
+
+    /// The effects so far.
+    pub fn trace(&self) -> &'a Trace {
+        self.trace
+    }
+
+    /// The fuel left.
+    pub fn fuel(&self) -> u64 {
+        self.fuel
+    }
+}
