@@ -1,4 +1,4 @@
-//! Transitions of a paused run into another version.
+//! Transitions of a paused run to another version.
 
 use super::activations::fill_poison;
 use super::machine::{Machine, VersionId};
@@ -9,18 +9,18 @@ use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Why a transfer is refused. The machine is unchanged then.
+/// Why a transfer failed. The machine is unchanged then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferError {
     /// No run is paused.
     NotPaused,
-    /// The version is one of another function.
+    /// The version belongs to another function.
     OtherFunction,
-    /// The version does not have the instruction of the point.
+    /// The version lacks the instruction of the point.
     NoSuchPoint(Point),
-    /// The version does not have the value.
+    /// The version lacks the value.
     NoSuchValue(Value),
-    /// The frame of the version is larger than the limits allow.
+    /// The frame of the version exceeds the limits.
     StackOverflow,
 }
 
@@ -47,19 +47,19 @@ impl std::error::Error for TransferError {}
 pub enum FireError {
     /// No run is paused.
     NotPaused,
-    /// The mapping leaves from another version than the paused one.
+    /// The source version of the mapping is not the paused version.
     OtherSource,
-    /// The mapping leads to another version than the one to go on in.
+    /// The target version of the mapping is not the version requested.
     OtherTarget,
     /// The mapping has no entry at the point where the run is paused.
     NoEntry(Point),
-    /// The paused version does not have a value that the entry reads.
+    /// The paused version lacks a value that the entry reads.
     NoSuchValue(Value),
     /// The compensation code fails.
     Code(CompensationFault),
-    /// The transfer is refused.
+    /// The transfer fails.
     Transfer(TransferError),
-    /// A store that belongs to the transition does not lie within its memory.
+    /// A store of the transition is out of bounds.
     Store(OutOfBounds),
 }
 
@@ -87,9 +87,10 @@ impl fmt::Display for FireError {
 impl std::error::Error for FireError {}
 
 impl Machine {
-    /// Lets the innermost activation of a paused run go on in another version of its function, at a
-    /// point, with exactly the assigned values; all others are [`super::poison`]. The values are
-    /// given, so all assignments happen at once. Cost: the frame and the assignments.
+    /// Makes the innermost activation of a paused run continue at a point of another version of its
+    /// function, with exactly the assigned values; all others are [`super::poison`]. All
+    /// assignments happen at once, because they hold contents rather than names of values. Cost:
+    /// the frame and the assignments.
     ///
     /// # Errors
     /// See [`TransferError`]; the machine is unchanged then.
@@ -114,7 +115,7 @@ impl Machine {
         let (base, replaced) = (from.base, from.consts);
         let pc = self.landing(to, point, assign)?;
         let code = &self.versions[to.index()].code;
-        // The activation that is replaced does not count.
+        // The frame of the target replaces this activation, so its constants do not count.
         self.activations.consts -= replaced as usize;
         if !self.activations.reserve(base, code) {
             self.activations.consts += replaced as usize;
@@ -127,7 +128,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The pc of a point of a version that has all these values.
+    /// The pc of a point of a version, if the version has the point and all the values.
     pub(super) fn landing(
         &self,
         to: VersionId,
@@ -142,8 +143,9 @@ impl Machine {
         }
     }
 
-    /// Makes the innermost activation, of this version, stand at a pc with exactly these values,
-    /// checked by [`Machine::landing`]. The run goes on exactly.
+    /// Moves the innermost activation, whose version is `to`, to a pc and gives it exactly these
+    /// values, which [`Machine::landing`] has checked. From then on the exact loop executes the
+    /// run.
     pub(super) fn land(&mut self, to: VersionId, pc: u32, assign: &[(Value, u64)]) {
         let code = &self.versions[to.index()].code;
         let base = self.activations.top().base;
@@ -157,15 +159,18 @@ impl Machine {
         self.state.exact = true;
     }
 
-    /// Makes a transition from where the run is paused: runs the entry's compensation code on the
-    /// activation, goes on in the other version, and executes the stores that belong to it. The
-    /// entry has to be the one that a mapping from the paused version to `to` has for the
-    /// instruction it is paused before ([`super::View::inst`]): an entry does not say where it is
-    /// from, so any other is not noticed, and the run goes on with the wrong values.
-    /// [`Machine::fire_mapped`] notices. Cost: that of the code, and of a frame.
+    /// Fires an entry where the run is paused: runs its compensation code on the activation,
+    /// transfers the activation to the target version, and executes the stores that belong to the
+    /// transition.
+    ///
+    /// The entry must come from a mapping from the paused version to `to`, at the instruction
+    /// before which the run is paused ([`super::View::inst`]). An entry does not record its source
+    /// point. Any other entry is therefore not detected, and the run continues with wrong values;
+    /// [`Machine::fire_mapped`] detects it. Cost: that of the compensation code and of a frame.
     ///
     /// # Errors
-    /// See [`FireError`]; the machine is unchanged then, unless it is a store that failed.
+    /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has
+    /// then happened, and so have the stores before it.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -180,7 +185,8 @@ impl Machine {
         };
         let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
         let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
-        // First: code that read nothing may well have failed for that.
+        // Test this first: compensation code that read a missing value as 0 may fail for that
+        // reason.
         if let Some(value) = missing {
             return Err(FireError::NoSuchValue(value));
         }
@@ -189,9 +195,9 @@ impl Machine {
         writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)
     }
 
-    /// As [`Machine::fire`], with the entry that a mapping has for the point where the run is
-    /// paused, and returns the point landed at. Checks that the mapping is one from the paused
-    /// version to `to`. Cost: also the logarithm of the mapping.
+    /// Fires the entry that a mapping has for the point where the run is paused, and returns the
+    /// landing point. Checks that the mapping leads from the paused version to `to`. Cost: that of
+    /// [`Machine::fire`], plus the logarithm of the size of the mapping.
     ///
     /// # Errors
     /// As [`Machine::fire`].
