@@ -26,7 +26,7 @@ impl Op {
 }
 
 /// Expands `$callback!` with the table of operations on values. A row has a shape (the name of an
-/// arm of [`value_result`]), then for each opcode its codes, each with the controlling type and,
+/// arm of `value_result`), then for each opcode its codes, each with the controlling type and,
 /// where it matters, the type of operand 0. `uextend` and `bitcast` are missing, because values
 /// keep their upper bits clear and both operations are `Copy`.
 macro_rules! with_value_ops {
