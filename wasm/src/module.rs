@@ -193,7 +193,7 @@ impl<'a> Importer<'a, '_> {
             }
             Payload::ElementSection(section) => self.elements(section),
             Payload::DataSection(section) => self.data(section),
-            _ => Ok(()), // nothing to keep: version, counts, custom sections, the end
+            _ => Ok(()), // version, counts, custom sections and the end need no import
         }
     }
 

@@ -103,7 +103,7 @@ impl<'a> Wasi<'a> {
             2 => &mut self.stderr,
             _ => return Err(Errno::Badf),
         };
-        memory.read(written, 4)?; // nothing is written when the program could not be told
+        memory.read(written, 4)?; // a bad result address must not write output
         let buffers = memory.buffers(list, count)?;
         let mut total = 0u32;
         let mut pieces = Vec::new();
@@ -130,7 +130,7 @@ impl<'a> Wasi<'a> {
         if fd != 0 {
             return Err(Errno::Badf);
         }
-        memory.read(read, 4)?; // nothing is consumed when the program could not be told
+        memory.read(read, 4)?; // a bad result address must not consume input
         let buffers = memory.buffers(list, count)?;
         // WASI allows short reads, so one read fills one buffer.
         let Some((address, length)) = buffers.into_iter().find(|(_, length)| *length > 0) else {

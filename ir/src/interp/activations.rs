@@ -140,6 +140,7 @@ impl Activations {
     #[inline]
     pub(super) fn reserve(&mut self, base: usize, code: &Code) -> bool {
         let values = code.frame_size as usize;
+        // `base` counts the constants of the activations below, and the limit does not.
         if base - self.consts + values > self.value_limit {
             return false;
         }

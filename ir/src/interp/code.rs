@@ -1,6 +1,6 @@
 //! Pre-decodes one version of a function for the exact dispatch loop.
 //!
-//! Each instruction becomes exactly one operation, and operations stand in layout order. So the pc
+//! Each instruction becomes exactly one operation, and operations are in layout order. So the pc
 //! of `Before(inst)` is the number of instructions before `inst` in the layout, and the pc of a
 //! block is the pc of its first instruction. The moves on branch edges that pass arguments follow
 //! after the last instruction.

@@ -94,6 +94,7 @@ pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> Stop {
 
 /// Drops the activations of a run that ended without returning, and computes its outcome.
 fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
+    // The site comes first, because `end_early` drops the activation.
     let top = machine.activations.top();
     let version = &machine.versions[top.version as usize];
     let site = machine.site(version.func, version.code.inst_near(top.pc));
@@ -366,7 +367,7 @@ fn run_loop<const SCOPE: u8>(
                         let operation = bulk.on(slots);
                         let extra = operation.extra_fuel(memories, &globals.tables);
                         if extra > fuel {
-                            fuel += 1; // nothing was executed
+                            fuel += 1; // the operation was not executed
                             break 'run Stop::OutOfFuel;
                         }
                         fuel -= extra;
@@ -393,7 +394,7 @@ fn run_loop<const SCOPE: u8>(
                         let from = &code.pool[op.a as usize..][..op.b as usize];
                         if !trace.is_off() {
                             let values: Values = from.iter().map(|slot| get!(*slot)).collect();
-                            // Whoever began a nested run records the return of its first
+                            // The engine that began a nested run records the return of its first
                             // activation.
                             if !nested || activations.of_run().len() > 1 {
                                 trace.ret(&values, observed_digest(memories, globals));

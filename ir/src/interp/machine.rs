@@ -179,6 +179,8 @@ impl Machine {
             self.raw |= region.is_some();
             region
         };
+        // Everything that a limit can reject comes first, so that an error leaves the current run
+        // in place (test `an_extension_without_room_changes_nothing`).
         add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;
         self.give_up();
         self.program = program.clone();

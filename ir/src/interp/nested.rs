@@ -198,6 +198,7 @@ impl Machine {
         point: Point,
         assign: &[(Value, u64)],
     ) -> Result<Nested, TransferError> {
+        // This check comes first, because an error must leave the current run as it is.
         let pc = self.landing(version, point, assign)?;
         let nested = self.suspend();
         if !self.begin(version, &[]) {

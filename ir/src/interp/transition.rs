@@ -191,6 +191,7 @@ impl Machine {
             return Err(FireError::NoSuchValue(value));
         }
         let writes = ran.map_err(FireError::Code)?;
+        // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
         self.transfer(to, entry.target, &assigned).map_err(FireError::Transfer)?;
         writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)
     }

@@ -135,6 +135,7 @@ impl Translator<'_> {
             // The false edge of the branch and the exits by `br` meet in one block. Without the
             // redirection, the false edge would go through a block of its own.
             Exit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
+            // Otherwise the target of the false edge becomes the exit block.
             Exit::Open(block) => {
                 self.jump_from(block, otherwise)?;
                 self.frames[index].exit = Exit::Made(otherwise);
@@ -182,6 +183,7 @@ impl Translator<'_> {
             Kind::Block | Kind::If(..) => frame.results.len(),
         };
         let first = self.stack.len() - count;
+        // The first branch declares the variables, with the types of its values.
         if frame.variables.is_empty() {
             let types =
                 self.stack[first..].iter().map(|value| self.builder.function().value_type(*value));

@@ -196,7 +196,7 @@ impl<'a> Translator<'a> {
             let offset = reader.original_position();
             let (count, ty) = reader.read()?;
             validator.define_locals(offset, count, ty)?;
-            end += count; // the validator allows 50,000 in all
+            end += count; // at most 50,000, which the validator checked
             self.locals.runs.push((end, value_type(ty, offset)?));
         }
         Ok(())
@@ -469,6 +469,8 @@ impl Translator<'_> {
             .blocks()
             .map(|b| (function.block_params(b).len() * function.predecessors(b).len()) as u64)
             .sum();
+        // The working memory is released before the finished size is charged, because the builder
+        // is gone.
         self.budget.release(self.built.working);
         let Built { insts, more_results, blocks, targets, .. } = self.built;
         let insts = insts * cost::INST + more_results * cost::RESULT;

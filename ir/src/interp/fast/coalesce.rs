@@ -68,9 +68,9 @@ fn pc(exact: &Code, point: Point) -> u32 {
     exact.pc_of(point).expect("interp: the code has every instruction")
 }
 
-/// Whether some branch passes arguments to its own block or to an earlier block in the layout. Every
-/// loop has a backward branch. A loop that passes arguments only on forward branches is missed,
-/// which costs moves and nothing else.
+/// Whether some branch passes arguments to its own block or to an earlier block in the layout.
+/// Every loop has a backward branch. A loop that passes arguments only on forward branches is
+/// missed, which costs moves and nothing else.
 fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
     function.blocks().any(|block| {
         let at = pc(exact, Point::before(function.terminator(block)));
@@ -99,7 +99,7 @@ fn copies(function: &Function, exact: &Code, cfg: &Cfg) -> Vec<(Value, Value)> {
             }
         }
     }
-    copies.sort_by_key(|(depth, forward, ..)| (*depth, *forward)); // stable: in order of blocks otherwise
+    copies.sort_by_key(|(depth, forward, ..)| (*depth, *forward)); // stable: ties keep block order
     copies.into_iter().map(|(_, _, param, arg)| (param, arg)).collect()
 }
 
@@ -141,6 +141,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         if into == from || self.groups[into].len() + self.groups[from].len() > LARGEST {
             return;
         }
+        // Both groups are taken out, because `may_share` caches live ranges in `self`.
         let moved = std::mem::take(&mut self.groups[from]);
         let kept = std::mem::take(&mut self.groups[into]);
         if self.may_share(&kept, &moved) {
@@ -236,6 +237,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
     fn finish(self) -> Vec<(Value, Value)> {
         let mut shared = Vec::new();
         for group in &self.groups {
+            // The pinned member must be the root, because only the root keeps its slot.
             let Some(root) =
                 group.iter().copied().min_by_key(|value| (!(self.pinned)(*value), *value))
             else {

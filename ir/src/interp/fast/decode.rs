@@ -125,6 +125,7 @@ impl Decoder<'_> {
         for inst in &self.insts {
             let data = self.function.inst(*inst);
             let rare = !is_known(self.module, self.function, data);
+            // Arguments of edges are uses too: a value passed on must be stored.
             let passed = data.targets.iter().flat_map(|t| t.args.iter());
             for value in data.args.iter().chain(passed) {
                 let uses = &mut self.uses[value.index()];
@@ -148,7 +149,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Gives constants slots of their own behind the frame: all constants if there are at most
+    /// Gives constants slots of their own after the frame: all constants if there are at most
     /// `FEW` distinct ones, otherwise those in loops, at most `MANY`. Entering a frame fills these
     /// slots.
     fn pool_constants(&mut self) {
@@ -209,7 +210,7 @@ impl Decoder<'_> {
     }
 
     /// Whether a value is a constant in a slot of its own, so that its instruction need not be
-    /// executed. Such slots lie behind those of the exact code.
+    /// executed. Such slots follow those of the exact code.
     fn is_pooled(&self, value: Value) -> bool {
         u32::from(self.slot(value)) >= self.fast.consts_at
     }

@@ -43,6 +43,7 @@ pub(in crate::interp) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop
     machine.state.fast = true;
     loop {
         let exit = run_loop(machine, host);
+        // The fast loop writes globals without updating their digest.
         machine.globals.refresh();
         match exit {
             Exit::Stop(stop) => return stop,

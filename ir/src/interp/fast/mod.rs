@@ -3,14 +3,14 @@
 //! A run without an observer, trace, digests and poison exposes no state between two instructions.
 //! Fast code uses this freedom as follows:
 //!
-//! - Constants are not executed. They have slots of their own behind the frame, which entering the
+//! - Constants are not executed. They have slots of their own after the frame, which entering the
 //!   frame fills.
 //! - A comparison that only the next branch uses is fused into the branch, and an addition that
 //!   only computes an address is fused into the load or store.
 //! - Values that loops pass around share slots ([`coalesce`]), so most back edges need no moves.
 //!   The addition that steps a loop counter is fused into the branch that ends the loop.
 //!
-//! Operations stand at the same pcs as in the exact code ([`super::code`]). A fused operation takes
+//! Operations have the same pcs as in the exact code ([`super::code`]). A fused operation takes
 //! fuel for every instruction it executes. So a run that runs out of fuel, traps or exits stops at
 //! the same instruction as the exact loop, with the same memory.
 //!
