@@ -7,8 +7,8 @@
 //! location. Imported functions become host functions of the module; [`wasi`] is a host for
 //! programs that use WASI preview 1.
 //!
-//! The input is untrusted. For every input, the importer returns a module or a located error, uses
-//! memory bounded by [`ImportLimits`], and does not recurse on the nesting of the input.
+//! The input is untrusted. For every input, the importer returns a module or a located error. Its
+//! memory is bounded by [`ImportLimits`], and it does not recurse on the nesting of the input.
 
 mod budget;
 mod constant;

@@ -213,8 +213,8 @@ impl<'a> Importer<'a, '_> {
 
     fn signature(&mut self, ty: &FuncType, offset: u64) -> Result<Signature> {
         let mut signature = Signature::default();
-        // A long list of types lies in a buffer that grows by doubling, and the signature is stored
-        // twice: in the module and as a key of `sig_of`.
+        // A long list of types lies in a buffer that grows by doubling. The signature is stored
+        // twice, in the module and as a key of `sig_of`.
         self.budget.charge(8 * (ty.params().len() + ty.results().len()) as u64, offset)?;
         for param in ty.params() {
             signature.params.push(value_type(*param, offset)?);

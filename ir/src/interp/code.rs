@@ -1,9 +1,9 @@
 //! Pre-decodes one version of a function for the exact dispatch loop.
 //!
-//! Each instruction becomes exactly one operation, and operations are in layout order. So the pc
-//! of `Before(inst)` is the number of instructions before `inst` in the layout, and the pc of a
-//! block is the pc of its first instruction. The moves on branch edges that pass arguments follow
-//! after the last instruction.
+//! Each instruction becomes exactly one operation, and operations are in layout order. So the pc of
+//! `Before(inst)` is the number of instructions before `inst` in the layout. The pc of a block is
+//! the pc of its first instruction. The moves on branch edges that pass arguments follow after the
+//! last instruction.
 //!
 //! Every value has its own slot in the frame. A value is therefore readable wherever its definition
 //! dominates, live or not. The arguments of the function have the first slots.
@@ -25,8 +25,8 @@ use cranelift_entity::EntityRef;
 /// Table entry for an id that the version does not have.
 const NONE: u32 = u32::MAX;
 
-/// A load or store that does not fit an [`Op`]: one of a memory other than memory 0, or with an
-/// offset of more than 32 bits.
+/// A load or store that does not fit an [`Op`], because it accesses another memory than memory 0,
+/// or because its offset has more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarAccess {
     pub(super) memory: Memory,

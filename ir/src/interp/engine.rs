@@ -1,9 +1,9 @@
 //! The interface for engines that run native code on the state of a machine. It gives raw access to
-//! memories, globals and tables, performs the operations that native code hands back, records calls
-//! in the trace, and ends runs that native code ends.
+//! memories, globals and tables, and performs the operations that native code hands back. It
+//! records calls of native code in the trace, and ends runs that native code ends.
 //!
-//! An engine works on a machine while no call of [`Machine::run`] is active: between two such
-//! calls, or while a run waits for the results of a call.
+//! An engine works on a machine only while [`Machine::run`] is not executing: between two calls of
+//! it, or while a run waits for the results of a call.
 //!
 //! Native code writes memories, globals and tables directly, and these writes do not update the
 //! digests. So once an engine has asked for raw access, every function here that adds to the trace

@@ -1,9 +1,9 @@
 //! The exact dispatch loop, which executes pre-decoded operations one instruction at a time.
 //!
-//! The loop is one function, so that the hot state stays in local variables: the operations and
-//! slots of the top activation, the bytes of memory 0, the pc and the fuel. Rare or long operations
-//! are functions outside of it ([`super::calls`], [`super::bulk`]). After every operation that may
-//! move the stack or a memory, the loop derives its borrowed locals again.
+//! The loop is one function, so that the hot state stays in local variables. This state is the
+//! operations and slots of the top activation, the bytes of memory 0, the pc and the fuel. Rare or
+//! long operations are functions outside of it ([`super::calls`], [`super::bulk`]). After every
+//! operation that may move the stack or a memory, the loop derives its borrowed locals again.
 
 use super::bulk::Bulk;
 use super::calls::{self, Values};

@@ -79,8 +79,8 @@ impl Machine {
     /// Instantiates a verified module with default options. Does not run the start function.
     ///
     /// # Errors
-    /// When a memory or table exceeds a limit, when a segment is out of bounds, or when a function
-    /// that is not imported has no body.
+    /// When a memory or table exceeds a limit, a segment is out of bounds, or a function has
+    /// neither an import nor a body.
     ///
     /// # Panics
     /// As [`Code::new`].

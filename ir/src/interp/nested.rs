@@ -1,11 +1,12 @@
 //! Runs that an engine and the interpreter execute together: external functions and nested runs.
 //!
-//! A run of the interpreter stops where it calls a function that an engine executes
-//! ([`Run::Called`](super::Run::Called)), or where the engine takes over the innermost activation
-//! ([`Machine::leave_activation`]). The run then waits for results ([`Machine::return_from_call`]).
+//! A run of the interpreter stops when it calls a function that an engine executes
+//! ([`Run::Called`](super::Run::Called)). It also stops when the engine takes over its innermost
+//! activation ([`Machine::leave_activation`]). The run then waits for results
+//! ([`Machine::return_from_call`]).
 //!
 //! While a run waits, native code may call functions that are to be interpreted. Each such call is
-//! a nested run: the current run is suspended, and the nested run begins and ends with an
+//! a nested run. The current run is suspended, and the nested run begins and ends with an
 //! activation of its own on the same stack. Runs nest to any depth, and limits count over all of
 //! them.
 //!
@@ -157,11 +158,11 @@ impl Machine {
         self.state = RunState::default();
     }
 
-    /// Suspends the current run, if there is one, in any state, and begins a nested run: native
-    /// code calls a function that is to be interpreted, external or not. [`Machine::run`] then
-    /// executes the nested run until its first activation returns or it ends otherwise. Bits of
-    /// arguments outside their types are cleared. The trace records neither the call nor the return
-    /// of the first activation. Cost: the number of arguments, plus the cost of the digests.
+    /// Begins a nested run, because native code calls a function that is to be interpreted,
+    /// external or not. Suspends the current run, if there is one, in any state. [`Machine::run`]
+    /// then executes the nested run until its first activation returns or it ends otherwise. Bits
+    /// of arguments outside their types are cleared. The trace records neither the call nor the
+    /// return of the first activation. Cost: the number of arguments, plus the cost of the digests.
     ///
     /// # Errors
     /// [`TransferError::StackOverflow`] when a limit has no room for the activation; the machine is

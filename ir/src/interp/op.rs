@@ -26,9 +26,9 @@ impl Op {
 }
 
 /// Expands `$callback!` with the table of operations on values. A row has a shape (the name of an
-/// arm of `value_result`), then for each opcode its codes, each with the controlling type and,
-/// where it matters, the type of operand 0. `uextend` and `bitcast` are missing, because values
-/// keep their upper bits clear and both operations are `Copy`.
+/// arm of `value_result`), then its opcodes with their codes. Each code has the controlling type
+/// and, where it matters, the type of operand 0. `uextend` and `bitcast` are missing, because
+/// values keep their upper bits clear and both operations are `Copy`.
 macro_rules! with_value_ops {
     ($callback:ident) => {
         $callback! {
@@ -198,8 +198,9 @@ pub(super) use source_pattern;
 
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
-        /// The codes of operations. Letters name the fields of [`Op`]; "slot" is an index into the
-        /// frame, "pool" an index into the pool of the code, "pc" an index of an operation.
+        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// the frame, a "pool" index one into the pool of the code, and a "pc" the index of an
+        /// operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum Code {

@@ -136,8 +136,8 @@ impl Trace {
         self.keep(memory, || Effect::Exit(status));
     }
 
-    /// Folds one effect into the digest. The head of an effect determines its number of values, by
-    /// the signature of the function, so two different traces of one module never fold the same
+    /// Folds one effect into the digest. The head of an effect and the signature of its function
+    /// determine the number of values. So two different traces of one module never fold the same
     /// words.
     fn fold(&mut self, head: &[u64], values: &[u64], memory: u64) {
         if self.is_off() {

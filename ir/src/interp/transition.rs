@@ -88,7 +88,7 @@ impl std::error::Error for FireError {}
 
 impl Machine {
     /// Makes the innermost activation of a paused run continue at a point of another version of its
-    /// function, with exactly the assigned values; all others are [`super::poison`]. All
+    /// function. It has exactly the assigned values; all others are [`super::poison`]. All
     /// assignments happen at once, because they hold contents rather than names of values. Cost:
     /// the frame and the assignments.
     ///
@@ -159,7 +159,7 @@ impl Machine {
         self.state.exact = true;
     }
 
-    /// Fires an entry where the run is paused: runs its compensation code on the activation,
+    /// Fires an entry where the run is paused. Runs its compensation code on the activation,
     /// transfers the activation to the target version, and executes the stores that belong to the
     /// transition.
     ///

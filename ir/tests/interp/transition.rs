@@ -100,8 +100,8 @@ fn mappings_of_other_versions_are_refused() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
-/// Firing fails if the paused version lacks a value that the entry reads, if the target lacks the
-/// landing point, or if no run is paused.
+/// Firing fails if the paused version lacks a value that the entry reads, the target lacks the
+/// landing point, or no run is paused.
 #[test]
 fn entries_that_cannot_be_fired() {
     let sum = sum();

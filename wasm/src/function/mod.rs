@@ -4,10 +4,10 @@
 //! variables of the builder. The results of a structure are variables too if several branches carry
 //! them. Unreachable operators produce nothing.
 //!
-//! Blocks are created only where control needs one: at a loop header, at the targets of a
-//! conditional branch, and after a structure that some branch leaves. If that branch is the only
-//! exit, its block simply continues instead. In the end, blocks that contain only a jump are
-//! skipped, because each of several structures that end together creates one.
+//! Only control flow creates blocks: a loop header, a target of a conditional branch, and the code
+//! after a structure that some branch leaves. If that branch is the only exit, its block simply
+//! continues instead. In the end, blocks that contain only a jump are skipped, because each of
+//! several structures that end together creates one.
 
 mod control;
 mod storage;
@@ -67,8 +67,8 @@ struct Frame {
     variables: Vec<Variable>,
 }
 
-/// The locals of a function. They are declared to the builder on first use, because a module may
-/// declare 50,000 locals in each of its functions with a few bytes.
+/// The locals of a function. The builder learns of a local on its first use, because each function
+/// may declare 50,000 locals with a few bytes.
 #[derive(Debug, Default)]
 struct Locals {
     /// For each sequence of locals of one type, the first index after it.

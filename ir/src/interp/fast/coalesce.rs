@@ -2,14 +2,14 @@
 //! edges.
 //!
 //! For example, `%j = add %i, %one` at the end of a loop can write the slot of the block parameter
-//! `%i` if no later instruction reads `%i`. The argument of an edge and the block parameter it is
-//! passed to may share a slot when neither is written while the other is live
-//! ([`Coalescer::interfere`]). The move between them then disappears.
+//! `%i` if no later instruction reads `%i`. An argument of an edge and its block parameter may
+//! share a slot when neither is written while the other is live ([`Coalescer::interfere`]). The
+//! move between them then disappears.
 //!
-//! This is the aggressive coalescing of Chaitin, "Register Allocation and Spilling via Graph
-//! Coloring" (1982), over the phi congruence classes of Sreedhar et al., "Translating Out of Static
-//! Single Assignment Form" (1999). It builds no interference graph: a merge tests the members of
-//! two groups pairwise.
+//! The method is aggressive coalescing (Chaitin, "Register Allocation and Spilling via Graph
+//! Coloring", 1982). Its groups are the phi congruence classes of Sreedhar et al., "Translating Out
+//! of Static Single Assignment Form" (1999). There is no interference graph: a merge tests the
+//! members of two groups pairwise.
 //!
 //! Constants are never coalesced, because they have slots of their own. Functions without loops are
 //! skipped.
@@ -35,9 +35,9 @@ const ALONE: u32 = u32::MAX;
 /// the function keep their own slots.
 ///
 /// Cost: a look at each branch in a function without loops that pass arguments. Otherwise the cost
-/// of [`Cfg`] and [`LoopForest`], plus the uses of the values passed within loops and the blocks in
-/// which these values are live ([`crate::liveness`] would compute liveness for all values). Each
-/// argument passed in a loop takes at most 256 tests, each logarithmic in the live range.
+/// of [`Cfg`] and [`LoopForest`], plus the uses and live blocks of the values passed within loops.
+/// ([`crate::liveness`] would compute liveness for all values.) Each argument passed in a loop
+/// takes at most 256 tests, each logarithmic in the live range.
 pub(super) fn coalesce(
     function: &Function,
     exact: &Code,
@@ -79,8 +79,8 @@ fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
     })
 }
 
-/// The pairs of block parameter and argument on edges within loops, most profitable first: inner
-/// loops before outer loops, and at one depth back edges before forward edges.
+/// The pairs of block parameter and argument on edges within loops, most profitable first. Inner
+/// loops precede outer loops; at one depth, back edges precede forward edges.
 fn copies(function: &Function, exact: &Code, cfg: &Cfg) -> Vec<(Value, Value)> {
     let loops = LoopForest::new(function, cfg);
     let mut copies = Vec::new();

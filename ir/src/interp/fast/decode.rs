@@ -149,9 +149,9 @@ impl Decoder<'_> {
         }
     }
 
-    /// Gives constants slots of their own after the frame: all constants if there are at most
-    /// `FEW` distinct ones, otherwise those in loops, at most `MANY`. Entering a frame fills these
-    /// slots.
+    /// Gives constants slots of their own after the frame. All constants get one if there are at
+    /// most `FEW` distinct ones. Otherwise only those in loops do, at most `MANY`. Entering a frame
+    /// fills these slots.
     fn pool_constants(&mut self) {
         let function = self.function;
         let constant = |inst: &Inst| match (function.inst(*inst).opcode, function.inst(*inst).imm) {

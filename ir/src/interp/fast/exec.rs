@@ -23,9 +23,9 @@ enum Exit {
     Exact,
 }
 
-/// Whether the fast loop may execute an unobserved run. It may not when the run must stay exact, or
-/// when a trace, a digest or poison is kept, because these would expose the states that fast code
-/// skips.
+/// Whether the fast loop may execute an unobserved run. It may not if the run must stay exact. It
+/// may not if a trace, a digest or poison is kept either, because these expose states that fast
+/// code skips.
 pub(in crate::interp) fn applies(machine: &Machine) -> bool {
     !machine.state.exact
         && machine.trace.is_off()

@@ -5,8 +5,8 @@
 //!
 //! - Constants are not executed. They have slots of their own after the frame, which entering the
 //!   frame fills.
-//! - A comparison that only the next branch uses is fused into the branch, and an addition that
-//!   only computes an address is fused into the load or store.
+//! - A comparison that only the next branch uses is fused into the branch. An addition that only
+//!   computes an address is fused into the load or store.
 //! - Values that loops pass around share slots ([`coalesce`]), so most back edges need no moves.
 //!   The addition that steps a loop counter is fused into the branch that ends the loop.
 //!
@@ -84,9 +84,9 @@ impl Fast {
 }
 
 /// Prepares the frames of a run for the fast loop. Returns false when the fast loop cannot run all
-/// of them: when a version has no fast code, or when an activation is past its start in a version
-/// with shared slots. There, the slots would need the value of each group that is live, which is
-/// not known. At the start only the arguments are live, and they keep their own slots.
+/// of them. One case is a version without fast code. The other is an activation past its start in a
+/// version with shared slots: the frame does not record which value of each group is live and
+/// belongs in the slot. At the start only the arguments are live, and they keep their own slots.
 fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
     for index in activations.floor()..activations.frames.len() {
         let frame = activations.frames[index];
@@ -99,10 +99,10 @@ fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
     true
 }
 
-/// Converts the frames of a run to the layout of exact code: writes every value to its own slot,
-/// writes the constants, and sets the result positions. All values of a group receive the contents
-/// of their shared slot. The live one is thereby correct, and the others are written before they
-/// are read.
+/// Converts the frames of a run to the layout of exact code. It copies shared slots to the own
+/// slots of their values, writes the constants, and sets the result positions. All values of a
+/// group receive the contents of their shared slot. The live one is thereby correct, and the others
+/// are written before they are read.
 fn settle(activations: &mut Activations, versions: &[Version]) {
     let mut caller: Option<(&Code, u32)> = None;
     for index in activations.floor()..activations.frames.len() {

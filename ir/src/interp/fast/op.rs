@@ -32,8 +32,8 @@ impl Op {
 
 /// Expands `$callback!` with the given tokens and with two tables. The first lists the comparisons
 /// that branches execute themselves, grouped by shape. The second lists the branches that also
-/// execute an addition to one operand: the opcode, the plain branch, the branch with an addition to
-/// its first operand, and the branch with an addition to its second operand.
+/// execute an addition to one operand. A row has the opcode, the plain branch, and the branches
+/// with an addition to the first and to the second operand.
 macro_rules! with_branch_ops {
     ($callback:ident $($given:tt)*) => {
         $callback! {
@@ -88,8 +88,9 @@ macro_rules! define_both {
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
-        /// The codes of operations. Letters name the fields of [`Op`]; "slot" is an index into the
-        /// frame, "pool" an index into the slot lists of the code, "pc" an index of an operation.
+        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// the frame, a "pool" index one into the slot lists of the code, and a "pc" the index of
+        /// an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum Code {
