@@ -96,8 +96,8 @@ impl Machine {
     }
 
     /// Delivers the results of the function that the run waits for. Bits outside their types are
-    /// cleared, and the trace records the return. Cost: the number of results, plus the cost of the
-    /// digests ([`Machine::refresh_digests`]).
+    /// cleared. The trace records the return, unless it ends a nested run without a caller. Cost:
+    /// the number of results, plus the cost of the digests ([`Machine::refresh_digests`]).
     ///
     /// # Panics
     /// When the run waits for no results, or their number is wrong.
