@@ -1,13 +1,13 @@
 //! Certificates that make no sense: the checker says no, and never panics.
 
 use crate::cases::cases;
+use check::relate;
+use check::verdict::Options;
 use osier::verify;
 use std::io::Write as _;
-use check::relate;
+use transition::Side;
 use verify::damage::garble;
 use verify::prng::Prng;
-use transition::Side;
-use check::verdict::Options;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -3,21 +3,21 @@
 //! each check.
 
 #[allow(dead_code)] // the tests of the checker beside it draft more
-#[path = "../../verify/tests/checker/wrong/mod.rs"]
+#[path = "../../check/tests/checker/wrong/mod.rs"]
 mod wrong;
 
 use crate::cases::{Case, cases};
-use transition::certificate::{Certificate, MappingFacts};
-use transition::mapping::Mapping;
+use check::relate;
+use check::verdict::{Check, Options, Verdict};
 use ir::{Function, Module};
 use osier::{ir, verify};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use check::relate;
+use transition::Side;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 use verify::damage::{Damage, Damager, garble_once};
 use verify::prng::Prng;
-use transition::Side;
-use check::verdict::{Check, Options, Verdict};
 use wrong::Wrong;
 
 #[derive(Debug, clap::Args)]
@@ -156,12 +156,9 @@ fn verdicts(
 ) -> Vec<Verdict> {
     let relation = relate(module, versions, certificate, options);
     let judge = |side: usize| match &relation {
-        Ok(relation) => relation.judge(
-            Side::BOTH[side],
-            &mappings[side],
-            &facts[side],
-            &[&mappings[1 - side]],
-        ),
+        Ok(relation) => {
+            relation.judge(Side::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]])
+        }
         Err(verdict) => vec![*verdict; mappings[side].len()],
     };
     judge(0).into_iter().chain(judge(1)).collect()

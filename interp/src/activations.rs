@@ -1,4 +1,4 @@
-//! The activations of a run: their frames, and the stack of their values.
+//! The activations of a run: one frame each, and one stack that holds the values of all frames.
 
 use super::code::Code;
 use super::limits::{Limits, poison};
@@ -7,29 +7,32 @@ use super::limits::{Limits, poison};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) version: u32,
-    /// The operation to execute next; in an activation that is calling, the call.
+    /// The pc of the next operation to execute. In an activation that waits for a callee, this is
+    /// the pc of the call.
     pub(super) pc: u32,
-    /// Where the pool of the caller's code lists the slots of the results.
+    /// Index into the caller's pool at which the slots of the results are listed.
     pub(super) results_at: u32,
     pub(super) base: usize,
-    /// Slots of constants behind those of its values.
+    /// Number of constant slots, which follow the value slots.
     pub(super) consts: u32,
     pub(super) activation: u64,
 }
 
-/// The activations of a run: frames, and one stack for the values of all.
+/// The activations of a machine: their frames, and one stack for the values of all of them.
 #[derive(Debug)]
 pub(super) struct Activations {
     pub(super) frames: Vec<Frame>,
-    /// How many of the frames belong to runs that are suspended below the one under way.
+    /// Number of frames that belong to suspended runs, which lie below the frames of the current
+    /// run.
     floor: usize,
-    /// Never shrinks during a run: what is above the top activation is garbage.
+    /// Never shrinks during a run. Contents above the top activation are garbage.
     pub(super) stack: Vec<u64>,
     /// The end of the slots of the top activation.
     end: usize,
-    /// Slots of constants of all activations, which are no values and do not count for the limit.
+    /// Constant slots of all activations. They hold no IR values and do not count toward
+    /// `value_limit`.
     pub(super) consts: usize,
-    /// Slots that the stack has beyond the end, at least.
+    /// Number of slots the stack has beyond `end`, at least.
     slack: usize,
     /// Activations begun over the life of the machine.
     count: u64,
@@ -38,7 +41,7 @@ pub(super) struct Activations {
     pub(super) poison: bool,
 }
 
-/// A copy has no garbage above the top activation.
+/// A copy drops the garbage above the top activation.
 impl Clone for Activations {
     fn clone(&self) -> Activations {
         Activations {
@@ -70,12 +73,12 @@ impl Activations {
         self.frames.len()
     }
 
-    /// Whether there may be no other activation.
+    /// Whether the call depth limit forbids another activation.
     pub(super) fn are_full(&self) -> bool {
         self.frames.len() >= self.depth_limit
     }
 
-    /// The activations of the run under way.
+    /// The frames of the current run, outermost first. Suspended runs are not included.
     #[inline]
     pub(super) fn of_run(&self) -> &[Frame] {
         &self.frames[self.floor..]
@@ -86,12 +89,13 @@ impl Activations {
         &mut self.frames[self.floor..]
     }
 
-    /// How many activations belong to suspended runs.
+    /// Number of frames that belong to suspended runs.
     pub(super) fn floor(&self) -> usize {
         self.floor
     }
 
-    /// Says that so many belong to suspended runs: another run is under way.
+    /// Sets the number of frames that belong to suspended runs; the frames above are the current
+    /// run.
     pub(super) fn set_floor(&mut self, floor: usize) {
         self.floor = floor;
     }
@@ -107,8 +111,8 @@ impl Activations {
         self.frames.last_mut().expect("interp: a run has an activation")
     }
 
-    /// Begins an activation at the start of a version and returns the base of its slots, or `None`
-    /// when a limit is reached.
+    /// Pushes an activation at the start of a version and returns the base of its slots. Returns
+    /// `None` when the depth limit or the value limit is reached.
     #[inline]
     pub(super) fn push(&mut self, version: u32, code: &Code, results_at: u32) -> Option<usize> {
         let base = self.end;
@@ -131,11 +135,12 @@ impl Activations {
         Some(base)
     }
 
-    /// Makes room for the slots of an activation that is not counted yet; false, and nothing
-    /// changed, beyond the limit.
+    /// Reserves the slots of an activation at `base` and counts its constants. Returns false, and
+    /// changes nothing, when the frame exceeds the value limit.
     #[inline]
     pub(super) fn reserve(&mut self, base: usize, code: &Code) -> bool {
         let values = code.frame_size as usize;
+        // `base` counts the constants of the activations below, and the limit does not.
         if base - self.consts + values > self.value_limit {
             return false;
         }
@@ -148,7 +153,7 @@ impl Activations {
         true
     }
 
-    /// Makes the stack have a window of so many slots at every frame, from now on.
+    /// From now on, keeps at least `slots` slots on the stack above the end of every frame.
     pub(super) fn provide_window(&mut self, slots: usize) {
         self.slack = slots;
         if self.end + slots > self.stack.len() {
@@ -158,13 +163,14 @@ impl Activations {
 
     #[cold]
     fn lengthen(&mut self, length: usize) {
+        // page by page as the program touches it.
         // Fresh zeros are committed as they are touched; those of `Vec::resize` are written.
         let mut longer = vec![0; length.max(self.stack.len() / 2 * 3)];
         longer[..self.stack.len()].copy_from_slice(&self.stack);
         self.stack = longer;
     }
 
-    /// Ends the top activation and returns what it was.
+    /// Pops the top activation and returns its frame.
     #[inline]
     pub(super) fn pop(&mut self) -> Frame {
         let frame = self.frames.pop().expect("interp: a run has an activation");
@@ -173,7 +179,7 @@ impl Activations {
         frame
     }
 
-    /// Ends the activations of the run under way.
+    /// Pops all activations of the current run.
     pub(super) fn drop_run(&mut self) {
         while self.frames.len() > self.floor {
             self.pop();
@@ -188,7 +194,7 @@ impl Activations {
     }
 }
 
-/// Fills slots with bits that no program should depend on.
+/// Fills slots with [`poison`], a pattern on which no correct program depends.
 pub(super) fn fill_poison(slots: &mut [u64]) {
     for (value, slot) in slots.iter_mut().zip(0..) {
         *value = poison(slot);

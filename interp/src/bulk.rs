@@ -1,7 +1,7 @@
-//! Operations on ranges of memories, on tables and on segments: what is too rare or too long for
-//! the loop.
+//! Operations on ranges of memories, on tables and on segments. They are too rare or too long to be
+//! inlined in the dispatch loop.
 //!
-//! Bounds are checked before anything is written.
+//! Every operation checks its bounds before it writes anything.
 
 use super::memory::{Globals, Memories};
 use super::program::Program;
@@ -18,15 +18,15 @@ use ir::trap::TrapKind;
 pub(super) struct BulkOp {
     pub(super) opcode: Opcode,
     pub(super) imm: Imm,
-    /// The slots of the operands, as many as there are.
+    /// The slots of the operands; unused entries are 0.
     pub(super) args: [u32; 3],
     /// The slot of the result, if there is one.
     pub(super) result: Option<u32>,
 }
 
 impl BulkOp {
-    /// The operation on the values of a frame. A poisoned one, which only a wrong transition makes,
-    /// is whatever its bits are.
+    /// Reads the operands from the slots of a frame. A poisoned operand, which only a wrong
+    /// transition can produce, is used as its raw bits.
     pub(super) fn on(&self, slots: &[u64]) -> Operation {
         Operation {
             opcode: self.opcode,
@@ -36,10 +36,10 @@ impl BulkOp {
     }
 }
 
-/// Bytes and entries that one unit of fuel pays for.
+/// Bytes or table entries that one unit of fuel pays for.
 const PER_FUEL: u64 = 1024;
 
-/// One operation with the contents of its operands.
+/// One operation together with the contents of its operands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     opcode: Opcode,
@@ -48,10 +48,11 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// That of an instruction.
+    /// The operation that `inst` performs on `args`.
     ///
     /// # Panics
-    /// When the instruction is none of the kind, or takes another number of operands.
+    /// When the opcode is not an operation on memories, tables or segments, or when the number of
+    /// operands is wrong.
     pub(super) fn new(inst: &InstData, args: &[u64]) -> Operation {
         let name = inst.opcode.name();
         assert!(
@@ -64,13 +65,14 @@ impl Operation {
         Operation { opcode: inst.opcode, imm: inst.imm, args: all }
     }
 
-    /// Whether it is an effect.
+    /// Whether the operation is an effect that the trace records: growth of a memory or table.
     pub(super) fn is_traced(&self) -> bool {
         matches!(self.opcode, Opcode::MemoryGrow | Opcode::TableGrow)
     }
 
-    /// The fuel it needs beyond that of any instruction: else one that fills memory would cost what
-    /// a sum costs. What is out of bounds moves nothing, and costs no more.
+    /// The fuel the operation takes beyond the one unit of every instruction, so that filling a
+    /// memory costs more than adding two numbers. An operation that is out of bounds writes nothing
+    /// and takes no extra fuel.
     pub(super) fn extra_fuel(&self, memories: &Memories, tables: &Tables) -> u64 {
         let (index, most) = match (self.opcode, self.imm) {
             (Opcode::MemorySize | Opcode::MemoryGrow, _) => return 0,
@@ -87,7 +89,7 @@ impl Operation {
     }
 }
 
-/// Whether [`Bulk::perform`] knows it.
+/// Whether [`Bulk::perform`] implements the opcode.
 fn is_operation(opcode: Opcode) -> bool {
     use Shape::*;
     let on_memory = matches!(
@@ -101,7 +103,7 @@ fn is_operation(opcode: Opcode) -> bool {
     on_memory || on_table || matches!(opcode.shape(), TableInit | ElemDrop)
 }
 
-/// What an operation works on.
+/// The parts of a machine that an operation reads and writes.
 pub(super) struct Bulk<'a> {
     pub(super) program: &'a Program,
     pub(super) memories: &'a mut Memories,
@@ -110,7 +112,7 @@ pub(super) struct Bulk<'a> {
 }
 
 impl Bulk<'_> {
-    /// Performs an operation; its result, or 0 when it has none.
+    /// Performs an operation and returns its result, or 0 when the operation has none.
     pub(super) fn perform(&mut self, op: Operation) -> Result<u64, TrapKind> {
         let [a, b, c] = op.args;
         match (op.opcode, op.imm) {
@@ -133,7 +135,8 @@ impl Bulk<'_> {
         }
     }
 
-    /// Grows a memory: its pages before, or -1.
+    /// Grows a memory and returns its previous size in pages, or `u32::MAX` (-1) when it cannot
+    /// grow. The trace records the attempt either way.
     pub(super) fn grow_memory(&mut self, memory: Memory, pages: u32) -> u32 {
         let result = self.memories.grow(memory, pages).unwrap_or(u32::MAX);
         let digest = super::exec::observed_digest(self.memories, self.globals);

@@ -1,4 +1,4 @@
-//! What the loop does for calls: entering and leaving activations, calls of the host.
+//! Helpers of the dispatch loops for calls: entering and leaving activations, and calling the host.
 
 use super::activations::Activations;
 use super::code::Code;
@@ -15,8 +15,8 @@ use smallvec::{SmallVec, smallvec};
 /// A short list of values.
 pub(super) type Values = SmallVec<[u64; 8]>;
 
-/// Begins an activation of `version`, its arguments read from the slots of the calling activation,
-/// and returns the base of its slots; `None` when a limit is reached.
+/// Begins an activation of `version`, copies its arguments from the slots of the caller, and
+/// returns the base of its slots. Returns `None` when a limit is reached.
 #[inline]
 pub(super) fn enter(
     activations: &mut Activations,
@@ -34,8 +34,8 @@ pub(super) fn enter(
     Some(base)
 }
 
-/// The arguments of a call of a function that runs elsewhere, from these slots of the calling
-/// activation; `None` when one more activation would be too many.
+/// The arguments of a call of an external function, read from these slots of the caller. Returns
+/// `None` when the call depth limit forbids another activation.
 #[cold]
 pub(super) fn arguments<S: Copy + Into<u32>>(
     activations: &Activations,
@@ -46,8 +46,8 @@ pub(super) fn arguments<S: Copy + Into<u32>>(
     (!activations.are_full()).then(|| slots.iter().map(value).collect())
 }
 
-/// Ends the top activation, which returns the values of `slots`, and hands them to the caller;
-/// false when there is no caller in the run.
+/// Pops the top activation and copies the values of `slots` into the result slots of its caller.
+/// Returns false, without copying, when the run has no caller.
 #[inline]
 pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: &[u32]) -> bool {
     let callee = activations.pop();
@@ -61,7 +61,7 @@ pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: 
     true
 }
 
-/// The function an indirect call calls.
+/// The callee of an indirect call, or the trap that the call ends in.
 pub(super) fn indirect_callee(
     program: &Program,
     tables: &Tables,
@@ -71,7 +71,7 @@ pub(super) fn indirect_callee(
 ) -> Result<Func, TrapKind> {
     let entry = tables.get(table, index).ok_or(TrapKind::TableOutOfBounds)?;
     let module = program.declarations();
-    // Of bits that are no function's, which only the embedder can have made, null.
+    // Only the embedder can write bits that name no function; they count as a null reference.
     let func = reference::func(entry)
         .filter(|func| module.funcs.is_valid(*func))
         .ok_or(TrapKind::NullFunction)?;
@@ -82,7 +82,7 @@ pub(super) fn indirect_callee(
     Ok(func)
 }
 
-/// Calls an imported function; its results, without bits outside their types.
+/// Calls an imported function and returns its results, with bits outside their types cleared.
 pub(super) fn call_host(
     program: &Program,
     func: Func,

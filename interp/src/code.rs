@@ -1,10 +1,12 @@
-//! One version of a function, pre-decoded.
+//! Pre-decodes one version of a function for the exact dispatch loop.
 //!
-//! The operations of the instructions stand in layout order, exactly one per instruction: the pc of
-//! `Before(inst)` is the number of instructions before it in the layout, and the pc of a block that
-//! of its first instruction. Behind them stand the moves of those edges of branches that have
-//! arguments. Every value has a slot of its own in the frame, so that a value is readable wherever
-//! its definition dominates, live or not. The arguments have the first slots.
+//! Each instruction becomes exactly one operation, and operations are in layout order. So the pc of
+//! `Before(inst)` is the number of instructions before `inst` in the layout. The pc of a block is
+//! the pc of its first instruction. The moves on branch edges that pass arguments follow after the
+//! last instruction.
+//!
+//! Every value has its own slot in the frame. A value is therefore readable wherever its definition
+//! dominates, live or not. The arguments of the function have the first slots.
 
 use super::bulk::BulkOp;
 use super::fast::Fast;
@@ -20,18 +22,18 @@ use ir::trap::TrapKind;
 use ir::types::Type;
 use transition::VersionKey;
 
-/// What tables hold for ids that the version does not have.
+/// Table entry for an id that the version does not have.
 const NONE: u32 = u32::MAX;
 
-/// A load or store that does not fit an [`Op`]: of a memory other than the first, or at an offset
-/// of more than 32 bits.
+/// A load or store that does not fit an [`Op`], because it accesses another memory than memory 0,
+/// or because its offset has more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarAccess {
     pub(super) memory: Memory,
     pub(super) offset: u64,
     /// Bytes accessed, at most 8.
     pub(super) bytes: u32,
-    /// Whether the value loaded is sign-extended to `ty`.
+    /// Whether the loaded value is sign-extended to `ty`.
     pub(super) signed: bool,
     pub(super) ty: Type,
 }
@@ -46,14 +48,15 @@ pub struct Code {
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) params: u32,
-    /// Slots of a frame: one per value, and one for breaking cycles of moves. The constants of
-    /// `fast` come behind them.
+    /// Slots of a frame: one per value, and a last one that breaks cycles of moves. The constants
+    /// of `fast` follow after them.
     pub(super) frame_size: u32,
-    /// The same for runs that nobody watches; nothing for a frame too large.
+    /// The code for the fast loop, which executes unobserved runs. `None` when the frame is too
+    /// large for it.
     pub(super) fast: Option<Fast>,
-    /// Slots that the constants of `fast` take.
+    /// Number of slots that the constants of `fast` take.
     consts: u32,
-    /// The instruction of each pc; shorter than `ops` by the moves on edges.
+    /// The instruction at each pc. Shorter than `ops`, which also has the moves on edges.
     insts: Vec<Inst>,
     /// The pc of each instruction id.
     pcs: Vec<u32>,
@@ -64,13 +67,14 @@ pub struct Code {
 }
 
 impl Code {
-    /// Pre-decodes one version of a function of the module. The function must be verified. Cost:
-    /// linear in the function (and in its id bounds); where loops pass arguments, that of the
-    /// blocks in which these are live too.
+    /// Pre-decodes one version of a function of `module`. The function must be verified.
+    ///
+    /// Cost: linear in the function and in its id bounds. Where loops pass arguments, the cost adds
+    /// the blocks in which these arguments are live.
     ///
     /// # Panics
-    /// When the function is not one the verifier accepts for the module; or when it has 2^32
-    /// operands.
+    /// When the verifier would reject the function for this module, or when the function has 2^32
+    /// operands or more.
     pub fn new(module: &Module, function: &Function) -> Code {
         let mut decoder = Decoder::new(module, function);
         decoder.number_values();
@@ -85,55 +89,57 @@ impl Code {
         code
     }
 
-    /// The key of the version: mappings from or to it name it by that.
+    /// The key by which mappings name this version as their source or target.
     pub fn key(&self) -> VersionKey {
         self.key
     }
 
-    /// The pc of a point, if the version has its instruction. Cost: constant.
+    /// The pc of a point, or `None` if the version lacks the instruction. Cost: constant.
     pub fn pc_of(&self, point: Point) -> Option<u32> {
         self.pcs.get(point.inst().index()).copied().filter(|pc| *pc != NONE)
     }
 
-    /// The instruction at a pc; `None` for moves on edges. Cost: constant.
+    /// The instruction at a pc; `None` at moves on an edge. Cost: constant.
     #[inline]
     pub fn inst_at(&self, pc: u32) -> Option<Inst> {
         self.insts.get(pc as usize).copied()
     }
 
-    /// The slot of a value, if the version has it. Cost: constant.
+    /// The slot of a value, or `None` if the version lacks the value. Cost: constant.
     pub fn slot_of(&self, value: Value) -> Option<u32> {
         self.slots.get(value.index()).copied().filter(|slot| *slot != NONE)
     }
 
-    /// The value of a slot; `None` for the slot that breaks cycles of moves. Cost: constant.
+    /// The value in a slot; `None` for the slot that breaks cycles of moves. Cost: constant.
     pub fn value_at(&self, slot: u32) -> Option<Value> {
         self.values.get(slot as usize).copied()
     }
 
-    /// The number of slots of a frame.
+    /// The number of slots of a frame, without the constants of fast code.
     pub fn frame_size(&self) -> u32 {
         self.frame_size
     }
 
-    /// The instruction at a pc, or for moves on an edge the one they lead to.
+    /// The instruction at a pc. At moves on an edge, this is the first instruction of the target
+    /// block.
     pub(super) fn inst_near(&self, pc: u32) -> Option<Inst> {
         self.inst_at(pc).or_else(|| self.inst_at(self.ops[pc as usize].c))
     }
 
-    /// Slots of constants behind the frame.
+    /// Number of constant slots that follow the frame.
     #[inline]
     pub(super) fn consts(&self) -> u32 {
         self.consts
     }
 
-    /// The slots that `const` instructions write, and what they write. Cost: linear in the code.
+    /// The slots that `const` instructions write, with the bits they write. Cost: linear in the
+    /// code.
     pub(super) fn constants(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let constant = |op: &&Op| op.code == OpCode::Const;
         self.ops.iter().filter(constant).map(|op| (op.a, u64::from(op.b) | u64::from(op.c) << 32))
     }
 
-    /// Where the pool lists the slots of the results of the call at a pc.
+    /// Index into the pool at which the slots of the results of the call at `pc` are listed.
     pub(super) fn results_at(&self, pc: u32) -> u32 {
         let op = self.ops[pc as usize];
         match op.code {
@@ -142,7 +148,8 @@ impl Code {
         }
     }
 
-    /// Marks every instruction of `insts` that the version has, or clears their marks.
+    /// Sets or clears the mark of every instruction of `insts`. Instructions the version lacks are
+    /// skipped.
     pub(super) fn set_marks(&mut self, insts: impl IntoIterator<Item = Inst>, marked: bool) {
         for inst in insts {
             if let Some(pc) = self.pc_of(Point::before(inst)) {
@@ -158,11 +165,11 @@ struct Decoder<'a> {
     code: Code,
     /// The pc of each block id.
     blocks: Vec<u32>,
-    /// The moves on edges, which come behind the instructions.
+    /// The moves on edges, which `finish` appends after the instructions.
     edges: Vec<Op>,
 }
 
-/// A length or index as a field of an [`Op`].
+/// A length or index as a 32-bit field of an [`Op`].
 fn narrow(length: usize) -> u32 {
     u32::try_from(length).expect("interp: a function has fewer than 2^32 operands")
 }
@@ -232,7 +239,7 @@ impl<'a> Decoder<'a> {
         self.blocks[block.index()]
     }
 
-    /// Puts the slots of values into the pool and returns the index of the first.
+    /// Appends the slots of values to the pool and returns the index of the first.
     fn pool_slots(&mut self, values: &[Value]) -> u32 {
         let at = narrow(self.code.pool.len());
         for value in values {
@@ -269,7 +276,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Operations on values, constants among them.
+    /// Decodes an operation on values, including constants.
     fn value_op(&mut self, data: &InstData) -> Op {
         let to = self.slot(data.result().expect("interp: an operation on values has one result"));
         let arg =
@@ -283,6 +290,7 @@ impl<'a> Decoder<'a> {
                 let at = self.pool_slots(&data.args);
                 Op::new(OpCode::Select, to, at, 0)
             }
+            // Values keep the bits outside their type clear, so both operations are plain copies.
             (Opcode::Uextend | Opcode::Bitcast, _) => Op::new(OpCode::Copy, to, arg(self, 0), 0),
             (opcode, _) => {
                 let source = self.function.value_type(data.args[0]);
@@ -333,7 +341,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The offset of an access that fits an [`Op`], or the index of its `FarAccess`.
+    /// The offset of an access that fits an [`Op`], or else the index of its `FarAccess`.
     fn near_or_far(&mut self, access: FarAccess) -> Result<u32, u32> {
         match u32::try_from(access.offset) {
             Ok(offset) if access.memory.index() == 0 => Ok(offset),
@@ -364,7 +372,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Operations on ranges, tables and segments.
+    /// Decodes an operation on ranges, tables or segments.
     fn bulk(&mut self, data: &InstData) -> Op {
         let mut args = [0; 3];
         for (slot, value) in args.iter_mut().zip(&data.args) {
@@ -429,7 +437,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The pc that a branch goes to for this target: the block, or the moves in front of it.
+    /// The pc a branch jumps to for this target: the moves on the edge if there are any, else the
+    /// block.
     fn edge(&mut self, target: &Target) -> u32 {
         let op = self.moves(target, OpCode::Edge1, OpCode::EdgeN);
         if op.code == OpCode::Jump {
@@ -439,7 +448,8 @@ impl<'a> Decoder<'a> {
         narrow(self.code.insts.len() + self.edges.len() - 1)
     }
 
-    /// The moves to a target: a `Jump` when there are none, `one`, or `many`.
+    /// The moves to a target as one operation: `Jump` without moves, `one` for a single move, else
+    /// `many`.
     fn moves(&mut self, target: &Target, one: OpCode, many: OpCode) -> Op {
         let pc = self.block_pc(target.block);
         let params = self.function.block_params(target.block);
@@ -458,7 +468,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// What a load or store accesses.
+/// The memory, offset and width that a load or store accesses.
 fn far_access(data: &InstData) -> FarAccess {
     let Imm::Address(memory, offset) = data.imm else {
         panic!("interp: {} has immediate {:?}", data.opcode.name(), data.imm)

@@ -1,12 +1,14 @@
-//! For engines, which run native code on the state of a machine: raw access to it, the operations
-//! that native code hands back, the trace, and how runs end in native code.
+//! The interface for engines that run native code on the state of a machine. It gives raw access to
+//! memories, globals and tables, and performs the operations that native code hands back. It
+//! records calls of native code in the trace, and ends runs that native code ends.
 //!
-//! An engine works on a machine while no call of [`Machine::run`] is under way: between two of
-//! them, or while a run waits for the results of a call. What it writes into memories, globals and
-//! tables itself leaves their digests as they were. So once it has been given raw access,
-//! everything here that goes back into the trace or the interpreter computes them anew; where
-//! memory is tracked ([`super::Options::track_memory`]), that costs the size of memories and tables
-//! each time.
+//! An engine works on a machine only while [`Machine::run`] is not executing: between two calls of
+//! it, or while a run waits for the results of a call.
+//!
+//! Native code writes memories, globals and tables directly, and these writes do not update the
+//! digests. So once an engine has asked for raw access, every function here that adds to the trace
+//! or resumes the interpreter recomputes the digests first. Where memory is tracked
+//! ([`super::Options::track_memory`]), each recomputation costs the size of memories and tables.
 
 use super::bulk::{Bulk, Operation};
 use super::calls;
@@ -19,8 +21,9 @@ use ir::inst::InstData;
 use ir::trap::TrapKind;
 
 impl Machine {
-    /// The bytes of a memory, to be written by native code. The slice moves when the memory grows,
-    /// unless it lies in a region that does not. Digests go stale: [`Machine::refresh_digests`].
+    /// The bytes of a memory, for native code to write. The slice moves when the memory grows,
+    /// unless the memory lies in a region that keeps its base. Writes leave the digests stale: see
+    /// [`Machine::refresh_digests`].
     ///
     /// # Panics
     /// When the module declares no such memory.
@@ -29,16 +32,16 @@ impl Machine {
         self.memories.bytes_raw(memory)
     }
 
-    /// The bits of the globals, in order, to be written by native code: bits outside their types
-    /// have to be 0. The slice moves when the machine takes up another module
-    /// ([`Machine::extend`]), not before. Digests go stale.
+    /// The bits of the globals in order of declaration, for native code to write. Bits outside the
+    /// type of a global must be 0. The slice moves only in [`Machine::extend`]. Writes leave the
+    /// digests stale.
     pub fn globals_mut(&mut self) -> &mut [u64] {
         self.raw = true;
         self.globals.values_raw()
     }
 
-    /// The bits of the entries of a table ([`ir::reference`]), to be written by native code. The
-    /// slice moves when the table grows. Digests go stale.
+    /// The bits of the entries of a table ([`ir::reference`]), for native code to write. The
+    /// slice moves when the table grows. Writes leave the digests stale.
     ///
     /// # Panics
     /// When the module declares no such table.
@@ -47,34 +50,36 @@ impl Machine {
         self.globals.tables.entries_raw(table)
     }
 
-    /// Makes the digests right again after native code wrote something. Needed before
-    /// [`Machine::memory_digest`] is asked for; what is in this module does it by itself. Cost: the
-    /// number of globals; where memory is tracked, the size of memories and tables too.
+    /// Recomputes the digests after native code wrote memories, globals or tables. Call this before
+    /// [`Machine::memory_digest`]; the functions of this module call it themselves. Cost: the
+    /// number of globals; where memory is tracked, also the size of memories and tables.
     pub fn refresh_digests(&mut self) {
         self.memories.refresh();
         self.globals.refresh();
         self.globals.tables.refresh();
     }
 
-    /// As [`Machine::refresh_digests`], if native code may have written anything.
+    /// Calls [`Machine::refresh_digests`] if native code may have written anything.
     pub(super) fn take_back(&mut self) {
         if self.raw {
             self.refresh_digests();
         }
     }
 
-    /// Performs an operation on memories, tables or segments that is no load or store:
-    /// `memory_size`, `memory_grow`, those on ranges, all on tables, and the dropping of segments.
-    /// `args` are the contents of the operands, without bits outside their types; the result is
-    /// that of the instruction, if it has one. Growth goes to the trace. Takes no fuel: see
-    /// [`Machine::charge`]. Cost: the range; when it grows something, what is grown.
+    /// Performs an operation on memories, tables or segments other than a load or store:
+    /// `memory_size`, `memory_grow`, operations on ranges, all operations on tables, and dropping
+    /// segments.
+    ///
+    /// `args` are the contents of the operands, with bits outside their types clear. Returns the
+    /// result of the instruction, if it has one. Growth is recorded in the trace. The call takes no
+    /// fuel: see [`Machine::charge`]. Cost: the length of the range, or the amount of growth.
     ///
     /// # Errors
-    /// How it traps; nothing is changed then. The trace knows nothing of it before
+    /// The kind of trap; nothing is changed then. The trap enters the trace only with
     /// [`Machine::end_in_native`].
     ///
     /// # Panics
-    /// When the instruction is another one, is not of this module, or takes another number of
+    /// When the instruction is of another kind, belongs to another module, or has another number of
     /// operands.
     pub fn perform(&mut self, inst: &InstData, args: &[u64]) -> Result<Option<u64>, TrapKind> {
         let operation = Operation::new(inst, args);
@@ -86,8 +91,8 @@ impl Machine {
         Ok((!inst.results.is_empty()).then_some(bits))
     }
 
-    /// The fuel that an operation needs beyond the one unit of any instruction, before it is
-    /// performed: without it, the run is out of fuel. Cost: constant.
+    /// The fuel the operation takes beyond the one unit of every instruction. If less fuel is left,
+    /// the run is out of fuel and must not perform the operation. Cost: constant.
     ///
     /// # Panics
     /// As [`Machine::perform`].
@@ -95,14 +100,16 @@ impl Machine {
         Operation::new(inst, args).extra_fuel(&self.memories, &self.globals.tables)
     }
 
-    /// Calls an imported function, with the call and the return in the trace. `results` are as many
-    /// as it has, and hold them afterwards.
+    /// Calls an imported function and records the call and the return in the trace. On success
+    /// `results` holds the results; its length must be their number.
     ///
     /// # Errors
-    /// When the run ends here ([`Machine::end_in_native`]); `results` are unchanged then.
+    /// When the host ends the run (pass the error to [`Machine::end_in_native`]); `results` is
+    /// unchanged then.
     ///
     /// # Panics
-    /// When the function is not imported, or the number of results is not that of its signature.
+    /// When the function is not imported, or `results` has another length than the signature's
+    /// results.
     pub fn call_imported(
         &mut self,
         func: Func,
@@ -118,13 +125,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether anything is kept of the effects: without, [`Machine::trace_call`] and
+    /// Whether the trace records anything. If not, [`Machine::trace_call`] and
     /// [`Machine::trace_return`] do nothing.
     pub fn is_tracing(&self) -> bool {
         !self.trace.is_off()
     }
 
-    /// Records that a function is called, by native code.
+    /// Records that native code calls a function.
     pub fn trace_call(&mut self, func: Func, args: &[u64]) {
         if self.is_tracing() {
             self.take_back();
@@ -132,8 +139,8 @@ impl Machine {
         }
     }
 
-    /// Records that the function called last, of those that have not returned, returns to native
-    /// code.
+    /// Records that a function returns to native code: the one called last among those that have
+    /// not returned.
     pub fn trace_return(&mut self, results: &[u64]) {
         if self.is_tracing() {
             self.take_back();
@@ -141,11 +148,11 @@ impl Machine {
         }
     }
 
-    /// The function that an indirect call calls; imported or not. Cost: constant; when the
-    /// signature has another number, a comparison of signatures.
+    /// The callee of an indirect call, imported or not. Cost: constant; a comparison of two
+    /// signatures when they have different ids.
     ///
     /// # Errors
-    /// How the call traps.
+    /// The trap that the call ends in.
     ///
     /// # Panics
     /// When the module declares no such table or signature.
@@ -153,16 +160,16 @@ impl Machine {
         calls::indirect_callee(&self.program, &self.globals.tables, sig, table, index)
     }
 
-    /// Ends the run because native code that it called, or that runs without one, does not return:
-    /// records a trap or an exit in the trace, and gives up the activations of the run, as
-    /// [`Machine::abandon`] does. The outcome is that of a run that ends so in the interpreter;
-    /// `site` is where.
+    /// Ends the run because native code does not return, be it code that the run called or code
+    /// that runs without one. Records a trap or an exit in the trace and drops the activations of
+    /// the run, as [`Machine::abandon`] does. Returns the outcome that the interpreter would give;
+    /// `site` is the place where native code ended.
     pub fn end_in_native(&mut self, end: EarlyEnd, site: Site) -> Outcome {
         self.take_back();
         self.end_early(end, site)
     }
 
-    /// Ends the run under way, which does not return.
+    /// Ends the current run without a return: drops its activations and records a trap or exit.
     pub(super) fn end_early(&mut self, end: EarlyEnd, site: Site) -> Outcome {
         self.abandon();
         let digest = observed_digest(&self.memories, &self.globals);

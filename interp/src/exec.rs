@@ -1,9 +1,9 @@
-//! The loop that executes pre-decoded operations.
+//! The exact dispatch loop, which executes pre-decoded operations one instruction at a time.
 //!
-//! One function, because everything hot lives in its locals: the operations and the slots of the
-//! top activation, the bytes of memory 0, the pc and the fuel. What is rare or long is in functions
-//! beside it ([`super::calls`]). Locals that borrow from the machine are made again after whatever
-//! may move what they point to.
+//! The loop is one function, so that the hot state stays in local variables. This state is the
+//! operations and slots of the top activation, the bytes of memory 0, the pc and the fuel. Rare or
+//! long operations are functions outside of it ([`super::calls`], [`super::bulk`]). After every
+//! operation that may move the stack or a memory, the loop derives its borrowed locals again.
 
 use super::bulk::Bulk;
 use super::calls::{self, Values};
@@ -25,10 +25,10 @@ use ir::types::Type;
 /// Why the loop stopped.
 pub(super) enum Stop {
     Paused,
-    /// It has executed the one instruction it was to execute.
+    /// One instruction was executed; [`step`] asks for no more.
     Stepped,
     Returned(Vec<u64>),
-    /// A function that runs elsewhere was called.
+    /// The run called an external function.
     Called(Func, Vec<u64>),
     Trap(TrapKind),
     Left(OsrPoint, Vec<u64>),
@@ -37,19 +37,21 @@ pub(super) enum Stop {
     StackOverflow,
 }
 
-/// What observers are to the loop.
+/// An observer, as the loop calls it.
 pub(super) type Watcher<'a> = &'a mut dyn FnMut(&View<'_>, Inst) -> Control;
 
 const NOTHING: u8 = Scope::Nothing as u8;
 const MARKED: u8 = Scope::Marked as u8;
 const EVERYTHING: u8 = Scope::Everything as u8;
-/// No scope: nobody watches, and the loop stops after one instruction.
+/// Not a scope: the loop runs unobserved and stops after one instruction.
 const STEP: u8 = 3;
 const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
 
-/// Goes on with the run of a machine until it ends or pauses. The loop is compiled once per scope
-/// and not once per observer: it is large, and in a crate that depends on this one it would be
-/// compiled as that crate is, which in tests is not optimized.
+/// Continues the run of a machine until it ends or pauses.
+///
+/// The loop is compiled once per scope rather than once per observer. A loop that is generic over
+/// the observer would be compiled in the crate that calls it, which a debug build does not
+/// optimize.
 pub(super) fn execute(
     machine: &mut Machine,
     host: &mut dyn Host,
@@ -80,18 +82,19 @@ pub(super) fn execute(
     }
 }
 
-/// Runs to the end, exactly.
+/// Runs the exact loop without an observer until the run ends.
 pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     run_loop::<NOTHING>(machine, host, &mut |_, _| Control::Continue)
 }
 
-/// Executes one instruction.
+/// Executes one instruction in the exact loop.
 pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     run_loop::<STEP>(machine, host, &mut |_, _| Control::Continue)
 }
 
-/// The outcome of a run that ended before it returned; forgets its activations.
+/// Drops the activations of a run that ended without returning, and computes its outcome.
 fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
+    // The site comes first, because `end_early` drops the activation.
     let top = machine.activations.top();
     let version = &machine.versions[top.version as usize];
     let site = machine.site(version.func, version.code.inst_near(top.pc));
@@ -108,7 +111,7 @@ fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
     machine.end_early(end, site)
 }
 
-/// The digest of memory that effects carry: 0 where memory is not tracked.
+/// The digest of memory that effects carry; 0 where memory is not tracked.
 #[inline]
 pub(super) fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
     if memories.tracked() {
@@ -118,15 +121,16 @@ pub(super) fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
     }
 }
 
-/// The `N` bytes at an address plus an offset.
+/// Loads `N` bytes at `address + offset`; `None` when they are out of bounds.
 #[inline(always)]
 fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; N]> {
-    // A clean i32 plus 32 bits cannot wrap; of a poisoned address any outcome but a panic will do.
+    // An i32 with clean upper bits plus 32 bits cannot wrap. A poisoned address may wrap, but must
+    // not panic.
     let at = address.wrapping_add(offset.into()) as usize;
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Writes `N` bytes at an address plus an offset; `None` when they do not lie within.
+/// Stores `N` bytes at `address + offset`; `None`, and no write, when they are out of bounds.
 #[inline(always)]
 fn store<const N: usize>(
     bytes: &mut [u8],
@@ -162,7 +166,7 @@ fn run_loop<const SCOPE: u8>(
     let nested = machine.is_nested();
     let Machine { program, versions, entered, activations, memories, globals, trace, .. } = machine;
     let versions: &[Version] = versions;
-    // Whether the watcher was asked about the first instruction already, when the run paused at it.
+    // Whether the observer already saw the first instruction, because the run paused there.
     let mut asked = std::mem::take(&mut machine.state.asked);
     let mut fuel = machine.fuel;
     let frame = activations.top();
@@ -214,7 +218,7 @@ fn run_loop<const SCOPE: u8>(
                 slots[$slot as usize] = $bits
             };
         }
-        // The value of an `Option`, or the trap.
+        // Unwraps the `Option` of an access, or traps.
         macro_rules! in_bounds {
             ($option:expr) => {
                 match $option {
@@ -257,8 +261,8 @@ fn run_loop<const SCOPE: u8>(
                 }
             };
         }
-        // Goes on at the start of an activation of a function whose arguments are at this place of
-        // the pool.
+        // Calls a function, whose argument slots are listed at `$args_at` in the pool: pushes its
+        // activation and continues at pc 0. A function without an entered version is external.
         macro_rules! call {
             ($func:expr, $args_at:expr) => {{
                 let func: Func = $func;
@@ -288,7 +292,7 @@ fn run_loop<const SCOPE: u8>(
                 jump!(0)
             }};
         }
-        // Calls the host; arguments and results as for `call`.
+        // Calls the host; the pool lists the argument and result slots as for `call`.
         macro_rules! call_host {
             ($func:expr, $args_at:expr) => {{
                 let func: Func = $func;
@@ -363,7 +367,7 @@ fn run_loop<const SCOPE: u8>(
                         let operation = bulk.on(slots);
                         let extra = operation.extra_fuel(memories, &globals.tables);
                         if extra > fuel {
-                            fuel += 1; // nothing was executed
+                            fuel += 1; // the operation was not executed
                             break 'run Stop::OutOfFuel;
                         }
                         fuel -= extra;
@@ -390,8 +394,8 @@ fn run_loop<const SCOPE: u8>(
                         let from = &code.pool[op.a as usize..][..op.b as usize];
                         if !trace.is_off() {
                             let values: Values = from.iter().map(|slot| get!(*slot)).collect();
-                            // That of the activation which a nested run began with is left to who
-                            // began it.
+                            // The engine that began a nested run records the return of its first
+                            // activation.
                             if !nested || activations.of_run().len() > 1 {
                                 trace.ret(&values, observed_digest(memories, globals));
                             }
@@ -416,9 +420,9 @@ fn run_loop<const SCOPE: u8>(
                         moves!();
                         jump!(op.c)
                     }
-                    // Moves on an edge belong to the branch, which has paid for them; stopping at
-                    // one for want of fuel is stopping before the instruction it leads to
-                    // (`Code::inst_near`; test `moves_on_edges_cost_no_fuel`).
+                    // The branch has paid for the moves on its edges. A run out of fuel at such
+                    // moves stops before the instruction they lead to (`Code::inst_near`; test
+                    // `moves_on_edges_cost_no_fuel`).
                     Code::Edge1 => {
                         set!(op.a, get!(op.b));
                         fuel += 1;
@@ -430,7 +434,8 @@ fn run_loop<const SCOPE: u8>(
                         jump!(op.c)
                     }
                     Code::BrIf => {
-                        // A branch and no conditional move: see `branch!` in the fast loop.
+                        // Forces a branch instead of a conditional move: see `branch!` in the fast
+                        // loop.
                         if get!(op.a) != 0 {
                             std::hint::black_box(());
                             pc = op.b as usize;

@@ -1,4 +1,4 @@
-//! Transitions of a paused run into another version.
+//! Transitions of a paused run to another version.
 
 use super::activations::fill_poison;
 use super::machine::{Machine, VersionId};
@@ -10,18 +10,18 @@ use smallvec::SmallVec;
 use std::fmt;
 use transition::mapping::CompensationFault;
 
-/// Why a transfer is refused. The machine is unchanged then.
+/// Why a transfer failed. The machine is unchanged then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferError {
     /// No run is paused.
     NotPaused,
-    /// The version is one of another function.
+    /// The version belongs to another function.
     OtherFunction,
-    /// The version does not have the instruction of the point.
+    /// The version lacks the instruction of the point.
     NoSuchPoint(Point),
-    /// The version does not have the value.
+    /// The version lacks the value.
     NoSuchValue(Value),
-    /// The frame of the version is larger than the limits allow.
+    /// The frame of the version exceeds the limits.
     StackOverflow,
 }
 
@@ -48,19 +48,19 @@ impl std::error::Error for TransferError {}
 pub enum FireError {
     /// No run is paused.
     NotPaused,
-    /// The mapping leaves from another version than the paused one.
+    /// The source version of the mapping is not the paused version.
     OtherSource,
-    /// The mapping leads to another version than the one to go on in.
+    /// The target version of the mapping is not the version requested.
     OtherTarget,
-    /// The run is paused at this point, and the entry belongs to another.
+    /// The mapping has no entry at the point where the run is paused.
     OtherPoint(Point),
-    /// The paused version does not have a value that the entry reads.
+    /// The paused version lacks a value that the entry reads.
     NoSuchValue(Value),
     /// The compensation code fails.
     Code(CompensationFault),
-    /// The transfer is refused.
+    /// The transfer fails.
     Transfer(TransferError),
-    /// A store that belongs to the transition does not lie within its memory.
+    /// A store of the transition is out of bounds.
     Store(OutOfBounds),
 }
 
@@ -90,10 +90,10 @@ impl fmt::Display for FireError {
 impl std::error::Error for FireError {}
 
 impl Machine {
-    /// Lets the innermost activation of a paused run go on in another version of its function, at a
-    /// point, with exactly the assigned values; all others are [`super::poison`]. The values are
-    /// given, so all assignments happen at once. Nobody has proved that they are right, hence the
-    /// last argument. Cost: the frame and the assignments.
+    /// Makes the innermost activation of a paused run continue at a point of another version of its
+    /// function. It has exactly the assigned values; all others are [`super::poison`]. All
+    /// assignments happen at once, because they hold contents rather than names of values. Cost:
+    /// the frame and the assignments.
     ///
     /// # Errors
     /// See [`TransferError`]; the machine is unchanged then.
@@ -128,7 +128,7 @@ impl Machine {
         let (base, replaced) = (from.base, from.consts);
         let pc = self.landing(to, point, assign)?;
         let code = &self.versions[to.index()].code;
-        // The activation that is replaced does not count.
+        // The frame of the target replaces this activation, so its constants do not count.
         self.activations.consts -= replaced as usize;
         if !self.activations.reserve(base, code) {
             self.activations.consts += replaced as usize;
@@ -141,7 +141,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The pc of a point of a version that has all these values.
+    /// The pc of a point of a version, if the version has the point and all the values.
     pub(super) fn landing(
         &self,
         to: VersionId,
@@ -156,8 +156,9 @@ impl Machine {
         }
     }
 
-    /// Makes the innermost activation, of this version, stand at a pc with exactly these values,
-    /// checked by [`Machine::landing`]. The run goes on exactly.
+    /// Moves the innermost activation, whose version is `to`, to a pc and gives it exactly these
+    /// values, which [`Machine::landing`] has checked. From then on the exact loop executes the
+    /// run.
     pub(super) fn land(&mut self, to: VersionId, pc: u32, assign: &[(Value, u64)]) {
         let code = &self.versions[to.index()].code;
         let base = self.activations.top().base;
@@ -171,14 +172,18 @@ impl Machine {
         self.state.exact = true;
     }
 
-    /// Makes a transition from the point where the run is paused: runs the entry's compensation code
-    /// on the innermost activation, goes on at the landing point in version `to`, and executes the
-    /// stores that the entry replays. Returns the landing point. Cost: that of the code, and of a
-    /// frame.
+    /// Fires an entry where the run is paused. Runs its compensation code on the activation,
+    /// transfers the activation to the target version, and executes the stores that belong to the
+    /// transition.
+    ///
+    /// The entry must come from a mapping from the paused version to `to`, at the instruction
+    /// before which the run is paused ([`super::View::inst`]). An entry does not record its source
+    /// point. Any other entry is therefore not detected, and the run continues with wrong values;
+    /// [`Machine::fire_mapped`] detects it. Cost: that of the compensation code and of a frame.
     ///
     /// # Errors
-    /// When the entry belongs to other versions or to another point, and as [`FireError`] says. The
-    /// machine is unchanged then, unless a store failed.
+    /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has
+    /// then happened, and so have the stores before it.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -204,11 +209,13 @@ impl Machine {
         };
         let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
         let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
-        // First: code that read nothing may well have failed for that.
+        // Test this first: compensation code that read a missing value as 0 may fail for that
+        // reason.
         if let Some(value) = missing {
             return Err(FireError::NoSuchValue(value));
         }
         let writes = ran.map_err(FireError::Code)?;
+        // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
         self.go_on(to, entry.target, &assigned).map_err(FireError::Transfer)?;
         writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
         Ok(entry.target)

@@ -1,29 +1,29 @@
-//! What a program may ask of its embedder.
+//! The interface through which a program calls functions of its embedder.
 
 use super::memory::Memories;
 use ir::entity::Func;
 use ir::module::ImportName;
 use ir::trap::TrapKind;
 
-/// How a call of an imported function ended the run.
+/// Why a call of an imported function ended the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HostError {
-    /// The program asked to end with this status.
+    /// The program requested to exit with this status.
     Exit(i32),
-    /// The call traps, as an instruction does.
+    /// The call traps like an instruction.
     Trap(TrapKind),
-    /// The embedder cannot do it; a sentence for people.
+    /// The embedder could not perform the call; a message for people.
     Failed(String),
 }
 
-/// The imported functions.
+/// Implements the imported functions of a program.
 pub trait Host {
-    /// Calls an imported function. `results` has one zero per result of its signature; bits outside
-    /// the result's type are dropped. The memories are those of the calling module in order of
-    /// declaration.
+    /// Calls an imported function. `results` arrives with one zero per result of the signature. The
+    /// interpreter clears bits outside the type of a result. `memories` holds the memories of the
+    /// calling module in order of declaration.
     ///
     /// # Errors
-    /// When the run ends here; nothing of `results` is then used.
+    /// When the call ends the run. The contents of `results` are then ignored.
     fn call(
         &mut self,
         import: &ImportName,
@@ -34,7 +34,7 @@ pub trait Host {
     ) -> Result<(), HostError>;
 }
 
-/// A host without functions: every call fails, naming what was called.
+/// A host without functions: every call fails with the name of the function.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 

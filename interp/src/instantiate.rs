@@ -1,4 +1,4 @@
-//! Memories, tables and globals at the start.
+//! Instantiation: creates the memories, tables and globals of a module and writes its segments.
 
 use super::memory::{Globals, Memories};
 use super::region::Region;
@@ -11,34 +11,34 @@ use std::fmt;
 pub enum InstantiateError {
     /// A function is neither imported nor has a body.
     NoBody {
-        /// Its name.
+        /// The name of the function.
         function: String,
     },
-    /// A memory starts with more pages than its own maximum, the machine's limit, or what its
-    /// region can give.
+    /// The initial size of a memory exceeds its own maximum, the machine's limit, or the capacity
+    /// of its region.
     MemoryTooLarge {
-        /// Its name.
+        /// The name of the memory.
         memory: String,
-        /// The pages it starts with.
+        /// The initial size in pages.
         pages: u32,
     },
-    /// A table is larger than the machine's limit.
+    /// The initial size of a table exceeds the machine's limit.
     TableTooLarge {
-        /// Its name.
+        /// The name of the table.
         table: String,
-        /// Its entries.
+        /// The initial number of entries.
         entries: u32,
     },
-    /// A data segment does not lie within its memory.
+    /// A data segment is out of bounds of its memory.
     DataOutOfBounds {
-        /// Its index among the data segments.
+        /// The index of the segment among the data segments.
         segment: usize,
         /// The name of the memory.
         memory: String,
     },
-    /// An element segment does not lie within its table.
+    /// An element segment is out of bounds of its table.
     ElementsOutOfBounds {
-        /// Its index among the element segments.
+        /// The index of the segment among the element segments.
         segment: usize,
         /// The name of the table.
         table: String,
@@ -46,9 +46,9 @@ pub enum InstantiateError {
 }
 
 impl InstantiateError {
-    /// Whether what is new is there all the same: a segment does not lie within its memory or
-    /// table, and those before it are written ([`super::Machine::extend`]). After another error
-    /// nothing has changed.
+    /// Whether the error concerns a segment that is out of bounds. The new declarations then exist
+    /// nevertheless, and the segments before the faulty one are written
+    /// ([`super::Machine::extend`]). After any other error the machine is unchanged.
     pub fn is_of_segment(&self) -> bool {
         matches!(
             self,
@@ -84,7 +84,7 @@ impl fmt::Display for InstantiateError {
 
 impl std::error::Error for InstantiateError {}
 
-/// What a machine has of each kind of thing that modules declare.
+/// The number of memories, tables and segments that a machine has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     memories: usize,
@@ -105,8 +105,9 @@ impl Counts {
     }
 }
 
-/// Adds the memories, tables, globals and segments that a machine does not have yet, or nothing. A
-/// memory is in the region that `regions` gives for it, if it gives one.
+/// Adds the memories, tables, globals and segments that the module declares beyond those in `has`.
+/// A memory lies in the region that `regions` returns for it, or in memory of the interpreter's
+/// own. On an error nothing is added.
 pub(super) fn add_storage(
     module: &Module,
     has: Counts,
@@ -128,7 +129,8 @@ pub(super) fn add_storage(
     Ok(())
 }
 
-/// Adds what there may be no room for, as far as there is.
+/// Adds memories and tables, the two kinds that a limit may reject. On an error those added so far
+/// stay; the caller removes them.
 fn add_limited(
     module: &Module,
     has: Counts,
@@ -151,8 +153,8 @@ fn add_limited(
     Ok(())
 }
 
-/// Writes the new segments that are written at the start, and drops them. What was written before
-/// one that does not lie within stays written.
+/// Writes the new active segments and drops them, element segments first. On an error, the segments
+/// before the faulty one stay written.
 pub(super) fn write_segments(
     module: &Module,
     has: Counts,

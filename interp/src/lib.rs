@@ -1,18 +1,23 @@
-//! The interpreter: the reference meaning.
+//! The interpreter, which defines the reference meaning of the IR.
 //!
-//! A [`Program`] is a module pre-decoded ([`Code`]); a [`Machine`] is an instance of it with
-//! memories, any number of versions per function, and at most one run under way. [`Machine::start`]
-//! and [`Machine::run`] step through a run, pausing wherever an [`Observer`] asks; a paused run can
-//! go on in another version ([`Machine::transfer`]), which is what a transition is here. Calls do
-//! not recurse natively, and everything a program may use up has a limit ([`Limits`]).
+//! A [`Program`] is a pre-decoded module ([`Code`]). A [`Machine`] is an instance of a program: it
+//! has memories, any number of versions per function, and one current run. [`Machine::start`] and
+//! [`Machine::run`] execute a run, and an [`Observer`] can pause it before any instruction.
+//! [`Machine::transfer`] makes a paused run continue in another version; this is how a transition
+//! is performed. Calls do not recurse on the native stack, and every resource of a program has a
+//! limit ([`Limits`]).
 //!
-//! Engines that run native code on the state of a machine, in the middle of its runs, find what
-//! they need in `engine` (raw access, operations handed back, traces, ends), `nested` (calls that
-//! leave the interpreter and come back to it) and `region` (memories on bytes of the engine's).
+//! Engines that run native code on the state of a machine use three modules:
 //!
-//! What operations on values compute is in [`ir::eval`]; memory, calls and control flow are in
-//! the loop (`exec`); runs that nobody watches take a faster one (`fast`) wherever it knows the
-//! instructions.
+//! - `engine` gives raw access to the state, performs operations that native code hands back, and
+//!   records its effects;
+//! - `nested` lets a run call functions that the engine executes, and lets native code call back
+//!   into the interpreter;
+//! - `region` places memories in bytes of the engine.
+//!
+//! [`ir::eval`] defines the operations on values. The exact loop (`exec`) implements memory,
+//! calls and control flow. Unobserved runs use a faster loop (`fast`), which hands the instructions
+//! it does not know back to the exact loop.
 
 mod activations;
 mod bulk;
@@ -53,15 +58,15 @@ pub use view::{Control, NoObserver, Observer, PauseAlways, PauseAtMarks, Scope, 
 
 use ir::module::Module;
 
-/// Runs a function of a module, found as [`Module::lookup`] does, in a new machine with default
-/// limits and no host, after the start function. When that does not return, its outcome is the
+/// Runs a function of a module, found by [`Module::lookup`], in a new machine with default limits
+/// and without a host. Runs the start function first; if that does not return, its outcome is the
 /// result.
 ///
 /// # Errors
 /// When the module cannot be instantiated.
 ///
 /// # Panics
-/// When there is no such function, or it takes another number of arguments.
+/// When no such function exists, or it takes another number of arguments.
 pub fn run(module: &Module, name: &str, args: &[u64]) -> Result<Outcome, InstantiateError> {
     let func = module.lookup(name).unwrap_or_else(|| panic!("interp: no function {name}"));
     let mut machine = Machine::new(module, Limits::default())?;

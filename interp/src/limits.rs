@@ -1,19 +1,20 @@
-//! What a machine may use, and what it keeps besides the result.
+//! Limits on the resources of a machine, and options for its checks and traces.
 
-/// What a machine may use. Reaching a limit ends a run with its own [`super::Outcome`], except that
-/// growing a memory beyond its limit fails as the program can see (-1).
+/// Limits on the resources of a machine. A run that reaches a limit ends with an [`super::Outcome`]
+/// of its own. Growth beyond a memory or table limit is different: it fails with -1, which the
+/// program can see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Instructions of the IR that may be executed over the life of the machine. One on a range
-    /// counts once more for each 1024 bytes or entries.
+    /// IR instructions that may be executed over the life of the machine. An operation on a range
+    /// takes one more unit for each 1024 bytes or entries.
     pub fuel: u64,
     /// Pages of 64 KiB that all memories together may have.
     pub memory_pages: u32,
     /// Entries that all tables together may have.
     pub table_entries: u32,
-    /// Activations that may exist at once.
+    /// Activations that may exist at once, over all nested runs.
     pub call_depth: u32,
-    /// Values that the frames of all activations may hold at once.
+    /// Values that the frames of all activations together may hold at once.
     pub stack_values: u64,
 }
 
@@ -31,44 +32,44 @@ impl Default for Limits {
     }
 }
 
-/// How much of the effect trace is kept.
+/// Which part of the effect trace a machine keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceLevel {
-    /// Nothing: the baseline tier.
+    /// Nothing. Needed for the fast tier.
     Off,
     /// The number of effects and a digest of them.
     #[default]
     Digest,
-    /// Also every effect. Grows without bound along the run: for tests and short runs.
+    /// Every effect as well. Grows without bound during the run, so it is for tests and short runs.
     Full,
 }
 
-/// What a machine keeps and checks besides running the program.
+/// Checks and records that a machine adds to the execution of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Fill the frames of new activations with [`poison`], so that reading a value that was never
-    /// assigned shows. Frames a transfer makes are always filled.
+    /// Fill the frames of new activations with [`poison`], so that a read of a value that was never
+    /// assigned is visible. A transfer fills its frame in any case.
     pub poison: bool,
-    /// Keep the digest of memories and globals up to date, so that asking for it is constant time.
+    /// Keep the digest of memories and tables up to date, so that reading it takes constant time.
     pub track_memory: bool,
-    /// How much of the effect trace is kept.
+    /// Which part of the effect trace to keep.
     pub trace: TraceLevel,
 }
 
 impl Options {
-    /// All checks on and the full trace kept: what tests want.
+    /// All checks on and the full trace kept, as tests need.
     pub fn checked() -> Options {
         Options { poison: true, track_memory: true, trace: TraceLevel::Full }
     }
 }
 
-/// What a slot that was given no value holds in checked runs: a pattern no program computes by
-/// accident, tagged with the slot.
+/// The contents of an unassigned slot in a checked run: a pattern unlikely to occur by accident,
+/// with the slot in its low 32 bits.
 pub const fn poison(slot: u32) -> u64 {
     0xdead_beef_0000_0000 | slot as u64
 }
 
-/// Whether bits are [`poison`].
+/// Whether bits carry the pattern of [`poison`].
 pub const fn is_poison(bits: u64) -> bool {
     bits >> 32 == 0xdead_beef
 }

@@ -1,4 +1,5 @@
-//! An instance of a module: its memories, its versions, and the activations of a run.
+//! A machine: an instance of a module, with its memories, its versions, and the activations of a
+//! run.
 
 use super::activations::Activations;
 use super::calls::Values;
@@ -22,12 +23,12 @@ use ir::module::{MemoryDecl, Module};
 use std::sync::Arc;
 use transition::mapping::Write;
 
-/// A version of a function, in one machine.
+/// The id of a version of a function within one machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VersionId(u32);
 entity_impl!(VersionId, "version");
 
-/// What `Machine::current` holds for functions without a body.
+/// The entry of `Machine::current` for a function without a body.
 const NO_VERSION: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
@@ -36,31 +37,31 @@ pub(super) struct Version {
     pub(super) code: Arc<Code>,
 }
 
-/// Whether a run goes on.
+/// The state of a run after a call of [`Machine::run`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Run {
-    /// The observer paused it before an instruction; [`Machine::run`] goes on.
+    /// The observer paused the run before an instruction; [`Machine::run`] continues it.
     Paused,
-    /// It called a function that runs elsewhere ([`Machine::set_external`]), and waits for the
-    /// results: [`Machine::return_from_call`].
+    /// The run called an external function ([`Machine::set_external`]) and waits for its results.
+    /// [`Machine::return_from_call`] delivers them.
     Called {
-        /// The function.
+        /// The function called.
         func: Func,
         /// Its arguments.
         args: Vec<u64>,
     },
-    /// It ended.
+    /// The run ended.
     Done(Outcome),
 }
 
-/// An instance of a module. See the documentation of [`crate`].
+/// An instance of a module. [`crate`] gives an overview.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) program: Program,
     pub(super) versions: Vec<Version>,
-    /// The version that new activations of each function run.
+    /// For each function, the version that new activations execute.
     current: Vec<u32>,
-    /// The same as calls see it: `NO_VERSION` for functions that run elsewhere, too.
+    /// The same table as calls read it. External functions have `NO_VERSION` here.
     pub(super) entered: Vec<u32>,
     pub(super) activations: Activations,
     pub(super) memories: Memories,
@@ -68,18 +69,18 @@ pub struct Machine {
     pub(super) trace: Trace,
     pub(super) fuel: u64,
     pub(super) state: RunState,
-    /// The runs suspended below the one under way, the innermost last.
+    /// The suspended runs below the current one, innermost last.
     pub(super) suspended: Vec<Suspended>,
-    /// Whether somebody may write memories, globals and tables past their digests.
+    /// Whether an engine may write memories, globals and tables without updating their digests.
     pub(super) raw: bool,
 }
 
 impl Machine {
-    /// An instance of a verified module with default options. Does not run the start function.
+    /// Instantiates a verified module with default options. Does not run the start function.
     ///
     /// # Errors
-    /// When a limit has no room for a memory or table, a segment does not lie within its memory or
-    /// table, or a function has no body.
+    /// When a memory or table exceeds a limit, a segment is out of bounds, or a function has
+    /// neither an import nor a body.
     ///
     /// # Panics
     /// As [`Code::new`].
@@ -87,7 +88,7 @@ impl Machine {
         Machine::with_options(&Program::new(module), limits, Options::default())
     }
 
-    /// An instance of a pre-decoded module. Does not run the start function.
+    /// Instantiates a pre-decoded module. Does not run the start function.
     ///
     /// # Errors
     /// As [`Machine::new`].
@@ -99,12 +100,12 @@ impl Machine {
         Machine::with_regions(program, limits, options, &mut |_| None)
     }
 
-    /// As [`Machine::with_options`]; memories are in the regions that `regions` gives for their
-    /// declarations, in order, or in memory of the library's own for `None`. A copy of the machine
-    /// has all in memory of its own.
+    /// As [`Machine::with_options`], with memories in regions of the embedder. `regions` is called
+    /// for each memory in order of declaration; for `None`, the interpreter allocates the memory
+    /// itself. A clone of the machine holds copies of all memories in its own allocations.
     ///
     /// # Errors
-    /// As [`Machine::new`]; also when a region has no room for the pages at the start.
+    /// As [`Machine::new`]; also when a region has no room for the initial pages.
     ///
     /// # Panics
     /// When a region is not empty.
@@ -132,24 +133,23 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Takes up a module that begins like the one the machine has and declares more, so that
-    /// several modules share functions, memories, tables and globals: makes what is new, and writes
-    /// its segments. Does not run the start function. A run that is paused is given up. Cost: the
-    /// declarations, and what is new.
+    /// Extends the machine to a larger module that starts with the declarations the machine already
+    /// has. Several modules can thus share functions, memories, tables and globals. Creates the new
+    /// declarations and writes the new active segments. Does not run the start function, and drops
+    /// all runs. Cost: linear in the declarations, plus the size of the new memories and tables.
     ///
     /// # Errors
-    /// As [`Machine::new`]. When a segment does not lie within its memory or table
-    /// ([`InstantiateError::is_of_segment`]), what is new is there, and the segments before it are
-    /// written; otherwise nothing has changed.
+    /// As [`Machine::new`]. When a segment is out of bounds ([`InstantiateError::is_of_segment`]),
+    /// the new declarations exist and the segments before it are written. After any other error the
+    /// machine is unchanged.
     ///
     /// # Panics
-    /// When the module declares less than the machine has.
+    /// When the module declares fewer functions than the machine has.
     pub fn extend(&mut self, program: &Program) -> Result<(), InstantiateError> {
         self.extend_with_regions(program, &mut |_| None)
     }
 
-    /// As [`Machine::extend`], with regions for the memories that are new: see
-    /// [`Machine::with_regions`].
+    /// As [`Machine::extend`], with regions for the new memories: see [`Machine::with_regions`].
     ///
     /// # Errors
     /// As [`Machine::extend`] and [`Machine::with_regions`].
@@ -175,10 +175,12 @@ impl Machine {
         let has = Counts::of(&self.memories, &self.globals);
         let mut provide = |decl: &MemoryDecl| {
             let region = regions(decl);
-            // Who provided it may know where it is.
+            // The provider of a region may write its bytes at any time.
             self.raw |= region.is_some();
             region
         };
+        // Everything that a limit can reject comes first, so that an error leaves the current run
+        // in place (test `an_extension_without_room_changes_nothing`).
         add_storage(declared, has, &mut self.memories, &mut self.globals, &mut provide)?;
         self.give_up();
         self.program = program.clone();
@@ -198,17 +200,17 @@ impl Machine {
         &self.program
     }
 
-    /// The module, without bodies.
+    /// The declarations of the module, without function bodies.
     pub fn declarations(&self) -> &Module {
         self.program.declarations()
     }
 
-    /// The function run when the module is instantiated, if there is one: invoke it first.
+    /// The start function of the module, if it has one. The embedder must invoke it first.
     pub fn start_function(&self) -> Option<Func> {
         self.declarations().start
     }
 
-    /// Adds a version of a function. `module` is the one the machine was made of. Cost: that of
+    /// Adds a version of a function. `module` is the module of this machine. Cost: that of
     /// [`Code::new`].
     ///
     /// # Panics
@@ -220,7 +222,7 @@ impl Machine {
     /// Adds a pre-decoded version of a function. Cost: constant.
     ///
     /// # Panics
-    /// When the version takes another number of arguments than the function.
+    /// When the version has another number of arguments than the function.
     pub fn add_code(&mut self, func: Func, code: Arc<Code>) -> VersionId {
         let params = self.declarations().signature(func).params.len();
         assert_eq!(code.params as usize, params, "interp: arguments of a version of {func}");
@@ -228,10 +230,10 @@ impl Machine {
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
 
-    /// Makes new activations of a function run this version.
+    /// Makes new activations of a function execute this version.
     ///
     /// # Panics
-    /// When the version is one of another function.
+    /// When the version belongs to another function.
     pub fn set_current(&mut self, func: Func, version: VersionId) {
         assert_eq!(
             self.versions[version.0 as usize].func, func,
@@ -242,10 +244,10 @@ impl Machine {
         self.set_external(func, external);
     }
 
-    /// Makes calls of a function, and runs that start with it, stop with [`Run::Called`] for an
-    /// engine to run it, or no longer. Activations under way, and those that
-    /// [`Machine::begin_nested`] makes, are interpreted nevertheless. Cost: constant; calls of
-    /// other functions cost what they did.
+    /// Makes a function external, or undoes that. A call of an external function, and a run that
+    /// starts with one, stops with [`Run::Called`], so that an engine can execute the function.
+    /// Activations that exist already, and those that [`Machine::begin_nested`] begins, are
+    /// interpreted nevertheless. Cost: constant. Calls of other functions are as fast as before.
     ///
     /// # Panics
     /// When the function is imported.
@@ -255,12 +257,12 @@ impl Machine {
         self.entered[func.index()] = if external { NO_VERSION } else { version };
     }
 
-    /// Whether a function runs elsewhere: [`Machine::set_external`].
+    /// Whether a function is external: see [`Machine::set_external`].
     pub fn is_external(&self, func: Func) -> bool {
         self.current[func.index()] != NO_VERSION && self.entered[func.index()] == NO_VERSION
     }
 
-    /// The version that new activations of a function run; `None` for an imported function.
+    /// The version that new activations of a function execute; `None` for an imported function.
     pub fn current(&self, func: Func) -> Option<VersionId> {
         Some(self.current[func.index()]).filter(|v| *v != NO_VERSION).map(VersionId)
     }
@@ -273,9 +275,9 @@ impl Machine {
         &self.versions[version.0 as usize].code
     }
 
-    /// Marks instructions of a version for observers of scope `Marked`; instructions that the
-    /// version does not have are passed over. Cost: the number of instructions; the first mark
-    /// copies the code if other machines share it.
+    /// Marks instructions of a version for observers of scope `Marked`. Instructions that the
+    /// version lacks are skipped. Cost: the number of instructions. If other machines share the
+    /// code, the first mark copies it.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -283,7 +285,7 @@ impl Machine {
         Arc::make_mut(&mut self.versions[version.0 as usize].code).set_marks(insts, true);
     }
 
-    /// Takes marks away.
+    /// Clears marks.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -291,11 +293,11 @@ impl Machine {
         Arc::make_mut(&mut self.versions[version.0 as usize].code).set_marks(insts, false);
     }
 
-    /// Begins a run of a function. Bits of arguments outside their types are dropped. A run that is
-    /// paused or waits is given up, and those suspended below it.
+    /// Begins a run of a function. Bits of arguments outside their types are cleared. Any run that
+    /// is paused or waits is dropped, together with the runs suspended below it.
     ///
     /// # Panics
-    /// When the function is imported, or the number of arguments is not that of its parameters.
+    /// When the function is imported, or the number of arguments is wrong.
     pub fn start(&mut self, func: Func, args: &[u64]) {
         let version = self
             .current(func)
@@ -309,14 +311,14 @@ impl Machine {
         }
     }
 
-    /// Arguments of a function without bits outside their types.
+    /// The arguments of a function, with bits outside their types cleared.
     pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> Values {
         let params = &self.declarations().signature(func).params;
         assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
         args.iter().zip(params).map(|(arg, ty)| arg & ty.mask()).collect()
     }
 
-    /// Begins an activation, the first of the run under way; false when a limit is reached.
+    /// Pushes the first activation of the current run. Returns false when a limit is reached.
     pub(super) fn begin(&mut self, version: VersionId, args: &[u64]) -> bool {
         let base = self.activations.push(version.0, &self.versions[version.0 as usize].code, 0);
         if let Some(base) = base {
@@ -325,19 +327,19 @@ impl Machine {
         base.is_some()
     }
 
-    /// Gives up all runs, suspended ones among them: where a panic of the host has passed through
-    /// them. Cost: their activations.
+    /// Drops all runs, including suspended ones. Needed after a panic of the host has unwound
+    /// through them. Cost: the number of their activations.
     pub fn give_up(&mut self) {
         self.activations.clear();
         self.suspended.clear();
         self.state = RunState::default();
     }
 
-    /// Goes on with the run that was started, until it ends, calls a function that runs elsewhere,
-    /// or the observer pauses it.
+    /// Continues the current run until it ends, calls an external function, or the observer pauses
+    /// it.
     ///
     /// # Panics
-    /// When no run is under way, or it waits for the results of a call.
+    /// When no run is in progress, or when the run waits for the results of a call.
     pub fn run<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Run {
         if let Some(func) = self.state.refused.take() {
             return Run::Done(Outcome::StackOverflow(self.site(func, None)));
@@ -352,12 +354,11 @@ impl Machine {
         execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
     }
 
-    /// Runs a function to its end: whenever the observer pauses, the run goes on. An imported
+    /// Runs a function to its end, and resumes the run whenever the observer pauses it. An imported
     /// function is called directly.
     ///
     /// # Panics
-    /// When the number of arguments is not that of the function's parameters, or a function is
-    /// called that runs elsewhere.
+    /// When the number of arguments is wrong, or when the run calls an external function.
     pub fn invoke<O: Observer>(
         &mut self,
         func: Func,
@@ -400,13 +401,13 @@ impl Machine {
     /// Executes a store that belongs to a transition ([`transition::mapping::Entry::run`]).
     ///
     /// # Errors
-    /// When it does not lie within its memory; nothing is written then.
+    /// When the store is out of bounds; nothing is written then.
     pub fn write(&mut self, write: &Write) -> Result<(), OutOfBounds> {
         memory::execute(&mut self.memories, &mut self.globals, write)
     }
 
-    /// The state of a run that is paused or was started; `None` when none is, or it waits for the
-    /// results of a call.
+    /// The state of a run that was started or is paused. `None` when there is no such run, or when
+    /// the run waits for the results of a call.
     pub fn view(&self) -> Option<View<'_>> {
         if self.activations.of_run().is_empty() || self.state.waiting.is_some() {
             return None;
@@ -426,18 +427,18 @@ impl Machine {
         &self.memories
     }
 
-    /// The memories, to be changed by the embedder between runs.
+    /// The memories, for the embedder to change between runs.
     pub fn memories_mut(&mut self) -> &mut Memories {
         &mut self.memories
     }
 
-    /// The bits of the globals, in order.
+    /// The bits of the globals, in order of declaration.
     pub fn globals(&self) -> &[u64] {
         self.globals.values()
     }
 
-    /// Sets a global, mutable or not: what an imported one is, the embedder says. Bits outside its
-    /// type are dropped.
+    /// Sets a global, mutable or not, since the embedder decides the value of an imported one. Bits
+    /// outside its type are cleared.
     ///
     /// # Panics
     /// When the module declares no such global.
@@ -454,7 +455,8 @@ impl Machine {
         self.globals.tables.entries(table)
     }
 
-    /// Sets an entry of a table; false, and nothing changed, when it has none at the index.
+    /// Sets an entry of a table. Returns false, and changes nothing, when the index is out of
+    /// bounds.
     ///
     /// # Panics
     /// When the module declares no such table.
@@ -462,7 +464,7 @@ impl Machine {
         self.globals.tables.fill(table, index, bits, 1).is_ok()
     }
 
-    /// The effects so far, of all runs.
+    /// The effects of all runs so far.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -477,26 +479,27 @@ impl Machine {
         self.fuel = fuel;
     }
 
-    /// A digest of memories, their sizes and globals. Cost: constant when tracked
-    /// ([`Options::track_memory`]), else the size of the memories.
+    /// A digest of memories, their sizes, globals, tables and dropped segments. Cost: constant
+    /// where memory is tracked ([`Options::track_memory`]), else the size of memories and tables.
     pub fn memory_digest(&self) -> u64 {
         self.memories.digest().wrapping_add(self.globals.digest())
     }
 
-    /// The digest computed anew, to test the one that is kept. Cost: the size of the memories.
+    /// The same digest, computed from the contents. Tests compare it with the tracked one. Cost:
+    /// the size of memories and tables.
     pub fn computed_memory_digest(&self) -> u64 {
         self.memories.computed_digest().wrapping_add(self.globals.computed_digest())
     }
 
-    /// Whether memories, tables, globals and dropped segments are equal. Cost: the size of the
-    /// memories.
+    /// Whether two machines have equal memories, globals, tables and dropped segments. Cost: the
+    /// size of memories and tables.
     pub fn same_memory(&self, other: &Machine) -> bool {
         self.memories == other.memories
             && self.globals.values() == other.globals.values()
             && self.globals.tables == other.globals.tables
     }
 
-    /// A place in a function of the module.
+    /// Names an instruction of a function, or with `None` the function itself, as a site.
     ///
     /// # Panics
     /// When the module declares no such function.

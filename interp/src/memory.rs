@@ -1,9 +1,10 @@
-//! Linear memories and globals, with a digest that is kept up to date word by word.
+//! Linear memories and globals, with a digest that every write updates incrementally.
 //!
-//! The digest is a sum over the words of 8 bytes (and the globals, and the sizes) of a mix of place
-//! and contents; zero words add nothing. So fresh memory costs nothing, and a store changes the
-//! digest in constant time: subtract what the words it touches added, write, add again. Two
-//! memories are equal exactly when their digests are, but for chance (2^-64).
+//! The digest is a sum of mixed pairs of place and contents, one for each 8-byte word of a memory,
+//! each global and each size. A zero word contributes nothing, so fresh memory costs nothing. A
+//! store updates the digest in constant time: it subtracts the contribution of the words it
+//! touches, writes, and adds their new contribution. Equal memories have equal digests; unequal
+//! ones have equal digests with a chance of 2^-64.
 
 use super::limits::Limits;
 use super::region::{Region, Storage};
@@ -19,10 +20,10 @@ use transition::mapping::Write;
 // Addresses are computed in 64 bits and then used as `usize`.
 const _: () = assert!(usize::BITS >= 64, "the interpreter needs 64-bit addresses");
 
-/// Pages a memory without a declared maximum may grow to.
+/// Most pages of a memory that declares no maximum.
 const MAX_PAGES: u32 = 65_536;
 
-/// A well-mixed function of a place and a word; 0 for the word 0.
+/// A well-mixed function of a place and a word. It is 0 for the word 0.
 #[inline]
 pub(super) fn mix(place: u64, word: u64) -> u64 {
     if word == 0 { 0 } else { scramble(place, word) }
@@ -43,13 +44,13 @@ fn global_place(index: usize) -> u64 {
     (1 << 63) | index as u64
 }
 
-/// The place of the size of a memory in the digest. Those of tables and segments have higher bits
-/// set too.
+/// The place of the size of a memory in the digest. The places of tables and segments have further
+/// high bits set.
 fn size_place(index: usize) -> u64 {
     (1 << 62) | index as u64
 }
 
-/// A range that does not lie within its memory or table.
+/// A range is out of bounds of its memory or table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfBounds;
 
@@ -67,34 +68,34 @@ struct LinearMemory {
     max_pages: u32,
 }
 
-/// How far memories or tables go, to take away again what is added.
+/// The number and digest of memories or tables at one moment, by which `cut` removes later ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) count: usize,
-    /// What they may still grow by.
+    /// The pages or entries that may still be added under the limit.
     pub(super) left: u32,
     pub(super) digest: u64,
 }
 
-/// The linear memories of one machine. A copy has its contents in memory of the library's own
-/// ([`Region`]).
+/// The linear memories of one machine. A clone copies the contents out of any [`Region`] into
+/// allocations of its own.
 #[derive(Clone, Debug)]
 pub struct Memories {
     list: Vec<LinearMemory>,
-    /// Pages all memories together may still grow by.
+    /// Pages by which all memories together may still grow.
     pages_left: u32,
-    /// Whether `digest` is kept up to date.
+    /// Whether every write updates `digest`.
     tracked: bool,
     digest: u64,
 }
 
 impl Memories {
-    /// No memory yet.
+    /// An empty list of memories.
     pub(super) fn new(limits: &Limits, tracked: bool) -> Memories {
         Memories { list: Vec::new(), pages_left: limits.memory_pages, tracked, digest: 0 }
     }
 
-    /// Adds a zeroed memory as declared, or says that a limit or the region has no room for it.
+    /// Adds a zeroed memory as declared. Fails when a limit or the region has no room for it.
     pub(super) fn add(
         &mut self,
         decl: &MemoryDecl,
@@ -109,12 +110,12 @@ impl Memories {
         self.grow(id, decl.min_pages).map(|_| ()).ok_or(OutOfBounds)
     }
 
-    /// How far the memories go.
+    /// The extent to which `cut` can return.
     pub(super) fn extent(&self) -> Extent {
         Extent { count: self.list.len(), left: self.pages_left, digest: self.digest }
     }
 
-    /// Takes away the memories that were added since, of which nothing may have been written.
+    /// Removes the memories added since `extent` was taken. They must not have been written.
     pub(super) fn cut(&mut self, extent: Extent) {
         self.list.truncate(extent.count);
         (self.pages_left, self.digest) = (extent.left, extent.digest);
@@ -142,7 +143,7 @@ impl Memories {
         (self.bytes(memory).len() as u64 / PAGE_BYTES) as u32
     }
 
-    /// A range of a memory, or `None` when it does not lie within.
+    /// A range of a memory, or `None` when it is out of bounds.
     ///
     /// # Panics
     /// When the module declares no such memory.
@@ -153,7 +154,7 @@ impl Memories {
     /// Writes bytes. Cost: their number.
     ///
     /// # Errors
-    /// When the range does not lie within the memory; nothing is written then.
+    /// When the range is out of bounds; nothing is written then.
     ///
     /// # Panics
     /// When the module declares no such memory.
@@ -161,7 +162,7 @@ impl Memories {
         self.change(memory, address, bytes.len() as u64, |target| target.copy_from_slice(bytes))
     }
 
-    /// Sets so many bytes.
+    /// Sets `count` bytes to one value.
     pub(super) fn fill(
         &mut self,
         memory: Memory,
@@ -172,7 +173,7 @@ impl Memories {
         self.change(memory, address, count, |bytes| bytes.fill(byte))
     }
 
-    /// Copies bytes between memories, or within one.
+    /// Copies bytes between two memories, or within one. The ranges may overlap.
     pub(super) fn copy(
         &mut self,
         to: (Memory, u64),
@@ -188,6 +189,7 @@ impl Memories {
             self.track(to.0, target);
             return Ok(());
         }
+        // Takes the source out of the list, because `change` borrows the whole list.
         let storage = std::mem::take(&mut self.list[from.0.index()].storage);
         let result = self
             .change(to.0, to.1, count, |target| target.copy_from_slice(&storage.bytes()[source]));
@@ -195,7 +197,8 @@ impl Memories {
         result
     }
 
-    /// Changes a range of a memory, or nothing when it does not lie within.
+    /// Changes a range of a memory and updates the digest. Changes nothing when it is out of
+    /// bounds.
     fn change(
         &mut self,
         memory: Memory,
@@ -210,7 +213,7 @@ impl Memories {
         Ok(())
     }
 
-    /// Executes a store, given as a write.
+    /// Executes a write whose opcode is a store.
     fn store(&mut self, write: &Write) -> Result<(), OutOfBounds> {
         let (Some(Place::Bytes { memory, offset, bytes }), [address, value]) =
             (Place::written(write.opcode, write.ty, &write.imm), write.args.as_slice())
@@ -236,34 +239,34 @@ impl Memories {
         }
     }
 
-    /// Whether the digest is kept up to date.
+    /// Whether every write updates the digest.
     #[inline]
     pub(super) fn tracked(&self) -> bool {
         self.tracked
     }
 
-    /// The contents of memory 0, empty when there is none. Who writes through this while the
-    /// memories are tracked breaks the digest: stores then go through [`Memories::write`].
+    /// The contents of memory 0; empty when there is none. Where memories are tracked, the caller
+    /// must not write through this slice, because that breaks the digest: use [`Memories::write`].
     #[inline]
     pub(super) fn first_mut(&mut self) -> &mut [u8] {
         self.list.first_mut().map_or(&mut [], |m| m.storage.bytes_mut())
     }
 
-    /// The contents of a memory, to be written without regard to the digest, for
-    /// [`Memories::refresh`] to mend.
+    /// The contents of a memory, to be written without updating the digest. [`Memories::refresh`]
+    /// repairs it.
     pub(super) fn bytes_raw(&mut self, memory: Memory) -> &mut [u8] {
         self.list[memory.index()].storage.bytes_mut()
     }
 
-    /// Computes the digest anew, where it is tracked. Cost: the size of the memories.
+    /// Recomputes the digest, where it is tracked. Cost: the size of the memories.
     pub(super) fn refresh(&mut self) {
         if self.tracked {
             self.digest = self.computed_digest();
         }
     }
 
-    /// Grows a memory by a number of pages: its size before, or `None` and nothing changed when
-    /// that is more than its maximum, the machine's limit, or what its region can give.
+    /// Grows a memory and returns its previous size in pages. Returns `None`, and changes nothing,
+    /// when the new size exceeds its maximum, the machine's limit, or the capacity of its region.
     pub(super) fn grow(&mut self, memory: Memory, pages: u32) -> Option<u32> {
         let before = self.pages(memory);
         let after = before.checked_add(pages)?;
@@ -285,12 +288,12 @@ impl Memories {
         Some(before)
     }
 
-    /// The digest. Cost: constant when tracked, else the size of the memories.
+    /// The digest. Cost: constant where memory is tracked, else the size of the memories.
     pub fn digest(&self) -> u64 {
         if self.tracked { self.digest } else { self.computed_digest() }
     }
 
-    /// The digest when it is tracked, else 0.
+    /// The digest where memory is tracked, else 0.
     #[inline]
     pub(super) fn tracked_digest(&self) -> u64 {
         self.digest
@@ -305,12 +308,12 @@ impl Memories {
         })
     }
 
-    /// What the words that overlap a range within the memory add to the digest.
+    /// The contribution to the digest of all words that overlap a range within the memory.
     fn sum(&self, memory: Memory, range: std::ops::Range<usize>) -> u64 {
         if range.is_empty() {
             return 0;
         }
-        // Sizes are multiples of 8, so the words lie within the memory.
+        // Memory sizes are multiples of 8, so the rounded range lies within the memory.
         let (first, end) = (range.start / 8, range.end.div_ceil(8));
         let (words, _) = self.bytes(memory)[first * 8..end * 8].as_chunks::<8>();
         let base = (memory.index() as u64) << 32;
@@ -320,8 +323,7 @@ impl Memories {
     }
 }
 
-/// Two sets of memories are equal when their sizes and contents are. Cost: the size of the
-/// memories.
+/// Memories are equal when their sizes and contents are. Cost: the size of the memories.
 impl PartialEq for Memories {
     fn eq(&self, other: &Memories) -> bool {
         self.list.len() == other.list.len()
@@ -335,10 +337,10 @@ impl PartialEq for Memories {
 
 impl Eq for Memories {}
 
-/// Executes a write of one place.
+/// Executes a write of one place: a global, or bytes of a memory.
 ///
 /// # Errors
-/// When it does not lie within its memory, or is no write of one place; nothing is written then.
+/// When the write is out of bounds, or writes no single place; nothing is written then.
 pub(super) fn execute(
     memories: &mut Memories,
     globals: &mut Globals,
@@ -357,22 +359,22 @@ fn range(address: u64, length: u64) -> Option<std::ops::Range<usize>> {
     Some(address as usize..address.checked_add(length)? as usize)
 }
 
-/// What one machine has besides memories: globals, tables and segments.
+/// The state of one machine besides its memories: globals, tables and segments.
 #[derive(Clone, Debug)]
 pub(super) struct Globals {
     values: Vec<u64>,
     pub(super) tables: Tables,
-    /// That of the values.
+    /// The digest of the globals alone.
     digest: u64,
 }
 
 impl Globals {
-    /// None yet.
+    /// No globals.
     pub(super) fn new(tables: Tables) -> Globals {
         Globals { values: Vec::new(), tables, digest: 0 }
     }
 
-    /// Adds a global as declared.
+    /// Adds a global with its declared initial value.
     pub(super) fn add(&mut self, decl: &GlobalDecl) {
         self.values.push(0);
         self.set(self.values.len() - 1, decl.init & decl.ty.mask());
@@ -390,18 +392,18 @@ impl Globals {
         *value = bits;
     }
 
-    /// Writes a global and leaves the digest as it was, for [`Globals::refresh`] to mend.
+    /// Writes a global without updating the digest. [`Globals::refresh`] repairs it.
     #[inline]
     pub(super) fn set_raw(&mut self, index: usize, bits: u64) {
         self.values[index] = bits;
     }
 
-    /// The values, to be written without regard to the digest, for [`Globals::refresh`] to mend.
+    /// The values, to be written without updating the digest. [`Globals::refresh`] repairs it.
     pub(super) fn values_raw(&mut self) -> &mut [u64] {
         &mut self.values
     }
 
-    /// Computes the digest of the values anew. Cost: the number of globals.
+    /// Recomputes the digest of the globals. Cost: their number.
     pub(super) fn refresh(&mut self) {
         self.digest = self.values_digest();
     }
@@ -410,13 +412,14 @@ impl Globals {
         &self.values
     }
 
-    /// The digest; where memories are not tracked, without the tables.
+    /// The digest of the globals, and where memory is tracked of the tables too.
     #[inline]
     pub(super) fn tracked_digest(&self) -> u64 {
         self.digest.wrapping_add(self.tables.tracked_digest())
     }
 
-    /// The digest. Cost: constant when tracked, else the size of the tables.
+    /// The digest of globals and tables. Cost: constant where memory is tracked, else the size of
+    /// the tables.
     pub(super) fn digest(&self) -> u64 {
         self.digest.wrapping_add(self.tables.digest())
     }
@@ -425,7 +428,7 @@ impl Globals {
         self.values_digest().wrapping_add(self.tables.computed_digest())
     }
 
-    /// What the values add to the digest. Cost: the number of globals.
+    /// The contribution of the globals to the digest. Cost: their number.
     fn values_digest(&self) -> u64 {
         let values = self.values.iter().enumerate();
         values

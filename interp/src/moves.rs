@@ -1,12 +1,12 @@
-//! Parallel moves as a sequence of moves.
+//! Converts parallel moves into a sequence of moves.
 
 use std::collections::BTreeMap;
 
 /// A move: the slot written, then the slot read.
 pub(super) type Move = (u32, u32);
 
-/// A sequence of moves that has the effect of doing all of `moves` at once. The slots written must
-/// be distinct. `scratch` is a slot that no move names; it breaks cycles. Cost: `n log n`.
+/// A sequence of moves with the same effect as all of `moves` at once. The slots written must be
+/// distinct. `scratch` is a slot that no move names; it breaks cycles. Cost: `n log n`.
 pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
     let mut source: BTreeMap<u32, u32> =
         moves.iter().copied().filter(|(to, from)| to != from).collect();
@@ -15,7 +15,8 @@ pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
         *readers.entry(*from).or_default() += 1;
     }
     let mut sequence = Vec::with_capacity(source.len());
-    // A slot nobody still reads may be written; writing it can free the slot it is read from.
+    // A slot that no pending move reads may be written. Writing it can make the slot it reads
+    // ready.
     let mut ready: Vec<u32> =
         source.keys().copied().filter(|to| !readers.contains_key(to)).collect();
     while let Some(to) = ready.pop() {
@@ -27,7 +28,7 @@ pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
             ready.push(from);
         }
     }
-    // Every slot left is read by exactly one of the moves left: disjoint cycles.
+    // Each remaining slot is read by exactly one remaining move, so the moves form disjoint cycles.
     while let Some((&first, _)) = source.first_key_value() {
         sequence.push((scratch, first));
         let mut to = first;
@@ -48,12 +49,12 @@ pub(super) fn sequentialize(moves: &[Move], scratch: u32) -> Vec<Move> {
 mod tests {
     use super::*;
 
-    /// Every set of moves between five slots, each slot written at most once, against the
+    /// Tests all sets of moves between five slots, each written at most once, against the
     /// definition.
     #[test]
     fn every_small_parallel_move() {
         const SLOTS: u32 = 5;
-        // Digit `SLOTS` of a slot means that it is not written.
+        // Digit `SLOTS` at the position of a slot means that no move writes the slot.
         for number in 0..(SLOTS + 1).pow(SLOTS) {
             let digit = |slot: u32| number / (SLOTS + 1).pow(slot) % (SLOTS + 1);
             let moves: Vec<Move> =

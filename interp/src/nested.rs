@@ -1,17 +1,21 @@
-//! For engines: functions that run elsewhere, and runs within runs.
+//! Runs that an engine and the interpreter execute together: external functions and nested runs.
 //!
-//! A run of the interpreter stops where it calls a function that an engine runs
-//! ([`Run::Called`](super::Run::Called)), or where the engine takes over its innermost activation
-//! ([`Machine::leave_activation`]); it then waits for results ([`Machine::return_from_call`]).
-//! While it waits, native code may have functions interpreted: in a nested run, which begins with
-//! an activation of its own on the stack of the suspended one and ends with it. Runs nest to any
-//! depth; limits count over all.
+//! A run of the interpreter stops when it calls a function that an engine executes
+//! ([`Run::Called`](super::Run::Called)). It also stops when the engine takes over its innermost
+//! activation ([`Machine::leave_activation`]). The run then waits for results
+//! ([`Machine::return_from_call`]).
 //!
-//! Who makes a call records it in the trace, and its return: the interpreter does for calls of
-//! external functions (in [`Machine::return_from_call`] for the return), and a nested run for all
-//! but the activation it begins with. Native code that calls that one uses [`Machine::trace_call`]
-//! and [`Machine::trace_return`]; who answers [`Run::Called`](super::Run::Called) by a nested run
-//! has nothing to record.
+//! While a run waits, native code may call functions that are to be interpreted. Each such call is
+//! a nested run. The current run is suspended, and the nested run begins and ends with an
+//! activation of its own on the same stack. Runs nest to any depth, and limits count over all of
+//! them.
+//!
+//! The caller of a function records the call and the return in the trace. The interpreter records
+//! calls of external functions (and the return in [`Machine::return_from_call`]). A nested run
+//! records all calls but that of its first activation. Native code that calls this activation uses
+//! [`Machine::trace_call`] and [`Machine::trace_return`]. An engine that answers
+//! [`Run::Called`](super::Run::Called) with a nested run must record nothing, because the
+//! interpreter does.
 
 use super::calls::Values;
 use super::exec::observed_digest;
@@ -22,66 +26,67 @@ use check::CheckedEntry;
 use ir::entity::{Func, Value};
 use smallvec::SmallVec;
 
-/// What a machine knows of the run under way besides its activations.
+/// The state of a run besides its activations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunState {
-    /// Whether the observer was already asked about the instruction at which the run goes on: it is
-    /// paused.
+    /// Whether the run is paused: the observer has already seen the instruction at which it
+    /// continues.
     pub(super) asked: bool,
-    /// The function that could not be started for want of stack.
+    /// The function that could not be started because a limit left no room for its activation.
     pub(super) refused: Option<Func>,
-    /// Whether the run goes on exactly, whoever watches: it was transferred, and has values that
-    /// fast code would not miss if the transfer forgot them; or it reached a function that has no
-    /// fast code.
+    /// Whether the exact loop must execute the run even if no one observes it. A transfer sets
+    /// this, because fast code could hide a value that the transfer forgot to assign. A call of a
+    /// function without fast code sets it too.
     pub(super) exact: bool,
-    /// Whether the values of its activations are where fast code has them.
+    /// Whether the values of its activations are in the layout of fast code.
     pub(super) fast: bool,
-    /// What it waits for.
+    /// The call whose results the run waits for.
     pub(super) waiting: Option<Waiting>,
 }
 
-/// A call that a run waits for. The activation on top made it; when the run has none, it ends with
-/// the results.
+/// A call whose results a run waits for. The top activation of the run made it. If the run has no
+/// activation, the run ends with the results.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) func: Func,
-    /// The arguments of a function that the run was started with, until the engine is told.
+    /// The arguments, if the run was started with an external function, until [`Machine::run`]
+    /// reports them.
     pub(super) args: Option<Vec<u64>>,
 }
 
-/// A run that waits below a nested one.
+/// A run that is suspended below a nested one.
 #[derive(Clone, Debug)]
 pub(super) struct Suspended {
     state: RunState,
     floor: usize,
 }
 
-/// A nested run that was begun and has to be ended: [`Machine::end_nested`].
+/// A nested run, which must be ended with [`Machine::end_nested`].
 #[must_use = "the run below stays suspended until the nested one is ended"]
 #[derive(Debug)]
 pub struct Nested {
-    /// The number of runs suspended below.
+    /// The number of runs suspended below it.
     level: usize,
 }
 
-/// What became of a run whose call returned.
+/// The state of a run after [`Machine::return_from_call`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Resumed {
-    /// The caller has the results; [`Machine::run`] goes on behind the call.
+    /// The caller has the results; [`Machine::run`] continues after the call.
     InCaller,
-    /// There is no caller in the run: it ended and returned these.
+    /// The run has no caller, so it ended and returned these values.
     Ended(Vec<u64>),
 }
 
 impl Machine {
-    /// Whether a run is suspended below the one under way.
+    /// Whether a run is suspended below the current one.
     pub(super) fn is_nested(&self) -> bool {
         !self.suspended.is_empty()
     }
 
-    /// The function whose results the run waits for, and the place of the call: for the outcome if
-    /// it does not return. `None` when the run does not wait. Where the engine took over an
-    /// activation, the place is that of the call of its function; without a caller in the run, the
+    /// The function whose results the run waits for, and the site to report if that function does
+    /// not return. `None` when the run does not wait. The site is the call in the caller, also
+    /// where the engine took over an activation. Without a caller in the run, the site is the
     /// function itself.
     pub fn awaited(&self) -> Option<(Func, Site)> {
         let func = self.state.waiting.as_ref()?.func;
@@ -92,12 +97,12 @@ impl Machine {
         Some((func, site.unwrap_or_else(|| self.site(func, None))))
     }
 
-    /// Hands a run the results of the function it waits for, without bits outside their types; the
-    /// return goes to the trace. Cost: the results, and what the digests cost
-    /// ([`Machine::refresh_digests`]).
+    /// Delivers the results of the function that the run waits for. Bits outside their types are
+    /// cleared. The trace records the return, unless it ends a nested run without a caller. Cost:
+    /// the number of results, plus the cost of the digests ([`Machine::refresh_digests`]).
     ///
     /// # Panics
-    /// When the run waits for none, or the number of results is not that of the function.
+    /// When the run waits for no results, or their number is wrong.
     pub fn return_from_call(&mut self, results: &[u64]) -> Resumed {
         let waiting = self.state.waiting.take().filter(|waiting| waiting.args.is_none());
         let func = waiting.expect("interp: a run waits for the results of a call").func;
@@ -133,9 +138,9 @@ impl Machine {
         Resumed::InCaller
     }
 
-    /// Ends the innermost activation of a paused run without a return, because native code goes on
-    /// in its place, and returns its function; the run then waits for its results. `None`, and
-    /// nothing done, when no run is paused.
+    /// Drops the innermost activation of a paused run, because native code continues in its place.
+    /// Returns its function, for whose results the run then waits. Returns `None`, and changes
+    /// nothing, when no run is paused.
     pub fn leave_activation(&mut self) -> Option<Func> {
         if !self.state.asked {
             return None;
@@ -147,26 +152,26 @@ impl Machine {
         Some(func)
     }
 
-    /// Gives the run under way up, because native code that it called ended it, and that was
-    /// recorded already ([`Machine::end_in_native`] in a run within). Runs suspended below stay as
-    /// they are. Cost: its activations.
+    /// Drops the current run after native code ended it and the end was recorded already
+    /// ([`Machine::end_in_native`] in a nested run). Suspended runs stay as they are. Cost: the
+    /// number of activations dropped.
     pub fn abandon(&mut self) {
         self.activations.drop_run();
         self.state = RunState::default();
     }
 
-    /// Suspends the run under way, if there is one, whatever its state, and begins one within it:
-    /// native code calls a function that is to be interpreted, external or not. [`Machine::run`]
-    /// then runs that one, until its first activation returns or it ends otherwise. Bits of
-    /// arguments outside their types are dropped. The trace hears of neither the call nor the
-    /// return. Cost: constant, the arguments, and what the digests cost.
+    /// Begins a nested run, because native code calls a function that is to be interpreted,
+    /// external or not. Suspends the current run, if there is one, in any state. [`Machine::run`]
+    /// then executes the nested run until its first activation returns or it ends otherwise. Bits
+    /// of arguments outside their types are cleared. The trace records neither the call nor the
+    /// return of the first activation. Cost: the number of arguments, plus the cost of the digests.
     ///
     /// # Errors
-    /// [`TransferError::StackOverflow`] when there is no room for the activation; nothing is
-    /// changed then.
+    /// [`TransferError::StackOverflow`] when a limit has no room for the activation; the machine is
+    /// unchanged then.
     ///
     /// # Panics
-    /// When the function is imported, or the number of arguments is not that of its parameters.
+    /// When the function is imported, or the number of arguments is wrong.
     pub fn begin_nested(&mut self, func: Func, args: &[u64]) -> Result<Nested, TransferError> {
         let version = self
             .current(func)
@@ -180,15 +185,15 @@ impl Machine {
         Err(TransferError::StackOverflow)
     }
 
-    /// As [`Machine::begin_nested`], in the middle: the activation begins at the landing point of an
-    /// entry into a version, with the values that its compensation code computes; all others are
-    /// [`super::poison`]. Native code that cannot go on exits to the interpreter so. `read` gives the
-    /// contents of a value of the source version, which runs elsewhere. The stores that the entry
-    /// replays are executed. The run is paused at the landing point: the observer is not asked about
-    /// its instruction. Cost: the code, the frame, and what the digests cost.
+    /// As [`Machine::begin_nested`], but the activation begins at the landing point of an entry into
+    /// `version`, with the values that the compensation code computes; all others are
+    /// [`super::poison`]. This is how native code side-exits to the interpreter: `read` gives the
+    /// contents of a value of the source version, which ran elsewhere. The machine executes the
+    /// stores that the entry replays. The run is paused at the landing point, so the observer does
+    /// not see the instruction there. Cost: the compensation code, the frame, and the digests.
     ///
     /// # Errors
-    /// See [`FireError`]; the run suspended stays as it was, and a store may have been executed.
+    /// See [`FireError`]. The suspended run stays as it was; stores may have been executed.
     ///
     /// # Panics
     /// When the machine has no such version.
@@ -226,12 +231,11 @@ impl Machine {
         Nested { level: self.suspended.len() }
     }
 
-    /// Ends a nested run, which is given up if it has not ended, and goes back to the one suspended
-    /// below.
+    /// Ends a nested run and returns to the run suspended below. A nested run that has not ended is
+    /// dropped.
     ///
     /// # Panics
-    /// When it is not the one begun last of those that were not ended, or was given up by
-    /// [`Machine::start`].
+    /// When `nested` is not the innermost nested run, or when [`Machine::start`] has dropped it.
     pub fn end_nested(&mut self, nested: Nested) {
         assert_eq!(
             nested.level,

@@ -1,18 +1,18 @@
-//! Pre-decoded operations.
+//! Operations of the exact dispatch loop.
 //!
-//! The table [`with_value_ops`] lists one operation code for every operation on values and every
-//! type it allows; the dispatch loop ([`super::exec`]) and [`value_code`] are expanded from it.
-//! What memory, calls and control flow do is written in the loop itself.
+//! The table [`with_value_ops`] lists one operation code for every operation on values at every
+//! type it allows. The dispatch loop ([`super::exec`]) and [`value_code`] are expanded from this
+//! table. The loop itself implements memory, calls and control flow.
 
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One pre-decoded operation. What `a`, `b` and `c` hold is said at each [`Code`]; operations on
+/// One pre-decoded operation. Each [`Code`] documents its use of `a`, `b` and `c`. Operations on
 /// values hold the slots of the result and of one or two operands, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) code: Code,
-    /// Whether an observer of scope `Marked` is asked before it.
+    /// Whether an observer of scope `Marked` is called before it.
     pub(super) marked: bool,
     pub(super) a: u32,
     pub(super) b: u32,
@@ -25,9 +25,10 @@ impl Op {
     }
 }
 
-/// Expands `$callback!` on the table of operations on values: a shape (the name of a handler of the
-/// loop), then per opcode the codes with their controlling type and, where it matters, the type of
-/// operand 0. `uextend` and `bitcast` are missing: on values with clean upper bits they are `Copy`.
+/// Expands `$callback!` with the table of operations on values. A row has a shape (the name of an
+/// arm of `value_result`), then its opcodes with their codes. Each code has the controlling type
+/// and, where it matters, the type of operand 0. `uextend` and `bitcast` are missing, because
+/// values keep their upper bits clear and both operations are `Copy`.
 macro_rules! with_value_ops {
     ($callback:ident) => {
         $callback! {
@@ -134,9 +135,9 @@ macro_rules! with_value_ops {
 }
 pub(super) use with_value_ops;
 
-/// What an operation of the table computes of operands `$x` and `$y`, or how it traps: one arm per
-/// shape. Operation and types are constants wherever this is used, so that the matches in
-/// [`ir::eval`] fold away.
+/// The result of an operation of the table on operands `$x` and `$y`, or its trap; one arm per
+/// shape. At every use the operation and the types are constants, so the matches in [`ir::eval`]
+/// fold away.
 macro_rules! value_result {
     (int_unary, $op:expr, $ty:expr, $x:expr, $y:expr) => {
         Ok(eval::int_unary($op, $ty, $x))
@@ -183,7 +184,8 @@ macro_rules! value_result {
 }
 pub(super) use value_result;
 
-/// The pattern for the type of operand 0 in [`with_value_ops`]: any, where it does not matter.
+/// The pattern for the type of operand 0 in [`with_value_ops`]; a wildcard where it does not
+/// matter.
 macro_rules! source_pattern {
     () => {
         _
@@ -196,8 +198,9 @@ pub(super) use source_pattern;
 
 macro_rules! define_codes {
     ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
-        /// What a pre-decoded operation does. Letters name the fields of [`Op`]; "slot" is a place
-        /// in the frame, "pool" an index into the pool of the code, "pc" an index of an operation.
+        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// the frame, a "pool" index one into the pool of the code, and a "pc" the index of an
+        /// operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum Code {
@@ -206,7 +209,8 @@ macro_rules! define_codes {
             Const,
             /// Slot `b` to slot `a`.
             Copy,
-            /// To slot `a`; at pool `b`: the slots of the condition and of the two choices.
+            /// Selects into slot `a`. The pool at `b` lists the slots of the condition and of the
+            /// two choices.
             Select,
             /// The byte of memory 0 at slot `b` plus `c`, zero-extended, to slot `a`.
             Load1,
@@ -236,10 +240,10 @@ macro_rules! define_codes {
             Store4,
             /// As `Store1`, eight bytes.
             Store8,
-            /// A load of any memory and any offset from slot `b` to slot `a`; `c` is the index of
+            /// A load of any memory, at any offset from slot `b`, to slot `a`; `c` is the index of
             /// its `FarAccess`.
             LoadFar,
-            /// A store of slot `b` at slot `a`; `c` is the index of its `FarAccess`.
+            /// A store of slot `b` at an offset from slot `a`; `c` is the index of its `FarAccess`.
             StoreFar,
             /// The pages of memory `b` to slot `a`.
             MemorySize,
@@ -251,13 +255,13 @@ macro_rules! define_codes {
             GlobalGet,
             /// Slot `a` to global `b`.
             GlobalSet,
-            /// Calls function `a`; at pool `b`: the slots of its `c` arguments, then those of the
-            /// results.
+            /// Calls function `a`. The pool at `b` lists the slots of its `c` arguments, then those
+            /// of its results.
             Call,
             /// As `Call`, of an imported function.
             CallHost,
-            /// At pool `b`: the table, the slot of the index, then as in `Call`; `a` is the
-            /// signature.
+            /// Calls indirectly with signature `a`. The pool at `b` lists the table and the slot of
+            /// the index, then the same slots as for `Call`.
             CallIndirect,
             /// Returns the `b` slots at pool `a`.
             Return,
@@ -274,15 +278,15 @@ macro_rules! define_codes {
             EdgeN,
             /// Goes to pc `b` if slot `a` is not zero, else to pc `c`.
             BrIf,
-            /// Goes to the pc at pool `b` plus the lesser of slot `a` and `c`.
+            /// Goes to the pc at pool `b` plus the smaller of slot `a` and `c`.
             Switch,
-            /// Traps; `a` is the index of the kind.
+            /// Traps; `a` is the index of the trap kind.
             Trap,
-            /// Leaves the version at OSR point `a` with the `c` slots at pool `b`.
+            /// Ends the run at OSR point `a` with the values of the `c` slots at pool `b`.
             Leave,
         }
 
-        /// The code of an operation on values that has codes per type. Cost: constant.
+        /// The code of an operation on values at these types, if it has one. Cost: constant.
         pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<Code> {
             match (opcode, ty, source) {
                 $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(Code::$name),)+)+)+

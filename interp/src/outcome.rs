@@ -1,18 +1,18 @@
-//! How runs end.
+//! Outcomes of runs, and the sites at which runs end.
 
 use super::host::HostError;
 use ir::entity::{Func, Inst, OsrPoint};
 use ir::trap::TrapKind;
 use std::fmt;
 
-/// Where a run ended.
+/// The place where a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
     /// The function.
     pub func: Func,
-    /// Its name.
+    /// The name of the function.
     pub function: String,
-    /// The instruction about to be executed (or trapping); `None` when the function was not
+    /// The instruction that trapped or was about to execute; `None` when the function was not
     /// entered.
     pub inst: Option<Inst>,
 }
@@ -27,61 +27,61 @@ impl fmt::Display for Site {
     }
 }
 
-/// How a run ends that does not return.
+/// The way in which a run ends without returning.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EarlyEnd {
     /// An instruction traps.
     Trap(TrapKind),
-    /// A call of an imported function ends it.
+    /// A call of an imported function ends the run.
     Host(HostError),
-    /// There is no fuel for the next instruction.
+    /// No fuel is left for the next instruction.
     OutOfFuel,
-    /// There is no room for an activation.
+    /// A limit has no room for another activation.
     StackOverflow,
-    /// Control leaves through an OSR point, with these values.
+    /// The run reaches an `osr_exit` of this OSR point, with these operands.
     Left(OsrPoint, Vec<u64>),
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The function returned these values.
     Returned(Vec<u64>),
-    /// The program trapped. Of a trap of the host, the site is the call.
+    /// The program trapped. For a trap of the host, the site is the call.
     Trapped {
-        /// How.
+        /// The kind of trap.
         kind: TrapKind,
-        /// Where.
+        /// The place of the trap.
         site: Site,
     },
-    /// The program came to an `osr_exit`: some activation, not necessarily the first, was to go on
-    /// in another version, and the interpreter knows of none. The whole run is over.
+    /// An activation, not necessarily the first, reached an `osr_exit`. It was to continue in
+    /// another version, which the interpreter does not know, so the whole run ends.
     Left {
-        /// The point named by the instruction.
+        /// The OSR point that the instruction names.
         point: OsrPoint,
-        /// The contents of its operands, in order.
+        /// The contents of the operands of the instruction, in order.
         values: Vec<u64>,
-        /// The instruction.
+        /// The place of the instruction.
         site: Site,
     },
     /// The fuel was used up.
     OutOfFuel(Site),
-    /// One activation, or one value in a frame, more than the limits allow. The site is the call,
-    /// or for the first activation the function.
+    /// An activation, or a value in its frame, would exceed the limits. The site is the call, or
+    /// the function for the first activation.
     StackOverflow(Site),
-    /// The program asked the host to exit with this status.
+    /// The program requested the host to exit with this status.
     Exited(i32),
-    /// The host could not do what was asked.
+    /// The host could not perform a call.
     HostFailed {
-        /// Why.
+        /// The reason, for people.
         message: String,
-        /// The call.
+        /// The place of the call.
         site: Site,
     },
 }
 
 impl Outcome {
-    /// The values returned, if it returned.
+    /// The values returned, if the run returned.
     pub fn returned(&self) -> Option<&[u64]> {
         match self {
             Outcome::Returned(values) => Some(values),
@@ -89,7 +89,7 @@ impl Outcome {
         }
     }
 
-    /// Where it ended, unless by itself.
+    /// The site, if the run neither returned nor exited.
     pub fn site(&self) -> Option<&Site> {
         match self {
             Outcome::Trapped { site, .. }
@@ -101,7 +101,7 @@ impl Outcome {
         }
     }
 
-    /// The kind of trap, if it trapped.
+    /// The kind of trap, if the run trapped.
     pub fn trap(&self) -> Option<TrapKind> {
         match self {
             Outcome::Trapped { kind, .. } => Some(*kind),
@@ -111,7 +111,7 @@ impl Outcome {
 }
 
 impl fmt::Display for Outcome {
-    /// One line, values as unsigned numbers.
+    /// Formats on one line, with values as unsigned numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Outcome::Returned(values) => {

@@ -1,11 +1,11 @@
-//! A module, pre-decoded once for any number of machines.
+//! A module that is pre-decoded once for any number of machines.
 
 use super::code::Code;
 use ir::entity::Func;
 use ir::module::Module;
 use std::sync::Arc;
 
-/// A module, pre-decoded. Cloning is cheap and shares it.
+/// A pre-decoded module. A clone shares it and costs constant time.
 #[derive(Clone, Debug)]
 pub struct Program {
     inner: Arc<Inner>,
@@ -20,8 +20,8 @@ struct Inner {
 }
 
 impl Program {
-    /// Pre-decodes a module, which must be verified. Cost: linear in the module, data segments
-    /// included.
+    /// Pre-decodes a module, which must be verified. Cost: linear in the module, including data
+    /// segments.
     ///
     /// # Panics
     /// As [`Code::new`].
@@ -29,13 +29,14 @@ impl Program {
         Program::decode(module, &[])
     }
 
-    /// Whether the two are one: a clone of the other. Cost: constant.
+    /// Whether one program is a clone of the other. Cost: constant.
     pub fn is(&self, other: &Program) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Pre-decodes a module that begins like this one and declares more: what both have is shared.
-    /// Cost: linear in the declarations and in what is new.
+    /// Pre-decodes a larger module that starts with the declarations of this one. The two programs
+    /// share the code of the common functions. Cost: linear in the declarations and in the new
+    /// functions.
     ///
     /// # Panics
     /// As [`Code::new`].
@@ -43,7 +44,7 @@ impl Program {
         Program::decode(module, &self.inner.codes)
     }
 
-    /// Pre-decodes a module the first functions of which are known.
+    /// Pre-decodes a module, and takes the code of its first functions from `known`.
     fn decode(module: &Module, known: &[Option<Arc<Code>>]) -> Program {
         let code = |func: Func| match known.get(func.as_u32() as usize) {
             Some(code) => code.clone(),

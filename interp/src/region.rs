@@ -1,33 +1,34 @@
-//! Where the bytes of a memory are.
+//! Storage for the bytes of memories.
 
 use std::fmt;
 
-/// Bytes that an engine provides for a memory, so that native code finds them where they are (a
-/// mapping with guard pages, the base of which never moves). Empty at first; the machine makes it
-/// as long as the memory.
+/// Bytes that an engine provides for a memory, so that native code knows their address. An example
+/// is a mapping with guard pages, whose base never moves. A region is empty at first; the machine
+/// grows it to the size of the memory.
 pub trait Region: Send + Sync + fmt::Debug {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The bytes, to be written.
+    /// The bytes, for writing.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Makes it so many bytes long, more than it is, a multiple of 64 KiB; new bytes are zero.
-    /// False, and nothing changed, when it cannot: the program sees growth that fails.
+    /// Grows the region to `length` bytes, which is more than it has and a multiple of 64 KiB. New
+    /// bytes are zero. Returns false, and changes nothing, when it cannot grow; the program then
+    /// sees a failed growth.
     fn grow(&mut self, length: usize) -> bool;
 }
 
 /// The bytes of one memory.
 #[derive(Debug)]
 pub(super) enum Storage {
-    /// The library's own.
+    /// An allocation of the interpreter.
     Own(Vec<u8>),
-    /// An engine's.
+    /// Bytes of an engine.
     Region(Box<dyn Region>),
 }
 
 impl Storage {
-    /// Without bytes yet.
+    /// Empty storage, in the region if there is one.
     ///
     /// # Panics
     /// When the region is not empty.
@@ -54,10 +55,11 @@ impl Storage {
         }
     }
 
-    /// Makes it longer with zeros; false, and nothing changed, when the region cannot.
+    /// Grows to `length` bytes; new bytes are zero. Returns false, and changes nothing, when the
+    /// region cannot grow.
     ///
     /// # Panics
-    /// When a region says that it grew and did not.
+    /// When the length of a region does not match the result of its `grow`.
     pub(super) fn grow(&mut self, length: usize) -> bool {
         match self {
             Storage::Own(bytes) => extend_zeroed(bytes, length),
@@ -83,16 +85,16 @@ impl Default for Storage {
     }
 }
 
-/// A copy is the library's own: the engine does not know of it.
+/// A clone is an allocation of the interpreter, because the engine does not know of the clone.
 impl Clone for Storage {
     fn clone(&self) -> Storage {
         Storage::Own(self.bytes().to_vec())
     }
 }
 
-/// Makes a vector longer with zeros. A vector that at least doubles is allocated anew: zeroed
-/// allocations are committed by the system page by page as they are touched, so that a program that
-/// claims much and uses little costs little.
+/// Extends a vector with zeros. A vector that at least doubles is allocated anew, because the
+/// system commits a zeroed allocation page by page as it is touched. A program that claims much
+/// memory and uses little thus costs little.
 fn extend_zeroed(bytes: &mut Vec<u8>, length: usize) {
     if length > bytes.capacity() && length / 2 >= bytes.len() {
         let mut fresh = vec![0; length];

@@ -1,8 +1,8 @@
-//! Tables, and which segments were dropped.
+//! Tables, and the set of dropped segments.
 //!
-//! An entry is the bits of a reference ([`ir::reference`]). Like memories, tables have a digest:
-//! a sum over entries, sizes and dropped segments of a mix of place and contents, kept up to date
-//! where memories are tracked too.
+//! An entry holds the bits of a reference ([`ir::reference`]). Like memories, tables have a
+//! digest: a sum of mixed pairs of place and contents over entries, sizes and dropped segments. It
+//! is updated incrementally where memories are tracked.
 
 use super::memory::{Extent, OutOfBounds, mix};
 use cranelift_entity::EntityRef;
@@ -10,7 +10,7 @@ use ir::entity::Table;
 use ir::module::TableDecl;
 use std::ops::Range;
 
-/// The place of an entry in the digest. See `global_place` for the others.
+/// The place of an entry in the digest. See `global_place` and `size_place` for other places.
 fn entry_place(table: usize, index: usize) -> u64 {
     (3 << 62) | (table as u64) << 32 | index as u64
 }
@@ -20,7 +20,7 @@ fn table_size_place(table: usize) -> u64 {
     (1 << 62) | (1 << 61) | table as u64
 }
 
-/// The place of a segment in the digest: 1 when it was dropped.
+/// The place of a segment in the digest. Its contents are 1 when the segment was dropped.
 fn segment_place(kind: SegmentKind, index: usize) -> u64 {
     (1 << 62) | (1 << 60) | (kind as u64) << 59 | index as u64
 }
@@ -28,9 +28,9 @@ fn segment_place(kind: SegmentKind, index: usize) -> u64 {
 /// The two kinds of segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SegmentKind {
-    /// Of bytes.
+    /// A data segment, of bytes.
     Data,
-    /// Of references.
+    /// An element segment, of references.
     Elem,
 }
 
@@ -44,11 +44,11 @@ struct OneTable {
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
     list: Vec<OneTable>,
-    /// By kind and index, whether a segment was dropped.
+    /// For each kind and index, whether the segment was dropped.
     dropped: [Vec<bool>; 2],
-    /// Entries all tables together may still grow by.
+    /// Entries by which all tables together may still grow.
     entries_left: u32,
-    /// Whether `digest` is kept up to date.
+    /// Whether every change updates `digest`.
     tracked: bool,
     digest: u64,
 }
@@ -64,7 +64,7 @@ impl Tables {
         }
     }
 
-    /// Adds a table as declared, or says that the limit has no room for it.
+    /// Adds a table of null entries as declared. Fails when the limit has no room for it.
     pub(super) fn add(&mut self, decl: &TableDecl) -> Result<(), OutOfBounds> {
         if decl.size > self.entries_left {
             return Err(OutOfBounds);
@@ -74,18 +74,18 @@ impl Tables {
         self.grow(table, ir::reference::NULL, decl.size).map(|_| ()).ok_or(OutOfBounds)
     }
 
-    /// How far the tables go.
+    /// The extent to which `cut` can return.
     pub(super) fn extent(&self) -> Extent {
         Extent { count: self.list.len(), left: self.entries_left, digest: self.digest }
     }
 
-    /// Takes away the tables that were added since, of which nothing may have been written.
+    /// Removes the tables added since `extent` was taken. They must not have been written.
     pub(super) fn cut(&mut self, extent: Extent) {
         self.list.truncate(extent.count);
         (self.entries_left, self.digest) = (extent.left, extent.digest);
     }
 
-    /// Entries all tables together may still grow by.
+    /// Entries by which all tables together may still grow.
     pub(super) fn entries_left(&self) -> u32 {
         self.entries_left
     }
@@ -95,17 +95,17 @@ impl Tables {
         self.list.len()
     }
 
-    /// Adds segments until there are so many of a kind.
+    /// Adds segments of a kind until there are `count` of them.
     pub(super) fn add_segments(&mut self, kind: SegmentKind, count: usize) {
         self.dropped[kind as usize].resize(count, false);
     }
 
-    /// How many segments of a kind there are.
+    /// The number of segments of a kind.
     pub(super) fn segments(&self, kind: SegmentKind) -> usize {
         self.dropped[kind as usize].len()
     }
 
-    /// The contents of a segment, empty when it was dropped.
+    /// The contents of a segment; empty when it was dropped.
     pub(super) fn contents<'s, T>(
         &self,
         kind: SegmentKind,
@@ -115,7 +115,7 @@ impl Tables {
         if self.dropped[kind as usize][index] { &[] } else { contents }
     }
 
-    /// Drops a segment.
+    /// Drops a segment. Dropping it again has no effect.
     pub(super) fn drop_segment(&mut self, kind: SegmentKind, index: usize) {
         let dropped = &mut self.dropped[kind as usize][index];
         if !std::mem::replace(dropped, true) && self.tracked {
@@ -123,7 +123,7 @@ impl Tables {
         }
     }
 
-    /// The entry at an index.
+    /// The entry at an index; `None` when the index is out of bounds.
     #[inline]
     pub(super) fn get(&self, table: Table, index: u64) -> Option<u64> {
         self.list[table.index()].entries.get(usize::try_from(index).ok()?).copied()
@@ -140,20 +140,20 @@ impl Tables {
         &self.list[table.index()].entries
     }
 
-    /// The entries, to be written without regard to the digest, for [`Tables::refresh`] to mend.
+    /// The entries, to be written without updating the digest. [`Tables::refresh`] repairs it.
     pub(super) fn entries_raw(&mut self, table: Table) -> &mut [u64] {
         &mut self.list[table.index()].entries
     }
 
-    /// Computes the digest anew, where it is tracked. Cost: the size of the tables.
+    /// Recomputes the digest, where it is tracked. Cost: the size of the tables.
     pub(super) fn refresh(&mut self) {
         if self.tracked {
             self.digest = self.computed_digest();
         }
     }
 
-    /// Grows a table: its size before, or `None` and nothing changed when that is more than its
-    /// maximum or the machine's limit.
+    /// Grows a table and returns its previous size. Returns `None`, and changes nothing, when the
+    /// new size exceeds its maximum or the machine's limit.
     pub(super) fn grow(&mut self, table: Table, entry: u64, by: u32) -> Option<u32> {
         let before = self.size(table);
         let after = before.checked_add(by)?;
@@ -174,7 +174,7 @@ impl Tables {
         Some(before)
     }
 
-    /// Copies entries from a list.
+    /// Copies `count` entries of a list into a table.
     pub(super) fn write(
         &mut self,
         table: Table,
@@ -187,7 +187,7 @@ impl Tables {
         self.change(table, to, count, |entries| entries.copy_from_slice(&list[from]))
     }
 
-    /// Sets `count` entries.
+    /// Sets `count` entries to one value.
     pub(super) fn fill(
         &mut self,
         table: Table,
@@ -198,7 +198,7 @@ impl Tables {
         self.change(table, at, count, |entries| entries.fill(entry))
     }
 
-    /// Copies entries between tables, or within one.
+    /// Copies entries between two tables, or within one. The ranges may overlap.
     pub(super) fn copy(
         &mut self,
         to: (Table, u64),
@@ -220,7 +220,7 @@ impl Tables {
         result
     }
 
-    /// Changes a range of entries, or nothing when it does not lie within the table.
+    /// Changes a range of entries and updates the digest. Changes nothing when it is out of bounds.
     fn change(
         &mut self,
         table: Table,
@@ -247,7 +247,7 @@ impl Tables {
         }
     }
 
-    /// What a range of entries adds to the digest.
+    /// The contribution of a range of entries to the digest.
     fn sum(&self, table: Table, range: Range<usize>) -> u64 {
         let entries = self.list[table.index()].entries[range.clone()].iter().zip(range);
         entries.fold(0, |sum, (bits, index)| {
@@ -255,13 +255,13 @@ impl Tables {
         })
     }
 
-    /// The digest when it is tracked, else 0.
+    /// The digest where memory is tracked, else 0.
     #[inline]
     pub(super) fn tracked_digest(&self) -> u64 {
         self.digest
     }
 
-    /// The digest. Cost: constant when tracked, else the size of the tables.
+    /// The digest. Cost: constant where memory is tracked, else the size of the tables.
     pub(super) fn digest(&self) -> u64 {
         if self.tracked { self.digest } else { self.computed_digest() }
     }
@@ -285,8 +285,8 @@ impl Tables {
     }
 }
 
-/// Tables are equal when their contents are, and the same segments were dropped. Cost: the size of
-/// the tables.
+/// Tables are equal when they have equal contents and the same segments were dropped. Cost: the
+/// size of the tables.
 impl PartialEq for Tables {
     fn eq(&self, other: &Tables) -> bool {
         self.list.len() == other.list.len()
@@ -295,7 +295,7 @@ impl PartialEq for Tables {
     }
 }
 
-/// A range of something so long.
+/// The range of `count` items from `at`, if it lies within `length` items.
 pub(super) fn within(length: usize, at: u64, count: u64) -> Result<Range<usize>, OutOfBounds> {
     match at.checked_add(count) {
         Some(end) if end <= length as u64 => Ok(at as usize..end as usize),

@@ -1,47 +1,48 @@
-//! The effect trace: what the outside could see a program do, in order.
+//! The effect trace: the observable actions of a program, in order.
 //!
-//! Stores and writes of globals are not entries; they are compared as contents of memory. Where
-//! memory is tracked, every entry also carries the digest of memory at that moment, so that a store
-//! that moved across a call shows.
+//! Stores and global writes are not entries; they are compared as contents of memory. Where memory
+//! is tracked, every entry carries the digest of memory at that moment. A store that moved across a
+//! call therefore changes the trace.
 
 use super::limits::TraceLevel;
 use super::memory::scramble;
 use ir::entity::{Func, Memory, Table};
 use ir::trap::TrapKind;
 
-/// One visible effect.
+/// One observable effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A function of the module or of the host was called.
+    /// A call of a function, imported or not.
     Call {
         /// The function.
         func: Func,
         /// Its arguments.
         args: Vec<u64>,
     },
-    /// A function returned: that of the last `Call` that has not returned, or the one invoked.
+    /// A return of a function: of the last `Call` that has not returned, or of the function
+    /// invoked.
     Return {
         /// The results.
         results: Vec<u64>,
     },
-    /// A memory was asked to grow.
+    /// An attempt to grow a memory.
     Grow {
         /// The memory.
         memory: Memory,
-        /// The pages asked for.
+        /// The number of pages requested.
         pages: u32,
-        /// The size before, or -1.
+        /// The previous size in pages, or -1.
         result: u32,
     },
-    /// A table was asked to grow.
+    /// An attempt to grow a table.
     GrowTable {
         /// The table.
         table: Table,
-        /// What new entries hold.
+        /// The contents of the new entries.
         entry: u64,
-        /// The entries asked for.
+        /// The number of entries requested.
         by: u32,
-        /// The size before, or -1.
+        /// The previous size in entries, or -1.
         result: u32,
     },
     /// The program trapped.
@@ -50,7 +51,7 @@ pub enum Effect {
     Exit(i32),
 }
 
-/// The effects of a machine so far. See the module documentation.
+/// The effects of a machine so far. The module documentation lists which effects are entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
     level: TraceLevel,
@@ -64,24 +65,25 @@ impl Trace {
         Trace { level, count: 0, digest: 0, effects: Vec::new() }
     }
 
-    /// The number of effects; 0 when none are kept.
+    /// The number of effects; 0 when the level is [`TraceLevel::Off`].
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// A digest of the effects, their order and, where tracked, of memory at each. Equal traces
-    /// have equal digests; different ones differ but for chance (2^-64).
+    /// A digest of the effects and their order, and where memory is tracked of memory at each
+    /// effect. Equal traces have equal digests; unequal ones have equal digests with a chance of
+    /// 2^-64.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Every effect with the digest of memory at it (0 where it is not tracked); empty unless the
-    /// level is [`TraceLevel::Full`].
+    /// Every effect with the digest of memory at that moment, or 0 where memory is not tracked.
+    /// Empty unless the level is [`TraceLevel::Full`].
     pub fn effects(&self) -> &[(Effect, u64)] {
         &self.effects
     }
 
-    /// Whether nothing is kept.
+    /// Whether the trace records nothing.
     pub(super) fn is_off(&self) -> bool {
         self.level == TraceLevel::Off
     }
@@ -134,8 +136,9 @@ impl Trace {
         self.keep(memory, || Effect::Exit(status));
     }
 
-    /// Folds one effect into the digest. Signatures say how many values follow a head, so two
-    /// traces of one module cannot be one sequence of words.
+    /// Folds one effect into the digest. The head of an effect and the signature of its function
+    /// determine the number of values. So two different traces of one module never fold the same
+    /// words.
     fn fold(&mut self, head: &[u64], values: &[u64], memory: u64) {
         if self.is_off() {
             return;

@@ -1,4 +1,4 @@
-//! What an observer sees, and what it may ask for.
+//! Observers of runs, and the state they see.
 
 use super::activations::Activations;
 use super::machine::{Version, VersionId};
@@ -7,38 +7,38 @@ use super::trace::Trace;
 use ir::entity::{Func, Inst, Value};
 use transition::mapping::Write;
 
-/// Before which instructions an observer is asked.
+/// The instructions before which an observer is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// None; costs nothing.
+    /// No instruction. Costs nothing.
     Nothing,
-    /// Those marked with [`super::Machine::mark`]. Costs one test per instruction elsewhere.
+    /// The instructions marked with [`super::Machine::mark`]. Costs one test at every other
+    /// instruction.
     Marked,
-    /// All; costs one call per instruction.
+    /// Every instruction. Costs one call per instruction.
     Everything,
 }
 
-/// What happens after an observer was asked.
+/// The decision of an observer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// The instruction is executed.
+    /// Execute the instruction.
     Continue,
-    /// The run pauses before the instruction.
+    /// Pause the run before the instruction.
     Pause,
 }
 
-/// Watches a run. An observer costs what its scope says, and one call per instruction it is asked
-/// about.
+/// Observes a run. The cost is that of its scope, plus one call per instruction in scope.
 pub trait Observer {
-    /// Before which instructions [`Observer::before`] is called.
+    /// The instructions before which [`Observer::before`] is called.
     const SCOPE: Scope;
 
-    /// Called before an instruction is executed, terminators included, if there is fuel for it. Not
-    /// called again for the instruction a run paused at, nor for the one a transfer landed at.
+    /// Called before an instruction, terminators included, if fuel for it is left. Not called again
+    /// for the instruction at which a run paused, nor for the landing point of a transfer.
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control;
 }
 
-/// Watches nothing.
+/// Observes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -50,7 +50,7 @@ impl Observer for NoObserver {
     }
 }
 
-/// Pauses before every instruction of its scope: for stepping.
+/// Pauses before every instruction, for stepping.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PauseAlways;
 
@@ -74,7 +74,7 @@ impl Observer for PauseAtMarks {
     }
 }
 
-/// The state of a machine between two instructions; "the activation" is the innermost one.
+/// The state of a machine between two instructions. "The activation" is the innermost one.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(super) versions: &'a [Version],
@@ -98,32 +98,32 @@ impl<'a> View<'a> {
         self.versions[self.activations.top().version as usize].func
     }
 
-    /// The version the activation runs.
+    /// The version that the activation executes.
     pub fn version(&self) -> VersionId {
         VersionId::from_u32(self.activations.top().version)
     }
 
-    /// The number of the activation: activations are counted from 0 over the life of the machine,
+    /// The number of the activation. Activations are numbered from 0 over the life of the machine,
     /// and a transfer keeps the number.
     pub fn activation(&self) -> u64 {
         self.activations.top().activation
     }
 
-    /// The number of activations that exist; at least 1.
+    /// The number of activations, including those of suspended runs; at least 1.
     pub fn depth(&self) -> usize {
         self.activations.depth()
     }
 
-    /// What the slot of a value holds: its contents where its definition dominates the point,
-    /// otherwise anything.
+    /// The contents of the slot of a value. They are the value where its definition dominates the
+    /// point, and arbitrary elsewhere.
     ///
     /// # Panics
-    /// When the version does not have the value.
+    /// When the version lacks the value.
     pub fn value(&self, value: Value) -> u64 {
         self.try_value(value).unwrap_or_else(|| panic!("interp: the version has no {value}"))
     }
 
-    /// As [`View::value`]; `None` when the version does not have the value.
+    /// As [`View::value`]; `None` when the version lacks the value.
     pub fn try_value(&self, value: Value) -> Option<u64> {
         let frame = self.activations.top();
         let slot = self.versions[frame.version as usize].code.slot_of(value)?;
@@ -135,21 +135,23 @@ impl<'a> View<'a> {
         self.memories
     }
 
-    /// The bits of the globals, in order.
+    /// The bits of the globals, in order of declaration.
     pub fn globals(&self) -> &'a [u64] {
         self.globals.values()
     }
 
-    /// A digest of memories, their sizes and globals. Cost: constant when tracked
-    /// ([`super::Options::track_memory`]), else the size of the memories.
+    /// A digest of memories, their sizes, globals, tables and dropped segments. Cost: constant
+    /// where memory is tracked ([`super::Options::track_memory`]), else the size of memories and
+    /// tables.
     pub fn memory_digest(&self) -> u64 {
         self.memories.digest().wrapping_add(self.globals.digest())
     }
 
-    /// The digest as it is after writes, which are not executed. Cost: the size of the memories.
+    /// The digest that the state would have after some writes. The writes are not executed. Cost:
+    /// the size of memories and tables.
     ///
     /// # Errors
-    /// When one does not lie within its memory.
+    /// When a write is out of bounds.
     pub fn memory_digest_after(&self, writes: &[Write]) -> Result<u64, OutOfBounds> {
         let (mut memories, mut globals) = (self.memories.clone(), self.globals.clone());
         writes.iter().try_for_each(|write| execute(&mut memories, &mut globals, write))?;

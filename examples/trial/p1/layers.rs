@@ -3,19 +3,19 @@
 use super::made::{How, Made, Pair};
 use crate::cases::oracle_options;
 use crate::output;
-use transition::certificate::{Certificate, VersionTerms};
+use check::relate;
+use check::verdict::{Check, Options};
 use interp::{Limits, NoHost};
-use transition::VersionKey;
 use ir::{Func, Point};
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use check::relate;
+use transition::Side;
+use transition::VersionKey;
+use transition::certificate::{Certificate, VersionTerms};
 use verify::generate::Program;
 use verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
 use verify::state_oracle::{FunctionPair, Oracle};
-use transition::Side;
-use check::verdict::{Check, Options};
 
 /// What may notice a bug.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

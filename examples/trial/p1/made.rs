@@ -2,18 +2,18 @@
 
 use super::programs::Subject;
 use crate::cases::Case;
-use transition::certificate::{Certificate, MappingFacts};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
-use transition::mapping::Mapping;
 use ir::seeded::{Bug, with};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use osier::{ir, osr, passes};
 use osr::{Certifier, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
-use transition::Demand;
-use transition::Side;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use transition::Demand;
+use transition::Side;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 
 /// Rewrites that a pass makes at most: a wrong rule may be applied to its own result for ever.
 const MOST_REWRITES: u64 = 2000;

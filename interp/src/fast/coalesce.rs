@@ -1,14 +1,18 @@
-//! Values that share a slot in fast code, so that loops need not move them on every round.
+//! Coalesces values into shared slots of fast code, so that loops need no moves on their back
+//! edges.
 //!
-//! The argument of an edge and the block parameter it is passed to may have one slot when neither
-//! is written while the other is still read ([`Coalescer::interfere`]); the move between them is
-//! nothing then. This is the aggressive coalescing of Chaitin, "Register Allocation and Spilling
-//! via Graph Coloring" (1982), over the phi congruence classes of Sreedhar et al., "Translating Out
-//! of Static Single Assignment Form" (1999), without a graph: only the members of two groups are
-//! tested.
+//! For example, `%j = add %i, %one` at the end of a loop can write the slot of the block parameter
+//! `%i` if no later instruction reads `%i`. An argument of an edge and its block parameter may
+//! share a slot when neither is written while the other is live ([`Coalescer::interfere`]). The
+//! move between them then disappears.
 //!
-//! What stays apart: constants, which have slots of their own, and everything in functions without
-//! loops.
+//! The method is aggressive coalescing (Chaitin, "Register Allocation and Spilling via Graph
+//! Coloring", 1982). Its groups are the phi congruence classes of Sreedhar et al., "Translating Out
+//! of Static Single Assignment Form" (1999). There is no interference graph: a merge tests the
+//! members of two groups pairwise.
+//!
+//! Constants are never coalesced, because they have slots of their own. Functions without loops are
+//! skipped.
 
 use crate::code::Code;
 use cranelift_entity::EntityRef;
@@ -20,20 +24,20 @@ use ir::opcode::Opcode;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Values that share one slot at most: two groups are tested member by member.
+/// Most values in one group. A merge tests two groups member by member, so this bounds its cost.
 const LARGEST: usize = 16;
 
-/// What stands in `Coalescer::group_of` for a value that is alone.
+/// The entry of `Coalescer::group_of` for a value without a group.
 const ALONE: u32 = u32::MAX;
 
-/// Lists the values that are kept in the slot of another one: the value, then the one with whose
-/// slot it makes do, which keeps its own. In order of ids. Values that are `pinned` keep their own
-/// slots, as do the arguments of the function.
+/// Lists the values that lose their own slot, in order of ids. Each comes with the root of its
+/// group, the value whose slot it uses from now on. Values that are `pinned` and the arguments of
+/// the function keep their own slots.
 ///
-/// Cost: nothing but a look at each branch for a function without loops that pass arguments; else
-/// that of [`Cfg`] and [`LoopForest`], the uses of the values passed within loops and the blocks
-/// that these are live in ([`ir::liveness`] would find that of all values), and for each
-/// argument passed there 256 tests at most, logarithmic in those.
+/// Cost: a look at each branch in a function without loops that pass arguments. Otherwise the cost
+/// of [`Cfg`] and [`LoopForest`], plus the uses and live blocks of the values passed within loops.
+/// ([`ir::liveness`] would compute liveness for all values.) Each argument passed in a loop
+/// takes at most 256 tests, each logarithmic in the live range.
 pub(super) fn coalesce(
     function: &Function,
     exact: &Code,
@@ -64,8 +68,9 @@ fn pc(exact: &Code, point: Point) -> u32 {
     exact.pc_of(point).expect("interp: the code has every instruction")
 }
 
-/// Whether a branch passes arguments to a block that does not stand behind it: every loop has such
-/// a branch.
+/// Whether some branch passes arguments to its own block or to an earlier block in the layout.
+/// Every loop has a backward branch. A loop that passes arguments only on forward branches is
+/// missed, which costs moves and nothing else.
 fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
     function.blocks().any(|block| {
         let at = pc(exact, Point::before(function.terminator(block)));
@@ -74,8 +79,8 @@ fn has_loop_with_arguments(function: &Function, exact: &Code) -> bool {
     })
 }
 
-/// The parameters of blocks with the arguments they get on edges within loops: those of inner loops
-/// before those of outer ones, at one depth those of back edges first.
+/// The pairs of block parameter and argument on edges within loops, most profitable first. Inner
+/// loops precede outer loops; at one depth, back edges precede forward edges.
 fn copies(function: &Function, exact: &Code, cfg: &Cfg) -> Vec<(Value, Value)> {
     let loops = LoopForest::new(function, cfg);
     let mut copies = Vec::new();
@@ -94,7 +99,7 @@ fn copies(function: &Function, exact: &Code, cfg: &Cfg) -> Vec<(Value, Value)> {
             }
         }
     }
-    copies.sort_by_key(|(depth, forward, ..)| (*depth, *forward)); // stable: in order of blocks otherwise
+    copies.sort_by_key(|(depth, forward, ..)| (*depth, *forward)); // stable: ties keep block order
     copies.into_iter().map(|(_, _, param, arg)| (param, arg)).collect()
 }
 
@@ -102,11 +107,12 @@ fn is_constant(function: &Function, value: Value) -> bool {
     function.defining_inst(value).is_some_and(|inst| function.inst(inst).opcode == Opcode::Const)
 }
 
-/// Where a value is live.
+/// The live range of a value.
 struct Range {
-    /// The pcs of its uses, ascending.
+    /// The pcs of the uses, ascending.
     uses: Vec<u32>,
-    /// The numbers of the blocks at whose start it is live, ascending: not that of its own.
+    /// The numbers of the blocks in which the value is live-in, ascending. The defining block is
+    /// never one of them.
     live_in: Vec<u32>,
 }
 
@@ -115,24 +121,27 @@ struct Coalescer<'a, P> {
     exact: &'a Code,
     cfg: Cfg,
     pinned: P,
-    /// By value index: its group, or `ALONE`.
+    /// For each value index, the group of the value, or `ALONE`.
     group_of: Vec<u32>,
-    /// No two members interfere, and one is pinned at most. A group that went into another is
-    /// empty.
+    /// The groups. No two members of a group interfere, and at most one is pinned. A group that was
+    /// merged into another one is empty.
     groups: Vec<Vec<Value>>,
-    /// Those of the values that were asked about.
+    /// Live ranges, computed on first request.
     ranges: BTreeMap<Value, Range>,
-    /// By number of a block: the value last found live at its start.
+    /// For each block number, the value last found live-in there. `range` uses it as a visited
+    /// mark.
     seen: Vec<Option<Value>>,
 }
 
 impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
-    /// Puts the groups of two values together if that is allowed.
+    /// Merges the groups of two values if no two members interfere and the group stays small
+    /// enough.
     fn try_merge(&mut self, a: Value, b: Value) {
         let (into, from) = (self.group(a), self.group(b));
         if into == from || self.groups[into].len() + self.groups[from].len() > LARGEST {
             return;
         }
+        // Both groups are taken out, because `may_share` caches live ranges in `self`.
         let moved = std::mem::take(&mut self.groups[from]);
         let kept = std::mem::take(&mut self.groups[into]);
         if self.may_share(&kept, &moved) {
@@ -145,7 +154,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         }
     }
 
-    /// The number of the group of a value, which is made when there is none.
+    /// The number of a value's group. A value without a group gets a new one.
     fn group(&mut self, value: Value) -> usize {
         let group = &mut self.group_of[value.index()];
         if *group == ALONE {
@@ -160,14 +169,15 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         pinned <= 1 && !some.iter().any(|a| others.iter().any(|b| self.interfere(*a, *b)))
     }
 
-    /// Whether one of two values is written where the other is still to be read, or both are at
-    /// once. A value that nobody reads is written all the same.
+    /// Whether two values interfere: one is defined while the other is live, or both are defined at
+    /// the same place. A definition counts even if no instruction reads the value.
     fn interfere(&mut self, a: Value, b: Value) -> bool {
         let (at_a, at_b) = (self.definition(a), self.definition(b));
         at_a == at_b || self.is_live(a, at_b) || self.is_live(b, at_a)
     }
 
-    /// Where a value is there first: its block, and the pc of the instruction it can be read by.
+    /// The first point at which a value exists: its block, and the pc of the first instruction that
+    /// can read it.
     fn definition(&self, value: Value) -> (Block, u32) {
         let block = self.function.value_block(value);
         let pc = match self.function.defining_inst(value) {
@@ -177,13 +187,16 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         (block, pc)
     }
 
-    /// Whether a value defined before the instruction at a pc is read there or later.
+    /// Whether a value is live before the instruction at a pc: defined before it, and read there or
+    /// later.
     fn is_live(&mut self, value: Value, (block, at): (Block, u32)) -> bool {
         let (home, from) = self.definition(value);
         if !self.ranges.contains_key(&value) {
             let range = self.range(value, home);
             self.ranges.insert(value, range);
         }
+        // Live here means available here, and then either read in the rest of this block or live-in
+        // at a successor.
         let Range { uses, live_in } = &self.ranges[&value];
         let is_live_in = |block: Block| {
             self.cfg.number(block).is_some_and(|n| live_in.binary_search(&n).is_ok())
@@ -198,8 +211,8 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
             || self.function.successors(block).iter().any(|target| is_live_in(target.block))
     }
 
-    /// Where a value defined in `home` is live: from its uses upward, block by block, to the
-    /// definition.
+    /// Computes the live range of a value defined in `home`: walks from each use backward over
+    /// predecessors until it reaches `home`.
     fn range(&mut self, value: Value, home: Block) -> Range {
         let users = self.function.users(value);
         let mut uses: Vec<u32> =
@@ -224,6 +237,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
     fn finish(self) -> Vec<(Value, Value)> {
         let mut shared = Vec::new();
         for group in &self.groups {
+            // The pinned member must be the root, because only the root keeps its slot.
             let Some(root) =
                 group.iter().copied().min_by_key(|value| (!(self.pinned)(*value), *value))
             else {
@@ -241,7 +255,7 @@ mod tests {
     use super::*;
     use ir::text::parse_module;
 
-    /// The values of `@f` that are kept in the slot of another one, each with that one, by name.
+    /// The coalesced values of `@f`, each as "value in root", by name.
     fn shared(text: &str, pinned: &[&str]) -> Vec<String> {
         let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
         let function =
@@ -280,7 +294,7 @@ done:
 
     #[test]
     fn values_that_are_read_late_stay_apart() {
-        // `i` is read behind `j`, and `acc` behind the loop.
+        // `i` is read after `j` is defined, and `acc` is read after the loop.
         let late = SUM.replace("ult.i32 %j", "ult.i32 %i").replace("return %sum", "return %acc");
         assert_eq!(shared(&late, &[]), [""; 0]);
     }
@@ -288,13 +302,14 @@ done:
     #[test]
     fn parameters_of_one_block_stay_apart() {
         let swapped = SUM.replace("head(%j, %sum)", "head(%sum, %j)");
-        // `j` is defined where `acc` is dead, but `sum` where `i` is not.
+        // `acc` is dead where `j` is defined, but `i` is live where `sum` is defined.
         assert_eq!(shared(&swapped, &[]), ["j in acc"]);
         let twice = SUM.replace("head(%j, %sum)", "head(%j, %j)");
         assert_eq!(shared(&twice, &[]), ["j in i"]);
     }
 
-    /// They would be one otherwise: neither is ever live.
+    /// Liveness alone would let `a` and `b` share a slot, because neither is ever live. Both are
+    /// defined at the block start, so they interfere.
     #[test]
     fn parameters_that_nobody_reads_stay_apart() {
         let dead = SUM

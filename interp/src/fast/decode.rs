@@ -1,4 +1,4 @@
-//! From a function and its exact code to fast code.
+//! Decodes a function and its exact code into fast code.
 
 use super::coalesce::coalesce;
 use super::op::{Code as OpCode, Op, branch_code, step_codes, value_code};
@@ -14,17 +14,17 @@ use ir::opcode::{Opcode, Shape};
 use ir::types::Type;
 use std::collections::BTreeMap;
 
-/// Different constants that a frame is filled with whatever is executed of it.
+/// Up to this many distinct constants, all of them get slots, even those outside of loops.
 const FEW: usize = 24;
 
-/// Different constants that a frame is filled with at most.
+/// Most distinct constants that get slots. Entering a frame copies them all.
 const MANY: usize = 512;
 
-/// What is known of a value's uses.
+/// How the instructions of a function use a value.
 #[derive(Clone, Copy, Default)]
 struct Uses {
     count: u32,
-    /// Whether an instruction uses or defines it that is left to the exact loop.
+    /// Whether some instruction that uses or defines the value is left to the exact loop.
     rare: bool,
 }
 
@@ -34,7 +34,7 @@ struct Decoder<'a> {
     exact: &'a Code,
     insts: Vec<Inst>,
     uses: Vec<Uses>,
-    /// The slot of each value, by index: that of the exact code, one of the constants, or one
+    /// The slot of each value, by index: the slot of the exact code, a constant slot, or a slot
     /// shared with another value.
     slots: Vec<Option<u16>>,
     fast: Fast,
@@ -67,7 +67,7 @@ pub(super) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
     decoder.pool_constants();
     decoder.translate();
     decoder.fuse();
-    // A run that stops at moves on an edge is told where by the exact code.
+    // A run that stops at moves on an edge takes its site from the exact code, so pcs must agree.
     assert_eq!(
         decoder.fast.ops.len(),
         exact.ops.len(),
@@ -76,14 +76,14 @@ pub(super) fn decode(module: &Module, function: &Function, exact: &Code) -> Opti
     Some(decoder.fast)
 }
 
-/// Whether instructions of this kind have codes of their own.
+/// Whether the fast loop has an operation for this instruction.
 fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
     match data.opcode.shape() {
         Shape::Load(_) | Shape::Store(_) => {
             let near = matches!(data.imm, Imm::Address(memory, offset)
                 if memory.index() == 0 && u32::try_from(offset).is_ok());
-            // What a program that is well-formed addresses memory with; the loop cuts addresses off
-            // there.
+            // The verifier accepts only i32 addresses. The fast loop depends on it, because it
+            // truncates addresses to 32 bits.
             near && function.value_type(data.args[0]) == Type::I32 && data.ty != Type::I16
         }
         Shape::Call => matches!(data.imm, Imm::Func(func) if module.funcs.is_valid(func)),
@@ -111,7 +111,7 @@ fn is_value_op(function: &Function, data: &InstData) -> bool {
     }
 }
 
-/// The index of a value's slot, or a number of slots: the frame is no larger than the window.
+/// A slot index or a number of slots as 16 bits. The frame is no larger than the window.
 fn narrow(number: usize) -> u16 {
     u16::try_from(number).expect("interp: the frame fits the window")
 }
@@ -125,6 +125,7 @@ impl Decoder<'_> {
         for inst in &self.insts {
             let data = self.function.inst(*inst);
             let rare = !is_known(self.module, self.function, data);
+            // Arguments of edges are uses too: a value passed on must be stored.
             let passed = data.targets.iter().flat_map(|t| t.args.iter());
             for value in data.args.iter().chain(passed) {
                 let uses = &mut self.uses[value.index()];
@@ -137,8 +138,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Lets values share slots, but for those that the exact loop reads or writes when it executes
-    /// one instruction.
+    /// Coalesces values into shared slots. Values that a rare instruction reads or writes are
+    /// pinned: the exact loop executes that instruction and uses the slots of the exact code.
     fn share_slots(&mut self) {
         let shared = coalesce(self.function, self.exact, |value| self.uses[value.index()].rare);
         for (value, root) in shared {
@@ -148,8 +149,9 @@ impl Decoder<'_> {
         }
     }
 
-    /// Gives constants slots of their own: all if they are few, otherwise those in loops. A frame
-    /// is filled with them whenever it is entered.
+    /// Gives constants slots of their own after the frame. All constants get one if there are at
+    /// most `FEW` distinct ones. Otherwise only those in loops do, at most `MANY`. Entering a frame
+    /// fills these slots.
     fn pool_constants(&mut self) {
         let function = self.function;
         let constant = |inst: &Inst| match (function.inst(*inst).opcode, function.inst(*inst).imm) {
@@ -182,7 +184,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// The pcs between a branch and a target that stands before it: about what is in loops.
+    /// For each pc, whether it lies between a branch and an earlier target of it in the layout.
+    /// This approximates "lies in a loop" without a loop analysis.
     fn repeated(&self) -> Vec<bool> {
         let mut depth = vec![0i32; self.insts.len() + 1];
         for (pc, inst) in self.insts.iter().enumerate() {
@@ -206,8 +209,8 @@ impl Decoder<'_> {
             .unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
     }
 
-    /// Whether a value is a constant that needs no instruction: it stands behind the slots of the
-    /// exact code.
+    /// Whether a value is a constant in a slot of its own, so that its instruction need not be
+    /// executed. Such slots follow those of the exact code.
     fn is_pooled(&self, value: Value) -> bool {
         u32::from(self.slot(value)) >= self.fast.consts_at
     }
@@ -328,7 +331,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// The pc that a branch goes to for this target: the block, or the moves in front of it.
+    /// The pc a branch jumps to for this target: the moves on the edge if there are any, else the
+    /// block.
     fn edge(&mut self, target: &Target) -> u32 {
         let params = self.function.block_params(target.block);
         let op = self.moves(target);
@@ -341,8 +345,8 @@ impl Decoder<'_> {
             OpCode::JumpN => OpCode::EdgeN,
             code => code,
         };
-        // Nobody goes to an edge without moves: it keeps the place of the one that the exact code
-        // has.
+        // When coalescing removed all moves, no branch jumps to this operation. It stays in place,
+        // because the exact code has moves at this pc and the pcs of both tiers must agree.
         self.edges.push(Op { code, ..op });
         if code == OpCode::Jump { op.x } else { wide(self.insts.len() + self.edges.len() - 1) }
     }
@@ -375,8 +379,8 @@ impl Decoder<'_> {
         }
     }
 
-    /// Lets operations stand for the instructions before them that need not be executed by
-    /// themselves.
+    /// Fuses instructions into the operation that follows them. The walk goes backward, so that an
+    /// operation that was fused already can absorb the instruction before it too.
     fn fuse(&mut self) {
         for pc in (0..self.insts.len()).rev() {
             if let Some(next) = self.fast.ops.get(pc + 1)
@@ -388,7 +392,9 @@ impl Decoder<'_> {
         self.fast.ops.append(&mut self.edges);
     }
 
-    /// The operation behind the instruction at a pc, doing what the instruction does too.
+    /// The operation `next`, which follows the instruction at a pc, extended to execute that
+    /// instruction too. `None` when no fused operation exists. A fused value that is not stored
+    /// must have `next` as its only use.
     fn fused(&self, pc: usize, next: Op) -> Option<Op> {
         let data = self.function.inst(self.insts[pc]);
         let result = data.result()?;
@@ -398,6 +404,8 @@ impl Decoder<'_> {
         }
         let to = self.slot(result);
         let operands: Vec<u16> = data.args.iter().map(|v| self.slot(*v)).collect();
+        // `next` reads the slot of `result` at once, so that slot still holds `result` even if it
+        // is shared.
         let is_sum = (data.opcode, data.ty) == (Opcode::Add, Type::I32);
         if self.uses[result.index()].count == 1 {
             let fused = if is_sum {
@@ -419,7 +427,7 @@ impl Decoder<'_> {
     }
 }
 
-/// The branch on the result of an instruction with the instruction.
+/// Fuses a comparison, or another tested operation, into the branch on its result.
 fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
     match (data.opcode, operands) {
         (Opcode::Eqz, [a]) => Some(Op { a: *a, x: branch.y, y: branch.x, ..branch }),
@@ -430,9 +438,9 @@ fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
     }
 }
 
-/// The branch on a slot, or on a comparison with one, with the addition to that slot at the pc
-/// before it. A branch that compares has no room for another pc: what comes next has to be where it
-/// goes otherwise.
+/// Fuses an addition to a slot into the branch on that slot, or on a comparison of it, at the next
+/// pc. A compare-and-branch has no room for a second target pc besides the addend. So its other
+/// target must be the operation that follows it.
 fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
     if branch.code == OpCode::BrIf && branch.a == slot {
         return Some(Op { code: OpCode::Step, b: addend, ..branch });
@@ -447,11 +455,11 @@ fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
     is_next.then(|| Op { code, a: slot, b: addend, y: other.into(), ..branch })
 }
 
-/// What stands for an instruction that is left to the exact loop.
+/// The operation of an instruction that is left to the exact loop.
 const RARE: Op = Op { code: OpCode::Rare, length: 1, a: 0, b: 0, x: 0, y: 0 };
 
-/// The load or store of an operation with its address, which is in a slot, as the sum of two
-/// others. Of a store, the value is not that sum: it is used once.
+/// Fuses an i32 addition into the load or store that uses the sum as its address, if it does. The
+/// sum cannot also be the value of the store, because it has one use.
 fn summed(op: Op, address: u16, base: u16, index: u16) -> Option<Op> {
     let (code, is_load) = match op.code {
         OpCode::Load1 => (OpCode::Load1At, true),

@@ -1,4 +1,4 @@
-//! The loop that executes fast code.
+//! The fast dispatch loop.
 
 use super::op::{Code, Op, with_branch_ops};
 use super::{Fast, WINDOW, prepare, settle};
@@ -14,17 +14,18 @@ use ir::opcode::Opcode;
 use ir::trap::TrapKind;
 use ir::types::Type;
 
-/// Why the loop was left.
+/// Why the fast loop stopped.
 enum Exit {
     Stop(Stop),
-    /// The exact loop has to execute the instruction at the pc.
+    /// The exact loop must execute the instruction at the pc; the fast loop can continue after it.
     Rare,
-    /// The exact loop has to go on from the instruction at the pc.
+    /// The exact loop must take over the run at the pc.
     Exact,
 }
 
-/// Whether a run that nobody watches may be run fast: nothing is kept on the way that could be
-/// looked at later.
+/// Whether the fast loop may execute an unobserved run. It may not if the run must stay exact. It
+/// may not if a trace, a digest or poison is kept either, because these expose states that fast
+/// code skips.
 pub(crate) fn applies(machine: &Machine) -> bool {
     !machine.state.exact
         && machine.trace.is_off()
@@ -32,7 +33,7 @@ pub(crate) fn applies(machine: &Machine) -> bool {
         && !machine.activations.poison
 }
 
-/// Goes on with a run until it ends. The machine is one that [`applies`].
+/// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.
 pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     machine.state.asked = false;
     machine.activations.provide_window(WINDOW);
@@ -42,6 +43,7 @@ pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     machine.state.fast = true;
     loop {
         let exit = run_loop(machine, host);
+        // The fast loop writes globals without updating their digest.
         machine.globals.refresh();
         match exit {
             Exit::Stop(stop) => return stop,
@@ -57,7 +59,7 @@ pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     }
 }
 
-/// Makes the activations of a run ready for the exact loop, if they are not.
+/// Converts the frames of a run back to the layout of exact code, if they are in that of fast code.
 pub(crate) fn leave(machine: &mut Machine) {
     if std::mem::take(&mut machine.state.fast) {
         settle(&mut machine.activations, &machine.versions);
@@ -69,20 +71,21 @@ fn exactly(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     unwatched(machine, host)
 }
 
-/// The slots of a frame, and whatever lies above.
+/// The slots of the frame at `base`, and the slots above it up to the size of the window.
 #[inline(always)]
 fn window(activations: &mut Activations, base: usize) -> &mut [u64; WINDOW] {
     activations.stack[base..].first_chunk_mut().expect("interp: a frame has its window")
 }
 
-/// The `N` bytes at an address plus an offset. Addresses are clean i32: nobody has poisoned them.
+/// Loads `N` bytes at `address + offset`. Addresses are clean i32 values, because the fast loop
+/// never runs with poison.
 #[inline(always)]
 fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; N]> {
     let at = (u64::from(address as u32) + u64::from(offset)) as usize;
     bytes.get(at..at + N)?.try_into().ok()
 }
 
-/// Writes `N` bytes at an address plus an offset; `None` when they do not lie within.
+/// Stores `N` bytes at `address + offset`; `None`, and no write, when they are out of bounds.
 #[inline(always)]
 fn store<const N: usize>(
     bytes: &mut [u8],
@@ -95,8 +98,8 @@ fn store<const N: usize>(
     Some(())
 }
 
-/// Begins an activation, its arguments read from the slots of the calling one, and returns the base
-/// of its slots; `None` when a limit is reached.
+/// Begins an activation, copies its arguments from the slots of the caller, fills its constants,
+/// and returns the base of its slots. Returns `None` when a limit is reached.
 #[inline(always)]
 fn enter(
     activations: &mut Activations,
@@ -131,11 +134,13 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
     let mut bytes = memories.first_mut();
 
     let exit = 'run: loop {
-        // By reference: a copy would load every field whatever the operation needs.
+        // By reference, because a copy would load every field, including those the operation does
+        // not need.
         let op = &ops[pc];
         let length = u64::from(op.length);
         if fuel < length {
-            // What fuel is left for computes values that nobody will see.
+            // The remaining fuel pays only for the first instructions of a fused operation. They
+            // compute values that no one can see, so skipping them is enough.
             pc += fuel as usize;
             fuel = 0;
             break Exit::Stop(Stop::OutOfFuel);
@@ -152,7 +157,8 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                 slots[usize::from($slot)] = $bits
             };
         }
-        // The pc of the last instruction that the operation stands for.
+        // The pc of the last instruction that the operation executes. The others only compute
+        // values.
         macro_rules! last {
             () => {
                 pc + usize::from(op.length) - 1
@@ -164,7 +170,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                 break 'run Exit::Stop($stop);
             }};
         }
-        // Leaves the loop before the last instruction.
+        // Exits the loop before the last instruction, and refunds its fuel.
         macro_rules! leave {
             ($exit:expr) => {{
                 pc = last!();
@@ -207,9 +213,9 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                 continue;
             }};
         }
-        // Goes one way or the other. The processor is to guess which: as a conditional move, which
-        // is what the compiler would make of it, the next operation could not be fetched before the
-        // condition is known (a third of the speed of loops).
+        // A conditional branch that the processor predicts. The compiler would turn this into a
+        // conditional move, and then the next operation could not be fetched before the condition
+        // is known. That costs a third of the speed of loops; `black_box` prevents it.
         macro_rules! branch {
             ($condition:expr, $otherwise:expr) => {{
                 if $condition {
@@ -384,7 +390,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                         move_many!();
                         jump!(op.x)
                     }
-                    // The branch has paid for moves on its edges: see the exact loop.
+                    // The branch has paid for the moves on its edges: see the exact loop.
                     Code::Edge1 => {
                         move_one!();
                         fuel += 1;

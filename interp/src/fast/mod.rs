@@ -1,19 +1,26 @@
-//! The fast tier: the same code once more, for runs that nobody watches.
+//! The fast tier: a second form of the code, for runs that no one observes.
 //!
-//! A run without observer, trace, digests and poison cannot be looked at between two instructions.
-//! So constants need not be executed: they stand in slots of their own behind the frame, which
-//! entering it fills. Comparisons that only the branch behind them uses need not be stored, nor
-//! sums that are only an address. Values that loops pass around share slots ([`coalesce`]), so that
-//! nothing is moved on most rounds; and the addition that steps one of them is done by the branch
-//! that ends the round. Operations are found at the same pcs as in the exact code
-//! ([`super::code`]), and one that stands for several instructions takes fuel for each: a run that
-//! ends for want of fuel, traps or exits does so at the same instruction with the same memory.
-//! Whatever is not known here is done by the exact loop, one instruction at a time, so an opcode
-//! needs no row here to be right. `tests/tiers.rs` compares both tiers at every amount of fuel.
+//! A run without an observer, trace, digests and poison exposes no state between two instructions.
+//! Fast code uses this freedom as follows:
 //!
-//! Slots are numbers of 16 bits and a frame a window of 65,536 values, which is what lets the
-//! compiler leave out bounds checks; functions with more values than that have no fast code, and
-//! runs that reach one go on in the exact loop.
+//! - Constants are not executed. They have slots of their own after the frame, which entering the
+//!   frame fills.
+//! - A comparison that only the next branch uses is fused into the branch. An addition that only
+//!   computes an address is fused into the load or store.
+//! - Values that loops pass around share slots ([`coalesce`]), so most back edges need no moves.
+//!   The addition that steps a loop counter is fused into the branch that ends the loop.
+//!
+//! Operations have the same pcs as in the exact code ([`super::code`]). A fused operation takes
+//! fuel for every instruction it executes. So a run that runs out of fuel, traps or exits stops at
+//! the same instruction as the exact loop, with the same memory.
+//!
+//! The exact loop executes every instruction that has no fast operation, one at a time. A new
+//! opcode is therefore correct without any change here. `tests/tiers.rs` compares both tiers at
+//! every amount of fuel.
+//!
+//! Slots are 16-bit numbers, and a frame is a window of 65,536 values on the stack, so the compiler
+//! can omit bounds checks. Functions with more values have no fast code; a run that calls one
+//! continues in the exact loop.
 
 mod coalesce;
 mod decode;
@@ -30,55 +37,56 @@ use ir::function::Function;
 use ir::module::Module;
 use op::Op;
 
-/// Values of the window on the stack that a frame is seen through.
+/// Number of values in the window through which the loop accesses a frame.
 pub(super) const WINDOW: usize = 1 << 16;
 
-/// The code of one version for the fast loop.
+/// The fast code of one version.
 #[derive(Clone, Debug)]
 pub(super) struct Fast {
     ops: Vec<Op>,
-    /// Slots of moves, of arguments and of results.
+    /// Lists of slots: those of moves, of arguments and of results.
     pool: Vec<u16>,
-    /// The pcs that switches go to.
+    /// The target pcs of switches.
     targets: Vec<u32>,
     indirect: Vec<(Sig, Table)>,
-    /// What stands in the slots from `consts_at` on.
+    /// The contents of the constant slots, which start at `consts_at`.
     consts: Vec<u64>,
     consts_at: u32,
-    /// The slots that exact code has for values kept in another slot here, each with the other one.
+    /// For each value that was coalesced, its slot in the exact code and the slot it shares here.
     shared: Vec<(u16, u16)>,
 }
 
 impl Fast {
-    /// Fast code with operations at the pcs of the exact code, or nothing when the frame is larger
-    /// than the window. Cost: linear in the function, and that of [`coalesce::coalesce`].
+    /// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
+    /// frame does not fit the window. Cost: linear in the function, plus the cost of
+    /// [`coalesce::coalesce`].
     pub(super) fn new(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
         decode::decode(module, function, exact)
     }
 
-    /// The number of slots that constants take.
+    /// The number of constant slots.
     pub(super) fn constants(&self) -> u32 {
         self.consts.len() as u32 // at most decode::MANY
     }
 
-    /// The slots of the results of the call at a pc, which has so many.
+    /// The slots of the `count` results of the call at a pc.
     #[inline]
     pub(super) fn results_of(&self, pc: usize, count: usize) -> &[u16] {
         let call = &self.ops[pc];
         &self.pool[call.y as usize + usize::from(call.b)..][..count]
     }
 
-    /// Fills the constants of a frame.
+    /// Writes the constants of the frame at `base`.
     #[inline]
     fn fill_consts(&self, stack: &mut [u64], base: usize) {
         stack[base + self.consts_at as usize..][..self.consts.len()].copy_from_slice(&self.consts);
     }
 }
 
-/// Makes the frames of a run ready for the fast loop; false when it cannot run all of them. Of
-/// values that share a slot the one that is live would have to be found, so activations under way
-/// in code with such values are left to the exact loop. At the start, nothing is live but the
-/// arguments, which have their own slots.
+/// Prepares the frames of a run for the fast loop. Returns false when the fast loop cannot run all
+/// of them. One case is a version without fast code. The other is an activation past its start in a
+/// version with shared slots: the frame does not record which value of each group is live and
+/// belongs in the slot. At the start only the arguments are live, and they keep their own slots.
 fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
     for index in activations.floor()..activations.frames.len() {
         let frame = activations.frames[index];
@@ -91,10 +99,10 @@ fn prepare(activations: &mut Activations, versions: &[Version]) -> bool {
     true
 }
 
-/// Makes the frames of a run ready for the exact loop: values in slots of their own, constants in
-/// those of their instructions, and the places of results. Of values that shared a slot all get
-/// what is in it: the one that is live has it then, and the others are not read before they are
-/// written.
+/// Converts the frames of a run to the layout of exact code. It copies shared slots to the own
+/// slots of their values, writes the constants, and sets the result positions. All values of a
+/// group receive the contents of their shared slot. The live one is thereby correct, and the others
+/// are written before they are read.
 fn settle(activations: &mut Activations, versions: &[Version]) {
     let mut caller: Option<(&Code, u32)> = None;
     for index in activations.floor()..activations.frames.len() {

@@ -1,16 +1,16 @@
-//! Operations of the fast loop.
+//! Operations of the fast dispatch loop.
 
 use crate::op::{source_pattern, with_value_ops};
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One operation. What `a`, `b`, `x` and `y` hold is said at each [`Code`]; operations on values
-/// hold the slot of the result in `a` and those of one or two operands in `b` and `x`.
+/// One operation. Each [`Code`] documents its use of `a`, `b`, `x` and `y`. Operations on values
+/// have the slot of the result in `a`, and the slots of one or two operands in `b` and `x`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) code: Code,
-    /// Instructions it stands for: the last one is so many pcs behind the one before it. As much
-    /// fuel is taken.
+    /// The number of instructions that the operation executes. It is also the fuel it takes, and
+    /// the distance to the pc that follows.
     pub(super) length: u8,
     pub(super) a: u16,
     pub(super) b: u16,
@@ -23,17 +23,17 @@ impl Op {
         Op { code, length: 1, a, b, x, y }
     }
 
-    /// The operation with the instruction before it, which it does too; nothing when there are too
-    /// many.
+    /// The same operation with a length of one more instruction; `None` when the length would
+    /// overflow.
     pub(super) fn with_one_before(self) -> Option<Op> {
         Some(Op { length: self.length.checked_add(1)?, ..self })
     }
 }
 
-/// Expands `$callback!` on what it is given and the table of comparisons that branches do
-/// themselves, by the shape of the comparison; behind it, those that come with an addition to an
-/// operand: the branch, what it is with the addition to its first operand, and with one to its
-/// second.
+/// Expands `$callback!` with the given tokens and with two tables. The first lists the comparisons
+/// that branches execute themselves, grouped by shape. The second lists the branches that also
+/// execute an addition to one operand. A row has the opcode, the plain branch, and the branches
+/// with an addition to the first and to the second operand.
 macro_rules! with_branch_ops {
     ($callback:ident $($given:tt)*) => {
         $callback! {
@@ -88,8 +88,9 @@ macro_rules! define_both {
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
-        /// What an operation does. Letters name the fields of [`Op`]; "slot" is a place in the
-        /// frame, "pool" an index into the slots of the code, "pc" an index of an operation.
+        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// the frame, a "pool" index one into the slot lists of the code, and a "pc" the index of
+        /// an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
         pub(super) enum Code {
@@ -98,7 +99,7 @@ macro_rules! define_both {
                 else to pc `y`")] $branch,)+)+)+
             $(#[doc = concat!("Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if `", stringify!($stepped), "` of slots `a` and `y` \
                 is not zero, else to what comes next")] $step,)+
-            /// Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if it is not zero then, else to
+            /// Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if the sum is not zero, else to
             /// pc `y`.
             Step,
             /// The bits `x | y << 32` to slot `a`.
@@ -157,12 +158,13 @@ macro_rules! define_both {
             GlobalGet,
             /// Slot `a` to global `x`.
             GlobalSet,
-            /// Calls function `x`; at pool `y`: the slots of its `b` arguments, then those of the
-            /// results.
+            /// Calls function `x`. The pool at `y` lists the slots of its `b` arguments, then those
+            /// of its results.
             Call,
             /// As `Call`, of an imported function.
             CallHost,
-            /// As `Call`; `x` is the index of signature and table, slot `a` that of the entry.
+            /// As `Call`, indirectly; `x` is the index of signature and table, slot `a` holds the
+            /// table index.
             CallIndirect,
             /// Returns the `y` slots at pool `x`.
             Return,
@@ -184,16 +186,16 @@ macro_rules! define_both {
             EdgeN,
             /// Goes to pc `x` if slot `a` is not zero, else to pc `y`.
             BrIf,
-            /// Goes to the target at `x` plus the lesser of slot `a` and `y`.
+            /// Goes to the target at `x` plus the smaller of slot `a` and `y`.
             Switch,
-            /// Leaves the version with the `y` slots at pool `x`, at the OSR point that the exact
-            /// code names.
+            /// Ends the run at an OSR point with the values of the `y` slots at pool `x`. The exact
+            /// code names the point.
             Leave,
-            /// What the exact loop has to do.
+            /// The exact loop executes this instruction.
             Rare,
         }
 
-        /// The code of an operation on values that has codes per type. Cost: constant.
+        /// The code of an operation on values at these types, if it has one. Cost: constant.
         pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<Code> {
             match (opcode, ty, source) {
                 $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(Code::$name),)+)+)+
@@ -201,7 +203,8 @@ macro_rules! define_both {
             }
         }
 
-        /// The code of a branch on an operation on values. Cost: constant.
+        /// The code of a branch that executes the tested operation itself, if there is one. Cost:
+        /// constant.
         pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<Code> {
             match (tested, ty) {
                 $($($((Opcode::$tested, Type::$width) => Some(Code::$branch),)+)+)+
@@ -209,9 +212,9 @@ macro_rules! define_both {
             }
         }
 
-        /// The codes of a branch on a comparison of two slots with an addition to the first slot
-        /// before it, and with one to the second; the slot added to is the first then. Cost:
-        /// constant.
+        /// The two codes that fuse an addition into a compare-and-branch: to its first operand, and
+        /// to its second. In the second code the operands are exchanged, so that slot `a` is always
+        /// the stepped one. Cost: constant.
         pub(super) fn step_codes(branch: Code) -> Option<[Code; 2]> {
             match branch {
                 $(Code::$plain => Some([Code::$step, Code::$flipped]),)+

@@ -1,4 +1,4 @@
-//! Control flow and calls.
+//! Tests of control flow and calls.
 
 use super::support::{add, block, define, fib, i32_const, import, ir, returned, run, sum};
 use interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Outcome, Site};
@@ -18,8 +18,8 @@ fn recursion_returns_to_each_caller() {
     assert_eq!(run(&module, fib, &[20]), returned(&[6765]));
 }
 
-/// The arguments of an edge are all read before any parameter is written: on the back edge a cycle
-/// of two and a chain, on the exit a permutation of three.
+/// An edge reads all its arguments before it writes any parameter. The back edge has a cycle of two
+/// moves and a chain, the exit edge a permutation of three.
 #[test]
 fn arguments_of_an_edge_are_assigned_at_once() {
     let mut module = Module::new();
@@ -41,7 +41,7 @@ fn arguments_of_an_edge_are_assigned_at_once() {
     assert_eq!(run(&module, func, &[3, 20, 30, 40]), returned(&[20, 30, 3, 40]));
 }
 
-/// Both edges of a branch may lead to the same block with different arguments.
+/// Both edges of a branch may go to the same block with different arguments.
 #[test]
 fn two_edges_to_one_block() {
     let mut module = Module::new();
@@ -115,8 +115,8 @@ fn calls_hand_over_several_values() {
     assert_eq!(run(&module, twice, &[u64::MAX, 5]), returned(&[5, u64::MAX, 5]));
 }
 
-/// `apply(index, x)` calls entry `index` of a table with `x`; the table is: double, null, a
-/// function of another signature, an imported function.
+/// `apply(index, x)` calls entry `index` of a table with `x`. From entry 1 on, the table holds:
+/// `double`, null, a function of another signature, an imported function.
 fn indirect_module() -> (Module, Func) {
     let mut module = Module::new();
     let negate = import(&mut module, "negate", &[Type::I32], &[Type::I32]);
@@ -140,7 +140,8 @@ fn indirect_module() -> (Module, Func) {
     (module, apply)
 }
 
-/// Adds a number to memory 0 if there is one, and to its argument.
+/// Records its calls and negates its argument. The arguments 1000, 1001 and 1002 make it exit, trap
+/// and fail.
 struct Negate {
     calls: Vec<(ImportName, Vec<u64>)>,
 }
@@ -160,7 +161,7 @@ impl Host for Negate {
             1001 => Err(HostError::Trap(TrapKind::User(9))),
             1002 => Err(HostError::Failed("not today".to_owned())),
             x => {
-                // The bits above the result's type must not reach the program.
+                // Negation sets bits above the type of the result. The interpreter must clear them.
                 results[0] = x.wrapping_neg();
                 Ok(())
             }
@@ -179,7 +180,7 @@ fn indirect_calls_check_index_null_and_signature() {
     assert_eq!(run(&module, apply, &[0xffff_ffff, 21]).trap(), Some(TrapKind::TableOutOfBounds));
 }
 
-/// Signatures that are declared twice are one signature.
+/// Two signature ids with equal signatures match in an indirect call.
 #[test]
 fn equal_signatures_match_whatever_their_ids() {
     let (mut module, apply) = indirect_module();
@@ -273,7 +274,7 @@ fn element_segments_must_lie_within_their_table() {
 #[test]
 fn versions_of_a_function_are_chosen_for_new_activations() {
     let (module, fib) = fib();
-    // Another family's function of the same signature stands in for a version that returns its
+    // A function of another family with the same signature serves as a version that returns its
     // argument.
     let mut other = Module::new();
     define(&mut other, "identity", &[Type::I32], &[Type::I32], |b, args| {
@@ -290,7 +291,8 @@ fn versions_of_a_function_are_chosen_for_new_activations() {
     assert_eq!(machine.invoke(fib, &[10], &mut NoHost, &mut NoObserver), returned(&[55]));
 }
 
-/// An exit in a callee ends the run of its callers too; tests of OSR points leave no trace.
+/// An `osr_exit` in a callee also ends the runs of its callers. Tests of OSR points leave no entry
+/// in the trace.
 #[test]
 fn an_exit_ends_the_whole_run() {
     let mut module = Module::new();

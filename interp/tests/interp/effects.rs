@@ -1,4 +1,4 @@
-//! The effect trace and its digest.
+//! Tests of the effect trace and its digest.
 
 use super::support::{add_memory, define, i32_const, import, ir, machine, returned, run, store};
 use interp::{
@@ -7,7 +7,7 @@ use interp::{
 use ir::module::ImportName;
 use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, TrapKind, Type, Value};
 
-/// Gives back its argument plus one; exits on 99.
+/// Returns its argument plus one; exits on 99.
 struct Successor;
 
 impl Host for Successor {
@@ -34,8 +34,8 @@ struct Program1 {
     outer: Func,
 }
 
-/// `outer(x)`: calls `inner(x)`, which calls the host, then grows memory 0 by 2, then traps if `x`
-/// is 0.
+/// `outer(x)` calls `inner(x)`, which calls the host. It then grows memory 0 by 2 pages, and traps
+/// if `x` is 0.
 fn program() -> Program1 {
     let mut module = Module::new();
     let memory = add_memory(&mut module, "memory", 1, None);
@@ -102,7 +102,7 @@ fn digests_of_different_traces_differ() {
     assert_eq!(digests.len(), 5);
 }
 
-/// The digest does not depend on whether effects are kept; without a trace there is none.
+/// The digest does not depend on whether effects are kept. Without a trace it is 0.
 #[test]
 fn trace_levels() {
     let p = program();
@@ -120,8 +120,8 @@ fn trace_levels() {
     assert_eq!(with(TraceLevel::Off), (0, 0, 0));
 }
 
-/// A function that stores before or after it calls: the same calls and the same memory in the end,
-/// but the callee sees different memory.
+/// Builds a function that stores before or after a call. Both make the same calls and leave the
+/// same memory, but the callee sees different memory.
 #[test]
 fn a_store_that_moved_across_a_call_shows() {
     let build = |store_first: bool| {
@@ -152,7 +152,7 @@ fn a_store_that_moved_across_a_call_shows() {
     assert_ne!(first.trace().digest(), second.trace().digest());
 }
 
-/// Zeros, their number and the order of values count.
+/// The digest distinguishes zeros, the number of values, and their order.
 #[test]
 fn every_value_is_part_of_the_digest() {
     let digest = |results: &[u64]| {

@@ -1,5 +1,5 @@
-//! What engines use of a machine: raw access, operations handed back, the trace, ends in native
-//! code.
+//! Tests of the interface for engines: raw access, operations handed back, the trace, and ends in
+//! native code.
 
 use super::support::{ir, returned};
 use interp::{
@@ -38,7 +38,7 @@ entry:
 }
 "#;
 
-/// Each operation as the only one of a function, with the types of its operands and result.
+/// Each operation as text, with the types of its operands and of its result.
 const OPERATIONS: [(&str, &[&str], &str); 17] = [
     ("memory_size @mem", &[], "i32"),
     ("memory_grow @mem, ", &["i32"], "i32"),
@@ -59,7 +59,8 @@ const OPERATIONS: [(&str, &[&str], &str); 17] = [
     ("elem_drop 1", &[], ""),
 ];
 
-/// A module with a function of one operation, its arguments being the operands; and the operation.
+/// A module with a function that executes one operation on its arguments; also returns the
+/// operation.
 fn one_operation(operation: &str, operands: &[&str], result: &str) -> (Module, Func, InstData) {
     let params: Vec<String> =
         operands.iter().enumerate().map(|(i, ty)| format!("%a{i}: {ty}")).collect();
@@ -77,7 +78,7 @@ fn one_operation(operation: &str, operands: &[&str], result: &str) -> (Module, F
     (module, f, inst)
 }
 
-/// Every list of so many operands out of those of interest for their types.
+/// All lists of operands of these types, from a few interesting contents for each type.
 fn arguments(operands: &[&str]) -> Vec<Vec<u64>> {
     let mut lists = vec![Vec::new()];
     for ty in operands {
@@ -93,8 +94,7 @@ fn arguments(operands: &[&str]) -> Vec<Vec<u64>> {
     lists
 }
 
-/// What is performed for native code is what the interpreter executes: results, traps, memory,
-/// fuel, trace.
+/// `perform` agrees with the interpreter in results, traps, memory, fuel and trace.
 #[test]
 fn operations_handed_back_are_those_of_the_interpreter() {
     let (mut trapped, mut performed, mut charged) = (0, 0, 0);
@@ -162,8 +162,7 @@ entry:
 }
 "#;
 
-/// What native code writes is what the interpreter reads, and is in the digests once they are
-/// computed anew.
+/// The interpreter reads the writes of native code, and recomputed digests cover them.
 #[test]
 fn raw_access_reaches_everything() {
     let module = parse(STATE);
@@ -196,7 +195,7 @@ fn raw_access_reaches_everything() {
     }
 }
 
-/// Entries of the trace that native code makes carry the digest of what it wrote before.
+/// Trace entries that native code adds carry the digest of its earlier writes.
 #[test]
 fn the_trace_knows_what_native_code_wrote() {
     let module = parse(STATE);
@@ -225,7 +224,7 @@ fn the_trace_knows_what_native_code_wrote() {
     assert_eq!(digests.len(), 3);
 }
 
-/// How a run ends in native code is an outcome like any other.
+/// A run that ends in native code has the same outcomes as one that ends in the interpreter.
 #[test]
 fn ends_in_native_code() {
     let module = parse(STATE);
@@ -253,7 +252,8 @@ fn ends_in_native_code() {
     assert_eq!(effects, [Effect::Exit(3), Effect::Trap(TrapKind::User(1))]);
 }
 
-/// Writes its argument to memory and gives back twice as much, with a bit too many; refuses 99.
+/// Writes a byte at the address of its argument, and returns twice the argument with a bit outside
+/// its type. Exits on 99.
 struct Doubling;
 
 impl Host for Doubling {

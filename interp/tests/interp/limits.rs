@@ -1,4 +1,4 @@
-//! Everything a program may use up has a limit, and running into it is an outcome of its own.
+//! Every resource of a program has a limit, and reaching each limit has its own outcome.
 
 use super::support::{
     self, add_memory, block, define, fib, i32_const, ir, returned, sum, sum_cost,
@@ -32,8 +32,8 @@ fn fuel_is_counted_per_instruction() {
     }
 }
 
-/// The moves on the edges of a branch are not instructions: whatever stops a run there stops before
-/// an instruction.
+/// The moves on the edges of a branch are not instructions. A run that stops at them reports the
+/// next instruction as its site.
 #[test]
 fn moves_on_edges_cost_no_fuel() {
     let mut module = Module::new();
@@ -56,7 +56,7 @@ fn moves_on_edges_cost_no_fuel() {
     assert!(matches!(&outcome, Outcome::OutOfFuel(site) if site.inst == Some(last)), "{outcome}");
 }
 
-/// Fuel stops a loop that never ends.
+/// Fuel ends an infinite loop.
 #[test]
 fn an_endless_loop_runs_out_of_fuel() {
     let mut module = Module::new();
@@ -71,7 +71,7 @@ fn an_endless_loop_runs_out_of_fuel() {
     assert_eq!(outcome.to_string(), format!("out of fuel in @spin at {place}"));
 }
 
-/// A function that calls itself forever, with `values` values in its frame.
+/// A function that calls itself without end, with `values` values in its frame.
 fn endless_recursion(values: usize) -> (Module, Func) {
     let mut module = Module::new();
     let itself = Func::from_u32(0);
@@ -85,8 +85,8 @@ fn endless_recursion(values: usize) -> (Module, Func) {
     (module, itself)
 }
 
-/// With the largest depth a test can afford, and on a thread with a small native stack: calls do
-/// not recurse natively.
+/// Calls do not recurse on the native stack: a million activations fit a thread with a stack of 256
+/// KiB.
 #[test]
 fn endless_recursion_overflows_the_depth_and_nothing_else() {
     let thread = std::thread::Builder::new().stack_size(256 << 10);
@@ -117,24 +117,24 @@ fn large_frames_overflow_the_value_stack() {
     let limits = Limits { stack_values: 10_000, ..Limits::default() };
     let (outcome, left) = invoke(&module, func, &[], limits);
     assert!(matches!(outcome, Outcome::StackOverflow(_)), "{outcome}");
-    // 1000 values and one slot for moves: nine frames fit, and each executes 999 constants and a
-    // call.
+    // A frame has 1000 values and one slot for moves. Nine frames fit, and each executes 999
+    // constants and a call.
     assert_eq!(limits.fuel - left, 9 * 1000);
 }
 
-/// Activations that ended give their slots back: fib(15) makes thousands, and at most 15 exist at
-/// once.
+/// Ended activations release their slots: `fib(15)` makes thousands of activations, but at most 15
+/// exist at once.
 #[test]
 fn values_of_ended_activations_are_free_again() {
     let (module, fib) = fib();
-    // Nine values and one slot for moves.
+    // A frame has nine values and one slot for moves.
     let with =
         |stack_values| invoke(&module, fib, &[15], Limits { stack_values, ..Limits::default() }).0;
     assert_eq!(with(150), returned(&[610]));
     assert!(matches!(with(149), Outcome::StackOverflow(_)));
 }
 
-/// A machine can be used again after a run that ended early.
+/// A machine is usable after a run that ended early.
 #[test]
 fn a_machine_survives_an_early_end() {
     let (module, fib) = fib();
@@ -177,7 +177,7 @@ fn a_memory_larger_than_its_own_maximum_is_refused() {
     ));
 }
 
-/// A memory that is claimed costs nothing until it is touched, its digest included.
+/// Claimed memory costs nothing until it is touched, neither bytes nor digest.
 #[test]
 fn claiming_all_memory_is_cheap() {
     let mut module = Module::new();
@@ -207,8 +207,8 @@ fn tables_larger_than_the_limit_are_refused() {
     assert!(Machine::new(&module, Limits::default()).is_err());
 }
 
-/// A module that is refused leaves a machine as it was, the run that is under way in it included;
-/// one with room for it is taken up after that.
+/// A rejected module leaves a machine unchanged, including its current run. The machine accepts a
+/// module that fits afterwards.
 #[test]
 fn an_extension_without_room_changes_nothing() {
     let limits = Limits { memory_pages: 4, table_entries: 10, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! The interpreter on whole programs.
+//! Tests of the interpreter on whole programs.
 
 mod control;
 mod effects;

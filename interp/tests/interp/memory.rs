@@ -1,4 +1,4 @@
-//! Loads, stores, growth, segments, globals, and the digest of all that.
+//! Tests of loads, stores, growth, segments and globals, and of the digest over them.
 
 use super::support::{
     add_memory, define, i32_const, import, ir, load, machine, returned, run, store,
@@ -9,7 +9,7 @@ use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, Shape, TrapKind, Type};
 
 const PAGE: u64 = 65_536;
 
-/// The loads and stores of a type, with their bytes and whether they sign-extend.
+/// All loads and stores at all types, with their width in bytes and whether they sign-extend.
 fn accesses() -> impl Iterator<Item = (Opcode, Type, u32, bool)> {
     let signed = |op| matches!(op, Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32);
     Opcode::ALL.iter().flat_map(move |op| {
@@ -27,8 +27,8 @@ fn is_load(op: Opcode) -> bool {
     matches!(op.shape(), Shape::Load(_))
 }
 
-/// Memory 0 (one page) and memory 1 (two pages), byte `i` of each holding `0x80 + 7 i` and
-/// `0x90 + 5 i` where `i` is taken modulo 256.
+/// Memory 0 has one page and memory 1 two pages. Byte `i` holds `0x80 + 7 i` and `0x90 + 5 i`
+/// respectively, modulo 256.
 fn patterned() -> Module {
     let mut module = Module::new();
     for (name, pages, base, step) in [("first", 1, 0x80, 7), ("second", 2, 0x90, 5)] {
@@ -43,7 +43,7 @@ fn pattern(memory: Memory, at: u64) -> u8 {
     if memory == Memory::from_u32(0) { (0x80 + 7 * at) as u8 } else { (0x90 + 5 * at) as u8 }
 }
 
-/// Every load, of both memories, with small and large offsets, up to the last byte and beyond.
+/// Tests every load on both memories, with small and large offsets, up to the last byte and beyond.
 #[test]
 fn loads_of_every_width() {
     for (op, ty, bytes, signed) in accesses().filter(|a| is_load(a.0)) {
@@ -82,7 +82,7 @@ fn loads_of_every_width() {
     }
 }
 
-/// Every store writes exactly its bytes, or traps and writes nothing; the digest follows.
+/// Every store writes exactly its bytes, or traps and writes nothing. The digest follows.
 #[test]
 fn stores_of_every_width() {
     let value = 0x1122_3344_5566_7788u64;
@@ -120,7 +120,7 @@ fn stores_of_every_width() {
     }
 }
 
-/// An untracked machine stores the same bytes and computes the same digest when asked.
+/// An untracked machine stores the same bytes, and computes the same digest on request.
 #[test]
 fn the_digest_is_the_same_tracked_or_not() {
     let mut module = patterned();
@@ -148,8 +148,9 @@ fn the_digest_is_the_same_tracked_or_not() {
     assert_eq!(digests.len(), 6, "different contents have different digests");
 }
 
-/// Exchanging two words, moving a word to the other memory, or growing changes the digest; writing
-/// back what was there restores it.
+/// The digest changes if two words are exchanged, or if a word moves to another memory or a byte
+/// within its word. Restoring the old contents restores the digest, and the order of writes does
+/// not matter.
 #[test]
 fn the_digest_knows_where_a_word_is() {
     let module = {
@@ -214,7 +215,7 @@ fn growth_stops_at_the_maximum_and_at_the_limit() {
     assert_eq!(machine.invoke(func, &[1], &mut NoHost, &mut NoObserver), returned(&[failed, 3]));
 }
 
-/// Growing keeps the contents and adds zeros, by whichever way the vector grows.
+/// Growth keeps the contents and adds zeros, whether the vector is extended or allocated anew.
 #[test]
 fn growth_keeps_contents() {
     let (mut module, func) = grow_module(1, None);
@@ -229,8 +230,8 @@ fn growth_keeps_contents() {
     }
 }
 
-/// A store right after a growth reaches the pages that were added: the loop's view of memory 0 is
-/// made anew.
+/// A store directly after a growth reaches the new pages. The loop must derive its slice of memory
+/// 0 again.
 #[test]
 fn new_pages_are_reachable_at_once() {
     let mut module = Module::new();
@@ -293,7 +294,7 @@ fn globals_hold_their_type_and_count_in_the_digest() {
     assert_eq!(machine.memory_digest(), before);
 }
 
-/// Writes its argument to address 12 of memory 0, through the interface that keeps the digest.
+/// Writes its argument to address 12 of memory 0, through the functions that update the digest.
 struct Writer;
 
 impl Host for Writer {

@@ -1,4 +1,4 @@
-//! Functions that run elsewhere, activations that are left, and runs within runs.
+//! Tests of external functions, of activations that native code takes over, and of nested runs.
 
 use super::support::{add, define, fib, ir, returned, sum};
 use interp::{
@@ -8,7 +8,7 @@ use interp::{
 use ir::text::parse_module;
 use ir::{Func, Inst, InstSpec, Module, Point, TrapKind, Type, Value};
 
-/// Options of the exact tier, with and without poison and digests, and of the fast one.
+/// Options for the exact tier with and without poison and digests, and for the fast tier.
 fn options() -> [Options; 3] {
     let off = TraceLevel::Off;
     let full = TraceLevel::Full;
@@ -20,8 +20,8 @@ fn machine(module: &Module, limits: Limits, options: Options) -> Machine {
     Machine::with_options(&Program::new(module), limits, options).expect("the module instantiates")
 }
 
-/// Goes on with the run under way to its end. Calls of external functions are answered by nested
-/// runs of the same functions.
+/// Runs the current run to its end, and answers each call of an external function with a nested run
+/// of that function.
 fn drive(machine: &mut Machine) -> Outcome {
     let mut below: Vec<Nested> = Vec::new();
     let mut outcome = None;
@@ -56,8 +56,9 @@ fn drive(machine: &mut Machine) -> Outcome {
     }
 }
 
-/// A function, its depth of recursion alone being limited, with and without being external:
-/// outcome, fuel and trace.
+/// Runs a function interpreted and as an external function, and asserts equal outcomes, fuel and
+/// traces. `limits` may restrict fuel and depth but not values, because the trace records an
+/// external call before its frame is pushed.
 fn both(module: &Module, func: Func, args: &[u64], limits: Limits) -> Outcome {
     let mut outcomes = options().map(|options| {
         let mut plain = machine(module, limits, options);
@@ -78,8 +79,8 @@ fn both(module: &Module, func: Func, args: &[u64], limits: Limits) -> Outcome {
     first
 }
 
-/// Recursion, every call of which leaves the interpreter and comes back; with any amount of fuel
-/// and any depth.
+/// In this recursion every call passes through the engine and returns to the interpreter. It works
+/// with any amount of fuel and any depth limit.
 #[test]
 fn recursion_through_the_engine() {
     let (module, fib) = fib();
@@ -98,7 +99,7 @@ fn recursion_through_the_engine() {
     }
 }
 
-/// The values of all runs count for the limit, those of suspended ones too.
+/// The value limit counts the values of suspended runs too.
 #[test]
 fn values_of_suspended_runs_count() {
     let (module, fib) = fib();
@@ -152,7 +153,7 @@ entry:
 ";
 
 /// `outer` calls `pair` directly and through a table in a loop of three rounds, and keeps values
-/// across; `middle` traps in a call.
+/// across the calls. `middle` traps in a callee.
 fn pairs() -> (Module, Func, Func) {
     let module = parse_module(PAIRS).unwrap_or_else(|errors| panic!("{errors:?}"));
     let func = |name| module.lookup(name).expect("the text has it");
@@ -160,8 +161,8 @@ fn pairs() -> (Module, Func, Func) {
     (module, outer, pair)
 }
 
-/// Direct and indirect calls of an external function, with several results, in a loop with values
-/// in slots that fast code shares.
+/// Direct and indirect calls of an external function with several results, in a loop whose values
+/// share slots in fast code.
 #[test]
 fn external_calls_of_both_kinds() {
     let (module, outer, pair) = pairs();
@@ -174,8 +175,8 @@ fn external_calls_of_both_kinds() {
         external.start(outer, &[5]);
         assert_eq!(drive(&mut external), outcome);
         assert_eq!((external.trace(), external.fuel()), (plain.trace(), plain.fuel()));
-        // No longer external, it is called as before; another version of it that is made current
-        // stays external.
+        // A function that is external no longer is called as before. A new current version of an
+        // external function stays external.
         external.set_external(pair, false);
         assert_eq!(external.invoke(outer, &[5], &mut NoHost, &mut NoObserver), outcome);
         external.set_external(pair, true);
@@ -186,8 +187,8 @@ fn external_calls_of_both_kinds() {
     }
 }
 
-/// While a run waits, it may be copied, watched from then on, or watched no longer: nothing is
-/// lost.
+/// While a run waits, a clone may replace it, and an observer may start or stop watching it. No
+/// value is lost.
 #[test]
 fn waiting_runs_change_tiers() {
     let (module, outer, pair) = pairs();
@@ -202,7 +203,7 @@ fn waiting_runs_change_tiers() {
             &mut NoHost,
             &mut NoObserver,
         );
-        // Bit `n` says whether the run is watched behind the call number `n`.
+        // Bit `n` tells whether the run is observed after `n` calls.
         for watched in 0..128u32 {
             let mut machine = machine(&module, Limits::default(), options);
             machine.set_external(pair, true);
@@ -220,7 +221,7 @@ fn waiting_runs_change_tiers() {
                         calls += 1;
                         assert!(machine.view().is_none(), "it is not paused");
                         machine = machine.clone();
-                        // Bits outside the types are dropped.
+                        // The machine clears bits outside the types.
                         let results = answer(&args).map(|bits| bits | 1 << 50);
                         assert_eq!(machine.return_from_call(&results), Resumed::InCaller);
                     }
@@ -232,8 +233,8 @@ fn waiting_runs_change_tiers() {
     }
 }
 
-/// A run started with an external function is a call without a caller; its trace is that of the
-/// function interpreted.
+/// A run that starts with an external function is a call without a caller. Its trace is that of the
+/// interpreted function.
 #[test]
 fn runs_that_start_with_an_external_function() {
     let sum = sum();
@@ -259,8 +260,8 @@ fn runs_that_start_with_an_external_function() {
     }
 }
 
-/// A function that native code traps in ends the run where the trap is, with the trap in the trace;
-/// the machine can be used again.
+/// A trap in native code ends the run at its site and enters the trace. The machine is usable
+/// afterwards.
 #[test]
 fn a_trap_in_native_code_ends_the_run() {
     let (module, outer, pair) = pairs();
@@ -281,7 +282,7 @@ fn a_trap_in_native_code_ends_the_run() {
     }
 }
 
-/// Runs, watched, to the visit with this number (from 1) of an instruction.
+/// Runs with an observer to the given visit of an instruction, counted from 1.
 fn pause_at(machine: &mut Machine, func: Func, inst: Inst, visit: usize) {
     let version = machine.current(func).expect("it is not imported");
     machine.mark(version, [inst]);
@@ -291,7 +292,8 @@ fn pause_at(machine: &mut Machine, func: Func, inst: Inst, visit: usize) {
     machine.unmark(version, [inst]);
 }
 
-/// `twice(n)`: `sum(n) + sum(n)`, by calls of `sum`.
+/// `twice(n)` is `sum(n) + sum(n)`, by two calls of `sum`. Also returns the addition in the loop of
+/// `sum`.
 fn twice() -> (super::support::Sum, Func, Inst) {
     let mut sum = sum();
     let callee = sum.func;
@@ -310,8 +312,8 @@ fn twice() -> (super::support::Sum, Func, Inst) {
     (sum, twice, at)
 }
 
-/// Native code goes on in place of the innermost activation, in the middle of its loop; the caller
-/// gets what it computes.
+/// Native code takes over the innermost activation in the middle of its loop, and the caller
+/// receives the result of native code.
 #[test]
 fn activations_are_left_in_the_middle() {
     let (sum, twice, at) = twice();
@@ -343,7 +345,7 @@ fn activations_are_left_in_the_middle() {
     }
 }
 
-/// Without a caller, what native code returns is what the run returns.
+/// Native code takes over an activation without a caller, and its results are those of the run.
 #[test]
 fn the_outermost_activation_is_left() {
     let (sum, _, at) = twice();
@@ -360,8 +362,8 @@ fn the_outermost_activation_is_left() {
     }
 }
 
-/// An activation that was left goes on natively for a while and then, in a nested run, in the
-/// interpreter from the middle: as if nothing had been.
+/// Native code takes over an activation, executes a round, and then side-exits to the interpreter
+/// through a nested run. The outcome and the trace are those of a plain run.
 #[test]
 fn native_code_goes_back_in_the_middle() {
     let (sum, twice, at) = twice();
@@ -374,7 +376,7 @@ fn native_code_goes_back_in_the_middle() {
         machine.start(twice, &[5]);
         pause_at(&mut machine, sum.func, at, 2);
         assert_eq!(machine.leave_activation(), Some(sum.func));
-        // Natively: i is 1, s is 0; one round on, i is 2 and s is 1.
+        // Native code took over with i = 1 and s = 0. After one round, i is 2 and s is 1.
         let assign = [(sum.n, 5), (sum.i, 2), (sum.s, 1)];
         let nested = machine.begin_nested_at(version, point, &assign).expect("there is room");
         let view = machine.view().expect("it is paused");
@@ -417,7 +419,7 @@ fn nested_runs_that_cannot_begin() {
         begin(&mut machine, Point::before(at), &[(nothing, 1)]),
         Err(TransferError::NoSuchValue(nothing))
     );
-    // One activation is allowed, and none in it.
+    // The limit allows one activation and no nested one.
     let nested = machine.begin_nested(twice, &[3]).expect("there is room for one");
     assert_eq!(begin(&mut machine, Point::before(at), &[]), Err(TransferError::StackOverflow));
     let inner = machine.begin_nested(twice, &[3]);
@@ -427,8 +429,8 @@ fn nested_runs_that_cannot_begin() {
     assert_eq!(machine.return_from_call(&[3]), Resumed::Ended(vec![3]));
 }
 
-/// A trap in a nested run drops the activations of that run alone, and is in the trace once; the
-/// run below is given up, or goes on.
+/// A trap in a nested run drops only the activations of that run, and enters the trace once. The
+/// run below may be dropped or may continue.
 #[test]
 fn a_trap_in_a_nested_run() {
     let (module, outer, pair) = pairs();
@@ -445,7 +447,7 @@ fn a_trap_in_a_nested_run() {
             panic!("it traps")
         };
         assert_eq!(outcome.trap(), Some(TrapKind::User(3)));
-        // The call of the inner function, and the trap.
+        // The two entries are the call of the inner function and the trap.
         assert_eq!(machine.trace().count() - before, if machine.is_tracing() { 2 } else { 0 });
         machine.end_nested(nested);
         let count = machine.trace().count();
@@ -453,15 +455,15 @@ fn a_trap_in_a_nested_run() {
         other.abandon();
         assert!(other.view().is_none() && other.awaited().is_none());
         assert_eq!(other.trace().count(), count);
-        // Native code could also have gone on.
+        // Native code may also continue after the trap.
         assert_eq!(machine.awaited().map(|(func, _)| func), Some(pair));
         assert_eq!(machine.return_from_call(&[6, 4]), Resumed::InCaller);
         assert_eq!(drive(&mut machine), expected);
     }
 }
 
-/// Neither the call nor the return of the activation that a nested run begins with is in the trace:
-/// who began it says so.
+/// A nested run records neither the call nor the return of its first activation. The caller of
+/// `begin_nested` does.
 #[test]
 fn nested_runs_leave_their_call_to_native_code() {
     let (sum, twice, _) = twice();
@@ -480,7 +482,7 @@ fn nested_runs_leave_their_call_to_native_code() {
     assert_eq!(effects, expected);
 }
 
-/// What native code wrote while the run waited is in the digests of what comes after.
+/// Digests in the trace cover the writes of native code while a run waits.
 #[test]
 fn writes_while_a_run_waits_are_in_the_digests() {
     let (mut module, outer, pair) = pairs();

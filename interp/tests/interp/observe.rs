@@ -1,4 +1,4 @@
-//! Observers, marks, pauses and transfers.
+//! Tests of observers, marks, pauses and transfers.
 
 use super::support::{fib, ir, machine, returned, sum, sum_cost};
 use cranelift_entity::EntityRef;
@@ -8,7 +8,7 @@ use interp::{
 };
 use ir::{Inst, Module, Point, Value};
 
-/// Collects what a function of the view gives before every instruction.
+/// Applies a function to the view before every instruction, and collects the results.
 struct Collect<F> {
     look: F,
     seen: Vec<(u64, Inst)>,
@@ -45,7 +45,7 @@ fn an_observer_is_asked_before_every_instruction_once() {
     assert_eq!(observer.seen, fuel.into_iter().zip(expected).collect::<Vec<_>>());
 }
 
-/// Observed or not, a run computes the same, uses the same fuel and has the same effects.
+/// An observed run has the same result, fuel and effects as an unobserved one.
 #[test]
 fn watching_changes_nothing() {
     let (module, fib) = fib();
@@ -65,7 +65,7 @@ fn values_can_be_read_wherever_they_are_available() {
     let function = sum.module.body(sum.func).expect("it is defined");
     let increment = function.defining_inst(i2).expect("it is an addition");
     let jump = function.next_inst(increment).expect("a jump follows");
-    // Before the jump `i` and `s` are dead, and read nevertheless.
+    // Before the jump, `i` and `s` are dead, but still readable.
     let mut observer = collect(|view| {
         view.value(n) << 24 | view.value(i) << 16 | view.value(s) << 8 | (view.value(i2) & 0xff)
     });
@@ -88,7 +88,7 @@ fn activations_are_numbered_and_know_their_depth() {
         0
     });
     machine(&module, Limits::default()).invoke(fib, &[3], &mut NoHost, &mut observer);
-    // fib(3) calls fib(2), which calls fib(1) and fib(0); then fib(1).
+    // `fib(3)` calls `fib(2)`, which calls `fib(1)` and `fib(0)`; then it calls `fib(1)`.
     assert_eq!(numbers, [(0, 1), (1, 2), (2, 3), (1, 2), (3, 3), (1, 2), (0, 1), (4, 2), (0, 1)]);
 }
 
@@ -120,7 +120,7 @@ fn marks_choose_where_a_run_pauses() {
     assert_eq!(stops(&mut machine), [] as [u64; 0]);
     machine.mark(version, [mark]);
     assert_eq!(stops(&mut machine), [0, 1, 2, 3]);
-    // Marks are those of one machine, and are nothing to observers of another scope.
+    // Marks belong to one machine, and observers of another scope ignore them.
     let mut other = super::support::machine(&sum.module, Limits::default());
     assert_eq!(stops(&mut other), [] as [u64; 0]);
     assert_eq!(machine.invoke(sum.func, &[4], &mut NoHost, &mut NoObserver), returned(&[6]));
@@ -128,7 +128,7 @@ fn marks_choose_where_a_run_pauses() {
     assert_eq!(stops(&mut machine), [] as [u64; 0]);
 }
 
-/// A run that was paused may go on unobserved, and another run may be started in its place.
+/// A paused run may continue unobserved, and starting another run drops it.
 #[test]
 fn paused_runs_go_on_or_are_given_up() {
     let sum = sum();
@@ -143,7 +143,7 @@ fn paused_runs_go_on_or_are_given_up() {
     assert_eq!(machine.invoke(sum.func, &[3], &mut NoHost, &mut NoObserver), returned(&[3]));
 }
 
-/// Stops before the visit with this number (from 0) of an instruction.
+/// Pauses before the given visit of an instruction, counted from 0.
 fn pause_at(machine: &mut Machine, inst: Inst, visit: usize) {
     let mut visits = 0;
     loop {
@@ -182,7 +182,8 @@ fn a_transfer_goes_on_with_exactly_the_assigned_values() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[1007])));
 }
 
-/// What is not assigned is poison, in the old frame's place too.
+/// Values that a transfer does not assign are poison, even if the old frame held values in their
+/// slots.
 #[test]
 fn values_left_out_of_a_transfer_are_poison() {
     let sum = sum();
@@ -198,7 +199,7 @@ fn values_left_out_of_a_transfer_are_poison() {
     assert_ne!(view.value(sum.s), view.value(sum.n), "poison is tagged with the slot");
 }
 
-/// After a transfer the observer is not asked at the landing point, but at the next one.
+/// After a transfer, the observer is not called at the landing point, but at the next instruction.
 #[test]
 fn the_landing_point_is_not_asked_about() {
     let sum = sum();
@@ -218,7 +219,7 @@ fn the_landing_point_is_not_asked_about() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[7])));
 }
 
-/// A transfer in an inner activation leaves the callers as they are, also when the frame grows.
+/// A transfer in an inner activation does not affect its callers.
 #[test]
 fn transfers_of_inner_activations() {
     let (module, fib) = fib();
@@ -313,7 +314,7 @@ fn a_transfer_to_a_frame_too_large_is_refused() {
     assert_eq!(function.name(), "sum");
 }
 
-/// Slots and values, points and pcs name each other.
+/// The maps between slots and values, and between points and pcs, are inverse to each other.
 #[test]
 fn code_maps_both_ways() {
     let sum = sum();

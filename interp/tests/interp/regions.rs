@@ -1,4 +1,4 @@
-//! Memories on bytes that an engine provides.
+//! Tests of memories in regions that an engine provides.
 
 use super::support::{ir, returned};
 use interp::{
@@ -9,7 +9,7 @@ use ir::{Memory, Module};
 
 const PAGE: usize = 65_536;
 
-/// Bytes that may be so many at most, in an allocation that never moves.
+/// A region with a fixed capacity, in an allocation that never moves.
 #[derive(Debug)]
 struct Fixed {
     bytes: Box<[u8]>,
@@ -41,7 +41,8 @@ impl Region for Fixed {
     }
 }
 
-/// Two memories; functions that store, load, grow, copy and fill in and between them.
+/// A module with two memories, and functions that store, load, grow, copy and fill within and
+/// between them.
 fn module() -> Module {
     let text = r#"
 memory @mem 1
@@ -76,13 +77,13 @@ entry:
     parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
-/// The options of both tiers, tracked or not.
+/// Options for both tiers, with and without tracked memory.
 fn options() -> [Options; 3] {
     let off = interp::TraceLevel::Off;
     [Options::checked(), Options::default(), Options { trace: off, ..Options::default() }]
 }
 
-/// So many pages for each memory, one after the other.
+/// A machine whose two memories lie in regions of these capacities in pages.
 fn in_regions(
     program: &Program,
     options: Options,
@@ -116,7 +117,7 @@ const CALLS: [(&str, &[u64]); 12] = [
     ("move", &[131_000, 3, 90]),
 ];
 
-/// A program cannot tell where its memories are.
+/// A program cannot observe where its memories lie.
 #[test]
 fn regions_are_memories_like_others() {
     let program = Program::new(&module());
@@ -139,7 +140,7 @@ fn regions_are_memories_like_others() {
     }
 }
 
-/// Growth that the region cannot give fails as any, and changes nothing.
+/// Growth beyond the capacity of the region fails like any other, and changes nothing.
 #[test]
 fn a_full_region_does_not_grow() {
     let program = Program::new(&module());
@@ -150,7 +151,7 @@ fn a_full_region_does_not_grow() {
         assert_eq!(call(&mut machine, "grow", &[0]), returned(&[1, 4, 1, 4]));
         assert_eq!(call(&mut machine, "grow", &[1]), returned(&[1, failed, 2, 4]));
         assert_eq!(machine.memory_digest(), machine.computed_memory_digest());
-        // What was not given does not count: the limit of the machine has room for the rest.
+        // A failed growth does not count toward the limit of the machine.
         let pages = Limits { memory_pages: 5, ..Limits::default() };
         let mut regions = [2usize, 16].into_iter();
         let mut limited = Machine::with_regions(&program, pages, options, &mut |_| {
@@ -168,7 +169,7 @@ fn a_region_too_small_for_the_start_is_refused() {
     assert_eq!(error, InstantiateError::MemoryTooLarge { memory: "far".to_owned(), pages: 2 });
 }
 
-/// Threads may hand machines on and share them, whatever their memories are in.
+/// Machines are `Send` and `Sync`, even with memories in regions.
 #[test]
 fn machines_go_to_other_threads() {
     let mut machine =
@@ -181,7 +182,7 @@ fn machines_go_to_other_threads() {
     assert_eq!(outcome, Some(returned(&[1, 2, 2, 3])));
 }
 
-/// A copy has its contents for itself, and may grow beyond the region.
+/// A clone has its own contents, and may grow beyond the capacity of the region.
 #[test]
 fn copies_are_not_in_the_region() {
     let program = Program::new(&module());
@@ -193,12 +194,11 @@ fn copies_are_not_in_the_region() {
     assert_eq!(call(&mut copy, "grow", &[1]), returned(&[1, 2, 2, 3]));
     call(&mut copy, "store", &[0, 6]);
     assert_eq!(machine.memories().bytes(Memory::from_u32(0))[0], 5);
-    // In its region the memory never moved.
+    // The memory did not move within its region.
     assert_eq!(machine.memory_bytes_mut(Memory::from_u32(0)).as_ptr(), at);
 }
 
-/// A memory that a later module declares may be in a region too; without, it is in memory of the
-/// library's own.
+/// A memory of a later module may lie in a region too.
 #[test]
 fn regions_of_later_modules() {
     let mut first = Module::new();

@@ -1,4 +1,4 @@
-//! Programs and helpers the tests share.
+//! Programs and helpers that the tests share.
 
 pub(crate) use osier_ir as ir;
 
@@ -9,8 +9,7 @@ use ir::{
     Value,
 };
 
-/// Adds a function to a module; `body` makes its body, given its arguments, the entry block being
-/// current.
+/// Adds a function to a module. `body` receives a builder at the entry block and the arguments.
 pub(crate) fn define(
     module: &mut Module,
     name: &str,
@@ -69,25 +68,25 @@ pub(crate) fn store(
     InstSpec::new(opcode, ty, Imm::Address(memory, offset), &[at, value])
 }
 
-/// A block with parameters of these types.
+/// Creates a block with parameters of these types.
 pub(crate) fn block(b: &mut FunctionBuilder, params: &[Type]) -> (Block, Vec<Value>) {
     let block = b.create_block();
     (block, params.iter().map(|ty| b.append_param(block, *ty)).collect())
 }
 
-/// The values of `sum` that tests look at.
+/// The function `sum` with the values that tests read.
 pub(crate) struct Sum {
     pub(crate) module: Module,
     pub(crate) func: Func,
     pub(crate) n: Value,
     pub(crate) i: Value,
     pub(crate) s: Value,
-    /// `s + i`, the first instruction of the body.
+    /// `s + i`, the first instruction of the loop body.
     pub(crate) s2: Value,
     pub(crate) i2: Value,
 }
 
-/// `sum(n) = 0 + 1 + .. + n - 1`, by a loop with two parameters.
+/// `sum(n) = 0 + 1 + .. + n - 1`, computed by a loop with two parameters.
 pub(crate) fn sum() -> Sum {
     let mut module = Module::new();
     let mut values = Vec::new();
@@ -112,12 +111,13 @@ pub(crate) fn sum() -> Sum {
     Sum { module, func, n: values[0], i: values[1], s: values[2], s2: values[3], i2: values[4] }
 }
 
-/// Instructions that `sum(n)` executes: 2 in the entry, 2 per test, 4 per round, 1 at the end.
+/// The number of instructions that `sum(n)` executes: 2 in the entry, 2 per test, 4 per round, 1 at
+/// the end.
 pub(crate) fn sum_cost(n: u64) -> u64 {
     2 + 2 * (n + 1) + 4 * n + 1
 }
 
-/// `fib(n)` by two recursive calls.
+/// `fib(n)`, computed by two recursive calls.
 pub(crate) fn fib() -> (Module, Func) {
     let mut module = Module::new();
     let itself = Func::from_u32(0);
@@ -141,13 +141,13 @@ pub(crate) fn fib() -> (Module, Func) {
     (module, itself)
 }
 
-/// A machine with every check on.
+/// A machine with all checks on.
 pub(crate) fn machine(module: &Module, limits: Limits) -> Machine {
     Machine::with_options(&Program::new(module), limits, Options::checked())
         .expect("the module instantiates")
 }
 
-/// Runs a function in a machine of its own with every check on.
+/// Runs a function in a new machine with all checks on.
 pub(crate) fn run(module: &Module, func: Func, args: &[u64]) -> Outcome {
     machine(module, Limits::default()).invoke(func, args, &mut NoHost, &mut NoObserver)
 }

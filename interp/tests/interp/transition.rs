@@ -1,4 +1,4 @@
-//! Entries that are fired, and those that cannot be.
+//! Tests of firing entries, and of entries that cannot be fired.
 
 use super::support::{ir, machine, returned, sum};
 use interp::{FireError, Limits, Machine, NoHost, NoObserver, PauseAtMarks, Run, TransferError};
@@ -6,7 +6,7 @@ use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::{Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use transition::mapping::{Assign, Entry, Mapping, Operand};
 
-/// An entry without steps that gives these values their own contents.
+/// An entry without steps that assigns each of these values its own contents.
 fn identity(target: Point, values: &[Value]) -> Entry {
     let assigns = values
         .iter()
@@ -22,7 +22,7 @@ fn identity(target: Point, values: &[Value]) -> Entry {
     }
 }
 
-/// Starts and pauses a run before a marked instruction.
+/// Starts a run and pauses it before an instruction, which it marks.
 fn pause(machine: &mut Machine, func: ir::Func, args: &[u64], at: Inst) {
     machine.mark(machine.current(func).expect("it is not imported"), [at]);
     machine.start(func, args);
@@ -53,7 +53,7 @@ fn entries_are_found_at_the_paused_point() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
-/// Adds a constant before an instruction.
+/// A pass that adds a constant before an instruction.
 struct AddsZero(Inst);
 
 impl Pass for AddsZero {
@@ -68,8 +68,8 @@ impl Pass for AddsZero {
     }
 }
 
-/// A mapping between other versions is refused by what it says of itself; the run goes on as it
-/// was.
+/// `fire_mapped` rejects a mapping whose source or target is another version, and the run stays
+/// unchanged.
 #[test]
 fn mappings_of_other_versions_are_refused() {
     let sum = sum();
@@ -98,8 +98,8 @@ fn mappings_of_other_versions_are_refused() {
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
-/// What an entry of another version reads and the paused one does not have is an error, as is a run
-/// that is not paused.
+/// Firing fails if the paused version lacks a value that the entry reads, the target lacks the
+/// landing point, or no run is paused.
 #[test]
 fn entries_that_cannot_be_fired() {
     let sum = sum();

@@ -1,10 +1,10 @@
-//! Every operation on values computes in the interpreter what `eval` says.
+//! The interpreter computes every operation on values as `eval` does.
 
 use super::support::{define, ir, returned, run};
 use ir::eval::{eval, is_evaluated};
 use ir::{Imm, InstSpec, Module, Opcode, Shape, TrapKind, Type};
 
-/// The operand types an operation may have with a controlling type.
+/// All lists of operand types that an operation allows at a controlling type.
 fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
     let sources = |fits: &dyn Fn(Type) -> bool| {
         Type::ALL.into_iter().filter(|s| fits(*s)).map(|s| vec![s]).collect()
@@ -30,8 +30,8 @@ fn operand_types(op: Opcode, ty: Type) -> Vec<Vec<Type>> {
     }
 }
 
-/// Operands with all kinds of bits: small, all ones, signs, floats that are ordinary, infinite and
-/// NaN.
+/// Operands with varied bits: small numbers, all ones, sign bits, and ordinary, infinite and NaN
+/// floats.
 fn samples(ty: Type) -> [u64; 12] {
     let float32 = [0x3f80_0000, 0xbfc0_0000, 0x7f80_0000, 0x7fc0_0000];
     let float64 = [0x3ff0 << 48, 0xbff8 << 48, 0x7ff0 << 48, 0x7ff8 << 48];
@@ -51,8 +51,8 @@ fn every_operation_at_every_type() {
             }
         }
     }
-    // Seen once by counting the rows; a table that lost operations would make the loop above
-    // vacuous.
+    // If the opcode table lost operations, the loop above would test little. The bound was set
+    // after a count of the rows.
     assert!(checked > 200, "only {checked} operations");
 }
 

@@ -1,10 +1,9 @@
 //! Continuations, by hand: from every point of graphs of all shapes, and what is refused.
 
 use crate::common::{edited, function, inst, value};
-use ir::decided::Decided;
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome, PauseAlways, Program, Run};
+use ir::decided::Decided;
 use ir::liveness::Liveness;
-use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::module::FuncDecl;
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
@@ -15,6 +14,7 @@ use osier_osr::{
 };
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// A loop in a loop; the inner one is one block, the outer one sets what the inner reads.
 const NESTED: &str = "\

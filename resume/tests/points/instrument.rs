@@ -2,11 +2,11 @@
 
 use crate::common::{function, inst, value};
 use interp::{Machine, NoHost, NoObserver, Outcome};
-use transition::mapping::{Assign, Entry, Operand};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use ir::{Function, Inst, Module, OsrPoint, Point, Type, Value};
 use osier_osr::{Condition, InstrumentError, Instrumented, PointSpec, Truth, instrument};
+use transition::mapping::{Assign, Entry, Operand};
 
 const SUM: &str = "\
 memory @m 1
