@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// Versions derived independently draw from the same counters, so they never share a new id. An id
 /// that occurs in two versions therefore refers to the same entity in both. An action records the
-/// ids that it created, so replay does not draw from this allocator and produces equal ids.
+/// ids of its new entities. Replay takes the ids from there instead of this allocator, and so
+/// produces equal ids.
 #[derive(Clone, Debug, Default)]
 pub struct Family {
     next: Arc<Counters>,

@@ -173,8 +173,8 @@ impl Entry {
         self.assigns.binary_search_by_key(&value, |a| a.value).is_ok()
     }
 
-    /// Whether the entry has no work to do: no step, no replay, and every provided value keeps its
-    /// own contents.
+    /// Whether the entry does nothing: it has no step and no replay, and every provided value keeps
+    /// its contents.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
             && self.replays.is_empty()
@@ -195,8 +195,8 @@ impl Entry {
     /// ([`crate::interp::Machine::write`]); otherwise the target version reads stale memory.
     ///
     /// # Errors
-    /// When a step traps, which no step of a correct entry does, or when an operand refers to a
-    /// step that has not run.
+    /// When a step traps, or when an operand refers to a step that has not run. Neither happens in
+    /// a correct entry.
     pub fn run(
         &self,
         mut read: impl FnMut(Value) -> u64,

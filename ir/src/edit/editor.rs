@@ -283,8 +283,8 @@ impl Editor<'_> {
     /// Removes blocks to which no edge from outside leads.
     ///
     /// # Panics
-    /// When an edge from another block leads to one of them, or a block outside uses one of their
-    /// values.
+    /// When an edge from outside leads to one of the blocks, or code outside uses a value defined
+    /// in them.
     #[track_caller]
     pub fn remove_unreachable(&mut self, blocks: &[Block]) {
         self.act(ActionKind::RemoveUnreachable { blocks: blocks.to_vec() });

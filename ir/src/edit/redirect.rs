@@ -87,8 +87,8 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The index of the target at which a block continues if its parameters have these arguments;
-/// `None` if the constants among them do not decide it.
+/// The index of the target at which a block continues, given its arguments; `None` if the constants
+/// among the arguments do not decide the branch.
 fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let end = f.inst(f.terminator(block));
     if end.opcode == Opcode::Jump {
