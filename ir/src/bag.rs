@@ -41,6 +41,7 @@ impl<T: Copy + Ord> Bag<T> {
         let Some(at) = self.last_place(item) else { return false };
         self.items.swap_remove(at);
         let last = self.items.len();
+        // All removals from a list this short search it linearly, so the index is no longer needed.
         if last <= NEAR {
             self.places = None;
         } else if let Some(places) = &mut self.places {

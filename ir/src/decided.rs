@@ -220,6 +220,7 @@ impl Search<'_> {
             self.enter(target.block);
             for (&param, &arg) in self.function.block_params(target.block).iter().zip(&target.args)
             {
+                // The contents of a parameter are the meet over all edges taken so far.
                 let met = match (self.content(param), self.content(arg)) {
                     (Content::Unseen, content) | (content, Content::Unseen) => content,
                     (first, _) if seeded(Bug::DecidedByFirstEdge) => first,

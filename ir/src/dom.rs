@@ -217,6 +217,8 @@ impl Semidominators {
             least: nodes,
             path: Vec::new(),
         };
+        // In descending order, all nodes larger than `w` are final. A smaller predecessor is an
+        // ancestor of `w` and counts as its own candidate: its entry in `semi` is still itself.
         for w in (1..cfg.len() as u32).rev() {
             let mut semi = tree.parent[w as usize];
             for &pred in cfg.preds(tree.node[w as usize]) {
@@ -236,6 +238,7 @@ impl Semidominators {
             self.path.push(top);
             top = self.above[top as usize];
         }
+        // Compress from the top down, so that each node reads a final entry of the node above it.
         while let Some(below) = self.path.pop() {
             let (from, candidate) = (self.least[top as usize], self.least[below as usize]);
             if self.semi[from as usize] < self.semi[candidate as usize] {

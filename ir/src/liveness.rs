@@ -171,6 +171,8 @@ impl Liveness {
                 uses.extend(needed.operands(function, inst).map(|v| (v, inst)));
             }
         }
+        // Sorted by value, so that the loop below consumes the uses in id order. `LiveSet::push`
+        // needs that order.
         uses.sort_unstable();
         uses.dedup();
         let mut walk = Walk {
@@ -302,6 +304,8 @@ impl Walk<'_> {
         while let Some(n) = self.work.pop() {
             for &p in self.cfg.preds(n) {
                 let pred = self.cfg.block(p);
+                // The definition itself ends the walk: the value is live out of its block, but not
+                // into it.
                 self.live_out[pred.index()].push(value);
                 if pred != home && self.live_in[pred.index()].push(value) {
                     self.work.push(p);

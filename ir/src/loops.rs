@@ -276,6 +276,8 @@ fn header_of_each(cfg: &Cfg) -> Headers {
     // By node: the last header whose body contained it. This marks membership without clearing the
     // marks per header.
     let mut seen_for = vec![u32::MAX; count];
+    // Descending preorder visits the headers of inner loops first, so an inner loop is already a
+    // single node here.
     for w in (0..count as u32).rev() {
         is_header[w as usize] = !repeating[w as usize].is_empty();
         let mut body: Vec<u32> = Vec::new();
@@ -289,6 +291,9 @@ fn header_of_each(cfg: &Cfg) -> Headers {
         let mut next = 0;
         while let Some(&x) = body.get(next) {
             next += 1;
+            // The body grows backward along entering edges. A source outside the subtree of `w`
+            // means that the loop has an entry other than `w`. The edge then counts as an edge into
+            // `w`.
             for y in std::mem::take(&mut entering[x as usize]) {
                 let y = collapsed.find(y);
                 if !tree.is_ancestor(w, y) {

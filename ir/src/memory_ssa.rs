@@ -335,6 +335,8 @@ impl<'a> Clobbers<'a> {
 
     /// The single definition at which the walks from all incoming edges end; `None` if they differ.
     fn past_merge(&self, walk: &mut Walk<'_>, block: Block) -> Option<Definition> {
+        // The query is already walking the edges of an open merge, and has come back to it around a
+        // loop. The walk ends here; `agreed` ignores the edge if it belongs to the same merge.
         if walk.open.contains(&block) || !(walk.is_fixed_at)(block) {
             return None;
         }
@@ -352,6 +354,8 @@ impl<'a> Clobbers<'a> {
         for &from in cfg.preds(number) {
             let end = self.ssa.at_end(cfg.block(from)).expect("reachable predecessors");
             let found = self.upward(walk, end);
+            // Around a loop without a write to the place, the walk returns to this merge: the edge
+            // adds no new definition.
             if found == Definition::Merge(block) {
                 continue;
             }

@@ -150,7 +150,8 @@ impl Function {
         self.value_mut(after).users.extend(users);
     }
 
-    /// Replaces the targets and value operands of a terminator. The terminator keeps its id.
+    /// Rewrites the operands and targets of an instruction under its own id. The results must stay
+    /// the same.
     pub(crate) fn rewrite_terminator(&mut self, inst: Inst, rewrite: impl FnOnce(&mut InstData)) {
         let mut data = self.inst(inst).clone();
         for value in data.operands() {
@@ -263,6 +264,7 @@ impl Function {
         };
         let low = prev.map_or(0, |p| self.node(p).order);
         let high = next.map(|n| self.node(n).order);
+        // The middle between the neighbors, so that most insertions need no renumbering.
         let order = match high {
             None => low.saturating_add(ORDER_STRIDE),
             Some(high) => low + (high - low) / 2,

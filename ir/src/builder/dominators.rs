@@ -76,6 +76,8 @@ impl Dominators {
         // The nodes with semidominator `n`, as a linked list per `n`.
         let mut bucket = vec![NONE; count];
         let mut next_in_bucket = vec![NONE; count];
+        // Descending order: every node larger than `w` has its semidominator and is linked into the
+        // forest.
         for w in (1..count as u32).rev() {
             for pred in preds.of(order[w as usize]) {
                 let v = number[*pred as usize];
@@ -88,6 +90,9 @@ impl Dominators {
             next_in_bucket[w as usize] = std::mem::replace(&mut bucket[semi], w);
             let above = parent[w as usize];
             forest.ancestor[w as usize] = above;
+            // The nodes with the semidominator `above`: their paths down from `above` are now in
+            // the forest. If an inner node of such a path has a smaller semidominator, it has the
+            // same immediate dominator as `v`, which the last loop resolves.
             let mut v = std::mem::replace(&mut bucket[above as usize], NONE);
             while v != NONE {
                 let u = forest.eval(v);
@@ -96,6 +101,7 @@ impl Dominators {
                 v = next_in_bucket[v as usize];
             }
         }
+        // Ascending order: the immediate dominators of smaller nodes are final.
         for w in 1..count {
             if idom[w] != forest.semi[w] {
                 idom[w] = idom[idom[w] as usize];

@@ -151,6 +151,9 @@ impl JoinEdges {
         let mut work = sites.to_vec();
         while let Some(site) = work.pop() {
             let range = (self.first[site as usize], self.first[tree.end[site as usize] as usize]);
+            // An edge from the subtree of `site` whose target has an immediate dominator above
+            // `site` puts that target into the frontier. No other site needs the edge after that,
+            // because its target is already a join.
             while let Some(edge) = self.take_escaping(range, tree.depth[site as usize]) {
                 let join = self.target[edge as usize];
                 if !is_join(join) {
@@ -179,6 +182,7 @@ impl JoinEdges {
     fn least(&self, (from, to): (u32, u32)) -> u64 {
         let count = self.target.len();
         let (mut from, mut to, mut least) = (from as usize + count, to as usize + count, GONE);
+        // The bottom-up query of a segment tree over the half-open range of leaves.
         while from < to {
             if from % 2 == 1 {
                 least = least.min(self.minimum[from]);

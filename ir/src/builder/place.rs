@@ -140,6 +140,7 @@ impl Placer<'_> {
     ) -> Result<(), BuildError> {
         self.round += 1;
         (self.variable, self.ty) = (variable, variables.types[variable]);
+        // A variable without reads needs no sites and no parameters.
         if accesses.iter().any(|a| a.read.is_some()) {
             let sites = self.sites(accesses)?;
             self.cut_segments(&sites);
@@ -202,6 +203,9 @@ impl Placer<'_> {
         };
         let mut open: Vec<u32> = Vec::new();
         for &site in sites {
+            // Sites ascend in preorder, so the open sites are exactly the dominators of the current
+            // site among all sites. Behind the subtree of a closed site, the site below it on the
+            // stack is the nearest one again.
             while let Some(top) = open.pop_if(|top| self.tree.end[*top as usize] <= site) {
                 add(self.tree.end[top as usize], open.last().copied().unwrap_or(0));
             }

@@ -65,6 +65,7 @@ fn redirect(function: &mut Function, skipped: &[Block], onward: &Onward) {
     let ends: BTreeSet<Block> = skipped.iter().filter_map(|b| onward[*b].expand()).collect();
     for end in ends {
         let mut preds = function.predecessors(end).to_vec();
+        // The jumps of skipped blocks disappear together with their blocks.
         preds.retain(|edge| onward[function.inst_block(edge.inst)].is_none());
         function.block_mut(end).preds = preds.into();
     }

@@ -2,6 +2,10 @@
 //!
 //! The editor and replay both call this module, so an action means the same to both. A fault is a
 //! bug of a pass in the editor, and a bad log in replay.
+//!
+//! The checks are structural: entities exist or are new, types of replaced values agree, and
+//! removed values are unused. They do not decide whether an edit is justified. They do not compute
+//! dominance either; the verifier rejects a version in which a definition does not dominate a use.
 
 use super::action::ActionKind;
 use super::redirect::{onward, way_past};

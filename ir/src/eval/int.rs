@@ -42,6 +42,8 @@ pub fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapK
     let bits = ty.bits();
     let (x, y) = (x & ty.mask(), y & ty.mask());
     let amount = (y % u64::from(bits)) as u32;
+    // The modulo keeps a rotation by 0 from shifting by the full width, which would overflow at 64
+    // bits.
     let back = (bits - amount) % bits;
     let result = match opcode {
         Opcode::Add => x.wrapping_add(y),

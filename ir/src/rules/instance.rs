@@ -52,6 +52,8 @@ impl Bound {
         let mut work: SmallVec<[(u32, Opcode, &'static [Pat]); 4]> = SmallVec::new();
         work.push((term, rule.opcode, rule.operands));
         let mut at = 0;
+        // Breadth-first over the operations of the pattern: `swapped` and `inner` number them in
+        // this order.
         while let Some(&(term, wanted, pats)) = work.get(at) {
             let (opcode, ty, args) = terms.operation(term)?;
             let is_swapped = swapped.checked_shr(at as u32).is_some_and(|bits| bits & 1 != 0);
@@ -71,6 +73,8 @@ impl Bound {
                 match pat {
                     Pat::Op(opcode, pats) => {
                         let named = *inner.next()?;
+                        // The certificate is untrusted. An inner term must come earlier in the
+                        // table, or the derivation could be circular.
                         if named >= term || terms.class(named) != *arg {
                             return None;
                         }

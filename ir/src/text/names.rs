@@ -67,6 +67,8 @@ pub(super) fn resolve_clashes<K: Copy + Ord>(
         if !taken.insert(name) {
             clashing.insert(*key, name);
         }
+        // A given name may be the default name of an entity without a name. The given name stays,
+        // and the unnamed entity gets a suffix.
         if let Some(unnamed) = id_named(name).filter(|k| !given.contains_key(k)) {
             clashing.insert(unnamed, name);
         }

@@ -57,6 +57,8 @@ pub(super) fn check(report: &mut Report<'_>) -> Layout {
     check_edges(report, &mut layout);
     check_entry(report, &layout);
     check_names(report);
+    // `Cfg` follows targets and lists without checks, so dominance may only be computed if these
+    // rules hold.
     let graph = Rule::CfgLayout1..=Rule::CfgTarget1;
     layout.sound = report.findings.iter().all(|f| !graph.contains(&f.rule));
     layout
@@ -104,6 +106,8 @@ fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
             let message = format!("{inst} is in the list of {block} but does not exist");
             return report.add(Rule::CfgList1, Entity::Block(block), message);
         };
+        // Without this check the walk of a cyclic list would not end, and two lists with a common
+        // tail would both count the tail.
         if layout.positions[inst.index()].is_some() {
             return report.inst(Rule::CfgList1, inst, "the instruction stands in two places");
         }
