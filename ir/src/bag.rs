@@ -9,7 +9,7 @@ const NEAR: usize = 32;
 /// A multiset of items. The insertions and removals alone determine the order of its items.
 ///
 /// An insertion or removal costs at most the logarithm of the length, amortized, in any order of
-/// calls. Front-to-back removal must be cheap too: a pass that replaces the users of a value in
+/// calls. Front-to-back removal must be cheap too. A pass that replaces the users of a value in
 /// order removes them from the far end of the list.
 #[derive(Debug)]
 pub(crate) struct Bag<T> {

@@ -10,11 +10,11 @@
 //!
 //! It remains to show that the leaves mean the same in both versions. Both versions execute the
 //! same *anchors* in the same order. Between two anchors each version follows one path and binds
-//! parameters where it enters blocks. The checker proves the following claim by induction over the
-//! anchors: a leaf that both versions bind holds the same contents in both, wherever both have it
-//! available. This claim is a simulation relation in the form of a value graph. The idea of a
-//! witness that a pass hands to a checker is from Namjoshi and Zuck, "Witnessing Program
-//! Transformations", SAS 2013.
+//! parameters where it enters blocks. The checker proves one claim by induction over the anchors. A
+//! leaf that both versions bind holds the same contents in both, wherever both have it available.
+//! This claim is a simulation relation in the form of a value graph. The idea of a witness that a
+//! pass hands to a checker is from Namjoshi and Zuck, "Witnessing Program Transformations", SAS
+//! 2013.
 //!
 //! The checker trusts nothing in a certificate. `docs/certificates.md` describes the exported form.
 
@@ -182,9 +182,9 @@ pub struct Certificate {
 pub struct EntryFacts {
     /// The terms, with the leaves bound as at the source point; [`NO_TERM`] where a step has none.
     pub here: Box<[TermId]>,
-    /// The terms, with the leaves bound as where the source version reaches the next anchor, after
-    /// it bound the parameters on the path to that anchor. Empty when the path binds no parameters,
-    /// because both readings then coincide.
+    /// The terms, with the leaves bound as at the next anchor of the source version, after the path
+    /// to it has bound its parameters. Empty when the path binds no parameters, because both
+    /// readings then coincide.
     pub far: Box<[TermId]>,
     /// For each replayed store, the term of the memory after it.
     pub replays: Box<[TermId]>,

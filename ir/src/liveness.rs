@@ -96,8 +96,8 @@ pub struct Liveness {
 }
 
 impl Liveness {
-    /// Computes liveness. Cost: linear in the number of values and uses and in the sizes of the
-    /// sets (a set counts once for each edge that leads to its block).
+    /// Computes liveness. Cost: linear in the number of values and uses, and in the sizes of the
+    /// sets. A set counts once for each edge that leads to its block.
     ///
     /// # Panics
     /// When `cfg` is stale.

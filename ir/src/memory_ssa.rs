@@ -159,9 +159,9 @@ fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
         while let Some(number) = work.pop() {
             for &to in cfg.succs(number as u32) {
                 let to = to as usize;
-                // An edge of the subtree that leads to a block no deeper than the root leaves the
-                // region that the root dominates, so its target is in the root's dominance
-                // frontier. A merge is itself a definition and enters the queue.
+                // An edge from the subtree to a block no deeper than the root leaves the region
+                // that the root dominates. Its target is in the root's dominance frontier. A merge
+                // is itself a definition and enters the queue.
                 if levels[to] <= level && !found.put(to) {
                     queue.insert((levels[to], to));
                 }
@@ -272,9 +272,9 @@ impl<'a> Clobbers<'a> {
         Some(found)
     }
 
-    /// As [`Clobbers::of_read`], with further blocks at which the address is fixed. The caller
-    /// answers `true` in `is_fixed_at` for a block if the address is the same at every visit of
-    /// that block, although its base is not bound strictly above.
+    /// As [`Clobbers::of_read`], with further blocks at which the address is fixed. `is_fixed_at`
+    /// must return `true` only for blocks at which the address is the same at every visit. It may
+    /// do so although the base is not bound strictly above.
     pub fn of_fixed_read(
         &self,
         inst: Inst,

@@ -1,8 +1,8 @@
 //! Join points of a variable's definitions: the dominator tree and iterated dominance frontiers.
 //!
 //! SSA construction requests one frontier per variable, and a function may have thousands of
-//! variables and blocks. Two simple methods are therefore too slow: a walk of all blocks per
-//! variable, and a stored frontier per block, which is quadratic in nested loops.
+//! variables and blocks. Two simple methods are therefore too slow. One walks all blocks per
+//! variable. The other stores a frontier per block, which is quadratic in nested loops.
 //!
 //! An edge `p -> j` puts `j` into the frontier of every block that dominates `p` and lies below the
 //! immediate dominator of `j` in the tree. This module keeps the edges in the order of a preorder

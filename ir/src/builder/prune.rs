@@ -1,15 +1,15 @@
 //! Pruning: the decision which parameters created for variables remain.
 //!
-//! A set of parameters is *redundant* when it has a single argument besides its own members: all of
-//! them then hold that value (Braun et al., section 3.2). Braun et al. find such sets by repeated
+//! A set of parameters is *redundant* when it has a single argument besides its own members (Braun
+//! et al., section 3.2). All of them then hold that value. Braun et al. find such sets by repeated
 //! decomposition into strongly connected components. This module finds the same sets with one
 //! dominator tree.
 //!
 //! Consider the graph of value flow. It has an edge from a root to every value that the client
 //! created, and from each argument of a parameter to the parameter. A set P has the single outside
-//! argument v exactly when every path from the root into P passes v, that is, when v dominates P. A
-//! parameter is therefore redundant when its immediate dominator is not the root. It then equals
-//! its outermost dominator below the root.
+//! argument v exactly when v dominates P: every path from the root into P passes v. A parameter is
+//! therefore redundant when its immediate dominator is not the root. It then equals its outermost
+//! dominator below the root.
 //!
 //! The remaining set is minimal, also in irreducible graphs: a set of remaining parameters with one
 //! outside argument would have been dominated by that argument. Parameters that no instruction and

@@ -91,8 +91,8 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
 }
 
 /// Runs one pass on a copy of a version and keeps no log, to measure the cost of logging. The
-/// result is not a version of the family: no log leads to it, and it has the history of the version
-/// it was copied from.
+/// result is not a version of the family, because no log leads to it. Its history is that of the
+/// version it was copied from.
 ///
 /// # Panics
 /// As [`apply`].

@@ -3,8 +3,7 @@
 //! Four clients use the table. The pass `simplify` rewrites by the rules, certificates of mappings
 //! cite them, the checker matches them again, and SMT solvers prove them at every width. A rule
 //! holds for all inputs of all its types. The test `every_rule_holds_for_all_inputs` evaluates both
-//! sides with every 8-bit integer for `X` and for `Y`, and with edge cases for the constants and
-//! for wider types.
+//! sides with every 8-bit integer for `X` and for `Y`. Constants and wider types take edge cases.
 //!
 //! To add a rule, add a row to [`RULES`]. The tests evaluate it and the solvers prove it
 //! (`docs/testing.md`, Rules proved); no other code changes. `simplify` and `gvn` apply every row,

@@ -11,8 +11,8 @@ use ir::{
 };
 use std::collections::BTreeSet;
 
-/// A function with this control flow and random memory accesses: reads and writes of two globals
-/// and of three overlapping words, and growth of the memory. Addresses are sums of the argument and
+/// A function with this control flow and random memory accesses. It reads and writes two globals
+/// and three overlapping words, and grows the memory. Addresses are sums of the argument and
 /// constants.
 fn function(graph: &Graph, rng: &mut Rng) -> Function {
     let mut builder = FunctionBuilder::new("memory", Signature::new(&[Type::I32], &[]));
@@ -78,8 +78,8 @@ fn writes(function: &Function, inst: Inst) -> bool {
     function.inst(inst).opcode.effects().has(Effects::WRITES)
 }
 
-/// The frontier by definition: a block is in the frontier of a block that dominates one of its
-/// predecessors but does not strictly dominate the block itself.
+/// The frontier by definition: y is in the frontier of x if x dominates a predecessor of y and does
+/// not strictly dominate y.
 fn frontier(function: &Function, dom: &DomTree) -> BTreeSet<Block> {
     let reachable = dom.cfg().rpo();
     let mut defining: BTreeSet<Block> = reachable.iter().copied().collect();
