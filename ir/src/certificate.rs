@@ -8,6 +8,10 @@
 //! equal for every assignment of contents to the leaves. A *leaf* is a term for contents that the
 //! running program binds: an argument, a block parameter, the result of an effect, or the memory.
 //!
+//! For example, one version computes `%t = add.i32 %x, %zero`, and a pass has replaced `%t` by
+//! `%x`. The certificate gives `%x` a leaf and `%t` the term "add of that leaf and the constant 0".
+//! The rule `add-zero` puts the second term into the class of the first.
+//!
 //! It remains to show that the leaves mean the same in both versions. Both versions execute the
 //! same *anchors* in the same order. Between two anchors each version follows one path and binds
 //! parameters where it enters blocks. The checker proves one claim by induction over the anchors. A

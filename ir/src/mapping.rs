@@ -1,6 +1,10 @@
 //! OSR mappings as data. `osr` makes them, `verify` judges them, and the interpreter fires their
 //! entries.
 //!
+//! For example, a pass hoists `%m = mul.i32 %a, %b` out of a loop. Version p computes `%m` in the
+//! loop; version q has computed it before the loop. The entry at a point of p before the
+//! multiplication has one step, `mul.i32 %a, %b`, and assigns its result to `%m` of q.
+//!
 //! A mapping from version *p* to version *q* of one family is a partial function from points of p
 //! to [`Entry`]s. Firing an entry at its source point runs its *compensation code*. This code has
 //! three parts:
