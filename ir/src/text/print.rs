@@ -14,10 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write;
 
-/// The text form of a module. Cost: near linear in its size.
-///
-/// The printer also prints modules that the verifier rejects, as far as possible. Such a text may
-/// not parse.
+/// The text form of a module, as far as possible even if the verifier rejects the module. The text
+/// of a rejected module may not parse. Cost: near linear in the size.
 pub fn print_module(module: &Module) -> String {
     collect(|out| write_module(out, module))
 }
@@ -28,8 +26,7 @@ pub fn print_function(module: &Module, function: &Function) -> String {
 }
 
 /// The text form of one instruction, without indentation or line end. Cost: linear in the number of
-/// names of the whole function. To print many instructions of one function, keep a
-/// [`FunctionText`].
+/// names in the function; keep a [`FunctionText`] to print many instructions.
 ///
 /// # Panics
 /// When the function does not have the instruction.
@@ -43,8 +40,7 @@ fn collect(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     out
 }
 
-/// The names of one function's values and blocks. They are resolved once, to print many parts of
-/// the function.
+/// The resolved names of one function, to print many parts of it.
 #[derive(Clone, Debug)]
 pub struct FunctionText<'a> {
     module: &'a Module,
@@ -73,8 +69,7 @@ impl<'a> FunctionText<'a> {
         }
     }
 
-    /// As [`FunctionText::new`], but cuts names after this many bytes. It serves messages, many of
-    /// which may mention the same long name.
+    /// As [`FunctionText::new`], but cuts names after this many bytes, for use in messages.
     pub(crate) fn with_name_limit(
         module: &'a Module,
         function: &'a Function,
@@ -154,8 +149,7 @@ impl<'a> FunctionText<'a> {
         for (index, block) in function.blocks().enumerate() {
             self.write_block(out, block)?;
             let params = function.block_params(block);
-            // The first line of the function has the parameters of the entry block, because they
-            // are the function's arguments.
+            // The first line of the function has the parameters of the entry block.
             if index > 0 && !params.is_empty() {
                 self.write_params(out, params)?;
             }
@@ -325,8 +319,7 @@ impl<'a> FunctionText<'a> {
         Ok(true)
     }
 
-    /// Writes an instruction that does not match the shape of its opcode. Findings show such
-    /// instructions.
+    /// Writes an instruction that does not match the shape of its opcode, for a finding.
     fn write_malformed(&self, out: &mut dyn Write, data: &InstData) -> fmt::Result {
         write!(out, " <malformed> {:?} (", data.imm)?;
         self.write_values(out, &data.args)?;
@@ -518,8 +511,7 @@ fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::R
     write_text(out, &import.field)
 }
 
-/// Writes imported and defined functions in the order of their ids, so that parsing assigns the
-/// same ids.
+/// Writes all functions in the order of their ids, so that parsing assigns the same ids.
 fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for (func, decl) in &module.funcs {
         if let Some(import) = &decl.import {
