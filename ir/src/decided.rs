@@ -166,8 +166,8 @@ impl Search<'_> {
         }
     }
 
-    /// The contents of an instruction's results, given its operands. An instruction that traps has
-    /// no results.
+    /// The contents of an instruction's results, given its operands. The results of an operation
+    /// that traps count as unknown.
     fn computed(&self, data: &InstData) -> Content {
         if let Some(bits) = data.constant() {
             return Content::Always(bits);

@@ -4,7 +4,7 @@
 //! processes a depth-first tree from the innermost header outward, and collapses each loop to its
 //! header by union-find. In a reducible graph the result is the natural loops. A strongly connected
 //! region with several entries becomes one loop, whose header is the entry that the depth-first
-//! search visited first. [`LoopForest::is_reducible`] identifies such loops.
+//! search visited first. [`LoopForest::is_reducible`] returns `false` for such loops.
 
 use crate::cfg::{Cfg, DepthFirst, check_stamp};
 use crate::entity::Block;
@@ -139,7 +139,7 @@ impl LoopForest {
             while let Some(id) = around {
                 let entered = cfg.preds(n as u32).iter().any(|p| !self.contains(id, cfg.block(*p)));
                 if !entered {
-                    break; // No edge enters this loop, so none enters the loops around it.
+                    break; // No edge from outside this loop, so none from outside outer loops.
                 }
                 self.loops[id].entries.push(block);
                 around = self.loops[id].parent;
