@@ -5,7 +5,7 @@
 //!
 //! The checks are structural: entities exist or are new, types of replaced values agree, and
 //! removed values are unused. They do not decide whether an edit is justified. They do not compute
-//! dominance either; the verifier rejects a version in which a definition does not dominate a use.
+//! dominance either. The verifier rejects versions with a definition that does not dominate a use.
 
 use super::action::ActionKind;
 use super::redirect::{onward, way_past};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) type Sets = BTreeMap<Inst, BTreeSet<Value>>;
 
 /// Liveness by definition. A value is live at a point if its instruction uses it. It is also live
-/// there if it is live at a following point and the instruction does not define it. The function
+/// there if it is live at a following point, unless the instruction defines it. The function
 /// computes the least solution, by iteration over all points.
 fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
     let mut live = Sets::new();
