@@ -1,5 +1,5 @@
-//! What an instruction costs in the interpreter: a hot loop, a loop over memory, and calls.
-//! Throughput is in instructions of the IR; its inverse is the figure to compare.
+//! Cost of an instruction in the interpreter: a hot loop, a loop over memory, and calls. The
+//! throughput is in IR instructions; its inverse is the figure to compare.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -25,8 +25,8 @@ fn define(module: &mut Module, name: &str, build: impl FnOnce(&mut FunctionBuild
     func
 }
 
-/// A loop that counts to its argument and carries an accumulator, which `body` makes of the
-/// accumulator and the counter.
+/// A loop that counts up to its argument and carries an accumulator. `body` computes the next
+/// accumulator from the accumulator and the counter.
 fn counted_loop(
     module: &mut Module,
     name: &str,
@@ -97,7 +97,7 @@ fn module() -> Module {
     module
 }
 
-/// An observer that is asked and does nothing: the cost of asking.
+/// An observer that is called and does nothing, to measure the cost of the calls.
 struct Idle;
 
 impl Observer for Idle {
@@ -109,7 +109,7 @@ impl Observer for Idle {
     }
 }
 
-/// Runs one of the functions again and again, counting instructions.
+/// Benchmarks repeated runs of one function, and counts instructions.
 fn measure<O: Observer>(bencher: Bencher<'_, '_>, name: &str, options: Options, mut observer: O) {
     let module = module();
     let limits = Limits { fuel: u64::MAX, ..Limits::default() };
@@ -127,19 +127,19 @@ fn measure<O: Observer>(bencher: Bencher<'_, '_>, name: &str, options: Options, 
 
 const PROGRAMS: [&str; 3] = ["arithmetic", "memory", "fib"];
 
-/// The baseline tier: nothing kept, nobody asked.
+/// The baseline tier: no trace, no digests, no observer.
 #[divan::bench(args = PROGRAMS)]
 fn plain(bencher: Bencher<'_, '_>, name: &str) {
     measure(bencher, name, Options { trace: TraceLevel::Off, ..Options::default() }, NoObserver);
 }
 
-/// Digests of trace and memory kept, as checkers do.
+/// With digests of trace and memory, as checkers use the interpreter.
 #[divan::bench(args = PROGRAMS)]
 fn tracked(bencher: Bencher<'_, '_>, name: &str) {
     measure(bencher, name, Options { track_memory: true, ..Options::default() }, NoObserver);
 }
 
-/// An observer asked before every instruction.
+/// With an observer before every instruction.
 #[divan::bench(args = PROGRAMS)]
 fn observed(bencher: Bencher<'_, '_>, name: &str) {
     measure(bencher, name, Options { trace: TraceLevel::Off, ..Options::default() }, Idle);

@@ -1,8 +1,12 @@
-//! The SSA IR of Osier, and everything that gives it meaning.
+//! The SSA intermediate representation (IR) of Osier, its text form, its interpreter and its
+//! analyses.
 //!
-//! Start at [`Function`] (one version of a function), [`opcode`] (the table of operations),
-//! [`edit`] (the only way to change a function, and the log of what changed) and [`mapping`] (what
-//! a transition between two versions is).
+//! Start at four places:
+//!
+//! - [`Function`] is one version of a function.
+//! - [`opcode`] is the table of operations.
+//! - [`edit`] is the only way to change a function; it also records the log of the changes.
+//! - [`mapping`] defines OSR mappings: the data behind a transition between two versions.
 
 pub mod access;
 mod bag;

@@ -1,14 +1,24 @@
-//! OSR mappings as data: what `osr` makes, what `verify` judges, what the interpreter fires.
+//! OSR mappings as data. `osr` makes them, `verify` judges them, and the interpreter fires their
+//! entries.
+//!
+//! For example, a pass hoists `%m = mul.i32 %a, %b` out of a loop. Version p computes `%m` in the
+//! loop; version q has computed it before the loop. The entry at a point of p before the
+//! multiplication has one step, `mul.i32 %a, %b`, and assigns its result to `%m` of q.
 //!
 //! A mapping from version *p* to version *q* of one family is a partial function from points of p
-//! to [`Entry`]s. Firing an entry at its source point runs its *compensation code*: straight-line,
-//! effect-free steps over values of p, then the stores that q has executed and p has not, then one
-//! parallel assignment to values of q. Execution goes on in q at the entry's target point.
+//! to [`Entry`]s. Firing an entry at its source point runs its *compensation code*. This code has
+//! three parts:
 //!
-//! The claim an entry makes: if p, started on some input, reaches the source point with state s,
-//! then q, started on the same input, reaches the target point with the same memory and the same
-//! effects so far, and the compensation code run on s agrees with q's state on every value
-//! provided.
+//! 1. straight-line, effect-free steps over values of p;
+//! 2. the stores that q has executed and p has not;
+//! 3. one parallel assignment to values of q.
+//!
+//! Execution then continues in q at the entry's target point.
+//!
+//! An entry makes this claim. Suppose that p, started on some input, reaches the source point with
+//! state s. Then q, started on the same input, reaches the target point with the same memory and
+//! the same effects so far. The compensation code run on s agrees with q's state on every value
+//! that the entry provides.
 
 use crate::VersionKey;
 use ir::entity::{Inst, Point, Value};
@@ -22,10 +32,10 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a step or an assignment reads.
+/// An operand of a step, a replayed store or an assignment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Operand {
-    /// A value of the source version, as it is at the source point.
+    /// A value of the source version, with its contents at the source point.
     Source(Value),
     /// The result of an earlier step of the same entry, by index.
     Step(u32),
@@ -43,20 +53,21 @@ impl fmt::Display for Operand {
 /// One step of compensation code: an operation on values, without effects.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Step {
-    /// The operation; its result depends on its operands alone.
+    /// The operation. Its result depends on its operands alone.
     pub opcode: Opcode,
-    /// Its controlling type.
+    /// The controlling type.
     pub ty: Type,
-    /// The type of its first operand, or `ty` when it has none: what conversions convert from.
+    /// The type of the first operand, or `ty` if the step has no operands. Conversions convert from
+    /// this type.
     pub operand_ty: Type,
     /// The bits of a constant, 0 for every other operation.
     pub bits: u64,
-    /// What it reads.
+    /// The operands.
     pub args: SmallVec<[Operand; 2]>,
 }
 
 impl Step {
-    /// Whether it is an operation on values, and takes operands of these types.
+    /// Whether the step is an operation on values that takes operands of these types.
     pub fn accepts(&self, operands: &[Type]) -> bool {
         if self.opcode == Opcode::Const {
             return self.args.is_empty() && operands.is_empty() && self.bits & !self.ty.mask() == 0;
@@ -79,19 +90,20 @@ impl fmt::Display for Step {
     }
 }
 
-/// A store (or the setting of a global) of the target version that the source version has not
-/// executed, executed on the way. The one effect that compensation code may have; it cannot trap.
+/// A replay: a store or global write that the target version has executed and the source version
+/// has not. The compensation code executes it. Replays are the only effects of compensation code,
+/// and they cannot trap.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Replay {
     /// The instruction of the target version.
     pub inst: Inst,
-    /// Its operation.
+    /// The operation of that instruction.
     pub opcode: Opcode,
-    /// Its controlling type.
+    /// The controlling type.
     pub ty: Type,
-    /// Its memory and offset, or its global.
+    /// The memory and the offset, or the global.
     pub imm: Imm,
-    /// What it reads.
+    /// The operands.
     pub args: SmallVec<[Operand; 2]>,
 }
 
@@ -110,25 +122,25 @@ impl fmt::Display for Replay {
 pub struct Write {
     /// The operation.
     pub opcode: Opcode,
-    /// Its controlling type.
+    /// The controlling type.
     pub ty: Type,
-    /// Its memory and offset, or its global.
+    /// The memory and the offset, or the global.
     pub imm: Imm,
-    /// The contents of its operands.
+    /// The contents of the operands.
     pub args: SmallVec<[u64; 2]>,
 }
 
-/// Part of the parallel assignment that ends compensation code.
+/// One part of the parallel assignment that ends compensation code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Assign {
-    /// The value of the target version that is given its contents.
+    /// The assigned value of the target version.
     pub value: Value,
-    /// Where they come from.
+    /// The source of its contents.
     pub from: Operand,
 }
 
 impl Assign {
-    /// Whether the value keeps its own contents: nothing happens at run time.
+    /// Whether the value keeps its own contents, so that the assignment costs nothing at run time.
     pub fn is_identity(&self) -> bool {
         self.from == Operand::Source(self.value)
     }
@@ -137,55 +149,59 @@ impl Assign {
 /// A transition from one source point.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Where execution goes on, in the target version.
+    /// The landing point in the target version, where execution continues.
     pub target: Point,
-    /// The steps, each reading earlier ones.
+    /// The steps. Each step reads source values and results of earlier steps only.
     pub steps: Vec<Step>,
-    /// The stores of the target version to be executed, in its order. An entry that has some does
-    /// not compose.
+    /// The replayed stores of the target version, in its execution order. An entry with replays
+    /// does not compose with another entry.
     pub replays: Vec<Replay>,
-    /// The parallel assignment, in ascending order of the value assigned, each value once. These
-    /// are the values the entry *provides*.
+    /// The parallel assignment, in ascending order of the assigned values, each value once. The
+    /// entry *provides* these values.
     pub assigns: Vec<Assign>,
-    /// The values of the source version that the entry reads, ascending.
+    /// The values of the source version that the entry reads, in ascending order.
     pub requires: Vec<Value>,
-    /// Those of `requires` that are not live at the source point, function arguments included,
-    /// ascending. Arming the entry adds a use of them there.
+    /// The values of `requires` that are not live at the source point, in ascending order. Function
+    /// arguments count too. Arming the entry adds a use of each at that point.
     pub kept: Vec<Value>,
 }
 
 impl Entry {
-    /// The values of the target version that hold correct contents afterwards, ascending.
+    /// The values of the target version that hold correct contents after the entry ran, in
+    /// ascending order.
     pub fn provides(&self) -> impl ExactSizeIterator<Item = Value> + '_ {
         self.assigns.iter().map(|a| a.value)
     }
 
-    /// Whether the entry provides a value. Cost: logarithmic in the number provided.
+    /// Whether the entry provides a value. Cost: logarithmic in the number of provided values.
     pub fn provides_value(&self, value: Value) -> bool {
         self.assigns.binary_search_by_key(&value, |a| a.value).is_ok()
     }
 
-    /// Whether nothing has to be done: no step, and every value provided keeps its own contents.
+    /// Whether the entry does nothing: it has no step and no replay, and every provided value keeps
+    /// its contents.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
             && self.replays.is_empty()
             && self.assigns.iter().all(Assign::is_identity)
     }
 
-    /// The size of the compensation code: its steps, its stores, and its copies from other values.
+    /// The size of the compensation code: the number of steps, replayed stores, and assignments
+    /// that copy from another value.
     pub fn size(&self) -> usize {
         self.steps.len()
             + self.replays.len()
             + self.assigns.iter().filter(|a| !a.is_identity()).count()
     }
 
-    /// Runs the compensation code: calls `assign` for every value provided, after all steps were
-    /// evaluated. `read` gives the contents of a value of the source version. Returns the stores to
-    /// be executed, in order ([`interp::Machine::write`]): where they are left out, the
-    /// target version finds stale memory.
+    /// Runs the compensation code. The function `read` gives the contents of a value of the source
+    /// version. After all steps are evaluated, this method calls `assign` once for every provided
+    /// value. It returns the replayed stores in order. The caller must execute them
+    /// ([`interp::Machine::write`]); otherwise the target version reads stale memory.
     ///
     /// # Errors
-    /// When a step traps, which in a correct entry none does; or an operand names no earlier step.
+    /// When a step traps, or when an operand refers to a step that has not run. Neither happens in
+    /// a correct entry.
     pub fn run(
         &self,
         mut read: impl FnMut(Value) -> u64,
@@ -239,19 +255,19 @@ fn evaluate(step: &Step, args: &[u64]) -> Result<u64, TrapKind> {
     }
 }
 
-/// Why compensation code could not run. Never happens to an entry that is correct.
+/// The reason why compensation code could not run. Correct entries never cause a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompensationFault {
     /// A step trapped.
     Trap {
-        /// Its index.
+        /// The index of the step.
         step: usize,
-        /// How.
+        /// The kind of the trap.
         kind: TrapKind,
     },
-    /// An operand names a step that does not exist or comes later.
+    /// An operand refers to a step that does not exist or comes later.
     NoSuchStep {
-        /// The index it names.
+        /// The index in the operand.
         index: usize,
     },
 }
@@ -285,17 +301,17 @@ impl Mapping {
         Mapping::between(VersionKey::of(source), VersionKey::of(target))
     }
 
-    /// A mapping without entries, between versions that are known by their keys.
+    /// A mapping without entries, between the versions with these keys.
     pub fn between(source: VersionKey, target: VersionKey) -> Mapping {
         Mapping { source, target, entries: BTreeMap::new() }
     }
 
-    /// The version transitions leave from.
+    /// The source version of the transitions.
     pub fn source(&self) -> VersionKey {
         self.source
     }
 
-    /// The version transitions lead to.
+    /// The target version of the transitions.
     pub fn target(&self) -> VersionKey {
         self.target
     }
@@ -315,17 +331,17 @@ impl Mapping {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the mapping has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Puts an entry, replacing the one the point had.
+    /// Inserts an entry at a point. Replaces an entry that the point already has.
     pub fn insert(&mut self, point: Point, entry: Entry) {
         self.entries.insert(point, entry);
     }
 
-    /// Drops an entry; it is never used again.
+    /// Removes the entry at a point and returns it.
     pub fn remove(&mut self, point: Point) -> Option<Entry> {
         self.entries.remove(&point)
     }

@@ -1,4 +1,4 @@
-//! Sending an edge past a block, straight to where control goes on from there.
+//! Redirecting an edge past its target block, to the block where control continues from there.
 
 use super::perform::Fault;
 use crate::entity::{Block, Value};
@@ -13,17 +13,20 @@ fn fault<T>(text: String) -> Result<T, Fault> {
     Err(Fault(text))
 }
 
-/// The index of the target at which the block behind an edge goes on when it is entered over that
-/// edge.
+/// The index of the target at which the target block of an edge continues when control enters it
+/// over that edge.
 ///
-/// An edge can be redirected there if the block does nothing that could be missed: its instructions
-/// have no effect and cannot trap, and what it defines, parameters included, is used in it alone.
-/// And it must be known where control goes on: the block ends in a jump, or in a branch that the
-/// constants among the edge's arguments decide. Cost: linear in the block and in the uses of what
-/// it defines.
+/// Redirecting the edge to that target is possible under two conditions:
+///
+/// - The skipped block is not missed: its instructions have no effect and cannot trap, and all uses
+///   of its definitions (parameters included) are inside the block.
+/// - The continuation is known: the block ends in a jump, or in a branch that the constants among
+///   the edge's arguments decide.
+///
+/// The edge must exist. Cost: linear in the block and in the number of uses of its definitions.
 ///
 /// # Errors
-/// When the edge cannot be redirected, saying why. The edge must exist.
+/// When the edge cannot be redirected; the error gives the reason.
 pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
     let Target { block: past, args } = f.target(edge);
     if f.inst_block(edge.inst) == *past {
@@ -38,7 +41,8 @@ pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
     onward(f, edge, index).map(|_| index)
 }
 
-/// Where an edge leads that is redirected past the block behind it, to the target with this index.
+/// The target of an edge after its redirection past its target block, to that block's target with
+/// this index. Arguments that are parameters of the skipped block become the edge's arguments.
 pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fault> {
     let Target { block: past, args } = f.target(edge);
     let mut target = f.target(Edge { inst: f.terminator(*past), index }).clone();
@@ -63,7 +67,7 @@ pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fau
     Ok(target)
 }
 
-/// That nobody misses a block that is passed by.
+/// Checks that no other code misses a skipped block.
 fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     let end = f.terminator(past);
     let beyond = |value: &Value| f.users(*value).iter().any(|u| f.inst_block(*u) != past);
@@ -83,7 +87,8 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The target a block goes on at when its parameters are these.
+/// The index of the target at which a block continues, given its arguments; `None` if the constants
+/// among the arguments do not decide the branch.
 fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let end = f.inst(f.terminator(block));
     if end.opcode == Opcode::Jump {
