@@ -59,8 +59,7 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
     let arrows = Arrow::both_ways(pair, [0, 1]);
     let plain = Plain::of_all(&versions, pair.demand);
     let mut made: Vec<Vec<Made>> = Vec::new();
-    // Lowest first, whatever the order of `levels`: each level looks up the entries of the one
-    // below.
+    // Lowest first, in any order of `levels`: each level looks up the entries of the one below.
     for level in Level::ALL.into_iter().filter(|level| levels.contains(level)) {
         made.push(make(
             &versions,
@@ -186,9 +185,9 @@ fn meet(
         for (arrow, search) in
             arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long))
         {
-            // Entries may read without keeping whatever the *text* of the source version reads;
-            // they must provide whatever a *run* of the target version reads, live+ once it is
-            // known.
+            // Entries may read, without keeping it, any value that the *text* of the source version
+            // reads. They must provide every value that a *run* of the target version reads, and
+            // live+ once it is known.
             let at_source = plain[arrow.from].as_ref().ok_or(arrow.from)?;
             let needed = plus[arrow.to]
                 .as_ref()
