@@ -322,7 +322,7 @@ impl<'r> Emitter<'r> {
 
     /// Finishes the function and finds the sources of its instructions and values.
     /// `finish_with_params` may give all of them new ids, so instructions are matched by the order
-    /// of creation.
+    /// of creation, which is the layout order.
     fn finish(self) -> Continuation {
         let steps = self.computed.len() - self.plan.params.len();
         let (function, made) = self
