@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// arguments, size of the compensation code (steps, replays, and values assigned from another id).
 pub(crate) type Cost = (usize, usize, usize);
 
-/// The task of one entry.
+/// The task of one entry: the landing point, the values, the replays.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal<'g> {
     pub(crate) target: Point,
@@ -88,7 +88,7 @@ pub(crate) fn derive_keeping(
         }
     };
     // The keeper's outcomes belong to another set of kept values: that of the last landing point.
-    // With a stale outcome, this entry would read a value that nothing keeps.
+    // With a stale outcome this entry would read, and so keep, values of the last set.
     keeper.restart();
     kept.iter().for_each(|v| keeper.keep(*v));
     let derived =

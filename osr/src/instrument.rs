@@ -52,7 +52,8 @@ pub struct PointSpec {
     pub at: Point,
     /// When the run exits.
     pub condition: Condition,
-    /// The values handed over. They need not be live: a use here keeps values that an entry keeps.
+    /// The values handed over. They need not be live: to hand a kept value over is the use that
+    /// keeps it.
     pub values: Vec<Value>,
 }
 

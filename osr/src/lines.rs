@@ -80,9 +80,8 @@ impl Lines {
         // there at no cost, in code that no run reaches.
         for &block in decided.cfg().rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in f.block_insts(block) {
-                // Across a join the points do not correspond: a run that arrived over another edge
-                // has not passed the source point, and the entry would have to invent the
-                // parameters it received.
+                // Across a join the points do not correspond: the run may have come to the anchor
+                // over another edge, and then this version never visits the point.
                 if let Some(end) = lines.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)
                 {
@@ -121,8 +120,8 @@ impl Lines {
             }
             let edges = edges_taken(f, facts, jump)?;
             block = f.target(edges[0]).block;
-            // Only edges that runs can take count. An edge from code the log removed would make a
-            // join of every loop header with a dead predecessor.
+            // Only edges that runs can take count. An edge from code that the log removed would
+            // make a join where there is none, and cost the landing points before it.
             let mut others = f.predecessors(block).iter().filter(|e| !edges.contains(e));
             let joins = others.any(|e| may_be_taken(f, cfg, facts, *e));
             end.jumps.push(Crossing { edges, joins });

@@ -1,4 +1,5 @@
-//! Search for the entries of one direction of a pair: which landing point, which compensation code.
+//! Searches the entries of one direction of a pair: for each source point, the cheapest landing
+//! point and its compensation code.
 
 use crate::derive::Deriver;
 use crate::entry::{self, Cost, Derived, Goal};
@@ -32,7 +33,7 @@ pub(crate) struct Made {
     pub(crate) made_again: BTreeSet<Point>,
 }
 
-/// Knowledge of the best entry from a point before the search.
+/// Whether the level below already determines the first entry from a point.
 enum Known<'a> {
     Nothing,
     /// Every entry from the point keeps values.
@@ -114,8 +115,8 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Knowledge from the level below about the first entry from a point. An empty entry is the
-    /// best at every level, and an entry that keeps nothing beats any that keeps a value.
+    /// Asks the level below for the first entry from a point. An empty entry is the best at every
+    /// level, and an entry that keeps nothing beats any that keeps a value.
     fn known_from_below(&self, point: Point) -> Known<'a> {
         let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else {
             return Known::Nothing;

@@ -213,8 +213,9 @@ impl<'f> Region<'f> {
             if self.needed.put(value.index()) {
                 continue;
             }
-            // A value provided is followed further all the same if the region defines it again:
-            // around a loop, its next definition has operands too.
+            // A provided value is followed further all the same if the region defines it again: its
+            // next definition has operands too. Landing at the start of a block binds the block's
+            // parameters, so the entry must provide those even if edges bind them.
             if entry.provides_value(value) {
                 self.provided.insert(value.index());
             } else if !self.is_defined(value)
