@@ -7,6 +7,9 @@
 //! much. Instead, the replay records a link only if n's definition dominated o's, or stood so close
 //! behind it that no bounding instruction lies between. Then n is available wherever o is, and one
 //! question remains: whether o still stands where it stood.
+//!
+//! Example: a pass replaces o by n and deletes o. A backward entry then copies n to o, without
+//! computing o again.
 
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;

@@ -119,8 +119,6 @@ impl SourcePoint {
             self.far = Some(far);
             self.bindings.retain(|value, _| p.available(*value, far));
         }
-        // Last: the parameters of the block are available there, and replace what the path bound
-        // under their ids on an earlier round of a loop.
         self.bindings.extend(bound);
         first
     }

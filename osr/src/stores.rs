@@ -3,7 +3,8 @@
 //! A *lone write* is a write of one place that is not an anchor: the other version lacks it,
 //! because a pass proved it dead, or has it elsewhere. Its *window* consists of the points behind
 //! it that no covering write precedes. In the window, memory differs at that place (`docs/osr.md`,
-//! *Points*, *Effects*):
+//! *Points*, *Effects*). Example: of `store a, x` and a later `store a, y`, a pass deletes the
+//! first; the window lies between the two. Two rules follow:
 //!
 //! - no entry leaves from a point in the window, since an executed write cannot be undone;
 //! - an entry that lands in the window *replays* the write, if its address and value can be had.
@@ -122,7 +123,8 @@ impl LoneWrites {
         let mut work: SmallVec<[(Inst, bool); 4]> =
             SmallVec::from_iter([(f.next_inst(write)?, false)]);
         // Each entry of `work` is the start of a branch of the window, with whether a write on the
-        // way may overlap. The flag belongs to the branch: the other arm may replay.
+        // path to it may overlap. The flag belongs to the branch: entries into the other arm may
+        // replay.
         while let Some((first, mut is_late)) = work.pop() {
             let mut at = Some(first);
             while let Some(inst) = at {

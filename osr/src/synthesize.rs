@@ -3,14 +3,18 @@
 //! An entry provides *live+*: the values live at the landing point when the target version's own
 //! armed entries count as uses of the values they require. Those entries belong to the mappings
 //! that leave the target version, wherever they lead. So the mappings between a set of versions
-//! depend on each other:
+//! depend on each other.
+//!
+//! Example: an entry that leaves q keeps `v`, which is dead in q. Every entry that lands in q above
+//! that point must provide `v`, and may have to keep a value of its own version for it.
 //!
 //! 1. each search makes its entries for the liveness known so far;
 //! 2. entries that require a value not live at their source point add a use of it there;
 //! 3. entries that land where that use makes a value live are built again to provide it. An entry
 //!    that cannot is dropped for good.
 //!
-//! Uses only grow and dropped entries stay dropped, so the rounds end.
+//! The rounds repeat these steps until no use is new. Uses only grow and dropped entries stay
+//! dropped, so the rounds end.
 
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};

@@ -3,6 +3,9 @@
 //! A step is explained twice. Its *here* term is in terms of the contents of leaves at the source
 //! point. If the path to the next anchor binds leaves, its *far* term is in terms of their contents
 //! at the anchor, where the two versions are compared.
+//!
+//! Example: the path jumps to `head(%x)` with %a. Here, a step `mul %a, %b` is the product of %a
+//! and %b. Far, it may also be the product of %x and %b, which the target version computes.
 
 use super::number::Numbering;
 use super::place::Site;
@@ -291,8 +294,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 break;
             }
         }
-        // The table does not have any: the target version computes nothing like it, and any
-        // combination serves as an inner operand.
+        // The table has none. A rule may still give a new term the class that is wanted, so one
+        // combination is tried.
         if found.is_empty() && count > 0 {
             let args = pick(0);
             if takes(self.table, step, &args) {

@@ -1,9 +1,12 @@
 //! Merges: reads of the memory at the start of a block that find the same class over all edges,
 //! although the edges bring different memories.
 //!
-//! They are found like copies. The walk assumes that all live edges bring the class that the edges
-//! from above bring. After the walk, every live edge is checked. A read for which the check fails
-//! is traced no further than to that block in later rounds.
+//! Example: a loop reads one address and stores to another, apart from it. The entry edge and the
+//! back edge bring different memories, but the read finds the same contents in both.
+//!
+//! Merges are found like copies. The walk assumes that all live edges bring the class that the
+//! edges from above bring. After the walk, every live edge is checked. A read for which the check
+//! fails is traced no further than to that block in later rounds.
 
 use super::leaves::{Leaves, Name};
 use super::memory::Reader;

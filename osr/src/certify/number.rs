@@ -3,7 +3,9 @@
 //!
 //! The numbering is *optimistic* (Click, "Global Code Motion, Global Value Numbering", PLDI 1995;
 //! for edges, Wegman and Zadeck). It takes a parameter for a copy of the value it receives, until
-//! two live edges bring different classes. One round:
+//! two live edges bring different classes. Example: `head(%k)` receives %a from outside and %k over
+//! the back edge. The walk takes %k for a copy of %a, and so the back edge brings the class of %a
+//! too. One round:
 //!
 //! 1. a walk over the blocks in reverse postorder numbers each block from the edges that come from
 //!    above;

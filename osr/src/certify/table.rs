@@ -219,8 +219,8 @@ impl Table {
     fn push(&mut self, kind: TermKind, ty: Option<Type>, reason: Option<(TermId, By)>) -> TermId {
         let id = self.terms.len() as TermId;
         let (class, by) = reason.unwrap_or((id, By::Itself));
-        // The bits known of a merged read rest on reads that one version alone may have made; the
-        // checker draws no bits from such a term either.
+        // The bits known of a merged or traced read rest on reads that one version alone may have
+        // made. The checker draws no bits from such a term either.
         let tells_nothing = matches!(by, By::Merged { .. } | By::Apart { .. });
         let possible = if tells_nothing { u64::MAX } else { self.possible(&kind, ty) };
         let lone = match &kind {
