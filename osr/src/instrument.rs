@@ -65,8 +65,8 @@ impl PointSpec {
     }
 
     /// A point that hands over all live values and the arguments of the function, for use where the
-    /// target version is not known yet. Entries of the levels up to [`crate::Level::LiveE`] find
-    /// every value that they require among them. Cost: that of liveness.
+    /// target version is not known yet. Entries of every level below [`crate::Level::Avail`] find
+    /// all values that they require among them. Cost: that of liveness.
     ///
     /// # Panics
     /// When the version does not have the point.

@@ -112,9 +112,9 @@ impl std::error::Error for ContinuationError {}
 /// parameters are the values that the entry requires, in that order. Its results are those of
 /// `target`. It leaves out operations without effect whose results nothing reads.
 ///
-/// An entry provides the values that runs need, and may lack a value that only code behind branches
-/// reads which constants decide ([`Decided`]). If only such values are missing, these branches
-/// become jumps. That does not hold if `target` has OSR points: fewer of its blocks are reachable
+/// An entry provides the values that runs need. It may lack values that are read only behind
+/// branches that constants decide ([`Decided`]). If only such values are missing, these branches
+/// become jumps. They do not if `target` has OSR points, since fewer of its blocks are reachable
 /// than in the version that the entry leads to. Use [`continuation_with_points`] there.
 ///
 /// Cost: see the module documentation. Deciding branches costs [`Decided::new`] on the whole
