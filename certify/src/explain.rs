@@ -1,4 +1,11 @@
-//! The facts behind entries: which term each step of compensation code computes.
+//! Facts of entries: which term each step of compensation code computes.
+//!
+//! A step is explained twice. Its *here* term is in terms of the contents of leaves at the source
+//! point. If the path to the next anchor binds leaves, its *far* term is in terms of their contents
+//! at the anchor, where the two versions are compared.
+//!
+//! Example: the path jumps to `head(%x)` with %a. Here, a step `mul %a, %b` is the product of %a
+//! and %b. Far, it may also be the product of %x and %b, which the target version computes.
 
 use super::number::Numbering;
 use super::place::Site;
@@ -12,33 +19,32 @@ use transition::VersionKey;
 use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
 use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
 
-/// Far operands of one step that are looked for in the table. There is hardly ever more than one
-/// choice: where a parameter was bound to what can be had otherwise too.
+/// Combinations of far operands of one step that are looked up in the table. There is hardly ever
+/// more than one: only where a path binds a parameter to a class that is at hand otherwise too.
 const MAX_LOOKED_FOR: usize = 32;
 
-/// Terms that one step may compute at the far end.
+/// Far terms considered for one step.
 const MAX_CHOICES: usize = 8;
 
-/// What an operand may stand for at the far end of a run.
+/// The classes that an operand may stand for at the end of a path.
 type Fits = SmallVec<[TermId; 2]>;
 
-/// A term that a step may compute at the far end of a run, with its operands in the order of the
-/// step.
+/// A term that a step may compute at the end of a path, with its operands in the order of the step.
 type Choice = (TermId, Args);
 
-/// The maker of the facts of one mapping.
+/// Makes the facts of one mapping.
 pub(super) struct Explainer<'e, 'a> {
     version: &'e mut Numbering<'a>,
-    /// The version that entries lead to.
+    /// The target version of the entries.
     other: &'e Numbering<'a>,
     runs: &'e Runs,
     table: &'e mut Table,
     source: VersionKey,
     target: VersionKey,
     bindings: Bindings,
-    /// The block whose end the bindings are those of, and whether there are any.
+    /// The block whose path `bindings` holds, if any.
     entered: Option<Block>,
-    /// By class: the leaves bound to it on the way.
+    /// The leaves bound on the path, by the class they are bound to, ascending.
     bound_to: Vec<(TermId, TermId)>,
 }
 
@@ -77,6 +83,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             .collect()
     }
 
+    // Entries of foreign mappings may name any point.
     fn entry(&mut self, point: Point, entry: &Entry) -> EntryFacts {
         let f = self.version.f;
         if !f.has_inst(point.inst()) || !self.version.live.has_block(f.inst_block(point.inst())) {
@@ -88,6 +95,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         let here = self.here(entry);
         let replays = self.replays(point, entry, &here);
         let runs = self.runs;
+        // If the path enters no block, leaves mean the same at its end, and here terms suffice.
         let far = match runs.from(self.version, self.table, point.inst()) {
             Some(run) if run.crossings().next().is_some() => self.far(point, entry, &here, &run),
             _ => Box::default(),
@@ -95,7 +103,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         EntryFacts { here, far, replays }
     }
 
-    /// The terms of the steps, with leaves as they stand at the source point.
+    /// The terms of the steps, with leaves as at the source point.
     fn here(&mut self, entry: &Entry) -> Box<[TermId]> {
         let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
         for step in &entry.steps {
@@ -105,8 +113,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         here.into()
     }
 
-    /// The terms of the memory after the stores that are executed, with leaves as they stand at the
-    /// source point.
+    /// The terms of the memory after each replayed store, with leaves as at the source point.
     fn replays(&mut self, point: Point, entry: &Entry, here: &[TermId]) -> Box<[TermId]> {
         let mut memory = if entry.replays.is_empty() {
             NO_TERM
@@ -114,6 +121,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
             self.version.memory_before(point.inst())
         };
         let mut terms = Vec::with_capacity(entry.replays.len());
+        // The memory at the landing point decides between several places that a replayed store may
+        // have among earlier writes.
         let wanted = self.other.memory_before(entry.target.inst());
         for Replay { opcode, ty, imm, args, .. } in &entry.replays {
             let mut args: Args = args.iter().map(|arg| self.class(*arg, here)).collect();
@@ -134,7 +143,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         self.table.op(step.opcode, step.ty, immediate(step), args)
     }
 
-    /// The class of what a step reads.
+    /// The class of an operand of a step.
     fn class(&self, operand: Operand, here: &[TermId]) -> TermId {
         match operand {
             Operand::Source(value) => self.version.class(self.table, value),
@@ -144,7 +153,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
         }
     }
 
-    /// The terms of the steps, with leaves as they stand where the run ends.
+    /// The terms of the steps, with leaves as at the end of the path. Backtracking is not needed:
+    /// all choices are computed forward, and [`Explainer::choose`] picks among them backward.
     fn far(
         &mut self,
         point: Point,
@@ -165,8 +175,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
         self.choose(entry, &choices)
     }
 
-    /// Of the terms that steps may compute, those that make of values assigned what the target
-    /// version has.
+    /// For each step, picks the term that gives the assigned values the class they have in the
+    /// target version.
     fn choose(&self, entry: &Entry, choices: &[SmallVec<[Choice; 1]>]) -> Box<[TermId]> {
         let mut wanted = vec![NO_TERM; entry.steps.len()];
         let want = |wanted: &mut Vec<TermId>, operand: Operand, class: TermId| {
@@ -181,6 +191,9 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 *slot = class;
             }
         };
+        // From the assignments backward through the operands: a step's user comes later, and has
+        // said by then which class it needs. The first user wins; a second that needs another class
+        // leaves the entry unproved.
         for assign in &entry.assigns {
             want(&mut wanted, assign.from, self.other.class(self.table, assign.value));
         }
@@ -188,6 +201,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
         for (index, step) in entry.steps.iter().enumerate().rev() {
             let mut fitting =
                 choices[index].iter().filter(|(term, _)| self.table.class(*term) == wanted[index]);
+            // A step that nobody needs a certain class of takes its first choice, since the checker
+            // wants a term for each.
             let Some((term, args)) = fitting.next().or(choices[index].first()) else { continue };
             far[index] = *term;
             step.args
@@ -198,8 +213,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
         far.into()
     }
 
-    /// Binds what the run from a point binds. The same for all points that the end of a block is
-    /// reached from.
+    /// Binds the leaves of the path from a point. All points whose paths leave their block share
+    /// the path, so the bindings are kept for the block.
     fn enter<'r>(&mut self, point: Point, crossings: impl Iterator<Item = &'r Crossing>) {
         let block = self.version.f.inst_block(point.inst());
         if self.entered == Some(block) {
@@ -213,7 +228,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
         self.bound_to.sort_unstable();
     }
 
-    /// The classes that what a step reads may stand for where the run ends.
+    /// The classes that an operand may stand for at the end of the path.
     fn fits(
         &mut self,
         operand: Operand,
@@ -230,6 +245,9 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 }
             }
         }
+        // Two reasons make a class `c` stand for `d` at the end. Either `d` is `c`, the path binds
+        // none of its leaves, and all of them dominate the anchor. Or `d` is a leaf that the path
+        // binds to `c`.
         let class = self.class(operand, here);
         if class == NO_TERM {
             return fits;
@@ -256,10 +274,12 @@ impl<'e, 'a> Explainer<'e, 'a> {
         fits
     }
 
-    /// The terms of a step whose operands may stand for these: those that there are, else a new
-    /// one.
+    /// The terms of a step, one for each combination of operand classes that the table has as an
+    /// operation, or else one new term.
     fn choices(&mut self, step: &Step, fits: &[Fits]) -> SmallVec<[Choice; 1]> {
         let count = fits.iter().map(|f| f.len()).fold(1usize, usize::saturating_mul);
+        // Combination number `n`, read as digits, one for each operand. The first operand is the
+        // lowest digit.
         let pick = |mut n: usize| -> Args {
             let one = |f: &Fits| {
                 let at = n % f.len();
@@ -278,6 +298,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 break;
             }
         }
+        // The table has none. A rule may still give a new term the class that is wanted, so one
+        // combination is tried.
         if found.is_empty() && count > 0 {
             let args = pick(0);
             if takes(self.table, step, &args) {
@@ -288,7 +310,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
     }
 }
 
-/// The facts of an entry about which there are none.
+/// The facts of an entry that cannot be explained.
 fn nothing(entry: &Entry) -> EntryFacts {
     let unknown = |count: usize| vec![NO_TERM; count].into();
     EntryFacts {

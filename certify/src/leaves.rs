@@ -1,4 +1,4 @@
-//! The leaves for parameters and memory: which terms stand for what both versions bind.
+//! Leaves for parameters and memory: the terms for contents that both versions bind.
 
 use super::table::Table;
 use cranelift_entity::{EntityRef, SecondaryMap};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use transition::Side;
 use transition::certificate::{NO_TERM, TermId, TermKind};
 
-/// What a leaf is named after: both versions find it by that name.
+/// The name of a leaf. Both versions find the leaf by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Name {
     /// A block parameter.
@@ -16,31 +16,32 @@ pub(super) enum Name {
     Memory(Block),
 }
 
-/// The leaves that were made, by name and version.
+/// The leaves of a round, by name and version.
 #[derive(Debug, Default)]
 pub(super) struct Leaves {
-    /// Those of the version before alone, those of the one after alone, and those of both.
+    /// Three lists: leaves of the version before alone, leaves of the version after alone, and
+    /// shared leaves.
     params: [ByName<Value>; 3],
     memory: [ByName<Block>; 3],
-    /// Leaves with their names, in the order they were made.
+    /// The leaves with their names, ascending, since terms are numbered in the order of creation.
     named: Vec<(TermId, Name)>,
-    /// Names that stand for different things in the two versions.
+    /// Names that stand for different leaves in the two versions.
     unshared: BTreeSet<Name>,
     nothing_shared: bool,
 }
 
-/// Terms by what they are named after, one more so that zero says there is none.
+/// Terms by name, each plus one, so that zero says there is none.
 type ByName<K> = SecondaryMap<K, TermId>;
 
 impl Leaves {
-    /// Forgets the leaves, but not which must not be shared.
+    /// Forgets the leaves, but not which names must not be shared.
     pub(super) fn clear(&mut self) {
         self.params.iter_mut().for_each(SecondaryMap::clear);
         self.memory.iter_mut().for_each(SecondaryMap::clear);
         self.named.clear();
     }
 
-    /// From now on the leaf with this name is another one in each version.
+    /// From now on each version has its own leaf with this name.
     pub(super) fn unshare(&mut self, name: Name) {
         self.unshared.insert(name);
     }
@@ -54,7 +55,8 @@ impl Leaves {
         if self.nothing_shared || self.unshared.contains(&name) { side as usize } else { 2 }
     }
 
-    /// Lets the leaf with one name be found by another as well, unless that has one.
+    /// Lets `other` find the leaf named `name` too, unless `other` has a leaf. Both names must be
+    /// shared, or both not.
     pub(super) fn rename(&mut self, side: Side, name: Value, other: Value) {
         let list = self.list(side, Name::Param(name));
         let leaf = self.params[list][name];
@@ -63,7 +65,7 @@ impl Leaves {
         }
     }
 
-    /// The leaf that a version binds under a name.
+    /// The leaf that a version binds under a name. Makes it if there is none.
     pub(super) fn get(
         &mut self,
         table: &mut Table,
@@ -84,7 +86,7 @@ impl Leaves {
         }
     }
 
-    /// Whether the leaf of a parameter was made, and may be shared.
+    /// Whether the leaf of a parameter exists and is shared.
     pub(super) fn offers(&self, param: Value) -> bool {
         self.list(Side::Before, Name::Param(param)) == 2 && self.params[2][param] != 0
     }
@@ -111,7 +113,7 @@ fn find_or_make(
     *slot - 1
 }
 
-/// A dense table by entity of small numbers; what was never set is [`NO_TERM`].
+/// A dense table of small numbers by entity. Keys never set have [`NO_TERM`].
 #[derive(Clone, Debug)]
 pub(super) struct Dense<K: EntityRef> {
     list: Vec<u32>,
@@ -131,22 +133,22 @@ impl<K: EntityRef> Dense<K> {
         self.list.resize(bound, NO_TERM);
     }
 
-    /// What was set, if anything was.
+    /// The number set for a key, if any.
     pub(super) fn find(&self, key: K) -> Option<u32> {
         Some(self.get(key)).filter(|found| *found != NO_TERM)
     }
 
-    /// What was set; [`NO_TERM`] for every other key.
+    /// The number set for a key; [`NO_TERM`] if none is.
     pub(super) fn get(&self, key: K) -> u32 {
         self.list.get(key.index()).copied().unwrap_or(NO_TERM)
     }
 
-    /// Sets a key below the bound.
+    /// Sets the number of a key below the bound.
     pub(super) fn set(&mut self, key: K, to: u32) {
         self.list[key.index()] = to;
     }
 
-    /// What was set, by ascending keys.
+    /// The numbers set, by ascending keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (K, u32)> + '_ {
         let all = self.list.iter().enumerate().map(|(index, to)| (K::new(index), *to));
         all.filter(|(_, to)| *to != NO_TERM)

@@ -1,14 +1,14 @@
-//! Certificates: writing down why the entries of a mapping are right.
+//! Certificates: writes down why the entries of a mapping are right.
 //!
-//! [`transition::certificate`] says what a certificate is. Here it is found, by value numbering of both
-//! versions in one table (`number`), from the versions themselves: the log is asked for hints
-//! alone, for which instructions are anchors and which parameters were put where edges join. So a
-//! certificate can be made for any mapping between two versions, whoever made the mapping; where
-//! there is no reason to be found, there is no term, and the checker will not follow.
+//! [`transition::certificate`] defines certificates. This module finds them by value numbering of both
+//! versions in one table of terms (`number`). It reads the versions themselves; the log only gives
+//! hints: which instructions are anchors, which parameters a pass put where edges join, which edges
+//! a pass redirected. So it certifies mappings of any maker. Where it finds no reason for an
+//! equality there is no term, and the checker leaves the entry undecided.
 //!
-//! Both versions start out sharing every leaf that has one name in both. Leaves that turn out to be
-//! bound to different things are made two (`product`), and everything is numbered again, until
-//! nothing changes.
+//! At first both versions share every leaf that has one name in both. A leaf that the two versions
+//! turn out to bind to different things becomes two leaves (`product`). Then everything is numbered
+//! again, until nothing changes.
 
 mod explain;
 mod leaves;
@@ -38,19 +38,18 @@ use transition::VersionKey;
 use transition::certificate::{Certificate, MappingFacts, VersionTerms};
 use transition::mapping::Mapping;
 
-/// Rounds of numbering before the search assumes nothing any more, which ends it. Each round pins
-/// what the one before showed to be no copy; chains of loop variables that hand values on need one
-/// for each link.
+/// Rounds of numbering after which the search gives up its assumptions; after twice as many it
+/// ends. Each round pins the parameters that the round before showed not to be copies. A chain of
+/// loop variables that hand values on needs one round for each link.
 const MAX_ROUNDS: usize = 40;
 
-/// Walks over the blocks in one round; more than one where edges back lead to code that no other
-/// edge leads to.
+/// Walks over the blocks in one round. A second walk is needed where only back edges lead to code.
 const MAX_WALKS: usize = 8;
 
-/// How often the graph is narrowed to the edges that may be taken.
+/// How often the graph is narrowed to the edges that runs may take.
 const MAX_NARROWINGS: usize = 3;
 
-/// Everything a certificate for two versions needs, computed once.
+/// The relation between two versions, and the certificate made of it.
 #[derive(Debug)]
 pub struct Certifier<'a> {
     common: &'a Correspondence<'a>,
@@ -64,7 +63,7 @@ pub struct Certifier<'a> {
 
 impl<'a> Certifier<'a> {
     /// Finds the relation between the two versions of a pair. Cost: near linear in their size,
-    /// times the rounds (at most 40; two to four in most functions).
+    /// times the rounds: two to four in most functions, at most 80.
     pub fn new(common: &'a Correspondence<'a>) -> Certifier<'a> {
         let versions = Side::BOTH.map(|side| Numbering::new(common, side));
         let mut search = Search {
@@ -93,13 +92,14 @@ impl<'a> Certifier<'a> {
         };
         let mut certifier =
             Certifier { common, versions, runs, table, certificate, rounds, unshared };
+        // The table numbers terms, the certificate owns them: they move back and forth, so that
+        // facts asked for later add terms to the same list.
         std::mem::swap(&mut certifier.certificate.terms, &mut certifier.table.terms);
         certifier
     }
 
-    /// The facts behind the entries of a mapping of this pair; adds terms to the certificate. The
-    /// facts of a mapping between other versions name no terms. Cost: linear in the steps of the
-    /// entries.
+    /// The facts behind the entries of a mapping of this pair; adds terms to the certificate. Facts
+    /// of a mapping between other versions name no terms. Cost: linear in the steps of the entries.
     pub fn facts(&mut self, heading: Side, mapping: &Mapping) -> MappingFacts {
         std::mem::swap(&mut self.certificate.terms, &mut self.table.terms);
         let facts =
@@ -119,8 +119,8 @@ impl<'a> Certifier<'a> {
         self.certificate
     }
 
-    /// How many times everything was numbered, and how many names stand for different leaves in the
-    /// two versions: what the search took.
+    /// The effort of the search: the rounds of numbering, and the number of names that stand for
+    /// different leaves in the two versions.
     pub fn effort(&self) -> (usize, usize) {
         (self.rounds, self.unshared)
     }
@@ -134,7 +134,7 @@ fn claims(version: &Numbering<'_>) -> VersionTerms {
     }
 }
 
-/// The relation being looked for.
+/// The search for the relation.
 struct Search<'a> {
     common: &'a Correspondence<'a>,
     versions: [Numbering<'a>; 2],
@@ -144,19 +144,29 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Numbers until everything holds together; returns the number of rounds.
+    /// Numbers both versions until everything holds together. Returns the paths of the versions and
+    /// the number of rounds.
+    ///
+    /// Three loops are nested, each restarted by the ones behind it: assumptions about copies and
+    /// reads, the graph of live edges, and shared leaves.
     fn run(&mut self) -> ([Runs; 2], usize) {
         let mut narrowings = 0;
         let mut rounds = 0;
         loop {
             rounds += 1;
+            // From here on parameters are leaves of their own and every edge is live. Only names,
+            // hidden writes and shared leaves can cause further rounds.
             if rounds == MAX_ROUNDS {
                 self.versions.iter_mut().for_each(Numbering::make_plain);
             }
+            // Without shared leaves there is nothing to disagree on either. This round is the last
+            // in any case: the certificate proves little, but the search ends.
             if rounds == 2 * MAX_ROUNDS {
                 self.leaves.unshare_all();
             }
             let is_complete = self.number();
+            // Every revision runs in every round (no `||`, which would stop at the first): each
+            // pins all that it can, and a round less is a numbering of both versions less.
             let mut changed = false;
             for version in &mut self.versions {
                 changed |= version.revise(&self.table);
@@ -172,18 +182,23 @@ impl Search<'_> {
             if (changed || !is_complete) && !is_last {
                 continue;
             }
+            // Only when no assumption changed: an edge found dead under a wrong assumption may be
+            // live in the next round.
             if narrowings < MAX_NARROWINGS && !is_last {
                 narrowings += 1;
                 let [a, b] = &mut self.versions;
                 if a.narrow() | b.narrow() {
-                    // What one version found too early shows in the other
-                    // (`what_dead_edges_of_one_version_spoil_is_tried_again`).
+                    // With fewer edges more dominates, and assumptions that dead edges spoiled may
+                    // hold. They are spoiled in the other version too, through shared leaves, so
+                    // both start over (`what_dead_edges_of_one_version_spoil_is_tried_again`).
                     a.unpin();
                     b.unpin();
                     self.table.merges.forgive();
                     continue;
                 }
             }
+            // Last, since paths read the final classes and live edges. A leaf made two changes the
+            // numbers of everything above it, hence another round.
             let runs = [0, 1].map(|side| Runs::new(&self.versions[side], self.common));
             if self.unshare(&runs) && !is_last {
                 continue;
@@ -192,7 +207,7 @@ impl Search<'_> {
         }
     }
 
-    /// Numbers both versions once. Whether all blocks were walked to.
+    /// Numbers both versions once. Returns whether the walks reached all blocks.
     fn number(&mut self) -> bool {
         self.table.clear();
         self.leaves.clear();
@@ -205,12 +220,14 @@ impl Search<'_> {
         is_complete
     }
 
-    /// Asks both versions whether reads give the same on all edges, as was assumed. Whether some do
-    /// not.
+    /// Checks in both versions that reads give the same on all edges, as assumed. Returns whether
+    /// some do not.
     fn revise_merges(&mut self) -> bool {
         let Search { versions, table, leaves, .. } = self;
         let mut changed = false;
         let mut asked = [0; 2];
+        // A check may read through further blocks and so assume more, in either version's list. The
+        // loop ends when both versions have checked every assumption.
         while asked.iter().any(|n| !table.merges.are_asked(*n)) {
             for (version, next) in versions.iter_mut().zip(&mut asked) {
                 let (is_wrong, count) = version.revise_merges(table, leaves, *next);
@@ -220,7 +237,8 @@ impl Search<'_> {
         changed
     }
 
-    /// Makes leaves two that do not agree. Whether there are any.
+    /// Makes two leaves of each shared leaf on which the versions disagree. Returns whether there
+    /// are any.
     fn unshare(&mut self, runs: &[Runs; 2]) -> bool {
         let Search { common, versions, table, leaves, unshared } = self;
         let bound = common.anchors.len();

@@ -1,8 +1,13 @@
-//! Terms for memory: what reads find past writes, and writes that hide earlier ones.
+//! Terms for memory: traces reads up through writes, and leaves covered writes out.
 //!
-//! A write of one place is an operation on the memory before it. So a read can be traced up through
-//! writes that are apart from what it reads, to the one that wrote it, to a leaf, or through a leaf
-//! at the start of a block to what all edges bring (`number`, which knows the edges).
+//! A write of one place is an operation on the memory before it. Example: `load a` after `store b,
+//! y` after `store a, x`, with `a` and `b` apart. The trace skips the second store, finds the
+//! first, and gives the load the class of `x`. A trace ends at the write that wrote the place, or
+//! at a leaf. If the leaf is the memory at the start of a block, `merges` goes on through the edges
+//! into that block.
+//!
+//! A lone write is in one version only. A write that covers it leaves it out of its class: memory
+//! behind the covering write then has equal classes in both versions.
 
 use super::table::{Args, Table};
 use ir::place::{Place, gives_back};
@@ -13,20 +18,21 @@ use transition::certificate::{By, NO_TERM, TermId, TermKind};
 /// Writes that one read is traced through.
 const MAX_WRITES: usize = 64;
 
-/// Lone writes that a write looks for one it covers among, and writes between the two. Passes that
-/// find dead stores look less far ahead of each: only several of them, one after the other, could
-/// make more of it.
+/// Lone writes among which a write looks for one that it covers, and writes between the two. Passes
+/// that find dead stores look less far ahead of each store. Only several passes in a row could
+/// exceed the limits.
 const MAX_LONE: usize = 256;
 const MAX_BETWEEN: usize = 256;
 
-/// Terms of the class of an address that are asked whether they add a constant.
+/// Terms of the class of an address that are checked for additions of constants.
 const MAX_MEMBERS: usize = 16;
 
-/// An address as something plus a constant, and the term that says so; [`NO_TERM`] for the class
+/// An address as a base plus a constant, and the term that shows it; [`NO_TERM`] for the class
 /// itself.
 type Sum = (TermId, u32, TermId);
 
-/// Memories, and for the address of an access and that of the write each is, how they compare.
+/// Memories made by writes that an access was moved past. With each, the terms that show how its
+/// address compares with the address of the access.
 type Past = Vec<(TermId, [TermId; 2])>;
 
 /// A read, apart from the memory it reads.
@@ -40,7 +46,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The operands of the read of a memory.
+    /// The operands of the read, with the memory read.
     pub(super) fn of(&self, memory: TermId) -> Args {
         let mut args = self.args.clone();
         args.push(memory);
@@ -48,25 +54,27 @@ impl Reader {
     }
 }
 
-/// Where tracing a read ends.
+/// The end of the trace of a read.
 pub(super) struct Trace {
-    /// The memories read on the way, each the one before the last, and how the addresses compare.
+    /// The memories traced through, the last in time first.
     past: Past,
     /// The memory at the end.
     pub(super) memory: TermId,
-    /// What the read finds there, if that is what a write was given.
+    /// The class that the write at the end stored, if the read finds just that, and the terms that
+    /// compare the addresses.
     stored: Option<(TermId, [TermId; 2])>,
 }
 
 impl Trace {
-    /// The memory at the end, if the read does not find there what a write was given.
+    /// The memory at the end, unless the read finds a stored value there.
     pub(super) fn leaf(&self) -> Option<TermId> {
         self.stored.is_none().then_some(self.memory)
     }
 }
 
 impl Table {
-    /// Traces a read up through writes. Cost: bounded.
+    /// Traces a read up through writes that are apart from it. Cost: at most `MAX_WRITES`
+    /// comparisons of addresses.
     pub(super) fn trace(&self, read: &Reader, mut memory: TermId) -> Trace {
         let mut past = Vec::new();
         let place = Place::read(read.opcode, read.ty, &read.imm);
@@ -84,6 +92,8 @@ impl Table {
                 memory = args[args.len() - 1];
                 continue;
             }
+            // The read must find exactly the bytes stored. One that finds a part of them, or more,
+            // ends the trace at this memory.
             let is_same = place.covers(&written, distance)
                 && written.covers(&place, distance.map(u32::wrapping_neg));
             if is_same && gives_back((*opcode, *ty), (read.opcode, read.ty)) {
@@ -94,7 +104,8 @@ impl Table {
         Trace { past, memory, stored: None }
     }
 
-    /// The term of a read whose trace ends in a term `found` for what it finds there.
+    /// The term of a read along its trace. `found` is the term of the read at the end of the trace,
+    /// if the caller has one.
     pub(super) fn read_along(
         &mut self,
         read: &Reader,
@@ -107,6 +118,8 @@ impl Table {
             Some(term) => term,
             None => self.op_because(opcode, ty, imm, read.of(trace.memory), reason),
         };
+        // From the end of the trace back to the read: the reason of each term names the term of the
+        // same read one write earlier, which must exist first.
         for (memory, via) in trace.past.iter().rev() {
             let reason = Some((self.class(term), By::Apart { via: *via, result: term }));
             term = self.op_because(opcode, ty, imm, read.of(*memory), reason);
@@ -114,14 +127,17 @@ impl Table {
         term
     }
 
-    /// The term of a write of one place; the memory it writes to is the last of its operands. Lone
-    /// writes it covers are left out of its class: what both versions have need not be, and how far
-    /// a write looks does not depend on it (`dead_stores_in_a_row_cost_no_entries`). Cost: bounded.
+    /// The term of a write of one place; the last of `args` is the memory it writes to. The class
+    /// of the term leaves out lone writes that the write covers. Covered writes that both versions
+    /// have stay in it, and do not shorten the search (`dead_stores_in_a_row_cost_no_entries`).
+    /// Cost: bounded.
     pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
         if args.contains(&NO_TERM) {
             return NO_TERM;
         }
         self.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
+            // One lone write at a time: the recursion leaves out the next one, and every step has a
+            // reason that names two terms.
             let reason = self.without_covered(opcode, ty, imm, &args).map(|rest| {
                 let result = self.write(opcode, ty, imm, args_on(&args, rest));
                 (self.class(result), By::Covers { result })
@@ -130,9 +146,9 @@ impl Table {
         })
     }
 
-    /// The term of a write that another version has executed earlier, with a term of the class
-    /// `made`: writes it covers are left out; behind those that are apart from it, where the table
-    /// has it before them, it is of the class that they make of that. Cost: bounded.
+    /// Finds the term of a store that the target version executed earlier: drops the stores it
+    /// covers, then commutes it past non-aliasing stores. Where several earlier places are
+    /// possible, it prefers the one that gives a term of the class `made`. Cost: bounded.
     pub(super) fn late_write(
         &mut self,
         opcode: Opcode,
@@ -150,6 +166,9 @@ impl Table {
         let Some(args) = without.pop() else { return NO_TERM };
         let moved = self.moved_up((opcode, ty, imm), &args, made);
         let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
+        // Back through the memories with more covered writes, up to the one given. The table may
+        // have such a write in another class, made without looking for an earlier place. The new
+        // term then has a reason of its own.
         for args in without.into_iter().rev() {
             let (class, result) = (self.class(term), term);
             let known = self
@@ -169,13 +188,15 @@ impl Table {
         made: TermId,
     ) -> Option<TermId> {
         let (mut inner, past) = self.earlier((opcode, ty, imm), args, made)?;
+        // From the earlier place to the late one: moving past one write swaps the two, so the other
+        // write is made again on top.
         for (memory, via) in past.into_iter().rev() {
             let result = self.write_again(memory, self.class(inner))?;
             let class = self.class(result);
             let known = self
                 .find_op(opcode, ty, imm, args_on(args, memory))
                 .filter(|term| self.class(*term) == class);
-            // Where the covering write writes the same, the table has it as a class of its own
+            // A covering write of the same contents: the table has it in a class of its own
             // (`an_equal_store_is_replayed_as_the_first`).
             inner = known.unwrap_or_else(|| {
                 let kind = TermKind::Op { opcode, ty, imm, args: args_on(args, memory) };
@@ -185,9 +206,9 @@ impl Table {
         Some(inner)
     }
 
-    /// Where the table has a write already, of those memories that only writes apart from it have
-    /// been made to since: the one of the class `made`, else the last. With those memories, and how
-    /// the addresses compare.
+    /// An earlier place of a write: a memory, reachable through writes that are apart from it, for
+    /// which the table has the write already. Prefers the place whose term has the class `made`,
+    /// then the latest. Returns the term and the memories in between.
     fn earlier(
         &self,
         (opcode, ty, imm): (Opcode, Type, Imm),
@@ -210,18 +231,20 @@ impl Table {
                 ([address, _], [other, _, _]) => self.distance(*address, *other),
                 _ => (None, [NO_TERM; 2]),
             };
+            // A write that may alias ends the search: behind it the stored bytes may differ.
             if past.len() == MAX_BETWEEN || !place.is_apart_from(&written, distance) {
                 break;
             }
             past.push((at, via));
             at = *args.last()?;
         }
+        // The memories beyond the chosen place are not moved past.
         let (term, count) = last?;
         past.truncate(count);
         Some((term, past))
     }
 
-    /// The memory that a write is made to, without the first lone write found that it covers.
+    /// The memory that a write writes to, without one lone write that it covers: the last in time.
     fn without_covered(
         &mut self,
         opcode: Opcode,
@@ -231,6 +254,8 @@ impl Table {
     ) -> Option<TermId> {
         let (memory, operands) = args.split_last()?;
         let covered = self.covered(Place::written(opcode, ty, &imm)?, operands, *memory)?;
+        // The covered write goes, and the writes made since are made again on the memory below it,
+        // in their order.
         let mut between: Vec<TermId> = Vec::new();
         let mut at = *memory;
         while at != covered {
@@ -243,14 +268,18 @@ impl Table {
             let term = self.write_again(write, rest)?;
             rest = self.class(term);
         }
-        // Where limits left others in, some of those made again leave them out, and the checker
-        // would refuse the reason (`tests/oir/passes/dse/equal_stores_in_two_places.oir`).
+        // Limits may have left a covered write in, and making writes again may then leave it out.
+        // The checker would reject the reason
+        // (`tests/oir/passes/dse/equal_stores_in_two_places.oir`).
         let hides = |write| self.covers(Place::written(opcode, ty, &imm), operands, write);
         self.are_alike([*memory, rest], hides).then_some(rest)
     }
 
-    /// Whether two memories are the same but for writes that are hidden: what the checker asks.
+    /// Whether two memories consist of the same writes, apart from those that `hides` holds for.
+    /// The checker asks the same question.
     fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(TermId) -> bool) -> bool {
+        // Each turn removes a write from one memory or both, so this many turns see all that the
+        // other limits allow.
         for _ in 0..2 * MAX_BETWEEN {
             if memories[0] == memories[1] {
                 return true;
@@ -282,8 +311,8 @@ impl Table {
         false
     }
 
-    /// The lone write among the writes a memory is that is an operation on these operands; the
-    /// memory is the last of them, and makes no difference.
+    /// The lone write that `memory` contains and that is the given operation on the given operands;
+    /// [`NO_TERM`] if there is none. The last of `args`, the memory, makes no difference.
     pub(super) fn lone_like(
         &self,
         memory: TermId,
@@ -298,7 +327,7 @@ impl Table {
         self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
     }
 
-    /// The lone writes among the writes that a memory is, the last first.
+    /// The lone writes that a memory contains, the last in time first.
     fn lone_writes(&self, memory: TermId) -> impl Iterator<Item = TermId> + '_ {
         let next =
             |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
@@ -311,14 +340,15 @@ impl Table {
         self.lone_writes(memory).find(|id| self.covers(Some(place), operands, *id))
     }
 
-    /// Whether a write of a place covers the one that a memory is.
+    /// Whether a write of a place covers the write that made a memory.
     fn covers(&self, place: Option<Place>, operands: &[TermId], write: TermId) -> bool {
         let (Some(place), Some((TermKind::Op { args, .. }, written))) =
             (place, self.write_of(write))
         else {
             return false;
         };
-        // Of one base, or of constants: the checker is not told how sums compare.
+        // Only addresses of one class, or constants, count. The certificate has no room to say how
+        // sums compare.
         let (distance, via) = match (operands, args.as_slice()) {
             ([address, _], [other, _, _]) => self.distance(*address, *other),
             _ => (None, [NO_TERM; 2]),
@@ -326,7 +356,7 @@ impl Table {
         place.covers(&written, distance.filter(|_| via == [NO_TERM; 2]))
     }
 
-    /// The write that a memory is, to another memory.
+    /// The write that made one memory, applied to another.
     fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
         let TermKind::Op { opcode, ty, imm, mut args } =
             self.terms.get(write as usize)?.kind.clone()
@@ -337,25 +367,27 @@ impl Table {
         Some(self.write(opcode, ty, imm, args))
     }
 
-    /// The memory that a write is to.
+    /// The memory that a write was applied to.
     fn below(&self, write: TermId) -> Option<TermId> {
         let (TermKind::Op { args, .. }, _) = self.write_of(write)? else { return None };
         args.last().copied()
     }
 
-    /// The write that a memory is, with its place.
+    /// The write that made a memory, and its place.
     fn write_of(&self, memory: TermId) -> Option<(&TermKind, Place)> {
         let kind = &self.terms.get(memory as usize)?.kind;
         let TermKind::Op { opcode, ty, imm, .. } = kind else { return None };
         Some((kind, Place::written(*opcode, *ty, imm)?))
     }
 
-    /// The address `to` minus the address `from`, if both are one thing plus constants, and the
-    /// terms that say so.
+    /// The address `to` minus the address `from`, modulo 2^32, if both are one base plus constants;
+    /// and the terms that show it.
     fn distance(&self, from: TermId, to: TermId) -> (Option<u32>, [TermId; 2]) {
         if from == to {
             return (Some(0), [NO_TERM; 2]);
         }
+        // Every pair of bases: the class of an address may hold several additions, and only one of
+        // them may share its base with the other address.
         let (froms, tos) = (self.sums(from), self.sums(to));
         for (base, less, via) in &froms {
             if let Some((_, more, other)) = tos.iter().find(|(b, ..)| b == base) {
@@ -384,7 +416,7 @@ impl Table {
     }
 }
 
-/// The operands of a write, to another memory.
+/// The operands of a write, with another memory as the last.
 fn args_on(args: &Args, memory: TermId) -> Args {
     let operands = args.len().saturating_sub(1);
     args.iter().copied().take(operands).chain([memory]).collect()

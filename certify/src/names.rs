@@ -1,41 +1,42 @@
-//! Which block binds the leaf of a name.
+//! Names of leaves: decides which block binds the leaf of a name.
 
 use super::leaves::{Dense, Name};
 use cranelift_entity::EntityRef;
 use ir::{Block, Function, Value};
 use std::collections::BTreeSet;
 
-/// The names of one version that blocks have taken in this round.
+/// The names that blocks of one version have taken in this round.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     params: Dense<Value>,
     memory: Dense<Block>,
-    /// Names that a block must not take, since one behind it wants them too.
+    /// Names that a block must not take, since a block behind it is handed the same name.
     yielded: BTreeSet<(Name, Block)>,
     clash: bool,
 }
 
 impl Names {
-    /// Begins a round: nothing is taken. Names may be of either version.
+    /// Starts a round without taken names. Names may come from either version.
     pub(super) fn clear(&mut self, [f, other]: [&Function; 2]) {
         self.params.reset(f.value_bound().max(other.value_bound()));
         self.memory.reset(f.block_bound().max(other.block_bound()));
         self.clash = false;
     }
 
-    /// Forgets what was yielded.
+    /// Forgets the yielded names.
     pub(super) fn forgive(&mut self) {
         self.yielded.clear();
     }
 
-    /// Whether the names were not settled in this round, so that another is needed.
+    /// Whether two blocks wanted one name in this round, so that another round is needed.
     pub(super) fn clash(&self) -> bool {
         self.clash
     }
 
-    /// Takes the first of some names that no other block has: one that was handed on to the block,
-    /// if any, or one of its own. Where blocks in a row are handed the same name, it is that of the
-    /// last: the others yield it, in the next round (`tests/oir/osr/joins_in_a_row.oir`).
+    /// Takes the first name that is free: `handed`, which a join hands on to the block, or else one
+    /// of its `own`. If blocks in a row are handed one name, the last of them gets it; the others
+    /// yield it in the next round (`tests/oir/osr/joins_in_a_row.oir`). `None`, and another round,
+    /// if every name is taken.
     pub(super) fn take(
         &mut self,
         block: Block,
@@ -45,6 +46,8 @@ impl Names {
         let handed = handed.filter(|name| !self.yielded.contains(&(*name, block)));
         let is_free = |name: &Name| self.owner(*name).is_none_or(|owner| owner == block);
         let taken = handed.into_iter().chain(own.iter().copied()).find(is_free);
+        // The block behind wins at once, although the block before has numbered its parameters
+        // under the name by now. That is why another round is needed.
         if let Some(name) = handed
             && let Some(before) = self.owner(name).filter(|owner| *owner != block)
         {

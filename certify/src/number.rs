@@ -1,14 +1,23 @@
 //! Value numbering of one version: the class of every value, and of the memory at the start of
 //! every block.
 //!
-//! *Optimistic* (Click, "Global Code Motion, Global Value Numbering", PLDI 1995; Wegman and Zadeck
-//! for the edges): a parameter is taken to be a copy of what it receives until two edges that may
-//! be taken bring different classes. A round walks the blocks once in reverse postorder, edges back
-//! aside; then every edge is asked whether it brings what was assumed. A parameter it does not hold
-//! for is *pinned*: a leaf from then on; and everything is numbered again. Assumptions only ever
-//! grow weaker, and what differs under stronger ones differs under weaker ones, so nothing is
-//! pinned that need not be. (Numbering on from where a round stands, instead of anew, would compare
-//! new classes with outdated ones, and pin the parameters that hand a value through an inner loop.)
+//! The numbering is *optimistic* (Click, "Global Code Motion, Global Value Numbering", PLDI 1995;
+//! for edges, Wegman and Zadeck). It takes a parameter for a copy of the value it receives, until
+//! two live edges bring different classes. Example: `head(%k)` receives %a from outside and %k over
+//! the back edge. The walk takes %k for a copy of %a, and so the back edge brings the class of %a
+//! too. One round:
+//!
+//! 1. a walk over the blocks in reverse postorder numbers each block from the edges that come from
+//!    above;
+//! 2. [`Numbering::revise`] checks that every live edge, back edges included, brings the assumed
+//!    class. It *pins* each parameter for which an edge does not: a pinned parameter is a leaf from
+//!    then on;
+//! 3. if a parameter was pinned, everything is numbered anew.
+//!
+//! Assumptions only grow weaker, and classes that differ under strong assumptions differ under weak
+//! ones. So nothing is pinned that need not be, and the rounds end. Numbering on instead of anew
+//! would compare new classes with outdated ones. It would pin parameters that only hand a value
+//! through an inner loop.
 
 use super::leaves::{Dense, Leaves, Name};
 use super::memory::Reader;
@@ -26,10 +35,10 @@ use std::collections::BTreeMap;
 use transition::certificate::{NO_TERM, TermId, TermKind};
 use transition::{Correspondence, Side};
 
-/// Blocks that join edges, one after the other, that the name of a leaf is looked for behind.
+/// Blocks in a row, each joining edges, behind which the name of a leaf is looked for.
 const MAX_JOINS: usize = 8;
 
-/// What edges bring to one parameter.
+/// The classes that edges bring to one parameter.
 type Received = SmallVec<[TermId; 4]>;
 
 /// The numbering of one version.
@@ -41,27 +50,27 @@ pub(super) struct Numbering<'a> {
     side: Side,
     cfg: Cfg,
     pub(super) dom: DomTree,
-    /// The edges `cfg` has.
+    /// The number of edges of `cfg`.
     edges: usize,
-    /// Parameters, and blocks whose memory, are no copies.
+    /// Parameters that are not copies, and blocks whose memory is not one.
     pinned: FixedBitSet,
     pinned_memory: FixedBitSet,
-    /// Parameters of one block that were found to receive different things have different numbers.
+    /// Parameters of one block with different numbers have been found to receive different classes.
     part: Dense<Value>,
     parts: u32,
-    /// Parameters are leaves, each its own, and every edge may be taken: numbers everything in one
-    /// round.
+    /// Whether every parameter is a leaf of its own and every edge is live. One round then numbers
+    /// everything.
     is_plain: bool,
-    /// The terms of values, and those of the memory at the start and the end of blocks.
+    /// The terms of values, and the classes of the memory at the start and the end of blocks.
     pub(super) terms: Dense<Value>,
     pub(super) at_start: Dense<Block>,
     pub(super) at_end: Dense<Block>,
-    /// The terms of the memory after writes of one place, and the classes of that before every
-    /// instruction.
+    /// The terms of the memory after writes of one place, and the classes of the memory before
+    /// every instruction.
     pub(super) writes: Dense<Inst>,
     before: Dense<Inst>,
-    /// Lone writes, and those that are the same operation as one: what covers such a write leaves
-    /// it out.
+    /// Lone writes, and writes that are the same operation as one. A write that covers one of them
+    /// leaves it out of its class.
     hidden: FixedBitSet,
     pub(super) live: LiveEdges,
     pub(super) sites: Sites,
@@ -69,7 +78,8 @@ pub(super) struct Numbering<'a> {
 }
 
 impl<'a> Numbering<'a> {
-    /// The numbering of one version, which knows nothing yet.
+    /// A numbering of the version before the log (side 0) or the one after it (side 1), without any
+    /// results yet.
     pub(super) fn new(common: &'a Correspondence<'a>, side: Side) -> Numbering<'a> {
         let (f, other) = (common.versions[side], common.versions[side.other()]);
         let cfg = Cfg::new(f);
@@ -102,7 +112,7 @@ impl<'a> Numbering<'a> {
         numbering
     }
 
-    /// Assumes again all that can be assumed.
+    /// Returns to the strongest assumptions.
     pub(super) fn unpin(&mut self) {
         self.pinned = FixedBitSet::with_capacity(self.f.value_bound());
         self.pinned_memory = FixedBitSet::with_capacity(self.f.block_bound());
@@ -111,9 +121,10 @@ impl<'a> Numbering<'a> {
         self.names.forgive();
     }
 
-    /// Where edges were sent past a branch, other edges lead to a block in one version than in the
-    /// other: what is no copy in one is taken for none in the other either, that leaves may agree.
-    /// Whether that is news.
+    /// Pins in both versions the parameters and memories of blocks around a redirected edge that
+    /// either version has pinned. A redirected edge leads to another block in one version than in
+    /// the other, so that a parameter may be a copy in one alone; the leaf of the other would then
+    /// have no partner. Returns whether something was pinned.
     pub(super) fn pin_alike(&mut self, other: &mut Numbering<'_>) -> bool {
         let mut changed = false;
         let blocks = self.common.rerouted.iter().copied();
@@ -145,12 +156,12 @@ impl<'a> Numbering<'a> {
         self.pinned_memory.insert_range(..);
     }
 
-    /// The blocks in the order they are numbered; some may be dead.
+    /// The blocks in the order of numbering. Some may be dead.
     pub(super) fn blocks(&self) -> &[Block] {
         self.cfg.rpo()
     }
 
-    /// The class of a value; [`NO_TERM`] in dead code, and of what this version does not have.
+    /// The class of a value. [`NO_TERM`] in dead code, and for values that this version lacks.
     pub(super) fn class(&self, table: &Table, value: Value) -> TermId {
         table.class(self.terms.get(value))
     }
@@ -160,7 +171,7 @@ impl<'a> Numbering<'a> {
         self.sites.of(table, &self.dom, class)
     }
 
-    /// Whether a parameter binds a leaf, and which.
+    /// The leaf that a parameter binds, if it binds one.
     pub(super) fn bound_leaf(&self, param: Value) -> Option<TermId> {
         self.pinned
             .contains(param.as_u32() as usize)
@@ -168,14 +179,14 @@ impl<'a> Numbering<'a> {
             .filter(|leaf| *leaf != NO_TERM)
     }
 
-    /// Whether the memory at the start of a block is a leaf, and which.
+    /// The leaf that a block binds for the memory at its start, if it binds one.
     pub(super) fn bound_memory(&self, block: Block) -> Option<TermId> {
         let pinned = self.pinned_memory.contains(block.as_u32() as usize);
         pinned.then(|| self.at_start.get(block)).filter(|leaf| *leaf != NO_TERM)
     }
 
-    /// Narrows the graph to the edges that may be taken, if there are others: more dominates more
-    /// then. Whether there were.
+    /// Narrows the graph to the live edges, if it has others; with fewer edges, more blocks
+    /// dominate. Returns whether it had others.
     pub(super) fn narrow(&mut self) -> bool {
         let count = self.live.count(self.f, &self.cfg);
         if self.is_plain || count == self.edges {
@@ -187,15 +198,18 @@ impl<'a> Numbering<'a> {
         true
     }
 
-    /// Numbers everything once. `false` when edges back lead to code that nothing else leads to:
-    /// then another walk is needed.
+    /// Numbers everything once. `false` when a back edge leads to code that no edge from above
+    /// leads to. Another walk is needed then.
     pub(super) fn walk(&mut self, table: &mut Table, leaves: &mut Leaves, is_first: bool) -> bool {
+        // A second walk keeps the classes of the first: they are the ones that the back edge
+        // brings.
         if is_first {
             self.terms.reset(self.f.value_bound());
             self.at_start.reset(self.f.block_bound());
             self.at_end.reset(self.f.block_bound());
             self.live.clear(self.f);
         }
+        // Each walk binds leaves and makes writes anew.
         self.writes.reset(self.f.inst_bound());
         self.before.reset(self.f.inst_bound());
         self.sites.clear();
@@ -204,6 +218,8 @@ impl<'a> Numbering<'a> {
         for n in 0..self.cfg.rpo().len() {
             let block = self.cfg.rpo()[n];
             let incoming = self.incoming(block, n);
+            // No live edge reaches the block so far, so its values stay without terms, and do not
+            // stop others from being copies.
             if n > 0 && incoming.is_empty() && !self.is_plain {
                 continue;
             }
@@ -211,6 +227,8 @@ impl<'a> Numbering<'a> {
             let memory = self.run(table, leaves, block);
             self.at_end.set(block, memory);
             let taken = self.decide(table, block);
+            // A back edge that becomes live leads to a block that this walk has gone past. If no
+            // edge from above has made that block live, it has no terms yet.
             if self.live.take(block, taken) {
                 let back =
                     self.live.out_of(self.f, block).into_iter().map(|e| self.f.target(e).block);
@@ -221,8 +239,8 @@ impl<'a> Numbering<'a> {
         is_complete
     }
 
-    /// The edges that what a block receives is looked at on: those that come from above, if any
-    /// does.
+    /// The edges whose classes a block's parameters are numbered from: the live edges from above,
+    /// or all live edges if there are none.
     fn incoming(&self, block: Block, n: usize) -> SmallVec<[Edge; 4]> {
         let above =
             |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
@@ -249,10 +267,15 @@ impl<'a> Numbering<'a> {
             self.at_start.set(block, memory);
             return;
         }
+        // Pinned parameters that receive the same classes become one leaf, as two equal loop
+        // counters do. Grouping by `part` too keeps those apart that a back edge was found to tell
+        // apart.
         let mut groups: BTreeMap<(u32, Received), SmallVec<[Value; 2]>> = BTreeMap::new();
         for (index, &param) in params.iter().enumerate() {
             let received: Received =
                 incoming.iter().map(|e| self.class(table, self.f.target(*e).args[index])).collect();
+            // A failed copy is pinned at once: from then on it is a leaf even if later rounds bring
+            // equal classes, so that assumptions only grow weaker.
             if !self.pinned.contains(param.as_u32() as usize) {
                 if let Some(class) = self.copied(table, block, &received) {
                     self.terms.set(param, class);
@@ -260,6 +283,8 @@ impl<'a> Numbering<'a> {
                 }
                 self.pinned.insert(param.as_u32() as usize);
             }
+            // Without assumptions each parameter is a leaf of its own, and without live edges there
+            // is nothing to group by.
             let alone = self.is_plain || received.is_empty();
             let part = if alone { param.as_u32() } else { self.part.get(param) };
             groups.entry((part, received)).or_default().push(param);
@@ -270,7 +295,9 @@ impl<'a> Numbering<'a> {
         self.enter_memory(table, leaves, block, incoming);
     }
 
-    /// What a block that receives this may take a parameter for.
+    /// The class of which a parameter may be taken for a copy: all these edges bring it, and its
+    /// leaves are bound strictly above the block. A leaf of the block itself would be the last
+    /// iteration's.
     fn copied(&mut self, table: &Table, block: Block, received: &[TermId]) -> Option<TermId> {
         let (&class, rest) = received.split_first()?;
         if class == NO_TERM || rest.iter().any(|other| *other != class) {
@@ -284,7 +311,7 @@ impl<'a> Numbering<'a> {
         fits.then_some(class)
     }
 
-    /// Makes parameters of a block one leaf.
+    /// Makes one leaf of several parameters of a block.
     fn bind_group(
         &mut self,
         table: &mut Table,
@@ -292,17 +319,20 @@ impl<'a> Numbering<'a> {
         block: Block,
         members: &[Value],
     ) {
+        // A parameter that the other version has too gives the leaf its name: by that name the
+        // other version finds it.
         let in_both = members.iter().copied().find(|p| self.other.has_value(*p));
         let Some(leader) = in_both.or(members.first().copied()) else { return };
         let name = self.name(leader, members, leaves, block);
         let ty = Some(self.f.value_type(leader));
         let named = name.map(|name| leaves.get(table, self.side, name, ty));
-        // By one name and another, the other version may have bound one leaf where this one binds
-        // two.
+        // By different names, the other version may have bound one leaf where this version binds
+        // two. The second then needs a leaf of its own.
         let leaf = named
             .filter(|leaf| !self.sites.is_bound(*leaf))
             .unwrap_or_else(|| table.leaf(TermKind::Param, ty));
         self.sites.bind(leaf, block);
+        // The other version may know the leaf by any of these parameters.
         if let (Some(Name::Param(name)), true) = (name, named == Some(leaf)) {
             members.iter().for_each(|p| leaves.rename(self.side, name, *p));
         }
@@ -338,7 +368,7 @@ impl<'a> Numbering<'a> {
         self.at_start.set(block, leaf);
     }
 
-    /// Makes a leaf that a block binds, and gives it to a value.
+    /// Makes a leaf that a block binds, and gives it to a value, if there is one.
     fn bind(
         &mut self,
         table: &mut Table,
@@ -354,9 +384,10 @@ impl<'a> Numbering<'a> {
         leaf
     }
 
-    /// What the leaf of parameters is named after. A parameter of a block that joins edges is
-    /// handed on to another, which is then often a copy: where the other version has that one
-    /// alone, it is the leaf. Or the other version has one that was replaced.
+    /// The name of the leaf of some parameters of a block. A parameter of a block that joins edges
+    /// hands its contents on to another parameter, which is then often a copy. If the other version
+    /// has only that one, its name is the name of the leaf. Or the other version has a parameter
+    /// that one of these replaced.
     fn name(
         &mut self,
         param: Value,
@@ -365,6 +396,8 @@ impl<'a> Numbering<'a> {
         block: Block,
     ) -> Option<Name> {
         let mut name = param;
+        // Follows hand-overs to the last parameter that is a copy. A pinned one binds a leaf
+        // itself, under its own name.
         for _ in 0..MAX_JOINS {
             let to = self.common.joined_params.get(&name).copied();
             let Some(to) = to.filter(|to| !self.pinned.contains(to.as_u32() as usize)) else {
@@ -379,13 +412,15 @@ impl<'a> Numbering<'a> {
         self.names.take(block, (name != param).then_some(Name::Param(name)), &own)
     }
 
-    /// The parameters of the version before that a parameter of the version after replaced. The
-    /// version after is numbered when the leaves of the version before exist.
+    /// The parameters of the version before that a parameter of the version after replaced. Only the
+    /// version after looks names up: it is numbered second, when the leaves of the version before
+    /// exist.
     fn replaced(&self, param: Value) -> Option<&'a SmallVec<[Value; 2]>> {
         (self.side == Side::After).then(|| self.common.replaced.get(&param)).flatten()
     }
 
-    /// As [`Numbering::name`], for the memory at the start of a block.
+    /// The name of the leaf for the memory at the start of a block, found as by
+    /// [`Numbering::name`].
     fn memory_name(&mut self, block: Block) -> Option<Name> {
         let mut name = block;
         for _ in 0..MAX_JOINS {
@@ -403,7 +438,7 @@ impl<'a> Numbering<'a> {
         )
     }
 
-    /// Numbers the results of a block; returns the memory at its end.
+    /// Numbers the results of a block. Returns the class of the memory at its end.
     fn run(&mut self, table: &mut Table, leaves: &Leaves, block: Block) -> TermId {
         let mut memory = self.at_start.get(block);
         for inst in self.f.block_insts(block) {
@@ -419,6 +454,8 @@ impl<'a> Numbering<'a> {
             if Place::written(data.opcode, data.ty, &data.imm).is_some() {
                 let mut args: Args = data.args.iter().map(|v| self.class(table, *v)).collect();
                 args.push(memory);
+                // Before the term is made, which records itself as hidden only then; the next write
+                // may cover it.
                 if self.hidden.contains(inst.as_u32() as usize) {
                     table.hide((data.opcode, data.ty, data.imm), &args);
                 }
@@ -427,6 +464,8 @@ impl<'a> Numbering<'a> {
                 memory = table.class(term);
                 continue;
             }
+            // An anchor with an effect: both versions execute it with equal operands, so its
+            // results are the same leaves in both.
             for (index, &result) in data.results.iter().enumerate() {
                 let ty = Some(self.f.value_type(result));
                 let kind = TermKind::Result(inst, index as u32);
@@ -463,10 +502,10 @@ impl<'a> Numbering<'a> {
         self.read(table, &read, memory, &mut Asker { leaves, address, budget: MAX_MERGES })
     }
 
-    /// Notes which writes are the same operation as a lone one of either version. Whether that is
-    /// news: then everything has to be numbered again, since what covers such a write leaves it out
-    /// wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`). Cost: linear in
-    /// the instructions.
+    /// Records the writes that are the same operation as a lone write of either version. Returns
+    /// whether there are new ones. Then everything is numbered again: a covering write leaves such
+    /// a write out wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`).
+    /// Cost: linear in the instructions.
     pub(super) fn note_hidden(&mut self, table: &Table) -> bool {
         let mut changed = false;
         for (inst, term) in self.writes.iter() {
@@ -478,7 +517,7 @@ impl<'a> Numbering<'a> {
         changed
     }
 
-    /// The block that binds a leaf that stands for memory.
+    /// The block that binds a leaf for memory, if a block does.
     pub(super) fn memory_home(&mut self, table: &Table, leaf: TermId) -> Option<Block> {
         let is_bound_by_block =
             matches!(table.terms.get(leaf as usize)?.kind, TermKind::MemoryParam);
@@ -493,19 +532,20 @@ impl<'a> Numbering<'a> {
         self.before.get(inst)
     }
 
-    /// Whether nothing is assumed any more.
+    /// Whether the numbering assumes nothing any more.
     pub(super) fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// The classes of the memories that edges from above bring to a block.
+    /// The classes of the memories that a block's parameters are numbered from
+    /// ([`Numbering::incoming`]).
     pub(super) fn brought_from_above(&self, block: Block) -> SmallVec<[TermId; 4]> {
         let Some(n) = self.cfg.rpo_index(block) else { return SmallVec::new() };
         let memory = |e: Edge| self.at_end.get(self.f.inst_block(e.inst));
         self.incoming(block, n).into_iter().map(memory).collect()
     }
 
-    /// The classes of the memories that edges bring to a block.
+    /// The classes of the memories that live edges bring to a block.
     pub(super) fn brought(&self, block: Block) -> SmallVec<[TermId; 4]> {
         self.live
             .leading_to(self.f, block)
@@ -513,7 +553,7 @@ impl<'a> Numbering<'a> {
             .collect()
     }
 
-    /// Where a block leads to.
+    /// The edges that the terminator of a block may take, by the class of its condition.
     fn decide(&self, table: &Table, block: Block) -> Taken {
         let data = self.f.inst(self.f.terminator(block));
         let known = data.args.first().and_then(|v| table.constant(self.class(table, *v)));
@@ -526,9 +566,11 @@ impl<'a> Numbering<'a> {
         }
     }
 
-    /// Pins what some edge does not bring what was assumed to. Whether another round is needed.
+    /// Pins each parameter and memory to which some live edge does not bring the assumed class.
+    /// Returns whether another round is needed.
     pub(super) fn revise(&mut self, table: &Table) -> bool {
         let mut changed = self.names.clash();
+        // All blocks before the next numbering: classes are compared within one round only.
         for n in 1..self.cfg.rpo().len() {
             let block = self.cfg.rpo()[n];
             if !self.live.has_block(block) || self.is_plain {
@@ -561,6 +603,9 @@ impl<'a> Numbering<'a> {
                 changed = true;
             }
         }
+        // Parameters of one leaf must receive equal classes on every edge, back edges included. The
+        // first group keeps its number and each other group gets a new one, so that parts only ever
+        // split.
         for members in groups.values().filter(|m| m.len() > 1) {
             let mut seen: BTreeMap<Received, u32> = BTreeMap::new();
             for &index in members {
@@ -580,7 +625,7 @@ impl<'a> Numbering<'a> {
     }
 }
 
-/// The writes of one place that are no anchors.
+/// The writes of one place that are not anchors.
 fn lone_writes(f: &Function, anchors: &FixedBitSet) -> FixedBitSet {
     let mut lone = FixedBitSet::with_capacity(f.inst_bound());
     for inst in f.all_insts().filter(|i| !anchors.contains(i.as_u32() as usize)) {

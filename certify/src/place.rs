@@ -1,4 +1,4 @@
-//! Where the leaves of classes are bound in one version, and which edges it may take.
+//! Where one version binds the leaves of classes, and which edges it may take.
 
 use super::table::Table;
 use ir::cfg::Cfg;
@@ -7,18 +7,19 @@ use ir::{Block, Edge, Function};
 use smallvec::SmallVec;
 use transition::certificate::{TermId, TermKind};
 
-/// Of a class: the deepest block that binds one of its leaves.
+/// Where a class is bound: the deepest block that binds one of its leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Site {
-    /// It has no leaves.
+    /// The class has no leaves.
     Anywhere,
-    /// This block, which the blocks that bind the other leaves dominate.
+    /// This block binds a leaf. The blocks that bind the other leaves dominate it.
     Below(Block),
-    /// A leaf is not bound in this version, or no block is dominated by all that bind one.
+    /// This version does not bind one of the leaves, or two binding blocks do not dominate one
+    /// another.
     Nowhere,
 }
 
-/// The sites of the terms of a table, found as they are asked for.
+/// The sites of the terms of a table, found on demand.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     known: Vec<Option<Site>>,
@@ -30,7 +31,7 @@ impl Sites {
         self.known.clear();
     }
 
-    /// Notes the block that binds a leaf.
+    /// Records the block that binds a leaf.
     pub(super) fn bind(&mut self, leaf: TermId, block: Block) {
         self.grow(leaf);
         self.known[leaf as usize] = Some(Site::Below(block));
@@ -47,8 +48,8 @@ impl Sites {
         }
     }
 
-    /// The site of a class: of its first term. Cost: amortized over all questions, linear in the
-    /// table.
+    /// The site of a class, which is that of its first term. Cost: amortized over all questions,
+    /// linear in the table.
     pub(super) fn of(&mut self, table: &Table, dom: &DomTree, class: TermId) -> Site {
         let Some(top) = table.terms.get(class as usize).map(|_| class) else {
             return Site::Nowhere;
@@ -61,7 +62,8 @@ impl Sites {
         while let Some(&term) = self.stack.last() {
             let found = match &table.terms[term as usize].kind {
                 TermKind::Op { args, .. } => {
-                    // Terms name earlier ones, so those are within the bounds too.
+                    // Terms name earlier terms, so the operands are within the bounds of `known`
+                    // too.
                     let Some(first) = args.iter().find(|a| self.known[**a as usize].is_none())
                     else {
                         let sites =
@@ -74,6 +76,8 @@ impl Sites {
                     self.stack.push(*first);
                     continue;
                 }
+                // A leaf that no block of this version has bound. Should one do so later, `bind`
+                // replaces the answer.
                 _ => Site::Nowhere,
             };
             self.known[term as usize].get_or_insert(found);
@@ -92,15 +96,15 @@ fn deeper(dom: &DomTree, a: Site, b: Site) -> Site {
     }
 }
 
-/// Which targets of a block's terminator control may go on to.
+/// The targets that a block's terminator may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Taken {
-    /// None: control does not come to the block.
+    /// None: the block is unreachable.
     #[default]
     None,
     /// The one with this index.
     One(u32),
-    /// All.
+    /// All of them.
     All,
 }
 
@@ -114,7 +118,7 @@ impl Taken {
     }
 }
 
-/// The edges that one version may take, by block index.
+/// The live edges of one version, by block index.
 #[derive(Debug, Default)]
 pub(super) struct LiveEdges {
     taken: Vec<Taken>,
@@ -126,22 +130,22 @@ impl LiveEdges {
         self.taken.resize(f.block_bound(), Taken::None);
     }
 
-    /// Notes where a block leads to. Whether that is news.
+    /// Records the targets that a block's terminator may take. Returns whether they changed.
     pub(super) fn take(&mut self, block: Block, taken: Taken) -> bool {
         std::mem::replace(&mut self.taken[block.as_u32() as usize], taken) != taken
     }
 
-    /// Whether control may come to a block.
+    /// Whether a block is reachable.
     pub(super) fn has_block(&self, block: Block) -> bool {
         self.taken.get(block.as_u32() as usize).is_some_and(|t| *t != Taken::None)
     }
 
-    /// Whether control may take an edge.
+    /// Whether an edge is live.
     pub(super) fn has(&self, f: &Function, edge: Edge) -> bool {
         self.taken[f.inst_block(edge.inst).as_u32() as usize].has(edge.index)
     }
 
-    /// The edges into a block that control may take.
+    /// The live edges into a block.
     pub(super) fn leading_to<'s>(
         &'s self,
         f: &'s Function,
@@ -150,14 +154,14 @@ impl LiveEdges {
         f.predecessors(block).iter().copied().filter(|e| self.has(f, *e))
     }
 
-    /// The edges out of a block that control may take, targets in order.
+    /// The live edges out of a block, targets in order.
     pub(super) fn out_of(&self, f: &Function, block: Block) -> SmallVec<[Edge; 2]> {
         let inst = f.terminator(block);
         let edges = (0..f.inst(inst).targets.len() as u32).map(|index| Edge { inst, index });
         edges.filter(|e| self.has(f, *e)).collect()
     }
 
-    /// How many edges control may take.
+    /// The number of live edges.
     pub(super) fn count(&self, f: &Function, cfg: &Cfg) -> usize {
         cfg.rpo().iter().map(|block| self.out_of(f, *block).len()).sum()
     }

@@ -1,8 +1,8 @@
-//! Both versions side by side: leaves that one name would give both of them and that do not agree.
+//! Both versions side by side: finds shared leaves on which they disagree.
 //!
-//! Both execute the same anchors in the same order. From each anchor on, the runs of both versions
-//! to the next bind parameters; a leaf that both have where the runs end must have been given the
-//! same. One that was not is made two.
+//! Both versions execute the same anchors in the same order. From each anchor, the paths of both to
+//! the next anchor bind leaves. A leaf that both have at the end must have been bound to equal
+//! classes. If not, it becomes two leaves.
 
 use super::leaves::{Leaves, Name};
 use super::number::Numbering;
@@ -14,30 +14,33 @@ use ir::{Edge, Inst};
 use smallvec::SmallVec;
 use transition::certificate::{NO_TERM, TermId};
 
-/// The search for leaves that do not agree.
+/// The search for leaves that disagree.
 pub(super) struct Product<'p, 'a> {
     pub(super) table: &'p mut Table,
     pub(super) versions: &'p mut [Numbering<'a>; 2],
     pub(super) runs: &'p [Runs; 2],
     pub(super) leaves: &'p Leaves,
-    /// Memory need not be the same in both versions at every anchor.
+    /// Whether memory may differ between the versions at some anchor.
     pub(super) has_lone_writes: bool,
 }
 
 impl Product<'_, '_> {
-    /// The names of leaves that do not agree, as they are met. Cost: linear in the anchors; for
-    /// each way on from one, the parameters bound on it.
+    /// The names of leaves that disagree, in the order the search meets them. Cost: linear in the
+    /// anchors, plus the parameters bound on each path from one. `bound` limits the ids of anchors.
     pub(super) fn disagreeing(&mut self, bound: usize) -> Vec<Name> {
         let mut found = Vec::new();
         let mut seen = FixedBitSet::with_capacity(bound);
         let mut work: Vec<Inst> = self.first().into_iter().collect();
         let mut bindings = [Bindings::default(), Bindings::default()];
         let runs = self.runs;
+        // Each anchor once, from both versions together: induction over anchors assumes that leaves
+        // agree at the start of every path.
         while let Some(anchor) = work.pop() {
             if seen.put(anchor.as_u32() as usize) {
                 continue;
             }
             for pair in self.onward(runs, anchor) {
+                // A path that enters no block binds nothing.
                 if pair.iter().any(|run| run.crossings().next().is_some()) {
                     self.compare(&pair, &mut bindings, &mut found);
                 }
@@ -57,7 +60,9 @@ impl Product<'_, '_> {
         a.filter(|_| a == b)
     }
 
-    /// The ways on from an anchor, in both versions, that lead to one next anchor.
+    /// The pairs of paths from an anchor, one in each version, that lead to the same next anchor.
+    /// Pairs that lead to different anchors are skipped: no run takes both paths, or the versions
+    /// do not correspond, which the checker finds out.
     fn onward<'r>(&self, runs: &'r [Runs; 2], anchor: Inst) -> SmallVec<[[Run<'r>; 2]; 2]> {
         let [a, b] = &*self.versions;
         let pair =
@@ -74,8 +79,8 @@ impl Product<'_, '_> {
         let edges: [SmallVec<[Edge; 2]>; 2] =
             [a, b].map(|v| v.live.out_of(v.f, v.f.inst_block(anchor)));
         for x in &edges[0] {
-            // Looked up: a switch may have a hundred thousand edges. Of a branch that one version
-            // folded, the jump has one.
+            // A lookup by index, since a switch may have a hundred thousand edges. If one version
+            // folded the branch to a jump, its one edge pairs with every live edge of the other.
             let same = || {
                 edges[1].binary_search_by_key(&x.index, |y| y.index).map_or(0..0, |at| at..at + 1)
             };
@@ -100,20 +105,24 @@ impl Product<'_, '_> {
             bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings());
         }
         let [a, b] = bindings;
+        // Leaves that one version alone binds count too: the other still holds the contents from
+        // before.
         let of_one = b.leaves.iter().copied().filter(|leaf| a.get(*leaf).is_none());
         for leaf in a.leaves.iter().copied().chain(of_one) {
+            // A leaf that one version does not have at the anchor is not compared.
             if !self.is_met(0, leaf, pair[0].anchor) || !self.is_met(1, leaf, pair[1].anchor) {
                 continue;
             }
             let values = [a.get(leaf), b.get(leaf)];
-            // Memory is the same in both versions at every anchor, whatever its classes, if they
-            // have the same writes.
+            // Without lone writes, memory is the same in both versions at every anchor, in any
+            // class. A leaf for memory then cannot disagree.
             if !self.has_lone_writes
                 && self.table.ty(leaf).is_none()
                 && values.iter().all(Option::is_some)
             {
                 continue;
             }
+            // A leaf that the path does not bind stands for itself.
             let [x, y] = values.map(|class| class.unwrap_or(leaf));
             if x != y || x == NO_TERM {
                 found.extend(self.leaves.name_of(leaf));
@@ -121,7 +130,7 @@ impl Product<'_, '_> {
         }
     }
 
-    /// Whether a version has bound a leaf whenever it comes to an anchor.
+    /// Whether a version has bound a leaf on every path to an anchor.
     fn is_met(&mut self, side: usize, leaf: TermId, anchor: Inst) -> bool {
         let version = &mut self.versions[side];
         match version.site(self.table, leaf) {

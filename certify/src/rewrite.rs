@@ -1,4 +1,4 @@
-//! Matching operations on classes with the patterns of the rules.
+//! Matches operations on classes with the patterns of rewrite rules.
 
 use super::table::Table;
 use ir::Opcode;
@@ -6,7 +6,7 @@ use ir::rules::{Guard, Pat, RULES, Rule};
 use smallvec::SmallVec;
 use transition::certificate::{TermId, TermKind};
 
-/// Terms of an operand's class that an inner operation of a pattern is looked for among.
+/// Terms of an operand's class that are tried for an inner operation of a pattern.
 const MAX_MEMBERS: usize = 16;
 
 /// The rules by the operation they are about, in the order of the table.
@@ -20,7 +20,7 @@ pub(super) struct RuleIndex {
 impl Default for RuleIndex {
     fn default() -> RuleIndex {
         let mut numbers: Vec<u32> = (0..RULES.len() as u32).collect();
-        // A stable sort: among the rules of one operation the order of the table stays.
+        // A stable sort keeps the rules of one operation in the order of the table.
         numbers.sort_by_key(|n| RULES[*n as usize].opcode);
         let before =
             |op: usize| numbers.partition_point(|n| (RULES[*n as usize].opcode as usize) < op);
@@ -29,25 +29,25 @@ impl Default for RuleIndex {
 }
 
 impl RuleIndex {
-    /// The numbers of the rules about an operation.
+    /// The indices of the rules about an operation.
     pub(super) fn of(&self, opcode: Opcode) -> std::ops::Range<usize> {
         self.start[opcode as usize] as usize..self.start[opcode as usize + 1] as usize
     }
 
-    /// The rule at a place in the index, with its number.
+    /// The rule at an index, with its number in the table.
     pub(super) fn get(&self, place: usize) -> (u32, &'static Rule) {
         (self.numbers[place], &RULES[self.numbers[place] as usize])
     }
 }
 
-/// What a rule was matched with.
+/// A rule matched with classes: the classes and constants that its variables stand for.
 #[derive(Clone, Debug)]
 pub(super) struct Match {
     pub(super) x: Option<TermId>,
     pub(super) y: Option<TermId>,
     pub(super) c: Option<u64>,
     pub(super) d: Option<u64>,
-    /// As in a certificate.
+    /// As in a certificate: bit i says that the operands of operation i are swapped.
     pub(super) swapped: u8,
     pub(super) inner: SmallVec<[TermId; 2]>,
     guard: Guard,
@@ -67,11 +67,12 @@ impl Default for Match {
     }
 }
 
-/// Operands still to be matched, operation by operation.
+/// Operands still to match, operation by operation.
 type Goals = SmallVec<[(TermId, Pat); 6]>;
 
 impl Match {
-    /// Matches a rule with operands.
+    /// Matches a rule with operands; `None` if no choice of terms fits. Cost: at most `MAX_MEMBERS`
+    /// terms for each inner operation, in each order.
     pub(super) fn find(table: &Table, rule: &Rule, args: &[TermId]) -> Option<Match> {
         let mut goals = Goals::new();
         Match { guard: rule.guard, ..Match::default() }.with_operands(
@@ -84,8 +85,8 @@ impl Match {
         )
     }
 
-    /// Matches the operands of one more operation, in either order if there are two, and then what
-    /// is left. Recursion is as deep as patterns are.
+    /// Matches the operands of one more operation and then the remaining goals. A commutative
+    /// operation is tried in both orders. The recursion is as deep as the pattern.
     fn with_operands(
         &self,
         table: &Table,
@@ -98,6 +99,8 @@ impl Match {
         if args.len() != pats.len() {
             return None;
         }
+        // Backtracking: the goals of this operation stand at the end of the list, and go before
+        // another order is tried or the caller tries another term.
         let known = goals.len();
         goals.extend(args.iter().copied().zip(pats.iter().copied()));
         let mut found = self.solve(table, goals, at);
@@ -105,6 +108,8 @@ impl Match {
         if found.is_none() && opcode.is_commutative() {
             goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
             let mut other = self.clone();
+            // Operation number 0 is the outermost; each inner one adds itself to `inner` first. So
+            // the length of `inner` is the number of this operation.
             other.swapped |= 1 << other.inner.len();
             found = other.solve(table, goals, at);
             goals.truncate(known);
@@ -121,9 +126,13 @@ impl Match {
                 found.bind(table, class, pat)?;
                 continue;
             };
+            // A class that is a constant also holds the operations that fold to it. Patterns match
+            // such an operand by its bits alone.
             if table.constant(class).is_some() {
                 return None;
             }
+            // The first term of the class for which all remaining goals match too. A term that fits
+            // the operation but not the rest of the pattern leads to the next one.
             return table.members(class).take(MAX_MEMBERS).find_map(|id| {
                 match &table.terms[id as usize].kind {
                     TermKind::Op { opcode: o, args, .. } if *o == opcode => {
@@ -135,8 +144,8 @@ impl Match {
                 }
             });
         }
-        // Asked here, since another term of an operand's class may satisfy it
-        // (`a_guard_may_choose_the_term`).
+        // The guard is checked last, inside the search: another term of an operand's class may
+        // satisfy it (`a_guard_may_choose_the_term`).
         found.guard_holds(table).then_some(found)
     }
 

@@ -1,4 +1,7 @@
-//! How a version runs from one anchor to the next, and what it binds on the way.
+//! Paths: how a version gets from one anchor to the next, and which leaves it binds on the way.
+//!
+//! Unlike the paths of [`crate::lines`], these run along live edges alone, and past branches that
+//! constants bound on the path decide.
 
 use super::leaves::Dense;
 use super::number::Numbering;
@@ -12,30 +15,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use transition::Correspondence;
 use transition::certificate::{NO_TERM, TermId, TermKind};
 
-/// Blocks entered on one run before it is given up: keeps the cost linear.
+/// Blocks entered on one path before it is dropped. The limit keeps the cost linear, and the
+/// checker has the same.
 const MAX_CROSSINGS: usize = 64;
 
-/// Classes looked at to decide one branch; the checker looks at as many.
+/// Classes looked at to decide one branch. The checker looks at as many.
 const MAX_LOOKED_AT: u32 = 32;
 
-/// A block entered on a run, and the edges that may be taken there.
+/// A block entered on a path, and the edges that may be taken to it.
 #[derive(Clone, Debug)]
 pub(super) struct Crossing {
     pub(super) edges: SmallVec<[Edge; 1]>,
     pub(super) block: Block,
 }
 
-/// How a block is left whose end no anchor stands before.
+/// The rest of a path from the end of a block that no anchor ends.
 #[derive(Clone, Debug)]
 struct Tail {
     crossings: SmallVec<[Crossing; 2]>,
     anchor: Inst,
 }
 
-/// A run to an anchor.
+/// A path to an anchor.
 #[derive(Clone, Debug)]
 pub(super) struct Run<'r> {
-    /// The edge it begins with, if it begins with one.
+    /// The edge it starts with, if it starts with one.
     first: Option<Crossing>,
     rest: Cow<'r, [Crossing]>,
     pub(super) anchor: Inst,
@@ -48,7 +52,7 @@ impl Run<'_> {
     }
 }
 
-/// The runs of one version.
+/// The paths of one version.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     /// By instruction: the anchor at or after it in its block.
@@ -56,14 +60,15 @@ pub(super) struct Runs {
     /// By block: the index of its tail.
     tail_of: Dense<Block>,
     tails: Vec<Tail>,
-    /// Branches that a run goes on past where constants it binds decide them.
+    /// Branches that a path runs past if constants that it binds decide them.
     passed: BTreeSet<Inst>,
-    /// If there are any: by leaf, the block that binds it, and at which index.
+    /// If there are such branches: by leaf, the block that binds it, and the index of the
+    /// parameter.
     homes: BTreeMap<TermId, (Block, usize)>,
 }
 
 impl Runs {
-    /// Cost: linear in the live instructions of the version.
+    /// Finds the paths of a version. Cost: linear in its live instructions.
     pub(super) fn new(version: &Numbering<'_>, common: &Correspondence<'_>) -> Runs {
         let (f, anchors) = (version.f, &common.anchors);
         let mut runs = Runs { passed: common.passed.clone(), ..Runs::default() };
@@ -71,6 +76,8 @@ impl Runs {
         runs.tail_of.reset(f.block_bound());
         let live = || version.blocks().iter().copied().filter(|b| version.live.has_block(*b));
         for block in live() {
+            // From the end of the block upward: one walk finds the next anchor of every
+            // instruction.
             let mut next = NO_TERM;
             let mut at = Some(f.terminator(block));
             while let Some(inst) = at {
@@ -102,6 +109,8 @@ impl Runs {
         while self.next_in_block(f.terminator(at)).is_none() && crossings.len() < MAX_CROSSINGS {
             let edges: SmallVec<[Edge; 1]> = version.live.out_of(f, at).into_iter().collect();
             at = f.target(*edges.first()?).block;
+            // A branch with two live targets and no anchor: the path has no unique end, and points
+            // before it have no facts.
             if edges.iter().any(|e| f.target(*e).block != at) {
                 return None;
             }
@@ -117,7 +126,7 @@ impl Runs {
         Some(self.next.get(inst)).filter(|n| *n != NO_TERM).map(Inst::from_u32)
     }
 
-    /// The run from before an instruction of the version.
+    /// The path from before an instruction of the version.
     pub(super) fn from(
         &self,
         version: &Numbering<'_>,
@@ -131,7 +140,7 @@ impl Runs {
         }
     }
 
-    /// The run over an edge.
+    /// The path over an edge.
     pub(super) fn over(
         &self,
         version: &Numbering<'_>,
@@ -147,7 +156,7 @@ impl Runs {
         self.decided(version, table, first, at)
     }
 
-    /// The run that passes no branch.
+    /// The path that runs past no branch.
     fn straight(&self, version: &Numbering<'_>, inst: Inst) -> Option<Run<'_>> {
         if let Some(anchor) = self.next_in_block(inst) {
             return Some(Run { first: None, rest: Cow::Borrowed(&[]), anchor });
@@ -156,7 +165,7 @@ impl Runs {
         Some(Run { first: None, rest: Cow::Borrowed(&tail.crossings), anchor: tail.anchor })
     }
 
-    /// The run that goes on past branches which what it binds decides.
+    /// The path that runs past branches which the constants it binds decide.
     fn decided(
         &self,
         version: &Numbering<'_>,
@@ -172,6 +181,8 @@ impl Runs {
             let end = next.unwrap_or(f.terminator(block));
             let onward: SmallVec<[Edge; 1]> = version.live.out_of(f, block).into_iter().collect();
             let to = f.target(*onward.first()?).block;
+            // The order of the cases matters. A single live target needs no decision. A branch that
+            // nothing decides ends the path, if it is an anchor. Otherwise there is no path.
             let is_straight = next.is_none() && onward.iter().all(|e| f.target(*e).block == to);
             let may_pass = !is_straight && self.passed.contains(&end);
             let passes = may_pass.then(|| self.decide(version, table, &run, end)).flatten();
@@ -181,7 +192,8 @@ impl Runs {
                 (None, Some(anchor)) => return Some(Run { anchor, ..run }),
                 (None, None) => return None,
             };
-            // The checker admits no block twice, either.
+            // A block entered twice would bind its parameters twice. The checker admits no block
+            // twice either.
             if run.rest.len() == MAX_CROSSINGS || run.crossings().any(|c| c.block == to) {
                 return None;
             }
@@ -190,8 +202,7 @@ impl Runs {
         }
     }
 
-    /// The target at which a branch at the end of a run continues, if constants bound on the run
-    /// decide it.
+    /// The edge that a branch at the end of a path takes, if constants bound on the path decide it.
     fn decide(
         &self,
         version: &Numbering<'_>,
@@ -212,8 +223,8 @@ impl Runs {
         version.live.has(version.f, edge).then_some(edge)
     }
 
-    /// The bits of a class where a run has come so far. Recursion is bounded by what is left to be
-    /// looked at.
+    /// The bits of a class at the end of the path so far, given as `line`. The recursion ends when
+    /// `left` classes have been looked at.
     fn bits(
         &self,
         version: &Numbering<'_>,
@@ -229,6 +240,8 @@ impl Runs {
         match &table.terms.get(class as usize)?.kind {
             TermKind::Param => {
                 let (home, index) = *self.homes.get(&class)?;
+                // The last entry of the block counts. Its argument was evaluated before, so only
+                // the path up to there is searched for it.
                 let at = line.iter().rposition(|c| c.block == home)?;
                 let mut given = line[at]
                     .edges
@@ -249,10 +262,11 @@ impl Runs {
     }
 }
 
-/// What the leaves bound on a run stand for, in terms of what leaves stood for where it begins.
+/// The leaves bound on a path, in terms of the contents of leaves at its start.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
-    /// By leaf: the run that bound it last, and the class; [`NO_TERM`] where there is none to name.
+    /// By leaf: the number of the path that bound it last, and the class; [`NO_TERM`] where no
+    /// class can be named.
     bound: Vec<(u32, TermId)>,
     run: u32,
     /// The leaves bound, in order.
@@ -263,13 +277,13 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// The class that a leaf was bound to on this run.
+    /// The class that this path bound a leaf to.
     pub(super) fn get(&self, leaf: TermId) -> Option<TermId> {
         self.bound.get(leaf as usize).filter(|(run, _)| *run == self.run).map(|(_, class)| *class)
     }
 
-    /// Whether a class with its leaves as they stand at the start of the run means the same at its
-    /// end.
+    /// Whether a class means the same at the end of the path as at its start: none of its leaves is
+    /// bound on the way.
     pub(super) fn spares(&self, site: Site) -> bool {
         match site {
             Site::Anywhere => true,
@@ -278,13 +292,15 @@ impl Bindings {
         }
     }
 
-    /// Binds what a run binds. Cost: linear in the parameters of the blocks it enters.
+    /// Binds the leaves of a path. Cost: linear in the parameters of the blocks it enters.
     pub(super) fn enter<'r>(
         &mut self,
         version: &mut Numbering<'_>,
         table: &Table,
         crossings: impl Iterator<Item = &'r Crossing>,
     ) {
+        // A new number makes all earlier bindings stale at once: clearing the table would cost its
+        // length for each path.
         self.run += 1;
         self.bound.resize(table.terms.len(), (0, NO_TERM));
         self.leaves.clear();
@@ -303,7 +319,8 @@ impl Bindings {
                 let memory = version.at_end.get(version.f.inst_block(edge.inst));
                 received.push((leaf, self.resolve(version, table, memory)));
             }
-            // All at once: what edges bring was looked up before any of these is bound.
+            // All at once: the arguments are looked up before any parameter is bound, since a jump
+            // may swap two parameters.
             for (leaf, class) in received.drain(..) {
                 self.bound[leaf as usize] = (self.run, class);
                 self.leaves.push(leaf);
@@ -313,7 +330,7 @@ impl Bindings {
         }
     }
 
-    /// What edges bring to a parameter, if they agree.
+    /// The class that edges bring to a parameter, or [`NO_TERM`] if they disagree.
     fn brought(
         &self,
         version: &mut Numbering<'_>,
@@ -332,7 +349,8 @@ impl Bindings {
         found.unwrap_or(NO_TERM)
     }
 
-    /// What a class is in terms of where the run begins.
+    /// A class in terms of the start of the path. [`NO_TERM`] if it depends on a leaf that the path
+    /// has bound since: no term names the mixture.
     fn resolve(&self, version: &mut Numbering<'_>, table: &Table, class: TermId) -> TermId {
         match self.get(class) {
             Some(bound) => bound,

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind};
 
-/// How often the right side of a rule is rewritten again while one term is made. Each rule makes an
-/// operation simpler, so few do; the limit keeps a table of rules that does not end from recursing.
+/// Rewrites of the right side of a rule while one term is made. Each rule makes an operation
+/// simpler, so few happen. The limit ends the recursion even if the rules do not.
 const MAX_REWRITES: u32 = 8;
 
 /// Operands, each a class.
@@ -22,19 +22,20 @@ pub(super) type Args = SmallVec<[TermId; 3]>;
 /// A write apart from its operands.
 pub(super) type WriteKind = (Opcode, Type, Imm);
 
-/// The terms, and how to find one again.
+/// The terms, with an index to find them again.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) terms: Vec<Term>,
-    /// By term, meaningful for classes: the bits that its terms leave possible.
+    /// By term, meaningful for classes: the bits that may be set, by all terms of the class.
     masks: Vec<u64>,
-    /// By term: the next term of its class; for classes, the last one.
+    /// `next`, by term: the next term of its class. `last`, by class: its last term.
     next: Vec<TermId>,
     last: Vec<TermId>,
-    /// Writes, apart from the memory they are to, that are left out of what covers them. By
-    /// operation and not by place, so that it depends on no order and on no version.
+    /// Writes, apart from the memory they are applied to, that a covering write leaves out. The set
+    /// names operations, not terms, so it depends on no order and on no version.
     hidden: BTreeSet<(WriteKind, Args)>,
-    /// By term, meaningful for memories: the last such write made to it, be it itself.
+    /// By term, meaningful for memories: the last hidden write that the memory contains; possibly
+    /// the term itself.
     lone: Vec<TermId>,
     index: HashTable<TermId>,
     hasher: FixedState,
@@ -56,12 +57,12 @@ impl Table {
         self.merges.clear();
     }
 
-    /// The class of a term; [`NO_TERM`] of none.
+    /// The class of a term; [`NO_TERM`] if there is no such term.
     pub(super) fn class(&self, term: TermId) -> TermId {
         self.terms.get(term as usize).map_or(NO_TERM, |t| t.class)
     }
 
-    /// The type of a term, if it is no memory.
+    /// The type of a term, unless it is a memory.
     pub(super) fn ty(&self, term: TermId) -> Option<Type> {
         self.terms.get(term as usize).and_then(|t| t.ty)
     }
@@ -85,14 +86,14 @@ impl Table {
         std::iter::successors(Some(class).filter(|id| *id != NO_TERM), next)
     }
 
-    /// From now on a write, whatever memory it is to, is left out of what covers it. The memory is
-    /// the last of `args`.
+    /// Hides a write, on any memory: covering writes made from now on leave it out of their
+    /// classes. The memory is the last of `args`.
     pub(super) fn hide(&mut self, kind: WriteKind, args: &Args) {
         let Some((_, operands)) = args.split_last() else { return };
         self.hidden.insert((kind, Args::from_slice(operands)));
     }
 
-    /// Whether a term is a write that is left out of what covers it.
+    /// Whether a term is a hidden write.
     pub(super) fn is_hidden(&self, term: TermId) -> bool {
         match self.terms.get(term as usize).map(|t| (&t.kind, t.ty)) {
             Some((TermKind::Op { opcode, ty, imm, args }, None)) if !self.hidden.is_empty() => {
@@ -103,18 +104,18 @@ impl Table {
         }
     }
 
-    /// The last write that is left out of what covers it that was made to a memory, be it that
-    /// memory; [`NO_TERM`] if there is none.
+    /// The last hidden write that a memory contains, possibly the one that made it; [`NO_TERM`] if
+    /// there is none.
     pub(super) fn lone_below(&self, memory: TermId) -> TermId {
         self.lone.get(memory as usize).copied().unwrap_or(NO_TERM)
     }
 
-    /// A leaf that nothing else is.
+    /// A new leaf.
     pub(super) fn leaf(&mut self, kind: TermKind, ty: Option<Type>) -> TermId {
         self.push(kind, ty, None)
     }
 
-    /// The one leaf of this kind.
+    /// The leaf of this kind. Makes it if there is none.
     pub(super) fn named_leaf(&mut self, kind: TermKind, ty: Option<Type>) -> TermId {
         let hash = self.hasher.hash_one(&kind);
         match self.find(hash, &kind) {
@@ -138,8 +139,9 @@ impl Table {
         self.find(self.hasher.hash_one(&kind), &kind)
     }
 
-    /// The term of an operation. Types have to agree. [`NO_TERM`] when an operand is, or when the
-    /// operation has no result.
+    /// The term of an operation. Makes it if there is none, in the class that folding or a rule
+    /// gives it. Types must agree. [`NO_TERM`] if an operand is [`NO_TERM`], or if the operation
+    /// has no result.
     pub(super) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
         self.rewritten_op(opcode, ty, imm, args, MAX_REWRITES)
     }
@@ -160,12 +162,13 @@ impl Table {
         if let Some(id) = self.find(hash, &kind) {
             return id;
         }
+        // Folding first: a class with a constant is the constant, whichever rule would apply too.
         let reason = match self.fold(&kind, result) {
             Some(class) => Some((class, By::Folding)),
             None if rewrites > 0 => self.rewrite(&kind, result, rewrites),
             None => None,
         };
-        // What a rule made on the way may have been this very operation.
+        // A rule may have made this very operation on the way.
         if let Some(id) = self.find(hash, &kind) {
             return id;
         }
@@ -174,8 +177,8 @@ impl Table {
         id
     }
 
-    /// The term of an operation that belongs to its class for a known reason, if it is no known
-    /// one. Operands have to be there.
+    /// The term of an operation. If the table lacks it, makes it in the class that `reason` gives.
+    /// [`NO_TERM`] if an operand is [`NO_TERM`].
     pub(super) fn op_because(
         &mut self,
         opcode: Opcode,
@@ -196,8 +199,8 @@ impl Table {
         })
     }
 
-    /// One more term of an operation that the table has in another class, for a reason of its own.
-    /// It is not found again.
+    /// Another term of an operation that the table already has in a different class. Lookups do not
+    /// find it.
     pub(super) fn another(&mut self, kind: TermKind, class: TermId, by: By) -> TermId {
         let TermKind::Op { opcode, ty, .. } = &kind else { return NO_TERM };
         let result = opcode.result_type(*ty);
@@ -216,8 +219,8 @@ impl Table {
     fn push(&mut self, kind: TermKind, ty: Option<Type>, reason: Option<(TermId, By)>) -> TermId {
         let id = self.terms.len() as TermId;
         let (class, by) = reason.unwrap_or((id, By::Itself));
-        // What rests on what only one version may have been asked for tells nothing, to the checker
-        // neither.
+        // The bits known of a merged or traced read rest on reads that one version alone may have
+        // made. The checker draws no bits from such a term either.
         let tells_nothing = matches!(by, By::Merged { .. } | By::Apart { .. });
         let possible = if tells_nothing { u64::MAX } else { self.possible(&kind, ty) };
         let lone = match &kind {
@@ -228,12 +231,15 @@ impl Table {
         };
         self.lone.push(lone);
         self.terms.push(Term { kind, ty, class, by });
+        // Only now: `is_hidden` reads the term.
         if self.is_hidden(id) {
             self.lone[id as usize] = id;
         }
         self.masks.push(u64::MAX);
         self.next.push(NO_TERM);
         self.last.push(id);
+        // The bits possible in a class are those possible in all of its terms, since the terms are
+        // equal.
         self.masks[class as usize] &= possible;
         if class != id {
             let last = std::mem::replace(&mut self.last[class as usize], id);
@@ -269,7 +275,7 @@ impl Table {
         Some(self.make_constant(result, bits))
     }
 
-    /// The class that the first rule that fits gives an operation.
+    /// The class that the first matching rule gives an operation.
     fn rewrite(&mut self, kind: &TermKind, result: Type, rewrites: u32) -> Option<(TermId, By)> {
         let TermKind::Op { opcode, ty, args, .. } = kind else { return None };
         for (number, rule) in
@@ -290,8 +296,8 @@ impl Table {
         None
     }
 
-    /// The right side of a rule: its class and, when it is an operation, its term. `None` when the
-    /// types do not agree, or when it is the left side again.
+    /// The right side of a rule: its class and, if it is an operation, its term. `None` if types do
+    /// not agree, or if the right side is the left side again.
     fn right_side(
         &mut self,
         rule: &Rule,
@@ -322,6 +328,8 @@ impl Table {
         };
         let ty = self.ty(found.x?)?;
         let fits = opcode.allows_type(ty) && opcode.result_type(ty) == Some(result);
+        // A rule whose right side is the same operation would make the term its own reason, and the
+        // table would look for it without end.
         if !fits || operation(opcode, ty, Imm::None, args.clone()) == *left {
             return None;
         }
@@ -330,7 +338,7 @@ impl Table {
     }
 }
 
-/// The bits of a constant made from those matched.
+/// The bits of a constant computed from matched constants.
 fn made(constant: Const, ty: Type, found: &Match) -> Option<u64> {
     match constant {
         Const::Bits(bits) => Some(bits),
@@ -339,8 +347,7 @@ fn made(constant: Const, ty: Type, found: &Match) -> Option<u64> {
     }
 }
 
-/// An operation, its operands in one order whatever order they are given in, if that makes no
-/// difference.
+/// An operation. If it is commutative, its operands are sorted, so that both orders are one term.
 fn operation(opcode: Opcode, ty: Type, imm: Imm, mut args: Args) -> TermKind {
     if opcode.is_commutative() {
         args.sort_unstable();

@@ -1,6 +1,6 @@
-//! What an instruction of a continuation costs, and one of a version that points are put into, by
-//! size of the function. Throughput is in instructions copied; its inverse is the figure to
-//! compare: it should not grow with the size.
+//! The cost of a continuation, and of adding points to a version, by size of the function.
+//! Throughput is in instructions copied. Compare its inverse, the time for one instruction: it
+//! should not grow with the size.
 //!
 //!     cargo bench -p osier-osr --bench continuation
 
@@ -17,11 +17,11 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use transition::mapping::{Assign, Entry, Operand};
 
-/// About how many instructions the functions have.
+/// Approximate numbers of instructions of the functions.
 const SIZES: [usize; 4] = [100, 500, 1000, 5000];
 
-/// A loop around units that are each a loop with two arms. Its eight variables are set all over it,
-/// so that behind a landing in the middle all have two definitions.
+/// A loop around units, each of which is a loop with two arms. The eight variables are set all over
+/// it, so that behind a landing point in the middle all of them have two definitions.
 fn units(size: usize) -> Function {
     let mut b = FunctionBuilder::new("units", Signature::new(&[Type::I32], &[Type::I32]));
     let entry = b.create_block();
@@ -83,7 +83,7 @@ fn units(size: usize) -> Function {
     b.finish().expect("complete")
 }
 
-/// The entry of nothing to do, where half of the function is behind.
+/// The empty entry, at a landing point with half of the function behind it.
 fn entry_in_the_middle(function: &Function) -> Entry {
     let insts: Vec<_> = function.all_insts().collect();
     let target = Point::before(insts[insts.len() / 2]);

@@ -1,11 +1,11 @@
-//! Copies of code in functions that are being built anew, and what they are copies of.
+//! Copies of code in functions that are built anew, and the map from copies to their sources.
 
 use cranelift_entity::EntityRef;
 use cranelift_entity::packed_option::PackedOption;
 use ir::{Function, Inst, InstSpec, Target, Value};
 use smallvec::SmallVec;
 
-/// For the instructions and values of a new function, those of another that they are copies of.
+/// Maps the instructions and values of a new function to those of the version it was copied from.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origins {
     insts: Vec<PackedOption<Inst>>,
@@ -13,14 +13,14 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// The instruction that this one is a copy of; `None` of one that was made for the new
-    /// function, and of one that it does not have. Cost: constant.
+    /// The source instruction of a copy. `None` if the copier created the instruction, or if the
+    /// function lacks it. Cost: constant.
     pub fn inst(&self, inst: Inst) -> Option<Inst> {
         self.insts.get(inst.index()).and_then(|i| i.expand())
     }
 
-    /// The value whose contents this one has; `None` of one that was made for the new function, and
-    /// of one that it does not have. Cost: constant.
+    /// The source value whose contents a value has. `None` if the copier created the value, or if
+    /// the function lacks it. Cost: constant.
     pub fn value(&self, value: Value) -> Option<Value> {
         self.values.get(value.index()).and_then(|v| v.expand())
     }
@@ -29,7 +29,7 @@ impl Origins {
         put(&mut self.insts, copy.index(), of.into());
     }
 
-    /// Records the copy of an instruction with its results.
+    /// Records the source of a copied instruction, and of its results.
     pub(crate) fn set(
         &mut self,
         function: &Function,
@@ -54,8 +54,8 @@ fn put<T: Copy + Default>(table: &mut Vec<T>, index: usize, item: T) {
     table[index] = item;
 }
 
-/// An instruction of a function to be made once more: its operands by `operand`, its targets by
-/// `target`.
+/// The specification of a copy of an instruction. `operand` maps its operands, `target` its
+/// targets.
 pub(crate) fn spec(
     function: &Function,
     inst: Inst,

@@ -1,9 +1,9 @@
-//! Versions with OSR points: code that asks, before instructions of one's choice, whether to leave,
-//! and leaves.
+//! Versions with OSR points: adds side exits to a version, before chosen instructions.
 //!
-//! A block is split before each point. What stands at its end then is a test of the point, and a
-//! branch to a block of the point that does nothing but leave with its values, or to the rest.
-//! Nothing else changes: a run that is never told to leave does what the version does.
+//! Instrumentation splits a block before each point. The first part then ends in a test of the
+//! point and a branch: to a side exit, which hands the point's values over and does nothing else,
+//! or to the rest of the block. Nothing else changes. A run that takes no side exit behaves as in
+//! the version.
 
 use crate::copy::{Origins, spec};
 use cranelift_entity::EntityRef;
@@ -27,45 +27,46 @@ pub enum Truth {
     NonZero,
 }
 
-/// When a run leaves at a point.
+/// When a run takes the side exit of a point.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Condition {
-    /// When the engine has set a flag of the point.
+    /// When the engine has set the flag of the point.
     Flag,
-    /// When the engine's count, which starts here, has gone down to 0.
+    /// When the engine's countdown, which starts at this number, has reached 0.
     Countdown(u64),
-    /// When a value is as said.
+    /// When a value is zero or nonzero.
     Guard {
         /// The value, of an integer type.
         value: Value,
-        /// What makes the run leave.
+        /// Which of the two fires the guard.
         when: Truth,
     },
-    /// Whenever the run comes to the point.
+    /// At every visit of the point.
     Always,
 }
 
-/// A point to be put into a version.
+/// A point to add to a version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointSpec {
-    /// Where.
+    /// The place.
     pub at: Point,
-    /// When the run leaves.
+    /// When the run exits.
     pub condition: Condition,
-    /// What it leaves with. Live or not: what is kept for an entry is used here, and so kept.
+    /// The values handed over. They need not be live: to hand a kept value over is the use that
+    /// keeps it.
     pub values: Vec<Value>,
 }
 
 impl PointSpec {
-    /// A point that leaves with what the entry at it requires. `None` when the mapping, which has
-    /// to be one from the version, has no entry there.
+    /// A point that hands over the values required by the entry at it. `mapping` must be one from
+    /// the version. `None` when it has no entry there.
     pub fn of_entry(mapping: &Mapping, at: Point, condition: Condition) -> Option<PointSpec> {
         Some(PointSpec { at, condition, values: mapping.entry(at)?.requires.clone() })
     }
 
-    /// A point that leaves with what is live, arguments of the function included: where the version
-    /// gone on in is not known yet. Entries of the levels up to [`crate::Level::LiveE`] then find
-    /// what they require. Cost: that of liveness.
+    /// A point that hands over all live values and the arguments of the function, for use where the
+    /// target version is not known yet. Entries of every level below [`crate::Level::Avail`] find
+    /// all values that they require among them. Cost: that of liveness.
     ///
     /// # Panics
     /// When the version does not have the point.
@@ -82,21 +83,22 @@ impl PointSpec {
 /// A point of an instrumented version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PointInfo {
-    /// Where it was put: an instruction of the version that was instrumented.
+    /// The place, before an instruction of the version without points.
     pub at: Point,
-    /// When the run leaves; the value of a guard is one of the version that was instrumented.
+    /// When the run exits. The value of a guard is one of the version without points.
     pub condition: Condition,
-    /// The types of the values it leaves with.
+    /// The types of the values handed over.
     pub types: Vec<Type>,
 }
 
 /// A version with OSR points.
 #[derive(Clone, Debug)]
 pub struct Instrumented {
-    /// The code: a function of the same name and signature, in a family of its own. Blocks that
-    /// nothing leads to are left out.
+    /// The code: a function of the same name and signature, in a family of its own, without
+    /// unreachable blocks.
     pub function: Function,
-    /// What its instructions and values are in the version that was instrumented.
+    /// The source instructions and values of its instructions and values, in the version without
+    /// points.
     pub origins: Origins,
     /// The points, by number.
     pub points: Vec<PointInfo>,
@@ -107,25 +109,25 @@ pub struct Instrumented {
 }
 
 impl Instrumented {
-    /// The copy of an instruction; `None` of one left out, or that the version does not have. Cost:
-    /// constant.
+    /// The copy of an instruction. `None` if instrumentation left it out, or if the version lacks
+    /// it. Cost: constant.
     pub fn copy_of(&self, inst: Inst) -> Option<Inst> {
         self.insts.get(inst.index()).and_then(|i| i.expand())
     }
 
-    /// The copy of a value; `None` of one left out, or that the version does not have. Cost:
-    /// constant.
+    /// The copy of a value. `None` if instrumentation left it out, or if the version lacks it.
+    /// Cost: constant.
     pub fn copy_of_value(&self, value: Value) -> Option<Value> {
         self.values.get(value.index()).and_then(|v| v.expand())
     }
 
-    /// An entry into the version as an entry into this code: behind the points before the
-    /// instruction it lands at, so that what has just come does not leave at once. `None` when it
-    /// lands in what was left out, or replays such. Cost: linear in the entry.
+    /// Makes an entry into the version an entry into this code. It lands behind the points before
+    /// its instruction, so that a run does not exit again at once. `None` when the landing point or
+    /// a replayed write was left out. Cost: linear in the entry.
     pub(crate) fn entry(&self, entry: &Entry) -> Option<Entry> {
         let assign =
             |a: &Assign| Some(Assign { value: self.copy_of_value(a.value)?, from: a.from });
-        // A value without a copy is read by nothing that was copied.
+        // No copied instruction reads a value without a copy, so the entry need not provide it.
         let mut assigns: Vec<Assign> = entry.assigns.iter().filter_map(assign).collect();
         assigns.sort_unstable();
         let replay = |r: &Replay| Some(Replay { inst: self.copy_of(r.inst)?, ..r.clone() });
@@ -138,30 +140,31 @@ impl Instrumented {
     }
 }
 
-/// Why a version could not be instrumented. Points are told by their index in the list.
+/// Why a version could not be instrumented. Fields name a point by its index in the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InstrumentError {
     /// The version does not have the instruction of a point.
     NoSuchPoint {
-        /// Which point.
+        /// The index of the point.
         point: usize,
         /// The instruction.
         inst: Inst,
     },
-    /// The definition of a value, which the version may not even have, does not dominate a point.
+    /// A value is not available at a point: its definition does not dominate the point, or the
+    /// version lacks the value.
     NotAvailable {
-        /// Which point.
+        /// The index of the point.
         point: usize,
         /// The value.
         value: Value,
     },
-    /// The value of a guard is no integer.
+    /// The value of a guard is not an integer.
     NotAnInteger {
-        /// Which point.
+        /// The index of the point.
         point: usize,
         /// The value.
         value: Value,
-        /// What it is.
+        /// Its type.
         ty: Type,
     },
 }
@@ -184,9 +187,10 @@ impl fmt::Display for InstrumentError {
 
 impl std::error::Error for InstrumentError {}
 
-/// Puts OSR points into a version; point k of the list gets the number k. Of several before one
-/// instruction the first is asked first. Points in code that nothing leads to, and behind one that
-/// always leaves, are listed and never come to. Cost: near linear in the version and the points.
+/// Adds OSR points to a version. Point k of the list gets the number k. Of several points before
+/// one instruction, the code tests the first one first. Points in unreachable code, and points
+/// behind one that always exits, are listed in the result; no run visits them. Cost: near linear in
+/// the version and the points.
 ///
 /// # Errors
 /// See [`InstrumentError`].
@@ -197,8 +201,11 @@ pub fn instrument(
     let cfg = Cfg::new(version);
     check(version, &cfg, points)?;
     let mut copier = Copier::new(version, points);
+    // Code that stands only behind a point that always exits is left out. Without such a point the
+    // version's own graph serves.
     let cfg = if copier.cuts.contains(&true) { copier.shortened() } else { cfg };
     copier.lay_out(&cfg);
+    // Reverse postorder of the graph that remains: definitions are copied before their uses.
     for &block in cfg.rpo() {
         copier.fill(block);
     }
@@ -226,7 +233,7 @@ fn check(version: &Function, cfg: &Cfg, points: &[PointSpec]) -> Result<(), Inst
         };
         let is_reached = cfg.is_reachable(version.inst_block(inst));
         for &value in spec.values.iter().chain(&guard) {
-            // What nothing leads to is left out, and dominance says nothing there.
+            // Unreachable code is left out, and dominance says nothing about it.
             let fits = if is_reached {
                 dom.available_at(version, value, spec.at)
             } else {
@@ -253,14 +260,14 @@ struct Copier<'v> {
     points: &'v [PointSpec],
     /// By instruction of the version: the first point before it.
     first: Vec<u32>,
-    /// By point: the next one before the same instruction.
+    /// By point: the next point before the same instruction.
     next: Vec<u32>,
-    /// By block of the version: whether no run comes to its end.
+    /// By block of the version: whether a point in it always exits, so that no run reaches its end.
     cuts: Vec<bool>,
     builder: FunctionBuilder,
-    /// By block of the version: its copy, or the first part of it.
+    /// By block of the version: its copy, or the first part of its copy.
     blocks: Vec<PackedOption<Block>>,
-    /// By point that is come to and may stay: the block of what comes behind it.
+    /// By point that a run visits and may stay at: the block for the code behind it.
     parts: Vec<PackedOption<Block>>,
     insts: Vec<PackedOption<Inst>>,
     values: Vec<PackedOption<Value>>,
@@ -272,6 +279,8 @@ impl<'v> Copier<'v> {
         let mut first = vec![NONE; version.inst_bound()];
         let mut next = vec![NONE; points.len()];
         let mut cuts = vec![false; version.block_bound()];
+        // From the last point to the first: each becomes the head of its instruction's list, which
+        // thus has the points in the order given.
         for (k, spec) in points.iter().enumerate().rev() {
             let inst = spec.at.inst();
             next[k] = std::mem::replace(&mut first[inst.index()], k as u32);
@@ -292,13 +301,13 @@ impl<'v> Copier<'v> {
         }
     }
 
-    /// The graph without what only stands behind points that always leave.
+    /// The graph without code that stands only behind points that always exit.
     fn shortened(&self) -> Cfg {
         Cfg::of_edges(self.version, |edge| !self.cuts[self.version.inst_block(edge.inst).index()])
     }
 
-    /// Makes all blocks, with their parameters, as the version has them; behind each what it is
-    /// split into, and at the end those that leave.
+    /// Creates the blocks of the version with their parameters, each followed by the blocks that
+    /// its points split it into. Side exits come last: `ask` creates them.
     fn lay_out(&mut self, cfg: &Cfg) {
         let version = self.version;
         for block in version.blocks().filter(|b| cfg.is_reachable(*b)) {
@@ -315,11 +324,12 @@ impl<'v> Copier<'v> {
         }
     }
 
-    /// Makes the blocks for what comes behind the points of a block.
+    /// Creates the blocks for the code behind the points of a block.
     fn split(&mut self, block: Block) {
         for inst in self.version.block_insts(block) {
             let mut point = self.first[inst.index()];
             while point != NONE {
+                // Nothing stands behind this point: neither code nor further points get a block.
                 if self.points[point as usize].condition == Condition::Always {
                     return;
                 }
@@ -334,6 +344,8 @@ impl<'v> Copier<'v> {
         self.builder
             .switch_to(self.blocks[block.index()].expect("a block that is come to was made"));
         for inst in version.block_insts(block) {
+            // Points before their instruction: an entry that lands at the instruction's copy is
+            // behind all of them ([`Instrumented::entry`]).
             let mut point = self.first[inst.index()];
             while point != NONE {
                 if self.ask(point as usize) {
@@ -358,7 +370,8 @@ impl<'v> Copier<'v> {
         }
     }
 
-    /// Asks whether to leave at a point; whether nothing comes behind it.
+    /// Emits the test of a point and its side exit. Returns whether the code behind the point is
+    /// left out.
     fn ask(&mut self, point: usize) -> bool {
         let spec = &self.points[point];
         let exit = self.builder.create_block();
@@ -382,10 +395,13 @@ impl<'v> Copier<'v> {
                     if when == Truth::NonZero { (leave, stay) } else { (stay, leave) };
                 self.builder.br_if(value, then, otherwise);
             }
+            // The point always exits: `split` made no block for code behind it.
             (_, _) => {
                 self.builder.jump(exit, &[]);
             }
         }
+        // The side exit is filled at once, while the values of the point are at hand; then the copy
+        // goes on in the rest.
         self.builder.switch_to(exit);
         let values: Vec<Value> = spec
             .values

@@ -1,14 +1,13 @@
-//! Composition: two mappings, one after the other, as one.
+//! Composition: makes one mapping of two that follow each other.
 //!
-//! Where the first leads from p to q and the second from q to r, the composed entry at a point of p
-//! is the first's entry there, followed by the second's at the point where the first lands. Legal
-//! only if what the second requires of q is a subset of what the first provides: an entry may read
-//! values that are not live (kept values), and those an entry that provides what is live alone
-//! leaves undefined. The composed entry requires no more than the first and provides what the
-//! second does.
+//! Let M lead from p to q, and N from q to r. The composed entry at a point of p is M's entry
+//! there, followed by N's entry at M's landing point. It is legal only if N's entry requires a
+//! subset of the values that M's entry provides. Agreement on live values is not enough: N's entry
+//! may read kept values, which are dead in q, and an entry that provides only live values leaves
+//! them undefined. The composed entry requires no more than M's and provides what N's does.
 //!
-//! Both entries have the same effects behind them, so these do not matter here; nor does memory,
-//! which both leave as it is: entries that execute stores do not compose.
+//! The same effects have run before both entries, so effects need no check. Memory needs none
+//! either, since neither entry changes it: entries that replay stores do not compose.
 
 use crate::VersionKey;
 use crate::mapping::{Assign, Entry, Mapping, Operand, Step};
@@ -27,10 +26,11 @@ pub enum Refusal {
         /// The value.
         value: Value,
     },
-    /// One of the entries executes stores, between which and the other's code the order matters.
+    /// One of the entries replays stores. Their order relative to the other entry's code would
+    /// matter, and an entry has no place to say it.
     Replays,
-    /// One of the entries reads what it does not require, or a step that has not run: it is no
-    /// entry at all.
+    /// One of the entries reads a value that it does not require, or a step that has not run. It is
+    /// not an entry at all.
     Malformed,
 }
 
@@ -70,14 +70,14 @@ impl fmt::Display for Refusal {
 /// Two mappings composed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Composition {
-    /// From the source of the first to the target of the second.
+    /// From the source version of the first to the target version of the second.
     pub mapping: Mapping,
     /// The points at which the first mapping has an entry and the composition has none, ascending.
     pub refused: Vec<(Point, Refusal)>,
 }
 
 impl Composition {
-    /// How many points were refused for the reason of this name.
+    /// The number of points refused for the reason with this name.
     pub fn refused_for(&self, name: &str) -> usize {
         self.refused.iter().filter(|(_, refusal)| refusal.name() == name).count()
     }
@@ -86,9 +86,9 @@ impl Composition {
 /// Two mappings that do not follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotAChain {
-    /// The version the first mapping leads to.
+    /// The target version of the first mapping.
     pub target: VersionKey,
-    /// The version the second one leaves from.
+    /// The source version of the second.
     pub source: VersionKey,
 }
 
@@ -100,11 +100,12 @@ impl fmt::Display for NotAChain {
 
 impl std::error::Error for NotAChain {}
 
-/// Composes two mappings, entry by entry. Total: whatever the entries are, they compose or are
-/// refused. Cost: near linear in the entries of the first and those of the second where they land.
+/// Composes two mappings, entry by entry. The function is total: any two entries compose or are
+/// refused. Cost: near linear in the entries of the first mapping and in those of the second where
+/// they land.
 ///
 /// # Errors
-/// When the second does not leave from the version that the first leads to.
+/// When the source version of the second mapping is not the target version of the first.
 pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotAChain> {
     if first.target() != second.source() {
         return Err(NotAChain { target: first.target(), source: second.source() });
@@ -125,25 +126,31 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
     Ok(composition)
 }
 
-/// The entry that does what `first` does, and then what `second` does.
+/// The entry that runs `first` and then `second`.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is none.
 fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     if !first.replays.is_empty() || !second.replays.is_empty() {
         return Err(Refusal::Replays);
     }
+    // Every value required counts, whether a step reads it or not
+    // (`what_the_first_entry_does_not_provide_the_second_may_not_require`).
     let is_missing =
         |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
     if let Some(value) = second.requires.iter().find(is_missing) {
         return Err(Refusal::NotProvided { value: *value });
     }
+    // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
+    // first. Equal steps of the two are shared on the way.
     let mut code = Code::default();
     let between = code.append(first, |value| {
         first.requires.binary_search(&value).ok().map(|_| Operand::Source(value))
     });
     let between = between.ok_or(Refusal::Malformed)?;
     let given = |value: Value| {
+        // Mappings made elsewhere reach this code too, so a read of a value that is not required is
+        // refused, even where the first entry happens to provide it.
         second.requires.binary_search(&value).ok()?;
         match between.binary_search_by_key(&value, |a| a.value) {
             Ok(at) if !seeded(Bug::ComposeForgetsAssigns) => Some(between[at].from),
@@ -155,6 +162,8 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     if seeded(Bug::ComposeProvidesFirst) {
         assigns.clone_from(&between);
     }
+    // The second entry need not read all that the first provides. Steps and values for the rest go,
+    // or else composed entries would grow with each hop of a chain.
     let (steps, assigns) = code.needed_for(assigns);
     let mut requires: Vec<Value> = steps
         .iter()
@@ -164,6 +173,7 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
         .collect();
     requires.sort_unstable();
     requires.dedup();
+    // Only the first entry knows which of its values are not live at the source point.
     let is_kept =
         |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
     let kept = requires.iter().copied().filter(is_kept).collect();
@@ -178,22 +188,25 @@ fn source(operand: &Operand) -> Option<Value> {
     }
 }
 
-/// Compensation code that grows; equal steps are shared.
+/// Compensation code under construction. Equal steps are shared.
 #[derive(Default)]
 struct Code {
     steps: Vec<Step>,
-    /// Never iterated.
+    /// Never iterated, so hash order reaches no output.
     known: HashMap<Step, u32>,
 }
 
 impl Code {
-    /// Appends the steps of an entry, whose values `given` supplies, and returns its assignments in
-    /// terms of this code. `None` when the entry reads what it must not.
+    /// Appends the steps of an entry and returns its assignments in terms of this code. `given`
+    /// supplies the values that the entry reads. `None` when the entry reads a value or a step it
+    /// must not.
     fn append(
         &mut self,
         entry: &Entry,
         given: impl Fn(Value) -> Option<Operand>,
     ) -> Option<Vec<Assign>> {
+        // The operand that each step of `entry` has become, in order. A step that reads a later one
+        // finds nothing here, and the entry is refused.
         let mut done: Vec<Operand> = Vec::new();
         for step in &entry.steps {
             let args =
@@ -205,10 +218,11 @@ impl Code {
         entry.assigns.iter().map(assign).collect()
     }
 
-    /// The number of a step: of an equal one if there is one already.
+    /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
         let Code { steps, known } = self;
         let bits = step.bits;
+        // The bits belong to the key: two constants of one type differ in nothing else.
         let key = if seeded(Bug::ComposeSharesConstants) { Step { bits: 0, ..step } } else { step };
         *known.entry(key).or_insert_with_key(|step| {
             steps.push(Step { bits, ..step.clone() });
@@ -225,12 +239,13 @@ impl Code {
             }
         };
         assigns.iter().for_each(|a| mark(&mut needed, a.from));
-        // Steps read earlier ones, so one walk from the last to the first finds all.
+        // Steps read only earlier ones, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
             if needed[index] && !seeded(Bug::ComposeDropsInnerSteps) {
                 self.steps[index].args.iter().for_each(|arg| mark(&mut needed, *arg));
             }
         }
+        // A step's new number is the count of needed steps before it.
         let mut numbers: Vec<u32> = Vec::with_capacity(needed.len());
         let mut count = 0;
         for is_needed in &needed {
@@ -250,7 +265,7 @@ impl Code {
     }
 }
 
-/// An operand of an entry, in terms of the code its steps were appended to.
+/// An operand of an entry, in terms of the code that its steps were appended to.
 fn moved(
     operand: Operand,
     done: &[Operand],

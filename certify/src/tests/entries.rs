@@ -1,4 +1,4 @@
-//! Rules, and the terms that entries are explained by.
+//! Rules, and the terms that explain entries.
 
 use super::leaves::LOOPS;
 use super::*;
@@ -55,7 +55,8 @@ entry:
     );
     let c = alone(&f);
     let of = |name| class(&c, 0, value(&f, name));
-    // %not is the same as eqz %a, but only %ne, not %a, is known to be 0 or 1.
+    // %not is equal to eqz %a too. But only %ne, not %a, is known to be 0 or 1, so the guard must
+    // choose the term.
     assert_eq!(rule_of(&c, term(&c, 0, value(&f, "not"))), "not-ne-zero");
     assert_eq!(
         (of("back"), rule_of(&c, term(&c, 0, value(&f, "back")))),
@@ -63,7 +64,7 @@ entry:
     );
 }
 
-/// Nothing but the operation on the joined parameter is needed behind the join.
+/// Behind the join, only the operation on the joined parameters is needed.
 const FAR: &str = "
 func @f(%a: i32, %b: i32, %n: i32) -> i32 {
 entry:
@@ -96,7 +97,8 @@ fn behind_a_join_steps_have_far_terms() {
     let latch = after.blocks().find(|b| !f.has_block(*b)).expect("the new block");
     let (q, s) = (after.block_params(latch)[0], inst(&f, "s"));
     let r = after.block_params(latch)[1];
-    // Lands behind the product, and so computes it from what the joining block was handed.
+    // The entry lands behind the product, and so computes it from the parameters of the joining
+    // block.
     let step = Step {
         opcode: Opcode::Mul,
         ty: Type::I32,
@@ -133,12 +135,12 @@ fn behind_a_join_steps_have_far_terms() {
         panic!("an operation")
     };
     assert!(args.contains(&class(c, 1, q)) && args.contains(&class(c, 1, r)));
-    // Before the join nothing is bound: what there is, is as it is.
+    // Before the join nothing is bound, so the values have the same classes in both versions.
     assert_eq!(class(c, 0, value(&f, "x")), class(c, 1, value(&f, "x")));
 }
 
-/// Behind the join both %p and %q are computed; %x was bound to %a on the way from the joining
-/// block.
+/// Behind the join both %p and %q are computed. On the path from the joining block, %x is bound to
+/// %a, so one step may stand for either product.
 const CHOICE: &str = "
 func @f(%a: i32, %b: i32) -> i32 {
 entry:

@@ -1,9 +1,9 @@
-//! Leaves, copies, and what dead edges leave.
+//! Leaves, copies, and the effects of dead edges on them.
 
 use super::*;
 
-/// A loop with a value it hands through (%k, in the inner loop %l), one it counts (%i), and two
-/// that are equal (%x and %y).
+/// Two nested loops. %k is handed through (in the inner loop as %l), %i counts, and %x and %y are
+/// equal.
 pub(super) const LOOPS: &str = "
 func @f(%a: i32, %n: i32) -> i32 {
 entry:
@@ -44,7 +44,7 @@ fn parameters_that_receive_the_same_are_one_leaf() {
     let of = |name| class(&c, 0, value(&f, name));
     assert_eq!(c.terms[of("x") as usize].kind, TermKind::Param);
     assert_eq!((of("y"), of("sum2")), (of("x"), of("sum")));
-    // Their difference is 0 then, by a rule, and what is added to it comes through.
+    // Their difference is 0, by a rule, so %s has the class of %k.
     assert_eq!(constant(&c, of("r")), Some(0));
     assert_eq!(rule_of(&c, term(&c, 0, value(&f, "r"))), "sub-same");
     assert_eq!(of("s"), of("a"));
@@ -53,7 +53,7 @@ fn parameters_that_receive_the_same_are_one_leaf() {
     assert_ne!(class(&c, 0, value(&ne, "x")), class(&c, 0, value(&ne, "y")));
 }
 
-/// Two parameters that receive the same around a loop, one of them unused.
+/// Two parameters that receive the same values around a loop. %x is unused.
 const TWINS: &str = "
 func @f(%a: i32, %b: i32) -> i32 {
 entry:
@@ -78,7 +78,8 @@ fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
             .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
         let new = ed.join_edges(&edges);
         let q = ed.func().block_params(new)[2];
-        // %x is the leaf's first name, and the loop keeps neither.
+        // %x is the first name of the leaf. The version after has neither name in the loop, and
+        // finds the leaf by the parameter that is left.
         ed.remove_block_param(head, 1);
         ed.replace_all(value(ed.func(), "y"), q);
         ed.remove_block_param(head, 1);
@@ -92,8 +93,7 @@ fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
 }
 
-/// The parameter that was joined for %x takes the place of the one for %y, while %x stays in the
-/// loop.
+/// The parameter joined for %x takes the place of the one for %y, while %x stays in the loop.
 fn take_over(ed: &mut Editor<'_>) {
     let head = block(ed.func(), "head");
     let edges = ["left", "right"]
@@ -114,7 +114,8 @@ fn what_replaced_a_parameter_binds_its_leaf() {
     let q = after.inst(inst(&f, "j")).args[1];
     let c = certified(&f, &applied);
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
-    // A joined parameter that is handed on to a leaf is found by what it replaced.
+    // Here %x counts, and so is a leaf of its own. The joined parameter that is handed on to it is
+    // found by the parameter it replaced.
     let counted = function(&TWINS.replace("head(%j, %x, %y), done", "head(%j, %j, %y), done"));
     let applied = edited(&counted, take_over);
     let q = applied.function().inst(inst(&counted, "j")).args[1];
@@ -123,7 +124,8 @@ fn what_replaced_a_parameter_binds_its_leaf() {
     assert_eq!(class(&c, 1, value(&counted, "x")), class(&c, 0, value(&counted, "x")));
 }
 
-/// %c and %d are 5 around the loop, so the branch on their difference is known and its arm dead.
+/// %c and %d are both 5 around the loop, so the branch on their difference is decided and its arm
+/// dead.
 const FOLDED: &str = "
 func @f(%n: i32) -> i32 {
 entry:
@@ -160,14 +162,14 @@ fn known_branches_leave_code_dead() {
         assert_eq!(constant(&c, class(&c, 0, value(&f, name))), Some(5), "%{name}");
         assert_eq!(class(&c, 0, value(&f, name)), class(&c, 1, value(&f, name)), "%{name}");
     }
-    // Only without the dead arm does %n reach %p alone: its block is dominated by what binds it
-    // either way.
+    // Without the dead arm, %n alone reaches %p. With it, the block of %n would dominate all the
+    // same, but %other would reach %p too.
     assert_eq!(class(&c, 0, value(&f, "p")), class(&c, 0, value(&f, "n")));
     assert_eq!(term(&c, 0, value(&f, "other")), NO_TERM);
     assert!(c.sides[0].memory.iter().all(|(b, _)| *b != block(&f, "dead")));
 }
 
-/// A value that is bound in an arm behind which nothing else comes, but for a dead edge around it.
+/// %x is bound behind an arm. Only a dead edge leads around the arm to the join.
 const AROUND: &str = "
 func @f(%n: i32) -> i32 {
 entry:
@@ -237,8 +239,9 @@ fn nonsense_gets_no_terms_and_no_panic() {
 
 #[test]
 fn long_chains_end_in_leaves_of_their_own() {
-    // Each parameter of the loop hands the next one on: every round would find one more to be no
-    // copy.
+    // Each parameter of the loop hands the next one on, so every round finds one more that is not a
+    // copy. There are more links than rounds: the search must give up its assumptions and still
+    // end.
     let count = 200;
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
     let text = format!(

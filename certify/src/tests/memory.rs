@@ -1,8 +1,8 @@
-//! Memory at the start of blocks, and reads through it.
+//! Memory at the start of blocks, and reads of it.
 
 use super::*;
 
-/// Two ways into a loop without writes, with a load in it.
+/// Two edges into a loop without writes that contains a load.
 const READS: &str = "
 memory @m 1 1
 func @f(%a: i32, %b: i32) -> i32 {
@@ -22,7 +22,7 @@ done:
   return %j
 }";
 
-/// Puts a preheader on the two edges into the loop, and the load in it.
+/// Puts a preheader on the two edges into the loop, and hoists the load into it.
 fn hoist_load(ed: &mut Editor<'_>) {
     let f = ed.func();
     let edges = ["left", "right"].map(|name| Edge { inst: f.terminator(block(f, name)), index: 0 });
@@ -45,7 +45,7 @@ fn joined_edges_bind_what_the_other_version_binds_behind_them() {
     let (v, i, p) = (value(&f, "v"), value(&f, "i"), value(&f, "p"));
     let q = after.inst(inst(&f, "v")).args[0];
     assert_eq!(class(&c, 1, q), class(&c, 0, p));
-    // The same load from the same memory.
+    // The load has the same term in both versions, because it reads the same memory.
     assert_eq!((class(&c, 0, v), class(&c, 0, i)), (class(&c, 1, v), class(&c, 1, i)));
     assert_eq!(class(&c, 0, value(&f, "j")), class(&c, 1, value(&f, "j")));
 }

@@ -1,4 +1,4 @@
-//! Small pairs, one for each thing a certificate has to explain.
+//! Small pairs of versions, one for each kind of reason in a certificate.
 
 use crate::{Certifier, Level, Side, VersionPair, synthesize};
 use ir::edit::{Applied, Editor, Fuel, Pass, apply};
@@ -60,7 +60,7 @@ fn certified(base: &Function, applied: &Applied) -> Certificate {
     Certifier::new(&pair).into_certificate()
 }
 
-/// The certificate of a version and itself.
+/// The certificate of a version with itself.
 fn alone(base: &Function) -> Certificate {
     certified(base, &edited(base, |_| ()))
 }

@@ -1,4 +1,4 @@
-//! Branches that lines go on past, decided on the way they came.
+//! Branches that paths run past, because a redirected edge decides them.
 
 use super::{alone, block, certified, class, edited, function, value};
 use crate::{Level, VersionPair, synthesize};
@@ -6,7 +6,7 @@ use ir::edit::Applied;
 use ir::{Block, Edge, Function};
 use transition::mapping::Mapping;
 
-/// Two ways meet before a test; on one of them the test is known.
+/// Two edges meet before a test. On the edge from the entry, the test is decided.
 const DECIDED: &str = "
 func @f(%a: i32, %b: i32) -> i32 {
 entry:
@@ -30,7 +30,7 @@ fn from_entry(f: &Function, to: Block) -> Edge {
     *edges.rfind(|e| f.inst_block(e.inst) == f.entry()).expect("an edge from the entry")
 }
 
-/// The way that decides the test sent on.
+/// Redirects the edge that decides the test past it.
 fn sent_on(base: &Function) -> Applied {
     edited(base, |ed| {
         let test = block(ed.func(), "test");
@@ -59,8 +59,8 @@ fn branches_that_edges_were_sent_past_are_listed() {
     );
 }
 
-/// No entry leaves the block that the version after may have passed by; there are some from
-/// everywhere else, and back to it.
+/// The version after may skip the block of the test. So no forward entry starts in it, while every
+/// other point has one. Backward, every point of the block has one.
 #[test]
 fn from_a_block_passed_by_there_are_no_entries() {
     let f = function(DECIDED);

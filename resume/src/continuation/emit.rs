@@ -1,4 +1,4 @@
-//! Making the function: compensation code, and behind it the copies.
+//! Emits the function of a continuation: compensation code, followed by the copied region.
 
 use super::entry::Plan;
 use super::region::Region;
@@ -16,10 +16,11 @@ use ir::{
 use smallvec::SmallVec;
 use transition::mapping::{Operand, Replay, Step};
 
-/// Makes the function of a region.
+/// Emits the function of a region.
 ///
 /// # Errors
-/// A value that is read on a way from the landing that does not define it, and not provided.
+/// A value that the entry does not provide and that some path from the landing point reads without
+/// a definition.
 pub(super) fn emit(
     name: &str,
     plan: &Plan<'_>,
@@ -28,6 +29,8 @@ pub(super) fn emit(
     let mut emitter = Emitter::new(name, plan, region);
     emitter.lay_out();
     emitter.compensate();
+    // Before the copies: they read the values that compensation code and the code behind the
+    // landing point define.
     emitter.land()?;
     for &block in &region.order {
         emitter.switch_to(block);
@@ -38,9 +41,9 @@ pub(super) fn emit(
     Ok(continuation)
 }
 
-/// Checks that definitions dominate uses: in the version they do, but where control comes back to a
-/// definition above the landing it may have come to a use before; and in code that nothing leads to
-/// anything goes.
+/// Checks that definitions dominate uses. In the version they do. In the continuation, a loop may
+/// reach a use from the landing point before it comes around to the definition above. In
+/// unreachable code anything goes, and landing there may be refused.
 fn check_definitions(continuation: &Continuation) -> Result<(), ContinuationError> {
     let Continuation { function, origins, .. } = continuation;
     let dom = DomTree::new(function, &Cfg::new(function));
@@ -62,23 +65,23 @@ struct Emitter<'r> {
     region: &'r Region<'r>,
     target: &'r Function,
     builder: FunctionBuilder,
-    /// The parameters, and then the results of the steps that are needed.
+    /// The parameters, followed by the results of the steps that are needed.
     computed: Vec<Value>,
-    /// By step: its place in `computed`, if it is needed.
+    /// By step: its index in `computed`, if the step is needed.
     steps: Vec<Option<usize>>,
-    /// What stands behind the landing, where that is a block of its own.
+    /// The block for the code behind the landing point, if that code needs a block of its own.
     rest: Option<Block>,
-    /// By block of the version.
+    /// By block of the version: its copy.
     blocks: Vec<PackedOption<Block>>,
-    /// By value of the version, if it has one definition.
+    /// By value of the version with one definition: the copy.
     values: Vec<PackedOption<Value>>,
-    /// By value of the version, if it has two.
+    /// By value of the version with two definitions: the builder's variable for it.
     variables: Vec<PackedOption<Variable>>,
-    /// By variable.
+    /// By variable: the value of the version.
     variable_of: Vec<Value>,
-    /// By instruction, in the order they are made.
+    /// By instruction of the function, in the order of creation: its source.
     insts: Vec<PackedOption<Inst>>,
-    /// Each value provided that is needed, with its place in `computed`.
+    /// Each value provided that is needed, with its index in `computed`.
     provided: Vec<(Value, usize)>,
 }
 
@@ -106,13 +109,15 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Makes all blocks, and those of their parameters that are needed.
+    /// Creates all blocks, and their parameters that are needed.
     fn lay_out(&mut self) {
         let entry = self.builder.create_block();
         for ty in &self.plan.params {
             self.computed.push(self.builder.append_param(entry, *ty));
         }
         self.builder.switch_to(entry);
+        // The entry block jumps to this block, and so does the copy of the upper part. If control
+        // does not come back, the entry block itself goes on behind the landing point.
         if self.region.comes_back() && !self.region.lands_at_start() {
             self.rest = Some(self.builder.create_block());
         }
@@ -127,8 +132,7 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Emits what compensation code computes that is needed, and its stores; gives what is provided
-    /// its contents.
+    /// Emits the steps that are needed and the replayed stores, and defines the values provided.
     fn compensate(&mut self) {
         let entry = self.plan.entry;
         self.mark_steps();
@@ -144,6 +148,8 @@ impl<'r> Emitter<'r> {
             self.steps[index] = Some(self.computed.len());
             self.computed.push(result);
         }
+        // Behind the steps, which they read, and before all copied code, which may load what they
+        // store.
         let replays =
             if seeded(Bug::NativeReplaysDropped) { &[] } else { entry.replays.as_slice() };
         for Replay { opcode, ty, imm, args, .. } in replays {
@@ -154,6 +160,8 @@ impl<'r> Emitter<'r> {
         for assign in entry.assigns.iter().filter(|a| self.region.is_provided(a.value)) {
             let place = self.place(assign.from);
             self.provided.push((assign.value, place));
+            // The copied code defines the value again. The builder joins the two definitions with
+            // parameters, at loop headers and wherever else they meet.
             if self.region.has_two_definitions(assign.value) {
                 let variable = self.builder.declare_var(self.target.value_type(assign.value));
                 self.variables[assign.value.index()] = variable.into();
@@ -163,7 +171,8 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Gives every step that is needed some place. Steps read earlier ones.
+    /// Marks the steps that are needed with a preliminary index. Steps read earlier ones, so one
+    /// walk from the last to the first finds all.
     fn mark_steps(&mut self) {
         let entry = self.plan.entry;
         let read = entry.replays.iter().flat_map(|r| &r.args).copied();
@@ -186,7 +195,7 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// The place of an operand in `computed`.
+    /// The index of an operand in `computed`.
     fn place(&self, operand: Operand) -> usize {
         match operand {
             Operand::Source(value) => self.plan.param(value).expect("the entry was checked"),
@@ -200,9 +209,11 @@ impl<'r> Emitter<'r> {
         operands.iter().map(|operand| self.computed[self.place(*operand)]).collect()
     }
 
-    /// Goes on where the entry lands.
+    /// Goes on at the landing point.
     fn land(&mut self) -> Result<(), ContinuationError> {
         let region = self.region;
+        // The landing point is one more edge into a block that has a copy as a whole; its
+        // parameters receive the values provided.
         if region.lands_at_start() {
             let params =
                 self.target.block_params(region.block).iter().filter(|p| region.is_needed(**p));
@@ -221,7 +232,7 @@ impl<'r> Emitter<'r> {
         self.copy(None)
     }
 
-    /// Goes on with a block of the version, its parameters bound.
+    /// Goes on with the copy of a block, whose parameters define values.
     fn switch_to(&mut self, block: Block) {
         let copy = self.blocks[block.index()].expect("it was laid out");
         self.builder.switch_to(copy);
@@ -232,9 +243,12 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Copies what is needed of a block, or of what stands behind the landing.
+    /// Copies the instructions of a block that are needed. `None` stands for the code behind the
+    /// landing point.
     fn copy(&mut self, block: Option<Block>) -> Result<(), ContinuationError> {
         for inst in self.region.insts(block).filter(|i| self.region.is_kept(*i)) {
+            // A branch that constants decide becomes a jump: the other edge leads to code that is
+            // not copied.
             let spec = match self.region.only_edge(inst) {
                 Some(index) => {
                     let target = self.target_of(&self.target.inst(inst).targets[index])?;
@@ -249,6 +263,8 @@ impl<'r> Emitter<'r> {
                 self.define(result, value);
             }
         }
+        // The block was split at the landing point. Its upper part ends here and goes on in the
+        // lower part, which `land` has copied.
         if let Some(block) =
             block.filter(|b| *b == self.region.block && !self.region.lands_at_start())
         {
@@ -290,11 +306,11 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// What holds a value of the version where code is added.
+    /// The value that holds a value of the version where code is added now.
     ///
     /// # Errors
-    /// When nothing does yet: its definition, which comes first in reverse postorder, does not
-    /// dominate the use.
+    /// When no definition has been emitted yet. Definitions come first in reverse postorder, so
+    /// this one does not dominate the use.
     fn read(&mut self, value: Value) -> Result<Value, ContinuationError> {
         match self.variables[value.index()].expand() {
             Some(variable) => Ok(self.builder.use_var(variable)),
@@ -304,7 +320,9 @@ impl<'r> Emitter<'r> {
         }
     }
 
-    /// Finishes the function, and finds out what its ids are copies of: they may all be new.
+    /// Finishes the function and finds the sources of its instructions and values.
+    /// `finish_with_params` may give all of them new ids, so instructions are matched by the order
+    /// of creation, which is the layout order.
     fn finish(self) -> Continuation {
         let steps = self.computed.len() - self.plan.params.len();
         let (function, made) = self
@@ -312,6 +330,7 @@ impl<'r> Emitter<'r> {
             .finish_with_params()
             .expect("every block of a version ends in a terminator");
         let entry = function.entry();
+        // Steps are the first instructions of the entry block, and have one result each.
         let results = function
             .block_insts(entry)
             .take(steps)
@@ -328,7 +347,7 @@ impl<'r> Emitter<'r> {
         for (copy, block) in blocks.zip(&self.region.order) {
             let params =
                 self.target.block_params(*block).iter().filter(|p| self.region.is_needed(**p));
-            // Those made for variables come behind the others.
+            // Parameters made for variables come behind the others.
             for (copy, of) in function.block_params(copy).iter().zip(params) {
                 origins.set_value(*copy, *of);
             }

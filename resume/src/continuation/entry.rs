@@ -1,4 +1,4 @@
-//! Whether an entry is one between two versions, and the types of what it reads.
+//! Checks an entry against its two versions, and finds the types of the values it requires.
 
 use super::ContinuationError;
 use ir::place::Place;
@@ -7,21 +7,22 @@ use smallvec::SmallVec;
 use transition::certificate::is_well_typed;
 use transition::mapping::{Entry, Operand};
 
-/// An entry all of whose operands exist and fit.
+/// An entry all of whose operands exist and have types that fit.
 pub(super) struct Plan<'e> {
     pub(super) target: &'e Function,
     pub(super) entry: &'e Entry,
-    /// The types of what the entry requires, in order.
+    /// The types of the values required, in order.
     pub(super) params: SmallVec<[Type; 16]>,
-    /// What the entry requires, ascending, each with its place.
+    /// The values required, ascending, each with its index among them.
     places: SmallVec<[(Value, usize); 16]>,
 }
 
 impl<'e> Plan<'e> {
-    /// Checks an entry. Cost: linear in it, times the logarithm of what it requires.
+    /// Checks an entry. Cost: linear in the entry, times the logarithm of the number of values
+    /// required.
     ///
     /// # Errors
-    /// What does not exist or fit: see [`ContinuationError`].
+    /// The first thing that does not exist or fit: see [`ContinuationError`].
     pub(super) fn new(
         source: &Function,
         target: &'e Function,
@@ -30,6 +31,7 @@ impl<'e> Plan<'e> {
         if !target.has_inst(entry.target.inst()) {
             return Err(ContinuationError::NoSuchPoint(entry.target));
         }
+        // Entries of any origin reach this code, so the values need not ascend.
         let mut places: SmallVec<_> = entry.requires.iter().copied().zip(0..).collect();
         places.sort_unstable();
         let mut plan = Plan { target, entry, params: SmallVec::new(), places };
@@ -45,13 +47,13 @@ impl<'e> Plan<'e> {
         Ok(plan)
     }
 
-    /// The place of a value among those required.
+    /// The index of a value among those required.
     pub(super) fn param(&self, value: Value) -> Result<usize, ContinuationError> {
         let found = self.places.binary_search_by_key(&value, |(value, _)| *value);
         found.map(|at| self.places[at].1).map_err(|_| ContinuationError::NotRequired(value))
     }
 
-    /// The type of an operand that is read when the first `done` steps have run.
+    /// The type of an operand that is read after the first `done` steps.
     fn ty(&self, operand: Operand, done: usize) -> Result<Type, ContinuationError> {
         match operand {
             Operand::Source(value) => self.param(value).map(|at| self.params[at]),
@@ -65,6 +67,7 @@ impl<'e> Plan<'e> {
     }
 
     fn check_steps(&self) -> Result<(), ContinuationError> {
+        // A step sees the steps before it, so that a cycle of steps is an error too.
         for (index, step) in self.entry.steps.iter().enumerate() {
             let types: SmallVec<[Type; 3]> =
                 step.args.iter().map(|a| self.ty(*a, index)).collect::<Result<_, _>>()?;
@@ -78,6 +81,7 @@ impl<'e> Plan<'e> {
     fn check_replays(&self) -> Result<(), ContinuationError> {
         for replay in &self.entry.replays {
             let all = self.entry.steps.len();
+            // The memory is the last operand of a write, and has no type.
             let types = replay.args.iter().map(|a| self.ty(*a, all).map(Some)).chain([Ok(None)]);
             let types: SmallVec<[Option<Type>; 3]> = types.collect::<Result<_, _>>()?;
             let is_store = Place::written(replay.opcode, replay.ty, &replay.imm).is_some();

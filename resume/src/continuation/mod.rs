@@ -1,13 +1,14 @@
-//! The rest of a version from where an entry lands, as a function of its own.
+//! Continuations: the code of a version behind a landing point, as a function of its own.
 //!
-//! Its parameters are the values that the entry requires of the source version. Its first block
-//! computes what the entry provides, executes the stores that it replays, and goes on at the
-//! landing point; what can be come to from there is copied, and nothing else. It is an ordinary
-//! function: verified, in a family of its own, to be optimized or instrumented like any other.
+//! The parameters are the values that the entry requires of the source version. The first block
+//! runs the steps, replays the stores, and goes on at the landing point. Code that is reachable
+//! from there is copied; the rest of the version is not. The result is an ordinary function in a
+//! family of its own, and can be optimized or instrumented like any other.
 //!
-//! A value that is provided, and that a loop leads back above the definition of, has two
-//! definitions; they meet where the builder's variables say. Cost: near linear in what is copied,
-//! and tables as long as the ids of the version.
+//! Example: an entry lands in the middle of a loop and provides `x`, which the upper part of the
+//! loop defines. Then `x` has two definitions, and they meet in a block parameter.
+//!
+//! Cost: near linear in the code that is copied, plus tables as long as the ids of the version.
 
 mod emit;
 mod entry;
@@ -23,57 +24,57 @@ use std::fmt;
 use transition::VersionKey;
 use transition::mapping::Entry;
 
-/// What is left of a version behind a landing point. See the module documentation.
+/// The code of a version behind a landing point. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Continuation {
     /// The code.
     pub function: Function,
-    /// What its instructions and values are in the version; compensation code is a copy of nothing.
+    /// The source instructions and values in the version. Compensation code has none.
     pub origins: Origins,
-    /// For the values provided that are read, ascending, what each is when the run lands: a value
-    /// of the entry block.
+    /// For each value provided that the code reads, ascending: the value of the entry block that
+    /// holds it when the run lands.
     pub provided: Vec<(Value, Value)>,
 }
 
-/// Why there is no continuation: the entry is not one from the one version to the other.
+/// Why there is no continuation: the entry does not lead from the one version to the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContinuationError {
     /// The entry belongs to other versions.
     OtherVersions,
     /// The target version does not have the instruction of the landing point.
     NoSuchPoint(Point),
-    /// The source version does not have a value that is required.
+    /// The source version does not have a value that the entry requires.
     NotInSource(Value),
-    /// The target version does not have a value that is provided.
+    /// The target version does not have a value that the entry provides.
     NotInTarget(Value),
     /// Compensation code reads a value of the source version that the entry does not require.
     NotRequired(Value),
     /// Compensation code reads a step that has not run.
     NoSuchStep {
-        /// The index it names.
+        /// The index of the step read.
         index: u32,
     },
-    /// A step is no operation on values, or not of operands of these types.
+    /// A step is not an operation on values, or not one on operands of these types.
     MalformedStep {
-        /// Its index.
+        /// The index of the step.
         index: usize,
     },
-    /// What is replayed is no store, or not of operands of these types.
+    /// A replayed instruction is not a store, or not one of operands of these types.
     MalformedReplay {
-        /// The instruction it names.
+        /// The instruction that the replay names.
         inst: Inst,
     },
-    /// A value is provided as another type than it has.
+    /// The entry provides a value as another type than it has.
     WrongType {
         /// The value.
         value: Value,
         /// Its type.
         ty: Type,
-        /// The type it is given.
+        /// The type provided.
         given: Type,
     },
-    /// The code behind the landing point reads a value that the entry does not provide, on a way
-    /// that does not define it.
+    /// The entry does not provide a value, and the code behind the landing point reads it on a path
+    /// without a definition.
     NotProvided(Value),
 }
 
@@ -112,20 +113,21 @@ impl fmt::Display for ContinuationError {
 
 impl std::error::Error for ContinuationError {}
 
-/// The rest of `target` from where an entry from `source` lands. Its parameters are the values that
-/// the entry requires, in that order; its results are those of `target`. Operations without effect
-/// that nothing reads are left out.
+/// Makes a function of the code of `target` behind the landing point of an entry from `source`. Its
+/// parameters are the values that the entry requires, in that order. Its results are those of
+/// `target`. It leaves out operations without effect whose results nothing reads.
 ///
-/// An entry provides what runs need, which leaves out what only code behind branches that constants
-/// decide reads ([`Decided`]). Where that is all that is missing, these branches become jumps; but
-/// not if `target` has OSR points: a run of it that leaves comes to less than one of the version
-/// that the entry is into ([`continuation_with_points`]).
+/// An entry provides the values that runs need. It may lack values that are read only behind
+/// branches that constants decide ([`Decided`]). If only such values are missing, these branches
+/// become jumps. They do not if `target` has OSR points, since fewer of its blocks are reachable
+/// than in the version that the entry leads to. Use [`continuation_with_points`] there.
 ///
-/// Cost: see the module documentation; where a branch has to be decided, that of [`Decided::new`]
-/// on the whole version.
+/// Cost: see the module documentation. Deciding branches costs [`Decided::new`] on the whole
+/// version.
 ///
 /// # Errors
-/// See [`ContinuationError`]; of entries that `osr` makes, and that are of these versions, none.
+/// See [`ContinuationError`]. None for entries that `osr` makes and that lead from `source` to
+/// `target`.
 pub fn continuation(
     name: &str,
     source: &Function,
@@ -134,6 +136,8 @@ pub fn continuation(
 ) -> Result<Continuation, ContinuationError> {
     let entry = entry_between(source, target, entry)?;
     let plan = entry::Plan::new(source, target, entry)?;
+    // The whole region first: deciding branches costs an analysis of the whole version, and most
+    // entries lack nothing.
     let whole = made(name, &plan, None);
     let has_points = || target.all_insts().any(|inst| target.inst(inst).opcode == Opcode::OsrExit);
     match whole {
@@ -158,15 +162,18 @@ fn entry_between<'m>(
     }
 }
 
-/// As [`continuation`], but with the points that were put into the version: `entry` leads into
-/// `version`, and what is copied is the rest of `instrumented`, that version with points. These
-/// keep their numbers; the points before the instruction landed at are not asked at once. The
-/// origins are the instructions and values of `instrumented.function`.
+/// As [`continuation`](fn@continuation), with the points of an instrumented version. `entry` leads
+/// to `version`; the copied code is that of `instrumented`, which is `version` with points. The
+/// points keep their numbers. The run does not visit the points before the landing instruction when
+/// it lands. Origins are instructions and values of `instrumented.function`.
 ///
 /// # Errors
-/// As [`continuation`], values those of `version`; [`ContinuationError::NoSuchPoint`] too where the
-/// instruction landed at was left out because a point before it always leaves; and
-/// [`ContinuationError::NotProvided`] where a point hands over what the entry does not provide.
+/// As [`continuation`](fn@continuation), with values of `version`, and:
+///
+/// - [`ContinuationError::NoSuchPoint`] if the landing instruction was left out, because a point
+///   before it always exits;
+/// - [`ContinuationError::NotProvided`] if a point hands over a value that the entry does not
+///   provide.
 pub fn continuation_with_points(
     name: &str,
     source: &Function,
@@ -178,6 +185,9 @@ pub fn continuation_with_points(
     let moved = instrumented.entry(entry).ok_or(ContinuationError::NoSuchPoint(entry.target))?;
     let origins = &instrumented.origins;
     let named = |value: Value| origins.value(value).unwrap_or(value);
+    // Constants decide branches as in the version *without* points. In the instrumented one, code
+    // behind a point that always exits is unreachable, and constants would decide too much for a
+    // run that lands there (`points_decide_nothing`).
     let result =
         entry::Plan::new(source, &instrumented.function, &moved).and_then(|plan| {
             match made(name, &plan, None) {
@@ -198,8 +208,9 @@ pub fn continuation_with_points(
     })
 }
 
-/// Makes the function of a region; a second time when steps compute what is defined again before it
-/// is read, which shows once it is made.
+/// Makes the function of a region. If it defines a provided value again before every read, the step
+/// for that value is dead, which shows only in the finished function. The function is then made a
+/// second time without it.
 fn made(
     name: &str,
     plan: &entry::Plan<'_>,
@@ -208,6 +219,7 @@ fn made(
     let mut region = Region::new(plan.target, plan.entry, taken)?;
     let continuation = emit::emit(name, plan, &region)?;
     let function = &continuation.function;
+    // A parameter without users stays: the signature is that of the entry.
     let is_dead =
         |copy: Value| function.users(copy).is_empty() && function.defining_inst(copy).is_some();
     let dead: Vec<Value> = continuation

@@ -1,4 +1,5 @@
-//! What of a version can be come to from a landing point, and what of that is needed.
+//! The region of a continuation: the code reachable from a landing point, and the values that it
+//! needs.
 
 use super::ContinuationError;
 use crate::copy::Origins;
@@ -8,12 +9,12 @@ use ir::decided::Decided;
 use ir::{Block, Edge, Function, Inst, Value, ValueDef};
 use transition::mapping::Entry;
 
-/// The edges that runs take as far as constants tell; the others are not there.
+/// The edges that runs take, as far as constants tell. The region ignores all others.
 #[derive(Clone, Copy)]
 pub(super) struct Taken<'f> {
-    /// Of the version that entries lead into.
+    /// The analysis of the version that entries lead to.
     pub(super) decided: &'f Decided,
-    /// What the code is a copy of, if it is not the version itself.
+    /// The sources of the code, if it is a copy of that version.
     pub(super) origins: Option<&'f Origins>,
 }
 
@@ -32,29 +33,30 @@ impl Taken<'_> {
 /// The part of a version behind a landing point.
 pub(super) struct Region<'f> {
     pub(super) target: &'f Function,
-    /// The instruction landed at.
+    /// The landing instruction.
     pub(super) landing: Inst,
     /// Its block.
     pub(super) block: Block,
-    /// The blocks that are come to, in reverse postorder of the graph that begins with the landing.
-    /// If the landing's own is among them, it is split there, or come to as a whole
-    /// ([`Region::lands_at_start`]).
+    /// The reachable blocks, in reverse postorder of the graph that starts at the landing point. If
+    /// the landing block is among them, control comes back to it. Its copy is then split at the
+    /// landing point, or whole if that is its start ([`Region::lands_at_start`]).
     pub(super) order: Vec<Block>,
-    /// By block index, those of `order`.
+    /// By block index: whether `order` has the block.
     reached: FixedBitSet,
     taken: Option<Taken<'f>>,
     /// By value of the version: whether an effect, a trap, a branch or a result behind the landing
-    /// depends on it.
+    /// point depends on it.
     needed: FixedBitSet,
-    /// By value of the version: whether it is needed and provided.
+    /// By value of the version: whether it is needed and the entry provides it.
     provided: FixedBitSet,
 }
 
 impl<'f> Region<'f> {
-    /// Walks from where an entry lands. Cost: linear in what is come to.
+    /// Finds the region behind the landing point of an entry. Cost: linear in the reachable code.
     ///
     /// # Errors
-    /// A value that is needed, not provided, and defined nowhere behind the landing.
+    /// A needed value, if neither the entry provides it nor code behind the landing point defines
+    /// it.
     pub(super) fn new(
         target: &'f Function,
         entry: &Entry,
@@ -76,45 +78,48 @@ impl<'f> Region<'f> {
         Ok(region)
     }
 
-    /// Whether control may come back to the block landed in.
+    /// Whether control may come back to the landing block.
     pub(super) fn comes_back(&self) -> bool {
         self.reached.contains(self.block.index())
     }
 
-    /// Whether the landing is the start of a block that control may come back to: then it is an
-    /// edge to that block.
+    /// Whether the landing point is the start of a block that control may come back to. Landing is
+    /// then one more edge to that block.
     pub(super) fn lands_at_start(&self) -> bool {
         self.comes_back() && self.target.first_inst(self.block) == self.landing
     }
 
-    /// Whether an edge that leaves a block is there.
+    /// Whether runs may take an edge.
     fn may_take(&self, edge: Edge) -> bool {
         self.taken.is_none_or(|t| t.may_take(edge))
     }
 
-    /// Whether anything depends on a value.
+    /// Whether an effect, a trap, a branch or a result depends on a value.
     pub(super) fn is_needed(&self, value: Value) -> bool {
         self.needed.contains(value.index())
     }
 
-    /// Whether a value is needed and provided.
+    /// Whether a value is needed and the entry provides it.
     pub(super) fn is_provided(&self, value: Value) -> bool {
         self.provided.contains(value.index())
     }
 
-    /// Takes a value for one that is not provided.
+    /// Treats a value as not provided from now on.
     pub(super) fn forget(&mut self, value: Value) {
         self.provided.set(value.index(), false);
     }
 
-    /// Whether a value is needed and provided, and defined again behind the landing.
+    /// Whether the entry provides a value, and code behind the landing point defines it again. A
+    /// parameter of a block that the entry lands at the start of has one definition: landing is an
+    /// edge that binds it.
     pub(super) fn has_two_definitions(&self, value: Value) -> bool {
         let is_argument =
             self.lands_at_start() && self.target.block_params(self.block).contains(&value);
         self.provided.contains(value.index()) && self.is_defined(value) && !is_argument
     }
 
-    /// Whether an instruction is copied: its effect or its results are needed.
+    /// Whether an instruction is copied: it has an effect, may trap, or has a result that is
+    /// needed.
     pub(super) fn is_kept(&self, inst: Inst) -> bool {
         self.is_root(inst) || self.target.inst(inst).results.iter().any(|v| self.is_needed(*v))
     }
@@ -124,9 +129,12 @@ impl<'f> Region<'f> {
         !opcode.is_effect_free() || (opcode.can_trap() && self.target.may_trap(inst))
     }
 
-    /// Finds the blocks that are come to. The path is explicit: the input decides its length.
+    /// Finds the reachable blocks, depth first. The stack is explicit, since the input decides its
+    /// depth.
     fn walk(&mut self) {
         let at_start = self.target.first_inst(self.block) == self.landing;
+        // The landing block stands at the bottom without being marked: only an edge back to it
+        // marks it as reached.
         let mut path = vec![(self.block, 0u32)];
         while let Some((block, next)) = path.last_mut() {
             let edge = Edge { inst: self.target.terminator(*block), index: *next };
@@ -141,13 +149,15 @@ impl<'f> Region<'f> {
                 continue;
             }
             match to == self.block {
-                // What comes before the landing leads to the landing, where the walk began.
+                // The upper part of the landing block has one successor: the lower part, where the
+                // walk began. So it is finished at once, and needs no visit of its own.
                 true if !at_start => self.order.push(to),
                 true => {}
                 false => path.push((to, 0)),
             }
         }
-        // The bottom of the path was what stands behind the landing, or the block as a whole.
+        // The bottom of the stack is the code behind the landing point, which `land` emits apart;
+        // or the whole block, if the landing point is its start.
         let landed = self.order.pop();
         if !self.lands_at_start() {
             self.order.reverse();
@@ -157,8 +167,8 @@ impl<'f> Region<'f> {
         }
     }
 
-    /// The instructions that are copied from a block of `order`, or, of the landing's own block,
-    /// `None` of what stands behind it.
+    /// The instructions copied from a block of `order`. `None` stands for the code behind the
+    /// landing point in its own block.
     pub(super) fn insts(&self, block: Option<Block>) -> impl Iterator<Item = Inst> + use<'f> {
         let target = self.target;
         let (first, end) = match block {
@@ -172,7 +182,7 @@ impl<'f> Region<'f> {
             .take_while(move |i| Some(*i) != end)
     }
 
-    /// Whether an instruction stands in what is copied.
+    /// Whether an instruction stands in the region.
     fn is_copied(&self, inst: Inst) -> bool {
         let block = self.target.inst_block(inst);
         self.reached.contains(block.index())
@@ -188,6 +198,8 @@ impl<'f> Region<'f> {
     }
 
     fn find_needed(&mut self, entry: &Entry) -> Result<(), ContinuationError> {
+        // Backward from the roots, over values: an operation enters the function only if a root
+        // depends on it. A branch that becomes a jump needs no operand.
         let mut work: Vec<Value> = Vec::new();
         let blocks = self.order.iter().copied().map(Some);
         for block in blocks.chain((!self.lands_at_start()).then_some(None)) {
@@ -201,6 +213,9 @@ impl<'f> Region<'f> {
             if self.needed.put(value.index()) {
                 continue;
             }
+            // A provided value is followed further all the same if the region defines it again: its
+            // next definition has operands too. Landing at the start of a block binds the block's
+            // parameters, so the entry must provide those even if edges bind them.
             if entry.provides_value(value) {
                 self.provided.insert(value.index());
             } else if !self.is_defined(value)
@@ -209,6 +224,8 @@ impl<'f> Region<'f> {
                 return Err(ContinuationError::NotProvided(value));
             }
             match self.target.value_def(value) {
+                // Only predecessors in the region bind the parameter; the others stand above the
+                // landing point.
                 ValueDef::Result(inst, _) if self.is_copied(inst) => {
                     work.extend(&self.target.inst(inst).args)
                 }
@@ -223,18 +240,18 @@ impl<'f> Region<'f> {
         Ok(())
     }
 
-    /// Whether a value is a parameter of the block landed in.
+    /// Whether a value is a parameter of the landing block.
     fn is_bound_at_landing(&self, value: Value) -> bool {
         matches!(self.target.value_def(value), ValueDef::Param(block, _) if block == self.block)
     }
 
-    /// Whether an edge is there, and leaves what is copied.
+    /// Whether an edge starts in the region and runs may take it.
     fn is_edge(&self, edge: Edge) -> bool {
         let from = self.target.inst_block(edge.inst);
         (from == self.block || self.reached.contains(from.index())) && self.may_take(edge)
     }
 
-    /// The one edge that a branch takes, if constants decide it.
+    /// The index of the one edge that a branch takes, if constants decide it.
     pub(super) fn only_edge(&self, inst: Inst) -> Option<usize> {
         let count = self.target.inst(inst).targets.len();
         let taken = self.taken.filter(|_| count > 1)?;
@@ -243,7 +260,7 @@ impl<'f> Region<'f> {
         ways.next().filter(|_| ways.next().is_none())
     }
 
-    /// Whether a branch becomes a jump, and needs no operand.
+    /// Whether a branch becomes a jump, which needs no operand.
     fn is_decided(&self, inst: Inst) -> bool {
         self.only_edge(inst).is_some()
     }

@@ -1,4 +1,5 @@
-//! Continuations, by hand: from every point of graphs of all shapes, and what is refused.
+//! Continuations, on functions made by hand: from every point of graphs of all shapes, and the
+//! entries that are refused.
 
 use crate::common::{edited, function, inst, value};
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome, PauseAlways, Program, Run};
@@ -16,7 +17,8 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
-/// A loop in a loop; the inner one is one block, the outer one sets what the inner reads.
+/// A loop in a loop. The inner loop is one block; the outer loop sets values that the inner one
+/// reads.
 const NESTED: &str = "\
 global @g: mut i32 = 0
 func @f(%n: i32) -> i32 {
@@ -42,8 +44,8 @@ done:
 }
 ";
 
-/// Two ways into a loop, a switch with two edges to one block that pass other values, and one that
-/// swaps parameters.
+/// A loop with two entries, a switch with two edges to one block that pass different values, and a
+/// block that swaps its parameters.
 const TANGLED: &str = "\
 func @f(%n: i32) -> i32 {
 entry:
@@ -73,7 +75,7 @@ done:
 }
 ";
 
-/// An endless loop with a division by what it counts down.
+/// An endless loop that divides by its own counter.
 const ENDLESS: &str = "\
 func @f(%n: i32) -> i32 {
 entry:
@@ -87,7 +89,7 @@ head(%i: i32):
 }
 ";
 
-/// The entry of nothing to do at a point, which provides what a run needs.
+/// The entry at a point that copies every value that a run needs behind it.
 fn identity(f: &Function, at: Inst) -> Entry {
     let target = Point::before(at);
     let decided = Decided::new(f);
@@ -95,7 +97,7 @@ fn identity(f: &Function, at: Inst) -> Entry {
     of_values(at, live.as_slice())
 }
 
-/// The entry that hands on these values.
+/// The entry at a point that copies these values.
 fn of_values(at: Inst, values: &[Value]) -> Entry {
     let mut requires = values.to_vec();
     requires.sort_unstable();
@@ -113,7 +115,7 @@ fn refused(f: &Function, entry: &Entry) -> ContinuationError {
     continuation("rest", f, f, entry).expect_err("it is no entry")
 }
 
-/// Adds a function to the module of a text, verified.
+/// Adds a function to the module of a text, and has the verifier check the result.
 fn with(text: &str, function: &Function) -> (Module, Func) {
     let mut module = parse_module(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let sig = module.sig(function.signature());
@@ -131,7 +133,7 @@ fn end(machine: &mut Machine) -> Outcome {
     }
 }
 
-/// What a run comes to, without the place.
+/// The outcome of a run, without the place of a trap or an exit.
 fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Trapped { kind, .. } => format!("trap {kind}"),
@@ -140,8 +142,8 @@ fn shown(outcome: &Outcome) -> String {
     }
 }
 
-/// From every instruction that a run comes to, every time, the continuation ends as the run does.
-/// Returns how often.
+/// Compares, at every visit of every instruction of a run, the end of the run with the end of a
+/// continuation started with the run's values. Returns the number of visits compared.
 fn goes_on_everywhere(text: &str, argument: u64) -> usize {
     let f = function(text);
     let rests: BTreeMap<Inst, (Entry, Module, Func)> = f
@@ -162,6 +164,8 @@ fn goes_on_everywhere(text: &str, argument: u64) -> usize {
         let view = machine.view().expect("it is paused");
         let (entry, module, rest) = &rests[&view.inst()];
         let values: Vec<u64> = entry.requires.iter().map(|v| view.value(*v)).collect();
+        // Clones run to the end, while the original steps from pause to pause: both ends start from
+        // the state of this visit.
         let mut on = machine.clone();
         let expected = end(&mut on);
         let mut other = machine.clone();
@@ -190,7 +194,7 @@ fn block(f: &Function, name: &str) -> Block {
     f.blocks().find(|b| f.block_name(*b) == Some(name)).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Of what a block is split into no part is made twice, and at its start it is not split.
+/// No part of a split block is copied twice. An entry at the start of a block does not split it.
 #[test]
 fn a_block_that_control_comes_back_to_is_split_once() {
     let f = function(NESTED);
@@ -208,11 +212,13 @@ fn a_block_that_control_comes_back_to_is_split_once() {
         5,
         "a block that enters, and the four of the loops and behind"
     );
+    // One block more: the part of `inner` above the landing point.
     assert_eq!(count(inst(&f, "j")), 6);
     assert_eq!(count(f.terminator(inner)), 6);
 }
 
-/// In the entry block, and behind the loops, nothing is split and what is above is left out.
+/// A landing point behind the loops leaves them out. One in the entry block leaves out the
+/// instructions above it, and splits nothing.
 #[test]
 fn what_is_not_come_to_is_left_out() {
     let f = function(NESTED);
@@ -229,8 +235,8 @@ fn what_is_not_come_to_is_left_out() {
     );
 }
 
-/// `%limit` is handed over, and set again in the next round of the outer loop: two definitions, one
-/// of which the other is told from.
+/// The entry provides `%limit`, and the next iteration of the outer loop sets it again. The two
+/// definitions meet in block parameters.
 #[test]
 fn what_is_set_again_has_two_definitions() {
     let f = function(NESTED);
@@ -265,13 +271,15 @@ fn what_nobody_reads_is_left_out() {
         made.function.all_insts().any(|i| made.origins.inst(i) == Some(inst(&f, name)))
     };
     assert!(has("q") && has("j") && !has("unused"), "what may trap stays");
+    // The only reader of `%q` is an operation that nothing needs, so entries behind the division
+    // omit `%q`.
     let (entry, q) = (identity(&f, inst(&f, "unused")), value(&f, "q"));
     assert!(!entry.provides_value(q), "nothing depends on it");
     assert!(rest(&f, &entry).provided.iter().all(|(v, _)| *v != q));
 }
 
-/// Steps that compute what the code reads are there, others not; stores that are replayed come
-/// before everything.
+/// Compensation code has only the steps that the code needs, and replayed stores precede all copied
+/// code.
 #[test]
 fn compensation_code_comes_first() {
     let f = function(NESTED);
@@ -314,10 +322,12 @@ fn compensation_code_comes_first() {
         requires: vec![n],
         kept: Vec::new(),
     };
+    // Either may be reported: the order in which the search meets them is not part of the contract.
     let constants = ["zero", "one"].map(|name| ContinuationError::NotProvided(value(&f, name)));
     assert!(constants.contains(&refused(&f, &entry)), "the loop reads constants");
     let mut whole = entry;
     for name in ["zero", "one"] {
+        // Any contents do: the run at the end reads neither constant.
         whole.assigns.push(Assign { value: value(&f, name), from: Operand::Step(0) });
     }
     whole.assigns.sort_unstable();
@@ -339,7 +349,7 @@ fn compensation_code_comes_first() {
     assert_eq!(machine.globals(), [3]);
 }
 
-/// A loop with a branch that a constant decides; `%x` is read behind it alone.
+/// A loop with a branch that a constant decides. Only code behind that branch reads `%x`.
 const DECIDED: &str = "\
 func @f(%n: i32) -> i32 {
 entry:
@@ -359,8 +369,8 @@ done:
 }
 ";
 
-/// What only code behind a decided branch reads, an entry does not provide: the branch becomes a
-/// jump.
+/// An entry does not provide values that only code behind a decided branch reads. The branch then
+/// becomes a jump.
 #[test]
 fn branches_that_constants_decide_become_jumps() {
     let f = function(DECIDED);
@@ -376,6 +386,7 @@ fn branches_that_constants_decide_become_jumps() {
     assert_eq!(made.function.inst(copy).opcode, Opcode::Jump);
     assert_eq!(made.function.block_count(), 4, "what never runs is left out");
     assert!(goes_on_everywhere(DECIDED, 3) > 10);
+    // With all values provided, no branch has to be decided, and the code of the arm is copied.
     let told = of_values(
         f.first_inst(block(&f, "on")),
         &[value(&f, "i"), value(&f, "x"), value(&f, "zero")],
@@ -384,8 +395,8 @@ fn branches_that_constants_decide_become_jumps() {
     assert_eq!(made.function.block_count(), 5, "nothing is missing, so all is copied");
 }
 
-/// A definition that control comes back to does not make up for one that the entry does not
-/// provide.
+/// The entry must provide a value that some path reads before it comes to the definition in the
+/// loop.
 #[test]
 fn what_is_defined_on_some_ways_only_is_refused() {
     let f = function(NESTED);
@@ -412,6 +423,7 @@ fn what_is_defined_on_some_ways_only_is_refused() {
 #[test]
 fn entries_that_do_not_fit_are_refused() {
     let f = function(NESTED);
+    // Each change breaks one thing of an entry that is right otherwise.
     let (at, stray) = (inst(&f, "j"), Value::from_u32(999));
     let good = identity(&f, at);
     let changed = |change: &dyn Fn(&mut Entry)| {
@@ -479,7 +491,7 @@ fn entries_that_do_not_fit_are_refused() {
     assert_eq!(error.to_string(), format!("{value} is i32 and provided as i64"));
 }
 
-/// A landing in code that nothing leads to, where definitions need not dominate uses, is refused
+/// In unreachable code, definitions need not dominate uses. An entry that lands there is refused
 /// where they do not.
 #[test]
 fn code_that_nothing_leads_to_may_be_refused() {
@@ -503,8 +515,8 @@ join:
     assert_eq!(refused(&f, &entry), ContinuationError::NotProvided(value(&f, "a")));
 }
 
-/// Points of the version landed in keep their numbers, and so do those of a continuation that is
-/// instrumented.
+/// Points of the target version keep their numbers in a continuation. A continuation can be
+/// instrumented in turn.
 #[test]
 fn points_keep_their_numbers() {
     let f = function(NESTED);
@@ -543,9 +555,9 @@ fn points_keep_their_numbers() {
     assert_eq!(twice.expect("no values").function.block_count(), 2);
 }
 
-/// With points, runs from the start come to less: what constants decide there, they do not decide
-/// for a run that lands behind a point that leaves. What they decide in the version without points
-/// counts.
+/// Behind a point that always exits, fewer blocks are reachable, and constants decide more branches
+/// there than in the version without points. A run that lands behind such a point may take those
+/// branches, so only decisions of the version without points count.
 #[test]
 fn points_decide_nothing() {
     let f = function(DECIDED);
@@ -554,6 +566,7 @@ fn points_decide_nothing() {
     let always = PointSpec { at: Point::before(on), condition: Condition::Always, values };
     let armed = instrument(&f, &[always]).expect("the value is available");
     let entry = identity(&f, head);
+    // Plain `continuation` must not decide branches in code with points, and so misses `%x`.
     let missing =
         continuation("rest", &f, &armed.function, &armed.entry(&entry).expect("it is copied"));
     let copy = armed.copy_of_value(value(&f, "x")).expect("it is copied");
@@ -583,7 +596,7 @@ fn points_decide_nothing() {
     assert_eq!(error, ContinuationError::NotProvided(value(&f, "x")));
 }
 
-/// All values that are available at an instruction, under their own ids.
+/// Assigns every value that is available at an instruction to its own id.
 fn all_at(f: &Function, at: Inst) -> Vec<Assign> {
     let dom = ir::dom::DomTree::new(f, &ir::cfg::Cfg::new(f));
     let params = f.blocks().flat_map(|b| f.block_params(b).to_vec());
@@ -594,7 +607,7 @@ fn all_at(f: &Function, at: Inst) -> Vec<Assign> {
     values.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect()
 }
 
-/// An entry that synthesis made of an edit, with compensation code.
+/// Every entry that synthesis makes of an edit, compensation code included, has a continuation.
 #[test]
 fn entries_that_are_synthesized() {
     let base = function(NESTED);

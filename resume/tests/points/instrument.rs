@@ -1,4 +1,5 @@
-//! Versions with OSR points, by hand: where the code of points stands, and what is refused.
+//! Versions with OSR points, made by hand: where the code of points stands, and the points that are
+//! refused.
 
 use crate::common::{function, inst, value};
 use interp::{Machine, NoHost, NoObserver, Outcome};
@@ -32,7 +33,7 @@ fn spec(at: Inst, condition: Condition, values: &[Value]) -> PointSpec {
     PointSpec { at: Point::before(at), condition, values: values.to_vec() }
 }
 
-/// The module of a text with its function instrumented, verified.
+/// The module of a text with its function instrumented, checked by the verifier.
 fn module(text: &str, instrumented: &Instrumented) -> Module {
     let mut module = parse_module(text).expect("the text is right");
     let func = module.lookup("f").expect("the function");
@@ -271,7 +272,8 @@ fn what_does_not_fit_is_named() {
     assert_eq!(error.to_string(), "point 0: the guard v0 is f64, not an integer");
 }
 
-/// In code that nothing leads to, definitions need not dominate uses, and points are not come to.
+/// In unreachable code, definitions need not dominate uses. Instrumentation leaves it out, with its
+/// points.
 #[test]
 fn code_that_nothing_leads_to_is_left_out() {
     let text = "func @f() -> i32 {\nentry:\n  %one = const.i32 1\n  return %one\ndead:\n  %a = add.i32 %b, %b\n  \

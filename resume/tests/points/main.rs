@@ -1,4 +1,4 @@
-//! Code made of versions: with points to leave at, and from where entries land.
+//! Code made of versions: versions with points to exit at, and continuations behind landing points.
 
 #[path = "../../../osr/tests/common/mod.rs"]
 mod common;
