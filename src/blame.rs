@@ -1,9 +1,9 @@
 //! Finds the first action of a log that concerns a value, an instruction, a block, or an entry that
 //! the checker dropped.
 //!
-//! `osr` itself names the action to blame for each point without an entry. This module serves the
-//! questions that `osr` does not answer: entries that the checker drops, points that only one
-//! version has, and values that an entry assigns.
+//! `osr` itself names the action to blame for each point without an entry. This module finds the
+//! action for other subjects: entries that the checker drops, points that only one version has, and
+//! values that an entry assigns.
 
 use ir::edit::{ActionKind, ActionLog};
 use ir::{Block, Function, Inst, Point, Value};

@@ -10,8 +10,9 @@ use verify::checker::relate;
 use verify::state_oracle::Direction;
 use verify::verdict::{Options, Verdict};
 
-/// The reason of entries between versions neither of which was derived from the other: there is no
-/// log to find a certificate by. Edges composed of proved ones need none.
+/// The reason under which entries are dropped if neither version was derived from the other.
+/// Without a log between the versions there is no certificate. Edges composed of accepted entries
+/// need none.
 pub const NO_LOG: &str = "no-log";
 
 /// The points of accepted entries, by index of the edge. Two edges may join the same versions, so
