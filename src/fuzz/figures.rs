@@ -88,8 +88,9 @@ impl Figures {
         self.state.total().transitions + native
     }
 
-    /// Whether an oracle ran. A campaign runs either the native oracle or all others. Reports name
-    /// oracles that did not run, so that their silence is not mistaken for a verdict.
+    /// Whether an oracle ran. [`Oracle::Panic`] and [`Oracle::Ssa`] always run; of the others a
+    /// campaign runs either the native oracle or all the rest. Reports name oracles that did not
+    /// run, so that their silence is not mistaken for a verdict.
     pub fn asked(&self, oracle: Oracle) -> bool {
         #[cfg(feature = "native")]
         let native = self.native.runs > 0;

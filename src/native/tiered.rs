@@ -1,4 +1,4 @@
-//! The interpreter first, native code for what is hot.
+//! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
 use super::{Compiled, CompiledKind, Observer, install};
 use crate::driver::{self, Derived, Step, Vigilance, certify, derive};
@@ -10,7 +10,7 @@ use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Tells an observer what the driver does.
+/// Forwards steps of the driver to an observer of this module.
 struct Steps<'o, O>(&'o mut O);
 
 impl<O: Observer> driver::Observer for Steps<'_, O> {
@@ -19,18 +19,19 @@ impl<O: Observer> driver::Observer for Steps<'_, O> {
     }
 }
 
-/// The optimized version of a function, and how to get there.
+/// The optimized version of a function, and the mapping to it.
 #[derive(Debug)]
 struct Optimized {
     derived: Derived,
     version: Arc<Version>,
-    /// Made when a loop is first entered in the middle.
+    /// The accepted entries from the base. `None` until a run first enters a loop in the middle,
+    /// since many functions never need them.
     forward: Option<Arc<Mapping>>,
 }
 
-/// Begins in the interpreter. What is called or repeated so often as the threshold says is
-/// optimized, compiled, and entered: a function at its next call, a loop in the middle, through an
-/// entry that the checker has accepted.
+/// Starts in the interpreter. A function or loop that runs as often as the threshold says is
+/// optimized and compiled. The next call enters the function; a loop is entered in the middle,
+/// through an entry that the checker accepted.
 #[derive(Debug)]
 pub struct Tiered<O> {
     threshold: u32,
@@ -40,13 +41,16 @@ pub struct Tiered<O> {
 }
 
 impl<O: Observer> Tiered<O> {
-    /// With a number of calls or visits that make something hot, at least 1, and what is then done
-    /// to it.
+    /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
+    /// many visits of its header. `pipeline` optimizes hot functions.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
         Tiered { threshold: threshold.max(1), pipeline, observer, optimized: BTreeMap::new() }
     }
 
-    /// Optimizes and compiles a function, unless that was done.
+    /// Optimizes and compiles a function, once.
+    ///
+    /// # Errors
+    /// If the version cannot be compiled or linked.
     fn optimize(
         &mut self,
         tier: &mut Tier<'_>,
@@ -105,6 +109,8 @@ impl<O: Observer> Tiering for Tiered<O> {
                 Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
             }
         };
+        // Without an accepted entry the loop stays in the interpreter. The next call of the
+        // function runs native code.
         if forward.entry(at.at).is_none() {
             return Ok(None);
         }

@@ -449,8 +449,8 @@ impl Following {
 }
 
 /// Whether two runs ended the same way in the same function. The instruction may differ: optimized
-/// code may report a trap at the same trap of another block. With instructions compared,
-/// `osier fuzz --engine jit --seed 4 --smith 1` would report a finding.
+/// code may attribute a trap to an equal one at the end of another block. A comparison of
+/// instructions would report that as a finding (`osier fuzz --engine jit --seed 4 --smith 1`).
 fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
     match (native, shadow) {
         (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
