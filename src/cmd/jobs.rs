@@ -16,8 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Stack of a worker thread in bytes, the usual size for a main thread. Recursion must succeed on
-/// workers as it does with one thread.
+/// Stack of a worker thread in bytes: 8 MiB, the usual size for a main thread.
 const STACK: usize = 8 << 20;
 
 /// The interval at which the main thread tests the flag of Ctrl-C.

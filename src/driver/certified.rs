@@ -129,9 +129,9 @@ pub fn certify(
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
+    // Entries must provide live+, which depends on the armed entries of the other direction. If the
+    // versions are not related, that verdict applies to every entry.
     let judge =
-        // Entries must provide live+, which depends on the armed entries of the other direction. If
-        // the versions are not related, that verdict applies to every entry.
         |heads: Heads, mapping: &Mapping, facts: &MappingFacts, armed: &Mapping| match &relation {
             Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
             Err(verdict) => vec![*verdict; mapping.len()],

@@ -95,8 +95,8 @@ fn judge_pair(
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
     for (direction, (index, edge), facts) in &made {
-        // A run that landed may leave by any edge of the target version, so the entry must provide
-        // live+ for all of them.
+        // The next transition of a run may use any edge from the target version, so the entry must
+        // provide live+ with respect to all of them.
         let armed: Vec<&Mapping> =
             graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
         let verdicts = match &relation {

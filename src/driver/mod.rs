@@ -58,7 +58,7 @@ pub enum Vigilance {
     /// Verify and replay. Commands and tests use this.
     #[default]
     On,
-    /// Do neither. Benchmarks of passes alone use this.
+    /// Do neither. The tiered engine and benchmarks use this, since they wait for the passes.
     Off,
 }
 

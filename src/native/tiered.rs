@@ -59,6 +59,8 @@ impl<O: Observer> Tiered<O> {
     ) -> Result<(), RunError> {
         if !self.optimized.contains_key(&func) {
             let module = Arc::clone(tier.module());
+            // The program waits for this code, so passes are not verified here. `hot` still lets
+            // the checker judge every entry before a run uses one.
             let derived = derive(
                 &module,
                 base,

@@ -206,6 +206,7 @@ impl Following {
                 self.text(place)
             ));
         }
+        // Compare before the transition: it replaces the frame of the source version.
         let leaves = || format!("{} fires", self.text(place));
         self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
         compare_state(tier.machine(), &self.shadow.machine, &leaves)?;
@@ -244,6 +245,8 @@ impl Following {
         let half = self.half(place);
         let (at, values) = (half.points[place.point].at, half.points[place.point].values.clone());
         let passed = half.is_anchor(at.inst());
+        // The continuation executes the instruction at the point next, so an anchor there counts.
+        // Its code is entered anew, which restarts the countdowns.
         self.shadow.passed |= passed;
         self.shadow.entered();
         let key = (place.function, place.side, place.point);
@@ -272,6 +275,7 @@ impl Following {
         if !self.made.contains_key(&key) {
             let made = self.make(tier, place)?;
             self.made.insert(key, made);
+            // A stress switch names its points, so it may not lose any to the budget.
             if !self.spent && self.continuations >= CONTINUATIONS && !self.stress.is_on() {
                 self.spent = true;
                 self.disarm(tier, false);

@@ -69,6 +69,7 @@ struct Reducer<'j> {
 impl Reducer<'_> {
     /// Replaces the current case by a smaller one if that still fails. Returns whether it does.
     fn take(&mut self, case: Case) -> bool {
+        // A module that is not well-formed costs no attempt: the judge never sees it.
         if self.left == 0 || !verify_module(&case.module).is_empty() {
             return false;
         }
@@ -135,6 +136,7 @@ impl Reducer<'_> {
             while from < len(&self.case) {
                 let mut smaller = self.case.clone();
                 remove(&mut smaller, from, count.min(len(&self.case) - from));
+                // After a success the next part of the list is at `from`.
                 if !self.take(smaller) {
                     from += count;
                 }
@@ -160,6 +162,7 @@ impl Reducer<'_> {
 
     /// Removes declarations and whole functions.
     fn fewer_declarations(&mut self) {
+        // From the end, so that the numbers of the declarations to come stay valid.
         for number in (0..declarations::count(&self.case.module)).rev() {
             if let Some((module, entry)) =
                 declarations::without(&self.case.module, self.case.entry, number)
