@@ -281,8 +281,8 @@ impl FunctionReport {
 
 /// Figures about the mapping from one version to another.
 ///
-/// The entry of a point at a level is that of the level's own mapping, or else that of the nearest
-/// lower level in the chain. Shares relate to `points` - `unreachable`.
+/// At a level, the entry of a point is the one in the mapping of that level. Without one, it is
+/// that of the nearest lower level in the chain. Shares relate to `points` - `unreachable`.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Direction {
     /// The number of points of the source version, unreachable points included.

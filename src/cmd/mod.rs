@@ -1,8 +1,14 @@
 //! The commands of `osier`, one module each, and their common parts.
 //!
-//! Results go to standard output; diagnostics and progress go to standard error. The exit status is
-//! 0 for success, 1 if the program or the check failed, 2 for bad usage or bad input (errors of
-//! clap included), and 130 after Ctrl-C. A bug in Osier panics with a message that says so.
+//! Results go to standard output; diagnostics and progress go to standard error. The exit status
+//! is:
+//!
+//! - 0 for success,
+//! - 1 if the program or the check failed,
+//! - 2 for bad usage or bad input, errors of clap included,
+//! - 130 after Ctrl-C.
+//!
+//! A bug in Osier panics with a message that says so.
 
 mod check;
 mod explain;

@@ -55,8 +55,7 @@ pub(super) struct Args {
 }
 
 /// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
-/// by then and goes to standard output, so that a partial report does not replace the contents of a
-/// file.
+/// by then. It goes to standard output, so that it does not replace the contents of a file.
 ///
 /// # Errors
 /// If an input cannot be read, no function is selected, or the output cannot be written.

@@ -74,8 +74,8 @@ struct Call {
 /// Runs a program and writes its results and figures.
 ///
 /// # Errors
-/// If an input or option is wrong, the module cannot be instantiated, or the program traps, exits
-/// with a status other than 0 or exceeds a limit.
+/// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
+/// exceeds a limit, or exits with a status other than 0.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if args.hot.is_some() && args.engine != Engine::Tiered {
         return Err(Failure::input(

@@ -27,7 +27,7 @@ impl Selection {
     /// The selected functions that have a body, in module order.
     ///
     /// # Errors
-    /// If the module lacks the function that `--func` names or imports it, or if the file of
+    /// If the module lacks the function that `--func` names, or imports it. Also if the file of
     /// `--only-functions` cannot be read or names no function of the module.
     pub(super) fn of<'m>(&self, module: &'m Module) -> Result<Vec<(Func, &'m Function)>, Failure> {
         if let Some(name) = &self.func {

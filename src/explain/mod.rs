@@ -1,5 +1,6 @@
-//! Explains one point of a function: the landing point of its transition, the compensation code and
-//! the kept values, or the reason why it has no entry and the action to blame.
+//! Explains one point of a function. If the point has an entry, the explanation shows the landing
+//! point, the compensation code and the kept values. If not, it shows the reason and the action to
+//! blame.
 //!
 //! All answers come from the certified mappings and the log. Nothing is synthesized again.
 
@@ -49,9 +50,12 @@ impl std::error::Error for NoSuchPoint {}
 /// The question to answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The point. Its forms are a place in a listing (`body:4`), an instruction (`inst9`), a value
-    /// (`%x`, the point before its definition) or a block (`body`, its start). Names are those of
-    /// the source version.
+    /// The point, by the names of the source version:
+    ///
+    /// - `body:4`, a place in a listing,
+    /// - `inst9`, an instruction,
+    /// - `%x`, the point before the definition of a value,
+    /// - `body`, the start of a block.
     pub point: &'a str,
     /// The directions to answer for, in this order.
     pub headings: &'a [Heading],

@@ -109,9 +109,9 @@ pub(super) struct Args {
 /// Engine that makes the transitions
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Engine {
-    /// Native code, compared with the interpreter at each transition; runs in child processes
+    /// The interpreter, by all oracles
     Interp,
-    /// Native code, each compared with the interpreter's; in processes of their own
+    /// Native code, compared with the interpreter at each transition; runs in child processes
     Jit,
 }
 
@@ -196,8 +196,8 @@ impl Args {
 /// Judges programs until a limit is reached, then prints the figures and reports the failures.
 ///
 /// # Errors
-/// If an oracle finds something, a figure is below its floor and `--floors` is set, an input is
-/// wrong, no child process can be started, or the user pressed Ctrl-C.
+/// If an oracle finds something, or a figure is below its floor and `--floors` is set. Also if an
+/// input is wrong, no child process can be started, or the user pressed Ctrl-C.
 pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     if args.native_case.is_some() {
         return quietly(|| native::child_of_one(args.options().generated(args.seed)));

@@ -387,9 +387,9 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     })
 }
 
-/// Reads the standard error of a child in a thread, concurrently with the reader of the results.
-/// Without it, a child whose messages exceed the capacity of the pipe (backtraces of several
-/// panics) would block, and its parent would wait for the next line forever.
+/// Reads the standard error of a child in a thread, concurrently with the reader of the results. A
+/// child can write more messages than the pipe holds, such as backtraces of several panics. Without
+/// a reader it would block, and its parent would wait for the next line forever.
 fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     let mut errors = child.stderr.take().expect("it is piped");
     std::thread::spawn(move || {

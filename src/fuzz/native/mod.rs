@@ -10,8 +10,8 @@
 //! Most transitions run a *probe* ([`jit::Engine::probe`]), which shows the values that the
 //! compiled compensation code provides at the landing point. The oracle compares those too, and the
 //! run continues from there. Other transitions run in one continuation without a stop. At the end
-//! of a run the oracle compares outcome, effects and memory with those of the shadow and of a run
-//! of the interpreter without transitions.
+//! of a run the oracle compares outcome, effects and memory with those of the shadow. It also
+//! compares them with those of a run of the interpreter without transitions.
 //!
 //! A run must not alternate between versions within a gap forever. So points other than anchors
 //! fire in only one of the two versions, chosen by seed for each function. Anchors fire in both
@@ -128,9 +128,9 @@ impl Trial<'_> {
         Ok((machine, ids))
     }
 
-    /// The machine for native code. If the address space does not suffice for guards, because of a
-    /// limit of the process or many memories, it checks bounds instead, and the pair of versions is
-    /// counted. That is no fault of the program.
+    /// The machine for native code. A limit of the process or many memories may leave too little
+    /// address space for guards. The machine then checks bounds instead, and the pair of versions
+    /// is counted. That is no fault of the program.
     fn instance(&mut self, module: &Arc<Module>, config: Config) -> Result<Vm, String> {
         let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
         let limits = hop_limits(self.case);

@@ -94,8 +94,8 @@ impl Side {
         side
     }
 
-    /// Extends the values of each point to all values that the rest of a run reads, so that the run
-    /// can also continue in the same version. Further available values are left out: an entry that
+    /// Extends the values of each point to all values that the rest of a run reads. The run can
+    /// then also continue in the same version. Further available values are left out: an entry that
     /// lands above the point does not provide them.
     fn keep_live(&mut self) {
         let uses = self.points.iter().map(|spec| (spec.at.inst(), spec.values.clone())).collect();
