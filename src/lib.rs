@@ -1,10 +1,10 @@
 //! Osier: an OSR-aware optimizing compiler middle-end.
 //!
-//! This is the library that authors of JITs depend on. It re-exports the crates it is made of and
-//! holds the [`driver`], the one place where they meet: loading a module, running a pipeline of
-//! passes over it with every step verified, the figures of the [`report`], and what there is to
-//! [`explain`] about one point. [`fuzz`] puts all of it to the judges of [`verify`] on random
-//! programs. The `osier` command is a thin layer above.
+//! Authors of JITs depend on this library. It re-exports the crates of the project and holds the
+//! [`driver`], which connects them: it loads modules, runs pipelines of passes with every step
+//! verified, and makes checked mappings. [`report`] computes figures about mappings, and
+//! [`explain`] explains a single point. [`fuzz`] tests the whole with random programs and the
+//! judges of [`verify`]. The `osier` command is a thin layer above the library.
 
 mod blame;
 pub mod driver;

@@ -17,6 +17,7 @@
 //! Total: no recursion but of few steps, no panic whatever it is given, and each step is linear but
 //! where it says otherwise.
 
+mod accept;
 mod checked;
 mod entry;
 mod graph;
@@ -33,6 +34,7 @@ pub mod verdict;
 mod version;
 
 use crate::verdict::{Check, Finding, Options, Place, Verdict};
+pub use accept::{Accepted, accept, compose};
 pub use checked::{Checked, CheckedEntry, Unproved};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
@@ -44,10 +46,10 @@ use refute::Witnesses;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use terms::Terms;
+use transition::Side;
 use transition::VersionKey;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts};
 use transition::mapping::{Entry, Mapping};
-use transition::{Composition, NotAChain, Refusal, Side};
 use traps::Traps;
 use version::Version;
 
@@ -89,52 +91,6 @@ pub fn relate<'a, 'c>(
     product.prove(&anchors).map_err(|failure| judge_failure(&product, failure))?;
     let traps = [Traps::check(&product, 0, &anchors)?, Traps::check(&product, 1, &anchors)?];
     Ok(Relation { product, traps, options })
-}
-
-/// Composes two accepted mappings, and returns the accepted composition with the points it refused,
-/// ascending. What the second mapping claims of states of the middle version holds of the states that
-/// the first one makes, as far as it provides the values that the second reads: that is asked of each
-/// entry. Cost: as [`transition::compose`].
-///
-/// # Errors
-/// When the second mapping does not leave from the version that the first leads to.
-pub fn compose(
-    first: &Checked<Mapping>,
-    second: &Checked<Mapping>,
-) -> Result<(Checked<Mapping>, Vec<(Point, Refusal)>), NotAChain> {
-    let Composition { mapping, refused } = transition::compose(first, second)?;
-    Ok((Checked::new(mapping), refused))
-}
-
-/// A mapping after it was judged.
-#[derive(Clone, Debug)]
-pub struct Accepted {
-    /// The entries that hold.
-    pub mapping: Checked<Mapping>,
-    /// The facts behind them, in their order.
-    pub facts: MappingFacts,
-    /// The source points of the other entries, ascending, each with its verdict.
-    pub rejected: Vec<(Point, Verdict)>,
-}
-
-impl Accepted {
-    /// The outcome for a mapping between versions that were not proved to correspond: nothing is
-    /// accepted, and every entry has the verdict on the pair.
-    pub fn nothing(mapping: Mapping, verdict: Verdict) -> Accepted {
-        debug_assert!(!verdict.holds());
-        let verdicts = vec![verdict; mapping.len()];
-        Accepted::new(mapping, MappingFacts::new(), &verdicts)
-    }
-
-    fn new(mut mapping: Mapping, facts: MappingFacts, verdicts: &[Verdict]) -> Accepted {
-        let points = mapping.entries().map(|(point, _)| point).zip(verdicts.iter().copied());
-        let rejected: Vec<(Point, Verdict)> = points.filter(|(_, v)| !v.holds()).collect();
-        for (point, _) in &rejected {
-            mapping.remove(*point);
-        }
-        let facts = facts.into_iter().zip(verdicts).filter(|(_, v)| v.holds()).map(|(f, _)| f);
-        Accepted { mapping: Checked::new(mapping), facts: facts.collect(), rejected }
-    }
 }
 
 /// Both versions are well-formed. Everything else indexes without looking, so that only dominance
@@ -194,19 +150,6 @@ impl<'a> Relation<'a, '_> {
             verdicts.iter_mut().filter(|v| v.holds()).for_each(|v| *v = Verdict::of(finding));
         }
         verdicts
-    }
-
-    /// Judges the entries of a mapping, as [`Relation::judge`] does, and drops those that are not
-    /// proved. Cost: that of judging.
-    pub fn accept(
-        &self,
-        side: Side,
-        mapping: Mapping,
-        facts: MappingFacts,
-        armed: &[&Mapping],
-    ) -> Accepted {
-        let verdicts = self.judge(side, &mapping, &facts, armed);
-        Accepted::new(mapping, facts, &verdicts)
     }
 
     fn judge_entries(

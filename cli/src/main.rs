@@ -1,5 +1,5 @@
-//! The `osier` command. Everything it can do is in the library; what is here reads files, writes
-//! results and speaks to people.
+//! The `osier` command. It reads files, writes results and reports errors; all other work is in the
+//! library.
 
 mod cmd;
 

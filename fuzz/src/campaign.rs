@@ -1,8 +1,8 @@
-//! Many cases, on several threads, with figures that do not depend on how many.
+//! Judges many cases on several threads. The figures do not depend on the number of threads.
 //!
-//! Cases are taken in batches of neighboring numbers and added up in order of their numbers. A
-//! budget of transitions ends the campaign after the first batch, in that order, with which it is
-//! spent; what other threads did beyond is forgotten.
+//! Threads take batches of consecutive cases, and the ledger adds batches in order of their
+//! numbers. A budget of transitions is checked in that order too: the first batch that exhausts it
+//! ends the campaign, and later batches are discarded.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -13,71 +13,75 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Cases that one thread takes at a time.
+/// The number of cases that a thread takes at a time.
 const BATCH: u64 = 8;
 
-/// Where the cases of a campaign come from.
+/// A source of cases for a campaign.
 pub trait Source: Sync {
-    /// The case with this number; [`Drawn::End`] for this and all later numbers, or for none.
+    /// The case with this number. A source that returns [`Drawn::End`] for a number returns it for
+    /// all higher numbers.
     fn case(&self, number: u64) -> Drawn;
 }
 
-/// What a source has for a number.
+/// The result of asking a source for a case.
 pub enum Drawn {
     /// A case.
     Case(Box<Case>),
-    /// An input that is no program for this compiler.
+    /// The input with this number is not a program for this compiler.
     Refused,
-    /// Nothing, nor for any later number.
+    /// The source has no case with this number or a higher one.
     End,
 }
 
-/// When a campaign ends.
+/// The limits of a campaign.
 pub struct Budget<'a> {
-    /// After so many cases.
+    /// The number of cases.
     pub cases: u64,
-    /// With so many transitions.
+    /// The number of transitions after which the campaign ends, at the end of a batch.
     pub transitions: u64,
-    /// With so many cases in which something was found.
+    /// The number of cases with findings after which the campaign ends, at the end of a batch.
     pub failures: usize,
-    /// Asked before each case: whether to end in any case, as when the time is up.
+    /// Called before each case. The campaign ends if it returns true, for example because the time
+    /// is up.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// A case in which something was found.
+/// A case with findings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// Its number.
+    /// The number of the case.
     pub number: u64,
-    /// What was found.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
-/// What a campaign did and found.
+/// The figures and failures of a campaign.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Results {
-    /// What was done.
+    /// The figures of all cases.
     pub figures: Figures,
-    /// The cases in which something was found, ascending.
+    /// The cases with findings, in ascending order of their numbers.
     pub failures: Vec<Failure>,
 }
 
-/// What threads have handed in and what is added up already.
+/// The batches that threads handed in, and the sum of those added so far.
 #[derive(Default)]
 struct Ledger {
     results: Results,
     /// The number of the next batch to add.
     next: u64,
-    /// Batches that wait for one before them.
+    /// Batches that wait for an earlier one, and whether the source ended in each.
     waiting: BTreeMap<u64, (Results, bool)>,
     spent: bool,
 }
 
 impl Ledger {
-    /// Takes in a batch, and adds what has become contiguous. `last`: whether the source ended in
-    /// it.
+    /// Takes a batch and adds all batches that are now consecutive. `last` says whether the source
+    /// ended in this batch.
     fn hand_in(&mut self, batch: u64, results: Results, last: bool, budget: &Budget<'_>) {
         self.waiting.insert(batch, (results, last));
+        // Adding in order makes the figures, and the batch that exhausts the budget, independent of
+        // timing.
         while let Some((results, last)) = self.waiting.remove(&self.next) {
             if self.spent {
                 return;
@@ -93,8 +97,9 @@ impl Ledger {
     }
 }
 
-/// Judges cases from number 0 on until the budget is spent. `tell` is called with the figures so
-/// far after each batch. Cost: that of the cases; memory, that of one batch for each thread.
+/// Judges cases from number 0 on until the budget is exhausted. Calls `tell` with the figures so
+/// far after each batch. Cost: that of the cases. Memory: one batch per thread, and the batches
+/// that wait for an earlier one.
 pub fn campaign(
     source: &dyn Source,
     jobs: usize,
@@ -104,11 +109,11 @@ pub fn campaign(
     campaign_by(&|cases| judge_batch(source, cases, budget), jobs, budget, tell)
 }
 
-/// Judges the cases with some numbers, however that is done; whether the source or the budget ended
-/// among them.
+/// Judges the cases of a range by some means. Returns the results, and whether the source or the
+/// budget ended in the range.
 pub type Batch<'a> = dyn Fn(Range<u64>) -> (Results, bool) + Sync + 'a;
 
-/// As [`campaign()`], with cases judged elsewhere: in other processes.
+/// Like [`campaign()`], for cases that another judge judges, such as one in child processes.
 pub fn campaign_by(
     judge: &Batch<'_>,
     jobs: usize,
@@ -125,8 +130,9 @@ pub fn campaign_by(
             ledger.hand_in(batch, results, last, budget);
             over.fetch_or(ledger.spent, Ordering::Relaxed);
             tell(&ledger.results.figures);
-            // Behind the end are empty batches alone, without number, while another thread is at a
-            // long one (`a_source_that_has_ended_is_not_asked_again`).
+            // All later batches are empty. Without this line the thread would take them in a busy
+            // loop while another thread finishes a long batch
+            // (`a_source_that_has_ended_is_not_asked_again`).
             if last {
                 break;
             }
@@ -139,8 +145,8 @@ pub fn campaign_by(
     finished(ledger.into_inner().expect("judging catches panics"))
 }
 
-/// When the time was up, batches may be left that wait for none that will come: what was done is
-/// not thrown away.
+/// Adds the batches that still wait. If the time ended the campaign, an earlier batch may never
+/// arrive, but the work done is not discarded.
 fn finished(mut ledger: Ledger) -> Results {
     if !ledger.spent {
         for (results, _) in std::mem::take(&mut ledger.waiting).into_values() {
@@ -151,14 +157,15 @@ fn finished(mut ledger: Ledger) -> Results {
     ledger.results
 }
 
-/// Judges the cases of a batch; whether the source or the budget ended in it.
+/// Judges the cases of a batch. Returns the results, and whether the source or the budget ended in
+/// the batch.
 fn judge_batch(source: &dyn Source, cases: Range<u64>, budget: &Budget<'_>) -> (Results, bool) {
     let mut results = Results::default();
     for number in cases {
         if number >= budget.cases {
             return (results, true);
         }
-        // A few large programs may take minutes
+        // Test before each case, not once per batch: a batch of large programs may take minutes
         // (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
         if (budget.stop)() {
             return (results, false);

@@ -1,4 +1,4 @@
-//! What is judged at a time: a program, the calls that run it, and the passes between its versions.
+//! A case of the fuzzer: a program, the calls that run it, and the passes between its versions.
 
 use super::stress::Stress;
 use interp::{Host, HostError, Memories};
@@ -11,34 +11,34 @@ use std::sync::Arc;
 use verify::state_oracle::Policy;
 use wasm::wasi::Wasi;
 
-/// A program, how it is run, and the passes that make its versions.
+/// A program, the inputs of its runs, and the passes that make its versions.
 #[derive(Clone)]
 pub struct Case {
-    /// The program; its functions are their own version 0.
+    /// The program. Its functions are version 0 of their families.
     pub module: Module,
-    /// The function that is run.
+    /// The function that each run calls.
     pub entry: Func,
-    /// What it is run with, one run for each list.
+    /// The lists of arguments, one run each.
     pub arguments: Vec<Vec<u64>>,
-    /// Instructions each version may execute in a run.
+    /// The most instructions that a version may execute in a run.
     pub fuel: u64,
-    /// What imported functions do.
+    /// The host of the program.
     pub world: World,
-    /// The passes that lead from each version to the next.
+    /// The passes from each version to the next.
     pub steps: Vec<Vec<StaticPass>>,
-    /// What compensation code may read.
+    /// The level of the mappings.
     pub level: Level,
-    /// Whether every entry's certificate is made and checked.
+    /// Whether the certificate of every entry is made and checked.
     pub certificates: bool,
-    /// Which visits are compared.
+    /// The policy by which the state oracle selects visits to compare.
     pub policy: Policy,
-    /// Visits of one run and direction from which it goes on in the other version.
+    /// The number of transitions per run and direction after which the run continues to its end.
     pub going_on: u32,
-    /// Chains of random transitions among all versions, for each input.
+    /// The number of chains of random transitions per list of arguments.
     pub chains: u32,
-    /// Transitions that are made in a run whatever is sampled.
+    /// Transitions that extra runs make in addition.
     pub stress: Stress,
-    /// Decides what is sampled.
+    /// The seed of all samples.
     pub seed: u64,
 }
 
@@ -48,12 +48,12 @@ impl Case {
         self.steps.len() + 1
     }
 
-    /// The passes of all steps, as a pipeline is written.
+    /// The passes of all steps in the notation of a pipeline.
     pub fn pipeline(&self) -> String {
         self.steps.iter().flatten().map(|p| p.name()).collect::<Vec<_>>().join(",")
     }
 
-    /// The passes, a bar where a version is kept.
+    /// The passes, with a bar between steps.
     pub fn steps_text(&self) -> String {
         let step = |passes: &Vec<StaticPass>| {
             passes.iter().map(|p| p.name()).collect::<Vec<_>>().join(",")
@@ -62,18 +62,19 @@ impl Case {
     }
 }
 
-/// What imported functions do. Cloned with every machine, so that each run sees the same.
+/// The host that imported functions call. Each run starts with a clone, so all runs see the same
+/// inputs.
 #[derive(Clone, Debug, Default)]
 pub enum World {
-    /// There are none.
+    /// A host without functions.
     #[default]
     Nothing,
-    /// A WASI process that reads this and whose output is dropped: that it is the same shows in the
-    /// trace of its calls.
+    /// A WASI process with the given input. Its output is discarded: the trace of calls already
+    /// shows any difference.
     Wasi {
-        /// Its arguments, the name of the program first.
+        /// The arguments, beginning with the name of the program.
         args: Vec<String>,
-        /// Its standard input, and how far it has read.
+        /// The standard input and the position in it.
         input: Cursor<Arc<[u8]>>,
     },
 }

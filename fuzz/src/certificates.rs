@@ -1,12 +1,14 @@
-//! Certificates: every entry of every mapping that was built is judged without a run. Composed ones
-//! are right if their parts are, and what they provide is checked by composing itself: a
-//! certificate between the two ends knows nothing of the versions they came through.
+//! The certificates oracle: the checker judges every entry of every built mapping, without a run.
 //!
-//! What the checker cannot follow it drops; that is counted, and such entries go on to the other
-//! oracles all the same, which have their own opinion of them. An entry that it refutes is a
-//! finding. A refuted *relation* between the versions is not: it says that the certificate is
-//! wrong, whose maker nobody trusts, and not that a mapping is; its entries are dropped, and
-//! whether the versions agree is for the next oracle.
+//! Composed entries are not judged here. They are correct if their parts are, and composition
+//! itself checks the values that they provide. A certificate between the two ends does not cover
+//! the versions in between.
+//!
+//! An entry that the checker leaves undecided is counted as dropped, and the later oracles judge it
+//! all the same. An entry that it refutes is a finding. A refuted *relation* between the versions
+//! is no finding: it shows that the certificate is wrong, and the maker of certificates is not
+//! trusted. Its entries count as dropped, and the lockstep oracle judges whether the versions
+//! agree.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -19,7 +21,10 @@ use osr::{Edge, Version, VersionPair};
 use transition::Side;
 use transition::mapping::Mapping;
 
-/// Judges the edges of every function.
+/// Judges the built edges of every function.
+///
+/// # Errors
+/// The refuted entries, at most [`super::judge::MAX_FINDINGS`].
 pub(super) fn run(
     case: &Case,
     mapped: &[Mapped<'_>],
@@ -44,7 +49,7 @@ pub(super) fn run(
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
-/// Every two versions with an edge between them, the earlier one first.
+/// Every pair of versions with a built edge, the earlier version first.
 fn pairs<'e>(edges: impl Iterator<Item = &'e Edge>) -> Vec<(Version, Version)> {
     let mut pairs: Vec<(Version, Version)> =
         edges.map(|e| (e.from, e.to)).filter(|(a, b)| a < b).collect();
@@ -53,7 +58,7 @@ fn pairs<'e>(edges: impl Iterator<Item = &'e Edge>) -> Vec<(Version, Version)> {
     pairs
 }
 
-/// What the checker refutes of the mappings between two versions.
+/// Judges the mappings between two versions and returns the refuted entries as text.
 fn judge_pair(
     case: &Case,
     one: &Mapped<'_>,
@@ -102,12 +107,12 @@ fn judge_pair(
     refuted
 }
 
-/// Every mapping that leaves a version.
+/// All mappings from a version. Entries that land there must provide live+ for them.
 fn leaving<'m>(one: &'m Mapped<'_>, version: Version) -> Vec<&'m Mapping> {
     one.edges().iter().filter(|e| e.from == version).map(|e| &e.mapping).collect()
 }
 
-/// Counts verdicts; those that refute, as text.
+/// Counts verdicts and returns those that refute, as text.
 fn count(verdicts: &[Verdict], figures: &mut Figures) -> Vec<String> {
     let mut refuted = Vec::new();
     for verdict in verdicts {

@@ -1,9 +1,10 @@
-//! Mappings between the first version and the last that were made in three ways.
+//! The composition oracle: compares three mappings between the first and the last version.
 //!
-//! *Composed*, entry by entry, along the chain of versions; *rebuilt*, from the concatenated logs
-//! of the steps, together with the mappings between all versions; *direct*, from the same log for
-//! the two ends alone. The state oracle has judged the second by now; here it judges the first, and
-//! where two of them land at the same point they must rebuild equal values.
+//! The *composed* mapping is composed entry by entry along the chain of versions. The *rebuilt* one
+//! is built from the concatenated logs, together with the mappings between all versions. The
+//! *direct* one is built from the same log for the two ends only. The state oracle has judged the
+//! rebuilt mapping before; here it judges the composed one. Where two of the mappings land at the
+//! same point, they must provide equal values.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -17,7 +18,10 @@ use transition::mapping::Mapping;
 use verify::agreement::Agreement;
 use verify::state_oracle::FunctionPair;
 
-/// Judges composed mappings of every function that has them, and compares the three.
+/// Judges the composed mappings of every function that has them, and compares the three kinds.
+///
+/// # Errors
+/// A transition to a wrong state, or a disagreement between mappings.
 pub(super) fn run(
     case: &Case,
     mapped: &[Mapped<'_>],
@@ -48,7 +52,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Compares mappings that leave one version for the same other one.
+/// Runs the case and compares mappings from the same source version to the same target version.
 fn agree(
     case: &Case,
     source: (Func, &Function),

@@ -1,4 +1,4 @@
-//! What a campaign did.
+//! Counts the work of a campaign, with floors that the counts of generated programs must reach.
 
 use super::native::NativeFigures;
 use super::oracle::Oracle;
@@ -6,81 +6,86 @@ use std::collections::BTreeMap;
 use verify::hops::HopReport;
 use verify::state_oracle::Report;
 
-/// What a pass did over all programs.
+/// Counts for one pass over all programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PassFigures {
-    /// Programs it was run on.
+    /// The number of programs that the pass ran on.
     pub programs: u64,
-    /// Of these, programs in which it did something.
+    /// The number of these programs in which the pass logged an action.
     pub acted: u64,
-    /// Actions it logged.
+    /// The number of actions that the pass logged.
     pub actions: u64,
 }
 
-/// What was done, over any number of programs. Counts only, so that they add up in any order.
+/// Counts over any number of programs. Counts only, so that figures add up in any order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Figures {
-    /// Programs.
+    /// The number of programs.
     pub programs: u64,
-    /// Programs that no pass changed.
+    /// The number of programs that no pass changed.
     pub unchanged: u64,
-    /// Inputs (modules) that are no program for this compiler and were left out.
+    /// The number of inputs (modules) that are not programs for this compiler.
     pub refused: u64,
-    /// By number of versions: programs.
+    /// The number of programs, by number of versions.
     pub versions: BTreeMap<usize, u64>,
-    /// By name of the pass.
+    /// The figures of each pass, by its name.
     pub passes: BTreeMap<&'static str, PassFigures>,
-    /// Pairs of versions of a function between which mappings were made.
+    /// The number of pairs of versions of a function with mappings.
     pub pairs: u64,
-    /// Reachable points of both versions of all pairs.
+    /// The number of reachable points, of both versions of all pairs.
     pub points: u64,
-    /// Of these, with an entry.
+    /// The number of these points with an entry.
     pub entries: u64,
-    /// Entries under the state oracle, composed ones included.
+    /// The number of entries that the state oracle can fire, composed ones included.
     pub armed: u64,
-    /// Of these, entries that fired at least once: (point x pair) coverage.
+    /// The number of these entries that fired at least once: coverage in pairs of point and
+    /// versions.
     pub fired: u64,
-    /// Entries whose certificates the checker accepts.
+    /// The number of entries that the checker accepts.
     pub certified: u64,
-    /// Entries that start in code proved never to run: nothing is claimed.
+    /// The number of entries at unreachable points, for which the checker claims nothing.
     pub unreached: u64,
-    /// Pairs of versions whose certificate the checker refutes; their entries count as dropped.
+    /// The number of pairs of versions whose certificate the checker refutes. Their entries count
+    /// as dropped.
     pub unrelated: u64,
-    /// Entries that it drops, by name of the check that fails.
+    /// The number of entries that the checker drops, by name of the failed check.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Points from which mappings compose along the whole chain of versions.
+    /// The number of points with a composed entry along the whole chain of versions.
     pub composed: u64,
-    /// Points from which the first mapping has an entry and the chain has none.
+    /// The number of points with an entry in the first mapping of the chain but no composed entry.
     pub not_composed: u64,
-    /// Comparisons of composed, rebuilt and direct entries that land at the same point.
+    /// The number of comparisons of composed, rebuilt and direct entries that land at the same
+    /// point.
     pub same_point: u64,
-    /// Such entries that do not.
+    /// The number of such entries that land at other points and are not compared.
     pub other_point: u64,
-    /// What the state oracle did, without what it found.
+    /// The figures of the state oracle, without its findings.
     pub state: Report,
-    /// What chains of random transitions did, without what they found.
+    /// The figures of chains of random transitions, without their findings.
     pub hops: HopReport,
-    /// Runs with the transitions of a stress switch.
+    /// The number of runs with transitions of a stress switch.
     pub stressed: u64,
-    /// Transitions made in them.
+    /// The number of transitions in these runs.
     pub stress_hops: u64,
-    /// Such runs that a limit ended.
+    /// The number of these runs that a limit ended.
     pub stressed_exhausted: u64,
-    /// What was done in native code.
+    /// The figures of native code.
     pub native: NativeFigures,
-    /// By oracle: programs in which it found something.
+    /// The number of programs with findings, by oracle.
     pub findings: BTreeMap<Oracle, u64>,
 }
 
 impl Figures {
-    /// The transitions compared, in both directions, by the interpreter and in native code.
+    /// The number of compared transitions in both directions, by the interpreter and in native
+    /// code.
     pub fn transitions(&self) -> u64 {
         let native = self.native.transitions;
         self.state.total().transitions + native
     }
 
-    /// Whether an oracle was asked: native code by itself, or all the others. A report names those
-    /// that were not, so that nobody takes silence for a verdict.
+    /// Whether an oracle ran. [`Oracle::Panic`] and [`Oracle::Ssa`] always run; of the others a
+    /// campaign runs either the native oracle or all the rest. Reports name oracles that did not
+    /// run, so that their silence is not mistaken for a verdict.
     pub fn asked(&self, oracle: Oracle) -> bool {
         let native = self.native.runs > 0;
         let found = |oracle: Oracle| self.findings.contains_key(&oracle);
@@ -91,12 +96,12 @@ impl Figures {
         }
     }
 
-    /// Entries that the checker drops.
+    /// The number of entries that the checker drops.
     pub fn dropped(&self) -> u64 {
         self.dropped.values().sum()
     }
 
-    /// Programs in which something was found.
+    /// The number of programs with findings.
     pub fn divergences(&self) -> u64 {
         self.findings.values().sum()
     }
@@ -141,7 +146,7 @@ impl Figures {
             .for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
     }
 
-    /// Counts the passes of one program, with the actions of each.
+    /// Counts the passes of one program. `acted` holds the number of actions of each.
     pub(super) fn count_passes(&mut self, acted: &BTreeMap<&'static str, u64>) {
         for (name, actions) in acted {
             let pass = self.passes.entry(name).or_default();
@@ -152,8 +157,8 @@ impl Figures {
         self.unchanged += u64::from(acted.values().all(|actions| *actions == 0));
     }
 
-    /// The floors that the figures of many generated programs must not fall below, and do: what the
-    /// judges do not get to see they cannot judge. Each as a sentence; none when all is well.
+    /// The floors that these figures fall below, as sentences. Floors apply to campaigns over many
+    /// generated programs: oracles find no bugs in transitions that never happen.
     pub fn below_floors(&self) -> Vec<String> {
         let total = self.state.total();
         let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };

@@ -1,4 +1,4 @@
-//! One case, put to the oracles in order.
+//! Judges one case by all oracles in order.
 
 use super::case::Case;
 use super::certificates;
@@ -13,40 +13,40 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use verify::hops::{self, FunctionGraph, HopOptions, Hopper};
 use verify::state_oracle::{self, FunctionPair, OracleOptions};
 
-/// What was done with one case, and what was found.
+/// The figures and findings of one case.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Judged {
-    /// What was done; of a case in which something panicked, only that.
+    /// The figures. If something panicked, they count only the program and the finding.
     pub figures: Figures,
-    /// What was found, by the first oracle that found something; at most [`MAX_FINDINGS`].
+    /// The findings of the first oracle that found something, at most [`MAX_FINDINGS`].
     pub findings: Vec<Finding>,
 }
 
 impl Judged {
-    /// The oracle that found something.
+    /// The oracle of the findings.
     pub fn oracle(&self) -> Option<Oracle> {
         self.findings.first().map(|f| f.oracle)
     }
 }
 
-/// Findings kept of one case.
+/// The most findings that a case keeps.
 pub const MAX_FINDINGS: usize = 4;
 
-/// How much more fuel a run with transitions gets than one without: an entry may lead back to
-/// before what was executed already.
+/// The factor on the fuel of a run with transitions. An entry may land before instructions that
+/// were already executed, so such a run executes more.
 const HOP_FUEL: u64 = 4;
 
-/// Puts a case to all oracles, in order, until one finds something.
+/// Judges a case by all oracles in order, until one finds something. A panic is a finding.
 pub fn judge(case: &Case) -> Judged {
     judge_with(case, None)
 }
 
-/// As [`judge()`], with damaged mappings: to put the oracles on trial.
+/// Like [`judge()`], with damaged mappings, to test the oracles themselves.
 pub fn judge_with(case: &Case, damage: Option<Damage>) -> Judged {
     judged_by(case, |figures| run_oracles(case, damage, figures))
 }
 
-/// What judging a case comes to, panics included.
+/// Runs `judge` on a case and turns a panic into a finding.
 pub(super) fn judged_by(
     case: &Case,
     judge: impl FnOnce(&mut Figures) -> Result<(), Vec<Finding>>,
@@ -78,7 +78,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .to_owned()
 }
 
-/// The oracles, in the order of `Oracle::ALL`.
+/// Runs the oracles in the order of [`Oracle::ALL`], except the native one.
 fn run_oracles(
     case: &Case,
     damage: Option<Damage>,
@@ -119,12 +119,12 @@ fn run_oracles(
     composition::run(case, &mapped, figures)
 }
 
-/// Every pair of versions, the earlier one first. The oracles look at both directions of each.
+/// Every pair of versions, the earlier version first. Oracles judge both directions of each pair.
 pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..versions).flat_map(move |first| (first + 1..versions).map(move |last| (first, last)))
 }
 
-/// The program with every function in this version.
+/// The program with every function in the version with this number.
 pub(super) fn module_of(module: &Module, families: &[Family], number: usize) -> Module {
     let mut module = module.clone();
     if number > 0 {
@@ -135,12 +135,13 @@ pub(super) fn module_of(module: &Module, families: &[Family], number: usize) -> 
     module
 }
 
-/// What a machine may use in a run with transitions.
+/// The limits of a machine that makes transitions.
 pub(super) fn hop_limits(case: &Case) -> Limits {
     Limits { fuel: case.fuel.saturating_mul(HOP_FUEL), ..Limits::default() }
 }
 
-/// Lockstep traces, the state at every transition, and going on: the state oracle does all three.
+/// Runs the state oracle on pairs of versions. It compares lockstep traces, the state at each
+/// transition, and the ends of sampled runs that continue in the other version.
 pub(super) fn compare_states(
     case: &Case,
     module: &Module,
@@ -176,11 +177,12 @@ pub(super) fn compare_states(
         message: d.to_string(),
     };
     let mut findings: Vec<Finding> = found.iter().map(finding).collect();
+    // The first finding names the oracle of the case, so put the earliest oracle first.
     findings.sort_by_key(|f| f.oracle);
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
-/// Random chains of hops among all versions.
+/// Runs random chains of transitions among all versions.
 fn run_chains(
     case: &Case,
     mapped: &[Mapped<'_>],
@@ -218,7 +220,7 @@ fn run_chains(
     }
 }
 
-/// Versions and edges as the runner of chains takes them.
+/// The versions and edges of a function, in the form that the chain runner takes.
 fn graph_parts<'m>(mapped: &'m Mapped<'_>) -> (Vec<&'m ir::Function>, Vec<hops::Edge<'m>>) {
     let tree = &mapped.family.tree;
     let place = |version: osr::Version| version.as_u32() as usize;

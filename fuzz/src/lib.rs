@@ -1,14 +1,13 @@
-//! The fuzzer: random programs and versions of them, put to every oracle there is.
+//! The fuzzer: random programs and their versions, judged by every oracle.
 //!
-//! A [`Case`] is a program, the inputs it runs on, and the passes that lead from each of its
-//! versions to the next. [`judge()`] derives the versions, makes the mappings and asks the
-//! [`Oracle`]s in order. [`campaign()`] does that for many cases, [`Options`] draw them from seeds.
-//! What was done is counted in [`Figures`], which have floors: a fuzzer that sees no compensation
-//! code finds nothing wrong with it.
+//! A [`Case`] is a program, the inputs it runs on, and the passes from each of its versions to the
+//! next. [`judge()`] derives the versions, makes the mappings, and runs the [`Oracle`]s in order.
+//! [`campaign()`] judges many cases, and [`Options`] draw them from seeds. [`Figures`] count the
+//! work and have floors: a fuzzer that never runs compensation code finds no bugs in it.
 //!
-//! A case that fails is made smaller ([`reduce()`]) and written down as a test ([`as_test`]).
+//! [`reduce()`] makes a failing case smaller, and [`as_test`] writes it as a test.
 //!
-//! Nothing here reads a clock or prints: a campaign ends when it is told to.
+//! Nothing here reads a clock or prints. The caller decides when a campaign ends.
 
 mod campaign;
 mod case;

@@ -1,4 +1,4 @@
-//! The settings of a campaign, and the case that each seed stands for.
+//! The settings of a campaign, and the case that a seed denotes under them.
 
 use super::case::{Case, World};
 use super::stress::Stress;
@@ -13,37 +13,38 @@ use verify::state_oracle::Policy;
 /// The most versions of a program.
 pub const MAX_VERSIONS: u32 = 6;
 
-/// Passes of a sequence drawn at random.
+/// The range for the length of a random sequence of passes.
 const RANDOM_PASSES: std::ops::Range<u32> = 2..11;
 
-/// One program in so many has more than two versions.
+/// One program in this many has more than two versions.
 const CHAIN_ONE_IN: u32 = 12;
 
-/// The settings of a campaign. With them, a seed stands for one case, whatever was judged before.
+/// The settings of a campaign. Under the same settings a seed always denotes the same case,
+/// regardless of other cases.
 #[derive(Clone)]
 pub struct Options {
-    /// The seed of the first program; the others follow.
+    /// The seed of the first program. Each later program takes the next seed.
     pub seed: u64,
-    /// About the number of instructions of a generated program's main function.
+    /// The approximate number of instructions of a generated program's main function.
     pub size: u32,
-    /// Argument lists each generated program is run with.
+    /// The number of lists of arguments that each generated program runs with.
     pub inputs: u32,
-    /// What compensation code may read; empty: mostly everything, by seed.
+    /// The levels of the mappings, drawn by seed. If empty: mostly `avail`.
     pub levels: Vec<Level>,
-    /// The passes between a program and its last version, one list by seed; empty: named pipelines,
-    /// shuffled ones and random ones.
+    /// The passes between a program and its last version, one list drawn by seed. If empty: named
+    /// pipelines, shuffled ones and random ones.
     pub pipelines: Vec<Vec<StaticPass>>,
-    /// Whether the passes of each list are put in a random order.
+    /// Whether each list of passes is shuffled.
     pub shuffle: bool,
-    /// The number of versions; `None`: mostly two, up to [`MAX_VERSIONS`] by seed.
+    /// The number of versions. `None`: mostly two, sometimes up to [`MAX_VERSIONS`], by seed.
     pub versions: Option<u32>,
-    /// Visits of one run and direction from which it goes on in the other version.
+    /// The number of transitions per run and direction after which the run continues to its end.
     pub going_on: u32,
-    /// Whether every entry's certificate is made and checked.
+    /// Whether the certificate of every entry is made and checked.
     pub certificates: bool,
-    /// Chains of random transitions among all versions, for each argument list.
+    /// The number of chains of random transitions per list of arguments.
     pub chains: u32,
-    /// Transitions made whatever is sampled.
+    /// Transitions that extra runs make in addition.
     pub stress: Stress,
 }
 
@@ -65,15 +66,15 @@ impl Default for Options {
     }
 }
 
-/// How a case is made of a program: drawn from the seed alone, in a stream of its own, so that the
-/// program does not depend on it.
+/// The passes and the level of a case. They come from a random stream of their own, so that the
+/// generated program does not depend on them.
 struct Plan {
     steps: Vec<Vec<StaticPass>>,
     level: Level,
 }
 
 impl Options {
-    /// The generated program of a seed, and what is done with it. Cost: that of [`generate`].
+    /// The case of a generated program. Cost: that of [`generate`].
     pub fn generated(&self, seed: u64) -> Case {
         let program = generate(seed, self.size, &Weights::default());
         let params = program.module.signature(program.main).params.clone();
@@ -81,7 +82,7 @@ impl Options {
         self.case(seed, program.module, program.main, arguments, 2 * program.steps + 1000)
     }
 
-    /// What a seed does with a program that imports nothing.
+    /// The case of a given program, which must import nothing.
     pub fn case(
         &self,
         seed: u64,
@@ -108,8 +109,8 @@ impl Options {
         }
     }
 
-    /// The passes of a list from each version to the next, for a program that is given and not
-    /// generated: two versions where nothing is said.
+    /// Distributes a list of passes over the versions of a given program. There are two versions
+    /// unless the settings say otherwise.
     pub fn steps(&self, seed: u64, passes: &[StaticPass]) -> Vec<Vec<StaticPass>> {
         let mut prng = Prng::new(seed).fork(0x73_74_65_70);
         let passes =
@@ -162,7 +163,7 @@ impl Options {
     }
 }
 
-/// A random order (Fisher and Yates).
+/// Shuffles uniformly (Fisher and Yates).
 fn shuffled(mut passes: Vec<StaticPass>, prng: &mut Prng) -> Vec<StaticPass> {
     for last in (1..passes.len()).rev() {
         passes.swap(last, prng.index(last + 1));
@@ -170,7 +171,7 @@ fn shuffled(mut passes: Vec<StaticPass>, prng: &mut Prng) -> Vec<StaticPass> {
     passes
 }
 
-/// Cuts a list in so many parts, at random places.
+/// Cuts a list into `parts` parts at random places. Parts may be empty.
 fn cut(passes: &[StaticPass], parts: usize, prng: &mut Prng) -> Vec<Vec<StaticPass>> {
     let mut places: Vec<usize> = (1..parts).map(|_| prng.index(passes.len() + 1)).collect();
     places.sort_unstable();
@@ -180,8 +181,8 @@ fn cut(passes: &[StaticPass], parts: usize, prng: &mut Prng) -> Vec<Vec<StaticPa
 }
 
 impl fmt::Display for Options {
-    /// The options of `osier fuzz` that say the same, without the seed; those that hold anyway are
-    /// left out.
+    /// Prints the options of `osier fuzz` that denote these settings, without the seed. Unset
+    /// lists, switches and numbers are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Options { size, inputs, going_on, chains, .. } = self;
         write!(f, "--size {size} --inputs {inputs} --going-on {going_on} --chains {chains}")?;

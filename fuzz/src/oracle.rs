@@ -1,35 +1,35 @@
-//! The oracles, in the order in which a program meets them, and what they find.
+//! The oracles in the order in which they judge a program, and their findings.
 
 use std::fmt;
 use verify::state_oracle::Difference;
 
-/// A judge of one program and its versions. Cheap ones that blame precisely come first: the first
-/// that finds something ends the judgment of a program.
+/// A judge of one program and its versions. Cheap oracles with precise findings come first: the
+/// first oracle that finds something ends the judgment of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Oracle {
-    /// Nothing panics: passes, editor, mappings, judges.
+    /// No panic occurs in passes, the editor, the makers of mappings, or the judges.
     Panic,
     /// Every version is well-formed, and its log replays to it.
     Ssa,
-    /// No entry's certificate is refuted.
+    /// The checker refutes no entry.
     Certificates,
-    /// All versions have the same effects and end alike.
+    /// All versions have the same effects and the same end.
     Lockstep,
     /// Every transition leads to the state that the target version has at the same visit.
     State,
-    /// A run that goes on after a transition ends as the run without one.
+    /// A run that continues after a transition ends like the run without it.
     GoingOn,
-    /// So does a run with many transitions, among all versions: random ones, or those of a stress
-    /// switch.
+    /// A run with many transitions among all versions ends like the run without them. Transitions
+    /// are random, or those of a stress switch.
     Hops,
-    /// The same in native code.
+    /// Native code makes the same transitions and ends alike.
     Native,
-    /// Composed, directly built and rebuilt mappings agree.
+    /// Composed, rebuilt and direct mappings agree.
     Composition,
 }
 
 impl Oracle {
-    /// Every oracle, in order.
+    /// All oracles, in order.
     pub const ALL: [Oracle; 9] = [
         Oracle::Panic,
         Oracle::Ssa,
@@ -42,7 +42,7 @@ impl Oracle {
         Oracle::Composition,
     ];
 
-    /// The name in reports.
+    /// The name of the oracle in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Oracle::Panic => "panic",
@@ -57,7 +57,7 @@ impl Oracle {
         }
     }
 
-    /// The oracle that a difference found by the state oracle belongs to.
+    /// The oracle to which a difference found by the state oracle belongs.
     pub(super) fn of(difference: &Difference) -> Oracle {
         match difference {
             Difference::Stops { .. } | Difference::LockstepEffects | Difference::FinalMemory => {
@@ -75,14 +75,15 @@ impl fmt::Display for Oracle {
     }
 }
 
-/// Something an oracle found.
+/// A finding of an oracle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Who found it.
+    /// The oracle.
     pub oracle: Oracle,
-    /// The versions it is about, by number; one twice when it is about one alone.
+    /// The numbers of the two versions that the finding concerns, or twice the same number for a
+    /// finding about one version.
     pub versions: (usize, usize),
-    /// What is wrong, for people.
+    /// The description of the failure, for people.
     pub message: String,
 }
 

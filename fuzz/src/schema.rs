@@ -1,169 +1,176 @@
-//! What `osier fuzz --format json` writes.
+//! The document that `osier fuzz --json` prints.
 
 use crate::{Figures, Oracle, PassFigures};
 use std::collections::BTreeMap;
 
-/// What `osier fuzz --format json` writes.
+/// The document that `osier fuzz --json` prints.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FuzzReport {
     /// [`osier::schema::SCHEMA`].
     pub schema: u32,
     /// The seed of the first program.
     pub seed: u64,
-    /// The other options that decide what is judged, as the command takes them.
+    /// The other options that affect the cases, in the form that the command accepts.
     pub settings: String,
-    /// Threads; no other figure but the time depends on it, unless time was the limit.
+    /// The number of threads. Other figures except times do not depend on it, unless the time was
+    /// the limit.
     pub jobs: u64,
-    /// Programs compiled to WebAssembly; `null` when none were asked for.
+    /// The figures of the WebAssembly programs of the corpus. `null` if none were requested.
     pub corpus: Option<FuzzFigures>,
-    /// Random WebAssembly modules; `null` when none were asked for.
+    /// The figures of random WebAssembly modules. `null` if none were requested.
     pub smith: Option<FuzzFigures>,
-    /// Generated programs; `null` when none were asked for.
+    /// The figures of generated programs. `null` if none were requested.
     pub generated: Option<FuzzFigures>,
-    /// All of them.
+    /// The sums of these figures.
     pub all: FuzzFigures,
-    /// By oracle, in order: programs in which it found something; `null` when it was not asked.
+    /// The number of programs in which each oracle found something. `null` for an oracle that did
+    /// not run.
     pub oracles: BTreeMap<&'static str, Option<u64>>,
-    /// Floors that the figures of generated programs fall below, as sentences. What native code
-    /// does has no floors.
+    /// The floors that the figures of generated programs fall below, as sentences. The figures of
+    /// native code have no floors.
     pub below_floors: Vec<String>,
-    /// What was found.
+    /// The programs with findings.
     pub failures: Vec<FuzzFailure>,
-    /// Transitions compared, in all.
+    /// The number of compared transitions.
     pub transitions: u64,
-    /// Whether the command was interrupted: then this is what was done by then.
+    /// Whether the command was interrupted. The document then covers the cases judged by then.
     pub interrupted: bool,
-    /// The time it took: making programs, optimizing, verifying, mapping, running and comparing.
+    /// The duration of the command in seconds. It covers making programs, optimizing, verifying,
+    /// mapping, running and comparing.
     pub seconds: f64,
 }
 
-/// A program in which something was found.
+/// A program with findings.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FuzzFailure {
-    /// The oracle that found it.
+    /// The oracle of the findings.
     pub oracle: &'static str,
-    /// What is wrong.
+    /// The description of the findings.
     pub message: String,
-    /// The command that finds it again.
+    /// The command that reproduces the findings.
     pub reproduce: String,
-    /// The reduced program as a test in the form of `tests/oir/`; `null` when it was not reduced.
+    /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` for
+    /// failures after the first and for programs that are not generated.
     pub test: Option<String>,
 }
 
-/// What was done with some programs.
+/// Counts over some programs.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct FuzzFigures {
-    /// Programs.
+    /// The number of programs.
     pub programs: u64,
-    /// Of these, left as they are by every pass.
+    /// The number of programs that no pass changed.
     pub unchanged: u64,
-    /// Inputs that are no program for this compiler.
+    /// The number of inputs that are not programs for this compiler.
     pub refused: u64,
-    /// Programs by number of versions.
+    /// The number of programs, by number of versions.
     pub versions: BTreeMap<usize, u64>,
-    /// By pass.
+    /// The figures of each pass, by its name.
     pub passes: BTreeMap<&'static str, FuzzPass>,
-    /// Pairs of versions of a function that were mapped.
+    /// The number of pairs of versions of a function with mappings.
     pub pairs: u64,
-    /// Reachable points of these, of both versions.
+    /// The number of reachable points, of both versions of all pairs.
     pub points: u64,
-    /// Points with an entry.
+    /// The number of these points with an entry.
     pub entries: u64,
-    /// Entries under the state oracle, composed ones included.
+    /// The number of entries that the state oracle can fire, composed ones included.
     pub entries_armed: u64,
-    /// Of these, fired at least once.
+    /// The number of these entries that fired at least once.
     pub entries_fired: u64,
-    /// Entries whose certificates the checker accepts.
+    /// The number of entries that the checker accepts.
     pub certified: u64,
-    /// Entries that start in code proved never to run.
+    /// The number of entries at unreachable points.
     pub unreached: u64,
-    /// Pairs of versions whose certificate the checker refutes; their entries count as dropped.
+    /// The number of pairs of versions whose certificate the checker refutes. Their entries count
+    /// as dropped.
     pub unrelated: u64,
-    /// Entries that it drops, by name of the check that fails.
+    /// The number of entries that the checker drops, by name of the failed check.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Points from which mappings compose along the whole chain of versions.
+    /// The number of points with a composed entry along the whole chain of versions.
     pub composed: u64,
-    /// Points from which the first mapping has an entry and the chain has none.
+    /// The number of points with an entry in the first mapping of the chain but no composed entry.
     pub not_composed: u64,
-    /// Comparisons of composed, rebuilt and direct entries that land at the same point.
+    /// The number of comparisons of composed, rebuilt and direct entries that land at the same
+    /// point.
     pub same_point: u64,
-    /// Such entries that do not.
+    /// The number of such entries that land at other points and are not compared.
     pub other_point: u64,
-    /// Runs of a pair of versions on one input.
+    /// The number of runs of a pair of versions on one input.
     pub runs: u64,
-    /// Of these, ended by a trap.
+    /// The number of these runs that ended in a trap.
     pub trapped: u64,
-    /// Of these, ended by a limit, so that nothing was compared at the end.
+    /// The number of these runs that a limit ended. Their ends are not compared.
     pub exhausted: u64,
-    /// Transitions whose state was compared.
+    /// The number of transitions whose states were compared.
     pub transitions: u64,
-    /// Of these, from the version before.
+    /// The number of these transitions from the version before.
     pub forward: u64,
-    /// Of these, from the version after.
+    /// The number of these transitions from the version after.
     pub backward: u64,
     /// The share of transitions that run compensation code.
     pub with_chi: Option<f64>,
     /// The share of transitions that start in a loop.
     pub in_loops: Option<f64>,
-    /// Values compared.
+    /// The number of compared values.
     pub compared: u64,
-    /// Values compared in a transition.
+    /// The mean number of compared values per transition.
     pub compared_mean: Option<f64>,
-    /// Transitions after which the run went on to its end.
+    /// The number of transitions after which the run continued to its end.
     pub going_on: u64,
-    /// Of these, ended by a limit.
+    /// The number of these runs that a limit ended.
     pub going_on_exhausted: u64,
-    /// Chains of random transitions.
+    /// The number of chains of random transitions.
     pub chains: u64,
-    /// Of these, with at least four.
+    /// The number of these chains with at least four transitions.
     pub full_chains: u64,
-    /// Transitions made in them.
+    /// The number of transitions in these chains.
     pub hops: u64,
-    /// Chains that a limit ended.
+    /// The number of these chains that a limit ended.
     pub chains_exhausted: u64,
-    /// Runs with the transitions of a stress switch.
+    /// The number of runs with transitions of a stress switch.
     pub stressed: u64,
-    /// Transitions made in them.
+    /// The number of transitions in these runs.
     pub stress_hops: u64,
-    /// Such runs that a limit ended.
+    /// The number of these runs that a limit ended.
     pub stressed_exhausted: u64,
-    /// Programs in which something was found.
+    /// The number of programs with findings.
     pub divergences: u64,
-    /// What native code did (`--engine jit`); `null` when none was run, or this build has none.
+    /// The figures of native code (`--engine jit`). `null` if none ran, or if the build lacks
+    /// native code.
     pub native: Option<FuzzNative>,
 }
 
-/// What native code did. Each transition is compared, where it leaves, with that of the
-/// interpreter.
+/// Figures of native code. Each transition is compared with that of the interpreter at its source
+/// point.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct FuzzNative {
-    /// Transitions from version to version that compiled code made.
+    /// The number of transitions between versions that compiled code made.
     pub transitions: u64,
-    /// Of these, from the version before.
+    /// The number of these transitions from the version before.
     pub forward: u64,
-    /// Of these, from the version after.
+    /// The number of these transitions from the version after.
     pub backward: u64,
-    /// Of these, compared where they landed too.
+    /// The number of these transitions that are also compared at their landing point.
     pub probed: u64,
-    /// Points that fired where a stress switch made no transition.
+    /// The number of fired points at which a stress switch demanded no transition.
     pub stays: u64,
-    /// Values compared.
+    /// The number of compared values.
     pub compared: u64,
-    /// OSR points compiled in.
+    /// The number of OSR points in compiled code.
     pub points: u64,
-    /// Of these, fired at least once.
+    /// The number of these points that fired at least once.
     pub points_fired: u64,
-    /// Runs of native code.
+    /// The number of runs of native code.
     pub runs: u64,
-    /// Of these, ended by a trap.
+    /// The number of these runs that ended in a trap.
     pub trapped: u64,
-    /// Runs that a limit ended.
+    /// The number of runs that a limit ended.
     pub exhausted: u64,
-    /// Pieces of code compiled: versions, probes and continuations.
+    /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
-    /// The time that took, of all processes.
+    /// The time of compiling them in seconds, summed over all processes.
     pub compile_seconds: f64,
-    /// Programs in which the native oracle found something.
+    /// The number of programs in which the native oracle found something.
     pub findings: u64,
 }
 
@@ -187,14 +194,14 @@ fn native(figures: &Figures) -> Option<FuzzNative> {
     })
 }
 
-/// What a pass did.
+/// Counts for one pass.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct FuzzPass {
-    /// Programs it was run on.
+    /// The number of programs that the pass ran on.
     pub programs: u64,
-    /// Of these, programs in which it did something.
+    /// The number of these programs in which the pass logged an action.
     pub acted: u64,
-    /// Actions it logged.
+    /// The number of actions that the pass logged.
     pub actions: u64,
 }
 
@@ -253,7 +260,8 @@ impl From<&Figures> for FuzzFigures {
     }
 }
 
-/// The programs that each oracle found something in; `None` for one that was not asked.
+/// The number of programs in which each oracle found something. `None` for an oracle that did not
+/// run.
 pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
     let found = |oracle: &Oracle| figures.findings.get(oracle).copied().unwrap_or(0);
     Oracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()

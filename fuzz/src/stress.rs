@@ -1,14 +1,14 @@
-//! Runs in which transitions are really made, where a switch says.
+//! Runs that make transitions wherever a stress switch demands one.
 //!
-//! The state oracle compares states and, but for a sample, makes no transition. A stress switch
+//! The state oracle compares states and makes only a sample of the transitions. A stress switch
 //! makes them: at every visit of the n-th mapped point (`at_static`), at the n-th visit of any
-//! (`at_dynamic`), at every n-th visit (`every`). A run starts in the version before and changes
-//! sides at each; frames it enters hold poison in all that the entry does not provide. It must end
-//! as the run that stayed.
+//! mapped point (`at_dynamic`), or at every n-th visit (`every`). A run starts in the version
+//! before and changes versions at each transition. The new frame holds poison in all values that
+//! the entry does not provide. The run must end like the run without transitions.
 //!
-//! An entry may lead back within the gap between two anchors, so a run that moved at every point
-//! could move forever. After a transition the next one is not made before an anchor has been
-//! executed: anchors are executed in the same order by both versions, so the run goes on.
+//! An entry may land earlier in the same gap, so a run with a transition at every point could
+//! alternate forever. After a transition the next one therefore waits until the run has executed an
+//! anchor. Both versions execute anchors in the same order, so the run makes progress.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -25,18 +25,20 @@ use transition::mapping::{Entry, Mapping};
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// Where transitions are made in any case. None is the usual.
+/// The transitions that a run must make. By default there are none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stress {
-    /// At every visit of a mapped point whose number is a multiple of this.
+    /// Make a transition at every n-th visit of a mapped point.
     pub every: Option<u64>,
-    /// At every visit of the mapped point with this number, counted from 1 over the functions of a
-    /// pair of versions in order, first those of the version before.
+    /// Make a transition at every visit of the mapped point with this number. Numbers start at 1
+    /// and run over the functions of a pair of versions in order; in a function the version before
+    /// comes first.
     pub at_static: Option<u64>,
-    /// At the visit of a mapped point with this number, counted from 1 over a run.
+    /// Make a transition at the visit with this number, counted from 1 over all mapped points of a
+    /// run.
     pub at_dynamic: Option<u64>,
-    /// Decides at which visit counting starts, below the number of `every`; without it, at the
-    /// first.
+    /// The seed that shifts the start of counting for `every`. Without it, counting starts at the
+    /// first visit.
     pub seed: Option<u64>,
 }
 
@@ -46,14 +48,14 @@ impl Stress {
         self.every.is_some() || self.at_static.is_some() || self.at_dynamic.is_some()
     }
 
-    /// Whether a transition is made at a visit of this number, at a point of this number.
+    /// Whether a switch demands a transition at the visit and the point with these numbers.
     pub(super) fn fires(&self, visit: u64, point: u64, offset: u64) -> bool {
         self.every.is_some_and(|n| n > 0 && (visit + offset).is_multiple_of(n))
             || self.at_static == Some(point)
             || self.at_dynamic == Some(visit)
     }
 
-    /// By how much counting for `every` is shifted in a run.
+    /// The shift of counting for `every` in a run: less than `every`, and 0 without a seed.
     pub(super) fn offset(&self, run: u64) -> u64 {
         match (self.every, self.seed) {
             (Some(every @ 1..), Some(seed)) => Prng::new(seed).fork(run).next_u64() % every,
@@ -63,7 +65,7 @@ impl Stress {
 }
 
 impl fmt::Display for Stress {
-    /// The options of the command that say the same, each with a blank before it.
+    /// Prints the equivalent options of the command, each after a blank.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let switches = [
             ("--osr-every", self.every),
@@ -80,19 +82,20 @@ impl fmt::Display for Stress {
     }
 }
 
-/// The versions in one machine, and what may be done where.
+/// The versions in one machine, and the mapped points and anchors of each.
 struct Sides<'m> {
-    /// By version, in order of their ids in the machine: the other version and the mapping to it.
+    /// For each version, the other version and the mapping to it. The order of ids in the machine
+    /// determines the numbers of points.
     leaving: BTreeMap<VersionId, (VersionId, &'m Mapping)>,
-    /// The numbers of mapped points.
+    /// The number of each mapped point.
     numbers: BTreeMap<(VersionId, Inst), u64>,
     /// The anchors of each version.
     anchors: BTreeMap<VersionId, &'m BTreeSet<Inst>>,
 }
 
 impl<'m> Sides<'m> {
-    /// Adds the versions to a machine, with every mapped point marked. New activations run the
-    /// version before.
+    /// Adds the versions to a machine and marks every mapped point and anchor. New activations run
+    /// the version before.
     fn new(machine: &mut Machine, module: &Module, pairs: &[FunctionPair<'m>]) -> Sides<'m> {
         let mut sides =
             Sides { leaving: BTreeMap::new(), numbers: BTreeMap::new(), anchors: BTreeMap::new() };
@@ -119,14 +122,14 @@ impl<'m> Sides<'m> {
     }
 }
 
-/// Pauses where a transition is due.
+/// An observer that pauses the run where a transition is due.
 struct Watcher<'s, 'm> {
     sides: &'s Sides<'m>,
     stress: Stress,
     offset: u64,
-    /// Visits of mapped points at which a transition could be made.
+    /// The number of visits of mapped points at which a transition was permitted.
     visits: u64,
-    /// Whether no anchor has been executed since the last transition.
+    /// Whether the run has executed no anchor since the last transition.
     waits: bool,
 }
 
@@ -140,7 +143,8 @@ impl Observer for Watcher<'_, '_> {
     const SCOPE: Scope = Scope::Marked;
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
-        // At the anchor itself it has not been executed.
+        // Before the anchor the run has not executed it yet, so a transition at the anchor itself
+        // still waits.
         let waited = self.waits;
         self.waits &= !self.is_anchor(view.version(), inst);
         let number = self.sides.numbers.get(&(view.version(), inst)).filter(|_| !waited);
@@ -153,7 +157,7 @@ impl Observer for Watcher<'_, '_> {
     }
 }
 
-/// How a run ended, without where: an instruction that traps may have moved.
+/// The end of a run without its place: an instruction that traps may have moved.
 #[derive(PartialEq, Eq)]
 struct End {
     how: String,
@@ -186,8 +190,11 @@ impl fmt::Display for End {
     }
 }
 
-/// Makes the transitions that the switches of the case ask for, between two versions of every
-/// function.
+/// Runs the case on each input with the transitions that its switches demand, between two versions
+/// of every function.
+///
+/// # Errors
+/// If an entry does not fit the version, or a run ends otherwise than without transitions.
 pub(super) fn run(
     case: &Case,
     module: &Module,
@@ -230,12 +237,15 @@ pub(super) fn run(
 /// A run with transitions.
 struct Chain<'s, 'm> {
     watcher: Watcher<'s, 'm>,
-    /// Where each transition was made: the function, the version left, the point.
+    /// The function, the source version and the source point of each transition.
     hops: Vec<(Func, VersionId, Point)>,
 }
 
 impl Chain<'_, '_> {
     /// Makes the transition at which the machine has paused.
+    ///
+    /// # Errors
+    /// If the machine rejects the entry.
     fn hop(&mut self, machine: &mut Machine) -> Result<(), String> {
         let view = machine.view().expect("the run is paused");
         let (version, func, point) = (view.version(), view.func(), Point::before(view.inst()));
@@ -243,7 +253,7 @@ impl Chain<'_, '_> {
         let entry: &Entry = mapping.entry(point).expect("only mapped points have a number");
         let keys = (mapping.source(), mapping.target());
         machine.fire(to, CheckedEntry::unproved(keys, point, entry)).map_err(|e| e.to_string())?;
-        // An anchor that the run lands at is executed next, unasked.
+        // If the run lands at an anchor, it executes that anchor next without a pause.
         self.watcher.waits = !self.watcher.is_anchor(to, entry.target.inst());
         self.hops.push((func, version, point));
         Ok(())
@@ -265,8 +275,11 @@ impl Chain<'_, '_> {
     }
 }
 
-/// Runs the start function and the entry, with transitions or without; `None` when a limit ended
-/// the run.
+/// The end of a run of the start function and the entry, with transitions or without. `None` if a
+/// limit ended the run.
+///
+/// # Errors
+/// If the machine rejects an entry.
 fn end_of(
     pristine: &Machine,
     case: &Case,

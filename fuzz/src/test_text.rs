@@ -1,4 +1,4 @@
-//! A case as a test in the form of `tests/oir/`.
+//! Writes a case as a test in the format of `tests/oir/`.
 
 use super::case::Case;
 use super::oracle::Finding;
@@ -7,12 +7,12 @@ use ir::text::{print_literal, print_module};
 use ir::{Module, Type};
 use std::fmt::Write;
 
-/// A test file: ready to be put into `tests/oir/`, where it fails until the mistake is gone.
-/// `origin` says how the program was found, as the command that finds it again.
+/// The text of a test file for `tests/oir/`, which fails there until the bug is fixed. `origin` is
+/// the command that reproduces the finding.
 ///
-/// The runner judges mappings at every level, fires every transition of its calls and goes on from
-/// each. What it does not do is stay at several versions, or follow a stress switch: a failure that
-/// needs these is described in the text alone.
+/// The runner of those tests judges mappings at every level, fires every transition of its calls,
+/// and continues from each. It neither compares more than two versions nor supports stress
+/// switches. A failure that needs these is only described in the text.
 pub fn as_test(case: &Case, finding: &Finding, origin: &str) -> String {
     let (module, passes) = versions_apart(case, finding);
     let mut out = String::new();
@@ -37,8 +37,7 @@ pub fn as_test(case: &Case, finding: &Finding, origin: &str) -> String {
     out
 }
 
-/// The program in the earlier of the two versions a finding is about, and the passes that lead to
-/// the later one.
+/// The program in the earlier version of a finding, and the passes from there to the later version.
 fn versions_apart(case: &Case, finding: &Finding) -> (Module, String) {
     let (first, last) = finding.versions;
     let last = last.clamp(first, case.steps.len());
@@ -56,8 +55,8 @@ fn versions_apart(case: &Case, finding: &Finding) -> (Module, String) {
     (module, passes.join(","))
 }
 
-/// A call and how it ends; nothing when a limit ends it, or the runner has no words for how it
-/// does.
+/// A call and its outcome. `None` if a limit ends the call, or the test format cannot express its
+/// outcome.
 fn run_line(case: &Case, module: &Module, args: &[u64]) -> Option<String> {
     let limits = interp::Limits { fuel: case.fuel, ..Default::default() };
     let mut machine = Machine::new(module, limits).ok()?;

@@ -1,11 +1,11 @@
-//! Figures for people, at most 80 columns.
+//! Prints figures for people, at most 80 columns wide.
 
 use super::figures::Figures;
 use super::oracle::Oracle;
 use std::fmt::Write;
 
-/// The figures of one kind of programs, with a title. Nothing in it depends on the time or on
-/// threads.
+/// The figures of one source of programs, under a title. The text depends on neither times nor the
+/// number of threads.
 pub fn text(title: &str, figures: &Figures) -> String {
     let mut out = String::new();
     let total = figures.state.total();
@@ -91,7 +91,7 @@ pub fn text(title: &str, figures: &Figures) -> String {
     out
 }
 
-/// What native code did. Times stay out.
+/// Adds the lines about native code. Times are omitted.
 fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     let native = &figures.native;
     line(
@@ -130,7 +130,7 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     line("  compiled", format!("{} pieces of code{unguarded}", native.compiled_functions));
 }
 
-/// The share of programs that each pass acted on, two a line.
+/// Adds the share of programs that each pass acted on, two passes per line.
 fn passes(out: &mut String, figures: &Figures) {
     let columns: Vec<String> = figures
         .passes
@@ -145,8 +145,8 @@ fn passes(out: &mut String, figures: &Figures) {
     }
 }
 
-/// The oracles in order, with the programs in which each found something; a dash where it was not
-/// asked.
+/// The number of programs in which each oracle found something, in the order of oracles. A dash
+/// marks an oracle that did not run.
 pub fn oracles_text(figures: &Figures) -> String {
     let found = |oracle: &Oracle| match figures.asked(*oracle) {
         true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),

@@ -1,4 +1,4 @@
-//! The versions of a program's functions, and the mappings between them.
+//! Derives the versions of a program's functions and makes the mappings between them.
 
 use super::case::Case;
 use super::figures::Figures;
@@ -15,9 +15,9 @@ use verify::state_oracle::FunctionPair;
 /// All versions of one function.
 pub(super) struct Family {
     pub(super) func: Func,
-    /// The versions that differ from the one before.
+    /// The tree of versions. A step that changed nothing adds no version.
     pub(super) tree: VersionTree,
-    /// By version of the program: the version of the function in it.
+    /// The function's version in each version of the program.
     pub(super) at: Vec<Version>,
 }
 
@@ -31,8 +31,11 @@ impl Family {
     }
 }
 
-/// Derives the versions of every function. After each pass the version is verified and the log
-/// replayed: the first oracle.
+/// Derives the versions of every function. Verifies each version and replays each log after every
+/// pass: this is the [`Oracle::Ssa`] oracle.
+///
+/// # Errors
+/// If a version is not well-formed or a log does not replay.
 pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, Finding> {
     let mut acted: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut families = Vec::new();
@@ -60,7 +63,10 @@ pub(super) fn derive(case: &Case, figures: &mut Figures) -> Result<Vec<Family>, 
     Ok(families)
 }
 
-/// Runs passes over one version, and adds what each did to `acted`.
+/// Runs passes over one version and adds the number of actions of each to `acted`.
+///
+/// # Errors
+/// Like [`derive()`], as text.
 fn derive_one(
     module: &Module,
     base: &Function,
@@ -84,8 +90,8 @@ fn derive_one(
     Ok((version, log))
 }
 
-/// What is done to the mappings on an edge before they are judged. Wrong ones put the oracles on
-/// trial.
+/// A function that damages the mappings of an edge before the oracles judge them. Tests use it to
+/// show that the oracles detect wrong mappings.
 pub type Damage = fn(&mut Edge);
 
 /// The mappings between all versions of a function.
@@ -96,18 +102,18 @@ pub(super) struct Mapped<'f> {
 }
 
 impl Mapped<'_> {
-    /// Built edges, each pair forward and backward; then composed ones.
+    /// All edges: first the built ones, forward and backward for each pair, then the composed ones.
     pub(super) fn edges(&self) -> &[Edge] {
         self.damaged.as_deref().unwrap_or(self.graph.edges())
     }
 
-    /// The edges that were made from logs.
+    /// The edges built from logs.
     pub(super) fn built(&self) -> impl Iterator<Item = &Edge> {
         self.edges().iter().filter(|e| matches!(e.origin, Origin::Built { .. }))
     }
 
-    /// What the state oracle takes of two versions of the program; nothing when the function is the
-    /// same in both.
+    /// The mappings between two versions of the program, in the form that the state oracle takes.
+    /// `None` if the function is the same in both.
     pub(super) fn pair(&self, (first, last): (usize, usize)) -> Option<FunctionPair<'_>> {
         let (from, to) = (self.family.at[first], self.family.at[last]);
         let edge = |from, to| self.edges().iter().find(|e| (e.from, e.to) == (from, to));
@@ -116,7 +122,7 @@ impl Mapped<'_> {
         })
     }
 
-    /// The composed mappings between the first version and the last; nothing when there is none
+    /// The composed mappings between the first and the last version. `None` if no version lies
     /// between them.
     pub(super) fn composed(&self) -> Option<FunctionPair<'_>> {
         let mut composed =
@@ -138,8 +144,11 @@ impl Mapped<'_> {
     }
 }
 
-/// The mappings between any two versions of a function that differ, made together, and composed
-/// ones from the first to the last and back. Functions without a second version are left out.
+/// Makes the mappings between any two distinct versions of each function, and the composed mappings
+/// from the first to the last and back. Functions with a single version are omitted.
+///
+/// # Errors
+/// If the makers of mappings reject the tree of versions.
 pub(super) fn map<'f>(
     families: &'f [Family],
     level: Level,

@@ -1,5 +1,5 @@
-//! Mappings that the checker has accepted, entry by entry. What it does not accept is dropped and
-//! counted.
+//! Makes mappings, runs the checker on every entry, and keeps the entries that it accepts. The
+//! driver drops and counts the others.
 
 use super::{Derived, Observer, Step};
 use crate::export::Parts;
@@ -13,25 +13,25 @@ use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
 use transition::{Pair, Side};
 
-/// The mapping in one direction: proved entries, and what became of the other points.
+/// The mapping in one direction with accepted entries only, and the points without an entry.
 #[derive(Clone, Debug)]
 pub struct CertifiedMapping {
-    /// The entries the checker has accepted.
+    /// The accepted entries.
     pub mapping: Checked<Mapping>,
-    /// The facts behind them, in their order.
+    /// The facts of the accepted entries, in the order of the entries.
     pub facts: MappingFacts,
-    /// All points of the source version, unreachable ones included.
+    /// The number of points of the source version, unreachable points included.
     pub points: usize,
-    /// Points in code proved never to run.
+    /// The number of unreachable points: points in code that is proved never to run.
     pub unreachable: usize,
-    /// The reachable points for which no entry was found.
+    /// The reachable points for which synthesis found no entry.
     pub unmapped: Vec<Unmapped>,
-    /// The points whose entry was not accepted, ascending, with what the checker said.
+    /// The points whose entry the checker did not accept, ascending, with its verdicts.
     pub rejected: Vec<(Point, Verdict)>,
 }
 
 impl CertifiedMapping {
-    /// What the checker said of all entries, before any was dropped.
+    /// Counts of the verdicts on all entries, dropped ones included.
     pub fn checked(&self) -> CheckCounts {
         let mut checked = CheckCounts {
             points: (self.points - self.unreachable) as u64,
@@ -43,21 +43,22 @@ impl CertifiedMapping {
     }
 }
 
-/// What the checker said of entries.
+/// Counts of verdicts on entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct CheckCounts {
-    /// The points of the source versions, those proved never to run left out where that is known.
+    /// The number of points of the source versions. [`CertifiedMapping::checked`] leaves
+    /// unreachable points out; [`recheck`] cannot tell which they are.
     pub points: u64,
-    /// Entries accepted.
+    /// The number of accepted entries.
     pub held: u64,
-    /// Entries not accepted, by the check that failed.
+    /// The number of dropped entries, by the name of the failed check.
     pub dropped: BTreeMap<String, u64>,
-    /// Those of the dropped that were shown to be wrong, and not merely not proved.
+    /// The number of dropped entries that the checker refuted. It left the others undecided.
     pub refuted: u64,
 }
 
 impl CheckCounts {
-    /// Counts a verdict.
+    /// Counts one verdict.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         match verdict.finding() {
             None => self.held += 1,
@@ -66,7 +67,7 @@ impl CheckCounts {
         self.refuted += u64::from(verdict.is_refuted());
     }
 
-    /// Adds what was said of other entries.
+    /// Adds the counts of other entries.
     pub fn merge(&mut self, other: &CheckCounts) {
         self.points += other.points;
         self.held += other.held;
@@ -77,33 +78,33 @@ impl CheckCounts {
     }
 }
 
-/// The mappings both ways at one level.
+/// The mappings in both directions at one level.
 #[derive(Clone, Debug)]
 pub struct CertifiedLevel {
     /// The level.
     pub level: Level,
-    /// From the base to the version derived.
+    /// From the base to the derived version.
     pub forward: CertifiedMapping,
-    /// From the version derived to the base.
+    /// From the derived version to the base.
     pub backward: CertifiedMapping,
 }
 
-/// The mappings between two versions, with the certificate that entries of all levels share.
+/// The mappings between two versions at several levels, and the certificate that they share.
 #[derive(Clone, Debug)]
 pub struct Certified {
     /// The certificate.
     pub certificate: Certificate,
-    /// The levels asked for, lowest first.
+    /// The requested levels, lowest first.
     pub levels: Vec<CertifiedLevel>,
 }
 
-/// Makes the mappings between a version and the one derived from it, at some levels, and hands out
-/// what the checker accepts. Cost: that of one synthesis for each level, and of judging what it
-/// makes.
+/// Makes the mappings between a base and a version derived from it, at the given levels, and keeps
+/// the entries that the checker accepts. Cost: one synthesis per level, one certificate, and one
+/// verdict per entry.
 ///
 /// # Panics
-/// When the log does not lead from `base` to the version derived: not where [`super::derive()`]
-/// made it.
+/// If the log does not lead from `base` to the derived version. The results of [`super::derive()`]
+/// satisfy this.
 pub fn certify(
     module: &Module,
     base: &Function,
@@ -114,6 +115,8 @@ pub fn certify(
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
+    // All mappings contribute facts to one certifier, so relate the versions only after the last
+    // one.
     let made = synthesize_levels(&pair, levels);
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
@@ -129,19 +132,13 @@ pub fn certify(
     let relation = relate(module, [base, &derived.function], &certificate, Options::default());
     let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
         let Synthesis { forward, backward } = made;
-        let armed = Pair::new(backward.mapping.clone(), forward.mapping.clone());
-        let judge = |side: Side, made: SynthesizedMapping, facts: MappingFacts| {
-            let SynthesizedMapping { mapping, points, unreachable, unmapped } = made;
-            let Accepted { mapping, facts, rejected } = match &relation {
-                Ok(relation) => relation.accept(side, mapping, facts, &[&armed[side]]),
-                Err(verdict) => Accepted::nothing(mapping, *verdict),
-            };
-            CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
-        };
+        let (forward, ahead) = split(forward);
+        let (backward, back) = split(backward);
+        let accepted = check::accept(&relation, Pair::new(forward, backward), facts);
         CertifiedLevel {
             level,
-            forward: judge(Side::Before, forward, facts.before),
-            backward: judge(Side::After, backward, facts.after),
+            forward: certified(accepted.before, ahead),
+            backward: certified(accepted.after, back),
         }
     });
     let levels = levels.collect();
@@ -149,10 +146,8 @@ pub fn certify(
     Certified { certificate, levels }
 }
 
-/// Judges mappings both ways with their certificate, from wherever they come.
-///
-/// # Panics
-/// Never: what is wrong with the parts is in the counts.
+/// Judges mappings in both directions against their certificate, regardless of their origin.
+/// Malformed parts lower the count of accepted entries and never cause a panic.
 pub fn recheck(
     module: &Module,
     base: &Function,
@@ -175,4 +170,17 @@ pub fn recheck(
     }
     observer.begin(None);
     checked
+}
+
+/// The points of a synthesized mapping that have no entry.
+type Rest = (usize, usize, Vec<Unmapped>);
+
+fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
+    let SynthesizedMapping { mapping, points, unreachable, unmapped } = made;
+    (mapping, (points, unreachable, unmapped))
+}
+
+fn certified(accepted: Accepted, (points, unreachable, unmapped): Rest) -> CertifiedMapping {
+    let Accepted { mapping, facts, rejected } = accepted;
+    CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

@@ -1,4 +1,4 @@
-//! Version graphs whose entries the checker has accepted.
+//! Reduces a version graph to the entries that the checker accepts.
 
 use super::{CheckCounts, Observer, Step};
 use certify::Certifier;
@@ -11,22 +11,22 @@ use transition::Side;
 use transition::certificate::MappingFacts;
 use transition::mapping::Mapping;
 
-/// The reason of entries between versions neither of which was derived from the other: there is no
-/// log to find a certificate by. Edges composed of proved ones need none.
+/// The reason under which entries are dropped if neither version was derived from the other.
+/// Without a log between the versions there is no certificate. Edges composed of accepted entries
+/// need none.
 pub const NO_LOG: &str = "no-log";
 
-/// The entries that hold, by edge: two edges may join the same versions
-/// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
+/// The points of accepted entries, by index of the edge. Two edges may join the same versions, so
+/// versions are no key (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
 type Held = BTreeMap<usize, BTreeSet<Point>>;
 
-/// Drops the entries of a graph that the checker does not accept, and composes the others again
-/// from what is left: composed entries are right because their parts are, and require no more than
-/// those provide. Cost: that of a certificate for every two versions with an edge, and of judging
-/// their entries.
+/// Drops the entries of a graph that the checker does not accept, then composes the composed edges
+/// again from the accepted entries. A composed entry is correct if its parts are, and if the second
+/// part requires no more than the first provides. Cost: one certificate per pair of versions with
+/// an edge, and one verdict per entry.
 ///
 /// # Panics
-/// When a log of the graph's tree does not replay: not where the tree was built by its own
-/// functions.
+/// If a log of the graph's tree does not replay. Trees built by their own functions satisfy this.
 pub fn certify_graph(
     module: &Module,
     graph: &mut VersionGraph<'_>,
@@ -47,7 +47,8 @@ pub fn certify_graph(
     checked
 }
 
-/// Judges the edges between two versions, of which the first is the older.
+/// Judges the built and inserted edges between two versions, in both directions. `before` is the
+/// older version.
 fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
@@ -60,7 +61,8 @@ fn judge_pair(
     let tree = graph.tree();
     let versions = [tree.function(before), tree.function(after)];
     let ways = [(Side::Before, (before, after)), (Side::After, (after, before))];
-    // An edge from a version to itself leads one way alone.
+    // An edge from a version to itself exists in one direction only. Both directions would judge it
+    // twice.
     let ways = if before == after { &ways[..1] } else { &ways[..] };
     let own = |ends: (Version, Version)| {
         let edges = graph.edges().iter().enumerate().filter(move |(_, e)| (e.from, e.to) == ends);
@@ -90,7 +92,8 @@ fn judge_pair(
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
     for (side, (index, edge), facts) in &made {
-        // Whatever leaves the version landed in may follow.
+        // The next transition of a run may use any edge from the target version, so the entry must
+        // provide live+ with respect to all of them.
         let armed: Vec<&Mapping> =
             graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
         let verdicts = match &relation {

@@ -1,4 +1,5 @@
-//! `osier check`.
+//! `osier check`: runs the checker on mappings, either on those that Osier makes or on those of a
+//! file, and prints counts of verdicts.
 
 use super::failure::Failure;
 use super::input;
@@ -18,7 +19,7 @@ use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How the verdicts are written.
+/// Format of the verdicts
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// For people
@@ -31,10 +32,10 @@ enum Format {
 pub(super) struct Args {
     /// The module
     file: PathBuf,
-    /// Check this mapping, written by `osier opt --emit mapping`, and not one made here
+    /// Check this mapping, written by `osier opt --emit mapping`, instead of making one
     #[arg(long, value_name = "M", conflicts_with_all = ["pipeline", "level"])]
     mapping: Option<PathBuf>,
-    /// A pipeline, or passes with commas between them
+    /// A pipeline, or passes separated by commas
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
     pipeline: Pipeline,
     /// The level of the mappings
@@ -42,7 +43,7 @@ pub(super) struct Args {
     level: Level,
     #[command(flatten)]
     selection: Selection,
-    /// How the verdicts are written
+    /// Format of the verdicts
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
@@ -54,8 +55,13 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// Judges mappings, entry by entry. Fails when an entry is refuted, or when one that was handed out
-/// does not hold. After Ctrl-C what is told is about the functions done by then.
+/// Judges mappings entry by entry and prints the counts.
+///
+/// After Ctrl-C the counts cover the functions that were complete by then.
+///
+/// # Errors
+/// If the checker refutes an entry, or drops an entry of a mapping that was read from a file. Also
+/// if an input cannot be read or the output cannot be written.
 pub(super) fn check(args: Args) -> Result<(), Failure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let selected = args.selection.of(&module)?;
@@ -65,7 +71,7 @@ pub(super) fn check(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Writes the verdicts.
+/// Adds up and writes the verdicts of all functions, and turns refuted entries into a failure.
 fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
     let Worked { results: functions, stopwatch, interrupted } = worked;
     let mut total = CheckCounts::default();
@@ -80,6 +86,7 @@ fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
             serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n"
         }
     };
+    // A partial result does not replace the contents of a file.
     let output = if interrupted { None } else { args.output.clone() };
     Output::to(output).write(&text)?;
     super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
@@ -92,7 +99,7 @@ fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
 
 type Selected<'m> = [(Func, &'m Function)];
 
-/// Mappings made here.
+/// Makes the mappings of the selected functions and judges them.
 fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), Failure> {
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
         let derived = derive(module, base, &args.pipeline, Vigilance::On, stopwatch);
@@ -107,7 +114,8 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
     each_function(args.jobs.count(), selected, work, |worked| told(args, worked))
 }
 
-/// Mappings from a file, which names the pipeline that made the versions.
+/// Judges the mappings of a file. The file names the pipeline, which is run again to make the
+/// optimized versions.
 fn check_exported(
     args: &Args,
     path: &Path,
@@ -131,7 +139,8 @@ fn check_exported(
     let exported = to_check(&file, path, module, selected)?;
     let functions: Vec<(Func, &Function)> =
         exported.values().map(|(at, _)| selected[*at]).collect();
-    // By name: no two functions of a module share one, and a file has none twice.
+    // Names are unique keys: functions of a module have distinct names, and the reader rejects a
+    // file that lists a function twice.
     let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
         exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
@@ -142,14 +151,18 @@ fn check_exported(
     };
     each_function(args.jobs.count(), &functions, work, |worked| {
         let Worked { results, stopwatch, interrupted } = worked;
-        // Of several errors, the first in module order is told, however many threads there were.
+        // If several functions fail, the command reports the first in module order. The report is
+        // thus the same for every number of threads.
         let results = results.into_iter().collect::<Result<Vec<_>, Failure>>()?;
         told(args, Worked { results, stopwatch, interrupted })
     })
 }
 
-/// The functions of a file that are to be checked, in module order, each with its place among those
-/// selected.
+/// The functions of a file that are also selected, in module order. Each comes with its index among
+/// the selected functions.
+///
+/// # Errors
+/// If the file names a function that the module lacks, or if no selected function is in the file.
 fn to_check<'f>(
     file: &'f Exported<'f>,
     path: &Path,
@@ -165,11 +178,11 @@ fn to_check<'f>(
                 format!("{}: @{} is no function of the module", path.display(), function.name);
             return Err(Failure::input(what));
         };
-        // In module order, which ids follow.
+        // `selected` is in module order, which is the order of ids, so binary search applies.
         let Ok(at) = selected.binary_search_by_key(func, |(id, _)| *id) else { continue };
         exported.insert(*func, (at, function));
     }
-    // Nothing judged is no verdict.
+    // A check of nothing must not pass: an empty intersection would exit with status 0.
     match exported.is_empty() && !selected.is_empty() {
         true => {
             Err(Failure::input(format!("{} has none of the functions to check", path.display())))

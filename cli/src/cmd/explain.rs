@@ -1,4 +1,4 @@
-//! `osier explain`.
+//! `osier explain`: explains one point of a function, in one or both directions.
 
 use super::failure::Failure;
 use super::input::{self, Loaded};
@@ -15,7 +15,7 @@ use passes::Pipeline;
 use std::path::PathBuf;
 use transition::Side;
 
-/// How the explanation is written.
+/// Format of the explanation
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// For people, at most 80 columns
@@ -24,14 +24,14 @@ enum Format {
     Json,
 }
 
-/// Which way execution moves.
+/// Direction of the transition
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Direction {
     /// From the base to the optimized version
     Forward,
     /// From the optimized version to the base
     Backward,
-    /// Either
+    /// Both
     Both,
 }
 
@@ -53,20 +53,20 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     func: String,
     /// The point: a place as `osier opt --emit listing` shows it (body:4), an instruction (inst9),
-    /// a value (%x: before its definition), or a block (body: its start), by the names of the
-    /// version that is left
+    /// a value (%x: the point before its definition), or a block (body: its start); names are those
+    /// of the source version
     #[arg(long, value_name = "P")]
     point: String,
-    /// Which way execution moves
+    /// Direction of the transition
     #[arg(long, value_enum, default_value_t = Direction::Both)]
     direction: Direction,
-    /// A pipeline, or passes with commas between them
+    /// A pipeline, or passes separated by commas
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
     pipeline: Pipeline,
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// How the explanation is written
+    /// Format of the explanation
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Write to this file instead of standard output
@@ -76,7 +76,11 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// Tells what there is to know about one point.
+/// Explains one point and writes the explanation.
+///
+/// # Errors
+/// If an input cannot be read, the module lacks the function, neither version has the point, or the
+/// output cannot be written.
 pub(super) fn explain(args: Args) -> Result<(), Failure> {
     let Loaded { name, module } = input::load(&args.file, &args.limits.limits())?;
     let (_, base) = select::named(&module, &args.func)?;

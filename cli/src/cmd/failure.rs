@@ -1,32 +1,33 @@
-//! How a command fails.
+//! Failures of a command, their messages on standard error, and their exit statuses.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// The exit status after Ctrl-C: what shells report of a program that the signal ended.
+/// The exit status after Ctrl-C: 128 plus the number of the signal, as shells report it.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Why a command could not do its work.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The program that was run failed.
+    /// The program that the command ran failed, or a check failed.
     Program(String),
-    /// The command was used wrongly, or what it was given is wrong.
+    /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
-    /// The user has pressed Ctrl-C; what was found by then is told already.
+    /// The user pressed Ctrl-C. The command has written its partial results already.
     Interrupted,
-    /// Whoever read the output has stopped reading: not a failure anyone wants to hear of.
+    /// The reader of the output has closed its end, as `head` does. The command ends silently with
+    /// status 0.
     ClosedOutput,
 }
 
 impl Failure {
-    /// Wrong usage or wrong input.
+    /// A failure of usage or input.
     pub(super) fn input(message: impl Display) -> Failure {
         Failure::Input(message.to_string())
     }
 
-    /// A result could not be written to `place`.
+    /// A failure to write a result to `place`. A broken pipe counts as [`Failure::ClosedOutput`].
     pub(super) fn writing(place: impl Display, error: &io::Error) -> Failure {
         match error.kind() {
             ErrorKind::BrokenPipe => Failure::ClosedOutput,
@@ -34,7 +35,7 @@ impl Failure {
         }
     }
 
-    /// Tells people, and gives the exit status of the command.
+    /// Writes the message to standard error and returns the exit status of the command.
     pub(super) fn tell(self) -> ExitCode {
         let (message, status) = match self {
             Failure::Program(message) => (message, 1),
@@ -47,13 +48,13 @@ impl Failure {
     }
 }
 
-/// Writes a diagnostic to standard error.
+/// Writes a diagnostic to standard error, after the name of the command.
 pub(super) fn tell(message: &str) {
     print(&format!("osier: {message}"));
 }
 
-/// Writes a line to standard error as it is.
+/// Writes a line to standard error without a prefix.
 pub(super) fn print(line: &str) {
-    // There is nobody left to tell when standard error cannot be written.
+    // An error on standard error cannot be reported anywhere.
     let _ = writeln!(io::stderr(), "{line}");
 }

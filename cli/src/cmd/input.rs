@@ -1,4 +1,4 @@
-//! Reading files.
+//! Reads input files and standard input, and loads modules from them.
 
 use super::failure::Failure;
 use ir::Module;
@@ -7,26 +7,30 @@ use osier::driver::{self, Format};
 use std::io::Read;
 use std::path::Path;
 
-/// The path that means standard input.
+/// The path that denotes standard input.
 const STDIN: &str = "-";
 
-/// What a file holds.
+/// The contents of an input.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// The path, as diagnostics and reports show it.
+    /// The path in the form that diagnostics and reports show.
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads a file that is no program, or standard input.
+/// Reads a file that is not a program, or standard input, with the default limit on its size.
 pub(super) fn read(path: &Path) -> Result<Input, Failure> {
     read_at_most(path, Limits::default().input_bytes)
 }
 
-/// Reads a file, or standard input. What is larger is refused rather than held in memory.
+/// Reads a file or standard input.
+///
+/// # Errors
+/// If the input cannot be read, is empty, is a directory, or exceeds `most` bytes.
 fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
     let read_all = |from: &mut dyn Read| {
         let mut bytes = Vec::new();
+        // One byte beyond the limit shows that the input is too large without reading all of it.
         from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
@@ -51,7 +55,10 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
     Ok(Input { name, bytes })
 }
 
-/// Reads a module. The name is that of the input, for diagnostics and reports.
+/// Reads a module and verifies it.
+///
+/// # Errors
+/// If the input cannot be read, exceeds a limit, or is not a well-formed module.
 pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, Failure> {
     let input = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
@@ -61,22 +68,22 @@ pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, Failure> {
     }
 }
 
-/// A module that was read.
+/// A module and the name of its input.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    /// The path as it was given.
+    /// The path in the form that diagnostics and reports show.
     pub(super) name: String,
     pub(super) module: Module,
 }
 
-/// Reads a file that must be text.
+/// Reads a file that must be UTF-8 text.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let input = read(path)?;
     String::from_utf8(input.bytes)
         .map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))
 }
 
-/// Reads a list of names, one a line; blank lines are left out.
+/// Reads a list of names, one per line. Blank lines are ignored, as are blanks around a name.
 pub(super) fn read_names(path: &Path) -> Result<Vec<String>, Failure> {
     let text = read_text(path)?;
     Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())

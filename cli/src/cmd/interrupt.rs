@@ -1,35 +1,36 @@
-//! Ctrl-C: the first ends the work, so that what was found so far can be told; the second ends the
-//! process.
+//! Ctrl-C: the first signal raises a flag, so that a command can end its work and write its partial
+//! results. The second signal ends the process.
 
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the user has asked for an end.
+/// A flag that Ctrl-C raises.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on. To be called behind the reading of input: until then, Ctrl-C ends the
-    /// process at once.
+    /// Installs the handlers. Call this after the input was read: until then Ctrl-C ends the
+    /// process at once, even while a read blocks.
     pub(super) fn listen() -> Interrupt {
         let interrupt = Interrupt::default();
-        // In this order: the first signal finds the flag lowered and raises it, the second one
-        // finds it raised. Where signals cannot be listened to, Ctrl-C ends the process as it does
-        // anyway.
+        // Handlers run in the order of registration. On the first signal the conditional default
+        // finds the flag lowered, then the second handler raises it. On the second signal the
+        // conditional default ends the process. If registration fails, Ctrl-C keeps its default
+        // action.
         if flag::register_conditional_default(SIGINT, Arc::clone(&interrupt.0)).is_ok() {
             let _ = flag::register(SIGINT, Arc::clone(&interrupt.0));
         }
         interrupt
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// Whether the flag is raised, by Ctrl-C or by [`Interrupt::end`].
     pub(super) fn is_raised(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Lets the next Ctrl-C end the process at once.
+    /// Raises the flag, so that the next Ctrl-C ends the process at once.
     pub(super) fn end(&self) {
         self.0.store(true, Ordering::SeqCst);
     }

@@ -1,4 +1,5 @@
-//! Functions worked on by several threads, in an order that does not show in what comes of it.
+//! Processes the functions of a module on several threads and returns the results in module order,
+//! independent of the number of threads.
 
 use super::failure::{Failure, INTERRUPTED, tell};
 use super::interrupt::Interrupt;
@@ -15,51 +16,56 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Bytes of stack that a thread has: as much as the main thread usually has.
+/// Stack of a worker thread in bytes: 8 MiB, the usual size for a main thread.
 const STACK: usize = 8 << 20;
 
-/// How often is looked whether Ctrl-C was pressed.
+/// The interval at which the main thread tests the flag of Ctrl-C.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The option that says how many threads work.
+/// The option that sets the number of threads.
 #[derive(Debug, clap::Args)]
 pub(super) struct Jobs {
-    /// Threads; what is written does not depend on their number [default: one for each core]
+    /// Number of threads; the output does not depend on it [default: one per core]
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
 }
 
 impl Jobs {
-    /// The number of threads.
+    /// The number of threads: the option, or else the number of cores.
     pub(super) fn count(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         self.jobs.map_or_else(cores, |jobs| jobs as usize)
     }
 }
 
-/// What came of the functions that were done.
+/// The results of the completed functions.
 #[derive(Debug)]
 pub(super) struct Worked<T> {
-    /// In module order.
+    /// The results, in module order.
     pub(super) results: Vec<T>,
-    /// The time of all threads, added up.
+    /// The sum of the times of all threads.
     pub(super) stopwatch: Stopwatch,
-    /// Whether Ctrl-C came before all were done.
+    /// Whether Ctrl-C came before all functions were complete.
     pub(super) interrupted: bool,
 }
 
-/// A function that was done, by its place in the list; or the panic that ended it.
+/// The index of a function in the list, and its result and times or the panic that ended it.
 type Message<T> = (usize, Result<(T, Stopwatch), Box<dyn Any + Send>>);
 
-/// Works on functions one by one, on so many threads, and hands over what came of them. Of each
-/// thread, what belongs to one function is there at a time; of all others only results. The largest
-/// come first, so that no thread is left alone with one at the end.
+/// Applies `work` to every function on `jobs` threads and passes the results to `finish`.
 ///
-/// After Ctrl-C `finish` gets what is done by then, and the process ends with its status: what is
-/// under way is not waited for.
+/// With several threads the largest functions come first, so that no thread is left alone with a
+/// large one at the end. Memory stays bounded: each thread holds the data of one function at a
+/// time, and other functions hold only their results.
+///
+/// After Ctrl-C, `finish` gets the results so far. The process then exits with status 130 and does
+/// not wait for functions in progress.
+///
+/// # Errors
+/// If the threads cannot be started, or as `finish`.
 ///
 /// # Panics
-/// When the work does; the message names the function.
+/// If `work` panics. A message names the function.
 pub(super) fn each_function<T: Send>(
     jobs: usize,
     functions: &[(Func, &Function)],
@@ -76,6 +82,7 @@ pub(super) fn each_function<T: Send>(
     let interrupt = Interrupt::listen();
     let progress = Progress::new(functions.len() as u64);
     let panicked = AtomicBool::new(false);
+    // After a panic the remaining functions are skipped, since the command fails anyway.
     let one = |at: usize, sender: &Sender<Message<T>>| {
         if panicked.load(Ordering::Relaxed) {
             return;
@@ -86,10 +93,11 @@ pub(super) fn each_function<T: Send>(
         let result = catch_unwind(AssertUnwindSafe(|| work(function, &mut stopwatch)));
         panicked.fetch_or(result.is_err(), Ordering::Relaxed);
         progress.end();
-        // Nobody listens any more once another function has panicked.
+        // The receiver is gone if another function panicked or Ctrl-C ended `gather`.
         let _ = sender.send((at, result.map(|result| (result, stopwatch))));
     };
     let (sender, receiver) = channel();
+    // The calling thread gathers results while the pool works, so that it can react to Ctrl-C.
     let ended = threads.in_place_scope(|scope| {
         scope.spawn(|_| {
             order.into_iter().par_bridge().for_each_with(sender, |sender, at| one(at, sender))
@@ -113,11 +121,16 @@ pub(super) fn each_function<T: Send>(
     })
 }
 
-/// Takes in what threads send until all is done, a function has panicked, or Ctrl-C is pressed.
+/// Receives results until all functions are complete, a function has panicked, or Ctrl-C is
+/// pressed. Afterwards Ctrl-C ends the process at once.
+///
+/// # Errors
+/// The index of a function that panicked, and its panic.
 fn gather<T>(
     receiver: &Receiver<Message<T>>,
     interrupt: &Interrupt,
 ) -> Result<Worked<T>, (usize, Box<dyn Any + Send>)> {
+    // The map orders results by index, that is, in module order.
     let (mut results, mut stopwatch) = (BTreeMap::new(), Stopwatch::new());
     let mut all = false;
     while !all && !interrupt.is_raised() {
@@ -135,7 +148,7 @@ fn gather<T>(
     Ok(Worked { results: results.into_values().collect(), stopwatch, interrupted: !all })
 }
 
-/// Ends the process, and with it the threads that are still at work.
+/// Ends the process and with it the threads that still work. Waiting for them could take long.
 fn exit_interrupted(finished: Result<(), Failure>, done: usize, all: usize) -> ! {
     if let Err(failure) = finished {
         failure.tell();

@@ -1,12 +1,12 @@
-//! Reconstruction levels on the command line.
+//! Parses reconstruction levels on the command line.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use osr::Level;
 
-/// The level commands use unless told otherwise.
+/// The default level of commands.
 pub(super) const DEFAULT: &str = "avail";
 
-/// Accepts the names of the levels there are.
+/// A parser that accepts the names of all levels.
 pub(super) fn parser() -> impl TypedValueParser<Value = Level> {
     let names = Level::ALL.map(|level| level.name());
     PossibleValuesParser::new(names).map(|name| {

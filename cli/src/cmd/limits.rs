@@ -1,24 +1,24 @@
-//! The options that set [`osier::Limits`], each with the default of the library.
+//! The options that set [`osier::Limits`]. Their defaults are those of the library.
 
 use osier::Limits;
 
-/// What reading a program may use.
+/// Limits on reading a program.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct InputLimits {
-    /// Bytes of a file
+    /// Bytes of an input file
     #[arg(long, value_name = "N", default_value_t = Limits::default().input_bytes)]
     max_input_bytes: u64,
     /// Instructions of one function
     #[arg(long, value_name = "N", default_value_t = Limits::default().function_instructions)]
     max_function_instructions: u64,
-    /// Bytes of memory that importing WebAssembly may use, besides 64 for each byte of the file
+    /// Bytes of memory for importing WebAssembly, in addition to 64 per byte of the file
     #[arg(long, value_name = "N", default_value_t = Limits::default().import.base_bytes)]
     max_import_bytes: u64,
 }
 
 impl InputLimits {
-    /// All limits, those of runs as they are anyway.
+    /// The limits as the library takes them. Limits on runs keep their defaults.
     pub(super) fn limits(self) -> Limits {
         let mut limits = Limits {
             input_bytes: self.max_input_bytes,
@@ -30,24 +30,24 @@ impl InputLimits {
     }
 }
 
-/// What a run may use.
+/// Limits on a run.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct RunLimits {
     /// Stop after this many instructions [default: never]
     #[arg(long, value_name = "N")]
     fuel: Option<u64>,
-    /// Pages of 64 KiB all memories together may have
+    /// Pages of 64 KiB that all memories together may have
     #[arg(long, value_name = "N", default_value_t = Limits::default().run.memory_pages)]
     max_memory_pages: u32,
-    /// Entries all tables together may have
+    /// Entries that all tables together may have
     #[arg(long, value_name = "N", default_value_t = Limits::default().run.table_entries)]
     max_table_entries: u32,
-    /// Activations that may exist at once in the interpreter; those of native code share 512 MiB of
-    /// stack
+    /// Activations that may exist at once in the interpreter; native code has 512 MiB of stack
+    /// instead
     #[arg(long, value_name = "N", default_value_t = Limits::default().run.call_depth)]
     max_call_depth: u32,
-    /// Values the frames of all activations together may hold in the interpreter
+    /// Values that the frames of all activations together may hold in the interpreter
     #[arg(long, value_name = "N", default_value_t = Limits::default().run.stack_values)]
     max_stack_values: u64,
 }

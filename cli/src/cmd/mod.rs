@@ -1,8 +1,14 @@
-//! The commands.
+//! The commands of `osier`, one module each, and their common parts.
 //!
-//! Results go to standard output, diagnostics and progress to standard error. The exit status is 0
-//! when all is well, 1 when the program or the check failed, 2 for bad usage or bad input (clap's
-//! own errors included), 130 after Ctrl-C. A bug in Osier panics and says so.
+//! Results go to standard output; diagnostics and progress go to standard error. The exit status
+//! is:
+//!
+//! - 0 for success,
+//! - 1 if the program or the check failed,
+//! - 2 for bad usage or bad input, errors of clap included,
+//! - 130 after Ctrl-C.
+//!
+//! A bug in Osier panics with a message that says so.
 
 mod check;
 mod explain;
@@ -39,23 +45,24 @@ Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or ba
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program; a status other than 0 that it exits with is told, and becomes 1
+    /// Run a program; report an exit status other than 0, and exit with 1 then
     Run(run::Args),
-    /// Optimize a module and print it, what the passes did, or the mappings between the versions
+    /// Optimize a module and print it, its log of actions, or the mappings between the versions
     Opt(opt::Args),
-    /// Tell at how many points execution can move between a function and its optimized version
+    /// Count the points with a transition between each function and its optimized version
     Report(report::Args),
-    /// Explain one point: where execution moves to from there, or why it cannot and which pass is
-    /// to blame
+    /// Explain one point: where its transition lands, or why it has no entry and which pass
+    /// is to blame
     Explain(explain::Args),
-    /// Put random programs, and mappings between their versions, to every oracle
+    /// Judge random programs, and mappings between their versions, by every oracle
     Fuzz(fuzz::Args),
-    /// Judge mappings entry by entry: how many hold, how many are dropped or refuted
+    /// Judge mappings entry by entry: count the entries that hold, are dropped, or are refuted
     Check(check::Args),
 }
 
 impl Cli {
-    /// Runs the command; tells people what went wrong.
+    /// Runs the command, writes the message of a failure to standard error, and returns the exit
+    /// status.
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
             Command::Run(args) => run::run(args),

@@ -1,4 +1,5 @@
-//! `osier opt`.
+//! `osier opt`: optimizes a module and prints the module, the actions of the passes, or the
+//! mappings between the versions.
 
 use super::failure::Failure;
 use super::input;
@@ -15,16 +16,16 @@ use osr::Level;
 use passes::Pipeline;
 use std::path::PathBuf;
 
-/// What is printed.
+/// Output to print
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Emit {
     /// The optimized module
     Oir,
-    /// What the passes did, action by action
+    /// The log of the passes, action by action
     Actions,
-    /// The mappings both ways between each function and its optimized version, for people
+    /// The mappings in both directions between each function and its optimized version, for people
     Listing,
-    /// The same with their certificates, for `osier check --mapping` and other programs
+    /// The mappings with their certificates, for `osier check --mapping` and other programs
     Mapping,
 }
 
@@ -32,12 +33,12 @@ enum Emit {
 pub(super) struct Args {
     /// The module
     file: PathBuf,
-    /// A pipeline, or passes with commas between them
+    /// A pipeline, or passes separated by commas
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
     pipeline: Pipeline,
     #[command(flatten)]
     selection: Selection,
-    /// What is printed
+    /// Output to print
     #[arg(long, value_enum, default_value_t = Emit::Oir)]
     emit: Emit,
     /// The level of the mappings
@@ -50,7 +51,10 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// Optimizes a module and prints what is asked for.
+/// Optimizes a module and prints the selected output.
+///
+/// # Errors
+/// If an input cannot be read, no function is selected, or the output cannot be written.
 pub(super) fn opt(args: Args) -> Result<(), Failure> {
     let module = input::load(&args.file, &args.limits.limits())?.module;
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
@@ -67,7 +71,7 @@ pub(super) fn opt(args: Args) -> Result<(), Failure> {
     Output::to(args.output).write(&text)
 }
 
-/// What is asked for, of one function.
+/// The selected output for one function.
 fn emitted(args: &Args, module: &Module, base: &Function) -> String {
     let derived = derive(module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
     match args.emit {
@@ -88,7 +92,7 @@ fn emitted(args: &Args, module: &Module, base: &Function) -> String {
     }
 }
 
-/// What the checker accepts.
+/// The mappings in both directions, with the entries that the checker accepts.
 fn certified(args: &Args, module: &Module, base: &Function, derived: &Derived) -> Certified {
     certify(module, base, derived, &[args.level], &mut NoObserver)
 }

@@ -1,25 +1,29 @@
-//! Where results go.
+//! Writes results to standard output or to a file.
 
 use super::failure::Failure;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Clone, Debug)]
 pub(super) enum Output {
     /// Standard output.
     Stdout,
-    /// A file, which then holds all of the result or what it held before.
+    /// A file. After a write it holds the whole result; after a failed write it holds its former
+    /// contents.
     File(PathBuf),
 }
 
 impl Output {
-    /// The file, or standard output without one.
+    /// A file if a path is given, else standard output.
     pub(super) fn to(path: Option<PathBuf>) -> Output {
         path.map_or(Output::Stdout, Output::File)
     }
 
     /// Writes a whole result.
+    ///
+    /// # Errors
+    /// If the destination cannot be written. A closed pipe is [`Failure::ClosedOutput`].
     pub(super) fn write(&self, result: &str) -> Result<(), Failure> {
         match self {
             Output::Stdout => {
@@ -34,13 +38,17 @@ impl Output {
     }
 }
 
-/// Writes beside the file and then takes its place, so that nobody ever sees half a result. What is
-/// no regular file (a pipe, a terminal) is written directly: there is nothing to replace.
+/// Writes a temporary file beside the destination and renames it into place, so that no reader sees
+/// half a result. A destination that is not a regular file (a pipe, a terminal) cannot be replaced
+/// and is written directly.
+///
+/// # Errors
+/// If a file cannot be created, written or renamed, or a chain of links does not end.
 fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
     if path.metadata().is_ok_and(|m| !m.is_file()) {
         return std::fs::OpenOptions::new().write(true).open(path)?.write_all(result.as_bytes());
     }
-    // Through a link, the file it leads to is replaced or made, not the link.
+    // A rename onto a symbolic link would replace the link. Rename onto the file that it points to.
     let path = match path.canonicalize() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => end_of_links(path)?,
         found => found?,
@@ -55,10 +63,11 @@ fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The file to be made: where the links that start here lead, which is nowhere yet.
+/// Follows symbolic links from `path` to a file that does not exist yet. `canonicalize` fails on
+/// such links.
 fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_owned();
-    // As many as systems follow.
+    // Linux follows at most 40 links.
     for _ in 0..40 {
         if !path.is_symlink() {
             return Ok(path);
@@ -69,8 +78,8 @@ fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// Those of the file replaced, or what the umask leaves of the usual ones: temporary files are
-/// private.
+/// The permissions for the new file: those of the file it replaces, or else the usual ones within
+/// the umask. Temporary files would otherwise be private to the user.
 #[cfg(unix)]
 fn permissions(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;

@@ -1,14 +1,14 @@
-//! How far a long command has come.
+//! Shows the progress of a long command.
 
 use super::failure::tell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Without a terminal, a line is written each time this many functions are done.
+/// Without a terminal, a message is written once per this many functions.
 const EVERY: u64 = 500;
 
-/// A bar on a terminal, plain lines elsewhere. Several threads may tell it what they do.
+/// A bar on a terminal, plain lines elsewhere. Several threads may update it at once.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
@@ -17,7 +17,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing done of `total` functions.
+    /// Progress of 0 out of `total` functions.
     pub(super) fn new(total: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} functions, {msg}");
@@ -27,14 +27,15 @@ impl Progress {
         Progress { bar, done: AtomicU64::new(0), total }
     }
 
-    /// Begins a function.
+    /// Shows the name of a function that a thread begins.
     pub(super) fn begin(&self, name: &str) {
         if let Some(bar) = &self.bar {
+            // A control character in the name would corrupt the terminal.
             bar.set_message(name.chars().filter(|c| !c.is_control()).take(30).collect::<String>());
         }
     }
 
-    /// Ends a function.
+    /// Counts a completed function.
     pub(super) fn end(&self) {
         let done = 1 + self.done.fetch_add(1, Ordering::Relaxed);
         match &self.bar {
@@ -46,7 +47,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away, before anything else is said.
+    /// Removes the bar. Call this before writing other messages.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -55,7 +56,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// Clears the bar, also when the command fails midway: its last state would stand before the
+    /// Removes the bar when a command fails early. Its last state would otherwise precede the
     /// message.
     fn drop(&mut self) {
         self.clear();

@@ -1,4 +1,5 @@
-//! `osier report`.
+//! `osier report`: counts the points at which a run can transition between the versions of each
+//! function.
 
 use super::failure::{Failure, tell};
 use super::input::{self, Loaded};
@@ -18,7 +19,7 @@ use passes::Pipeline;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// How the report is written.
+/// Format of the report
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// For people, at most 80 columns
@@ -33,7 +34,7 @@ enum Format {
 pub(super) struct Args {
     /// The module
     file: PathBuf,
-    /// A pipeline, or passes with commas between them
+    /// A pipeline, or passes separated by commas
     #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
     pipeline: Pipeline,
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(super) struct Args {
     /// Count points without an entry, by reason and by pass to blame, at this level
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// How the report is written
+    /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
@@ -53,16 +54,19 @@ pub(super) struct Args {
     limits: InputLimits,
 }
 
-/// Writes the report on a module. After Ctrl-C it is about the functions done by then, and goes to
-/// standard output: what a file holds is not replaced by half a report.
+/// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
+/// by then. It goes to standard output, so that it does not replace the contents of a file.
+///
+/// # Errors
+/// If an input cannot be read, no function is selected, or the output cannot be written.
 pub(super) fn report(args: Args) -> Result<(), Failure> {
     let started = Instant::now();
     let loaded = input::load(&args.file, &args.limits.limits())?;
     let import = started.elapsed().as_secs_f64();
     let selected = args.selection.of(&loaded.module)?;
     let jobs = args.jobs.count();
-    // Versions and mappings of a function are dropped before a thread takes the next, so that
-    // memory is that of the module and of the largest functions, one for each thread.
+    // A thread drops versions and mappings of a function before it takes the next one. Memory thus
+    // holds the module and one function per thread.
     let figures = |base: &Function, stopwatch: &mut Stopwatch| {
         let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, stopwatch);
         report::function_report(&loaded.module, base, &derived, args.level, stopwatch)
@@ -106,7 +110,8 @@ fn times(stopwatch: &Stopwatch) -> Time {
     }
 }
 
-/// Times differ from run to run: they stay out of the text of the report.
+/// Writes the times to standard error. Times differ from run to run, so they stay out of the text
+/// of the report, which goldens compare.
 fn tell_times(time: &Time) {
     let several = match time.jobs {
         1 => String::new(),

@@ -1,4 +1,4 @@
-//! `osier run`.
+//! `osier run`: runs a program in the interpreter, in native code, or in both by tiers.
 
 mod native;
 
@@ -19,15 +19,15 @@ use std::path::PathBuf;
 use std::time::Instant;
 use wasm::wasi::Wasi;
 
-/// What executes the program.
+/// Engine that executes the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Engine {
     /// The interpreter
     Interp,
-    /// Native code; a function is compiled when it is first called
+    /// Native code; a function is compiled at its first call
     Jit,
-    /// The interpreter, then native code: what is hot is optimized and compiled, and loops are
-    /// entered in the middle
+    /// The interpreter, then native code: hot functions and loops are optimized and compiled, and a
+    /// run enters compiled loops in the middle
     Tiered,
 }
 
@@ -35,21 +35,21 @@ enum Engine {
 pub(super) struct Args {
     /// The program
     file: PathBuf,
-    /// Call this function and print its results, one a line, instead of running the program's
-    /// _start; what follows are its arguments, so that FILE and other options come first
+    /// Call this function and print its results, one per line, instead of running the program's
+    /// _start; its arguments follow, so FILE and other options come first
     #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
     invoke: Option<Vec<String>>,
-    /// What executes the program
+    /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = Engine::Interp)]
     engine: Engine,
-    /// Optimize first: a pipeline, or passes with commas between them
+    /// Optimize first: a pipeline, or passes separated by commas
     #[arg(long, value_name = "P", value_parser = passes::parse)]
     pipeline: Option<Pipeline>,
     /// Write figures about the run as JSON to a file, or to standard error
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     stats: Option<Option<PathBuf>>,
-    /// Calls of a function, or visits of a loop header, that make it hot, with --engine tiered
-    /// alone [default: 1000]
+    /// Calls of a function, or visits of a loop header, that make it hot; only with --engine tiered
+    /// [default: 1000]
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
     /// The arguments of the program
@@ -61,17 +61,21 @@ pub(super) struct Args {
     run_limits: RunLimits,
 }
 
-/// What makes something hot unless the command says so.
+/// The default of `--hot`.
 const HOT: u32 = 1000;
 
-/// A call of a function, ready to be made.
+/// A function to call, its arguments as bits, and whether its results are printed.
 struct Call {
     func: Func,
     args: Vec<u64>,
     prints_results: bool,
 }
 
-/// Runs a program.
+/// Runs a program and writes its results and figures.
+///
+/// # Errors
+/// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
+/// exceeds a limit, or exits with a status other than 0.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if args.hot.is_some() && args.engine != Engine::Tiered {
         return Err(Failure::input(
@@ -89,15 +93,15 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         Ok(outcome) => told(&module, &call, outcome),
         Err(why) => Err(Failure::Program(why.clone())),
     };
-    // Figures are of interest above all when the program failed: they come before the failure ends
-    // us (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
+    // Figures matter most when the program failed, so write them before returning the failure
+    // (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
     if let Some(out) = &args.stats {
         write_stats(out.clone(), &stats)?;
     }
     told
 }
 
-/// The module, optimized if that is asked for.
+/// The module, optimized if `--pipeline` is set. Stores the times in `seconds`.
 fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
     let started = Instant::now();
     let module = input::load(&args.file, &args.limits.limits())?.module;
@@ -110,7 +114,10 @@ fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
     Ok(optimized.module)
 }
 
-/// The function to call and its arguments.
+/// The function to call and its arguments. Without `--invoke` it is `_start` or `main`.
+///
+/// # Errors
+/// If the module lacks the function, or the arguments do not fit its signature.
 fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
     let Some((name, texts)) = invoke.and_then(<[String]>::split_first) else {
         let entry = ["_start", "main"].into_iter().find_map(|name| module.lookup(name));
@@ -138,7 +145,8 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
     Ok(Call { func, args, prints_results: true })
 }
 
-/// Says what there is to call.
+/// A failure that lists functions of the module: its exports, or without exports all that have a
+/// body.
 fn no_function(what: &str, module: &Module) -> Failure {
     const SHOWN: usize = 20;
     let mut names: Vec<&str> = module.exports.iter().map(|e| &*e.name).collect();
@@ -153,17 +161,22 @@ fn no_function(what: &str, module: &Module) -> Failure {
     }
 }
 
-/// The program's view of this process. Standard output is flushed after every write of the program.
+/// The WASI host of the program. Its standard output is that of this process and is flushed after
+/// every write of the program.
 fn host(args: &Args) -> Wasi<'static> {
     let name = args.file.display().to_string();
     let args = std::iter::once(name).chain(args.program_args.iter().cloned()).collect();
     Wasi::new(args, std::io::stdin().lock(), std::io::stdout().lock(), std::io::stderr())
 }
 
-/// How a run ended; or why an engine could not go on with it.
+/// The outcome of a run, or the reason why an engine could not continue it.
 type Ended = Result<Outcome, String>;
 
-/// Instantiates the module and makes the call.
+/// Instantiates the module in the interpreter and calls its start function, then the function of
+/// `call`.
+///
+/// # Errors
+/// If the module cannot be instantiated.
 fn execute(
     args: &Args,
     module: &Module,
@@ -188,7 +201,7 @@ fn execute(
     Ok(Ok(outcome))
 }
 
-/// Prints results, or says how the program failed.
+/// Prints the results, or turns the outcome into a failure.
 fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> {
     match outcome {
         Outcome::Returned(values) if call.prints_results => {
@@ -209,7 +222,8 @@ fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> 
     }
 }
 
-/// Where a run ended, as listings show it, and the instruction there.
+/// The place where a run ended, in the notation of listings. `None` if the outcome names no
+/// instruction, or one of another version.
 fn place(module: &Module, outcome: &Outcome) -> Option<String> {
     let site = outcome.site()?;
     let (body, inst) = (module.body(site.func)?, site.inst?);

@@ -1,4 +1,4 @@
-//! Which functions a command looks at.
+//! Selects the functions that a command processes.
 
 use super::failure::{Failure, tell};
 use super::input;
@@ -12,19 +12,23 @@ pub(super) struct Selection {
     /// Only this function
     #[arg(long, value_name = "NAME")]
     func: Option<String>,
-    /// Only the functions a file names, one a line; names the module lacks are counted and passed
-    /// over
+    /// Only the functions that a file names, one per line; counts and ignores names that the module
+    /// lacks
     #[arg(long, value_name = "FILE", conflicts_with = "func")]
     only_functions: Option<PathBuf>,
 }
 
 impl Selection {
-    /// Whether nothing is left out.
+    /// Whether all functions are selected.
     pub(super) fn is_everything(&self) -> bool {
         self.func.is_none() && self.only_functions.is_none()
     }
 
     /// The selected functions that have a body, in module order.
+    ///
+    /// # Errors
+    /// If the module lacks the function that `--func` names, or imports it. Also if the file of
+    /// `--only-functions` cannot be read or names no function of the module.
     pub(super) fn of<'m>(&self, module: &'m Module) -> Result<Vec<(Func, &'m Function)>, Failure> {
         if let Some(name) = &self.func {
             return Ok(vec![named(module, name)?]);
@@ -50,7 +54,10 @@ impl Selection {
     }
 }
 
-/// The function with this name (`@` before it or not), which must have a body.
+/// The function with this name, which may start with `@`.
+///
+/// # Errors
+/// If the module lacks the function or imports it.
 pub(super) fn named<'m>(module: &'m Module, name: &str) -> Result<(Func, &'m Function), Failure> {
     let name = name.strip_prefix('@').unwrap_or(name);
     let func =

@@ -1,9 +1,10 @@
-//! Where the time goes. The library reads no clock; it says what it begins, and this listens.
+//! Measures the time of each kind of step. The library reads no clock: it reports the steps that it
+//! begins, and the stopwatch here observes them.
 
 use osier::driver::{Observer, Step};
 use std::time::Instant;
 
-/// The time spent in each kind of step so far.
+/// The time spent so far in each kind of step.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     since: Instant,
@@ -12,17 +13,17 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// A stopwatch that counts nothing until a step begins.
+    /// A stopwatch that is stopped until a step begins.
     pub(super) fn new() -> Stopwatch {
         Stopwatch { since: Instant::now(), step: None, seconds: [0.0; Step::ALL.len()] }
     }
 
-    /// Adds the time that another one counted.
+    /// Adds the times of another stopwatch.
     pub(super) fn merge(&mut self, other: &Stopwatch) {
         self.seconds.iter_mut().zip(other.seconds).for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// The seconds spent in steps of this kind that have ended.
+    /// The seconds spent in completed steps of this kind.
     pub(super) fn seconds(&self, step: Step) -> f64 {
         self.seconds[step as usize]
     }

@@ -1,37 +1,38 @@
-//! What the native state oracle did.
+//! Counts the work of the native state oracle.
 
 use std::time::Duration;
 
-/// What was done in native code.
+/// Counts over runs of native code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NativeFigures {
-    /// Transitions from version to version that compiled code made, each compared where it left.
+    /// The number of transitions between versions that compiled code made. Each is compared at its
+    /// source point.
     pub transitions: u64,
-    /// Of these, from the version after to the version before.
+    /// The number of these transitions from the version after to the version before.
     pub backward: u64,
-    /// Of these, compared where they landed too.
+    /// The number of these transitions that are also compared at their landing point.
     pub probed: u64,
-    /// Points that fired where a stress switch made no transition: the run went on in the same
-    /// version.
+    /// The number of fired points at which a stress switch demanded no transition, so that the run
+    /// continued in the same version.
     pub stays: u64,
-    /// Values compared.
+    /// The number of compared values.
     pub compared: u64,
-    /// OSR points that were compiled in.
+    /// The number of OSR points in compiled code.
     pub points: u64,
-    /// Of these, fired at least once.
+    /// The number of these points that fired at least once.
     pub fired: u64,
-    /// Runs of native code.
+    /// The number of runs of native code.
     pub runs: u64,
-    /// Of these, ended by a trap.
+    /// The number of these runs that ended in a trap.
     pub trapped: u64,
-    /// Runs that a limit ended, so that nothing was compared at the end.
+    /// The number of runs that a limit ended. Their ends are not compared.
     pub exhausted: u64,
-    /// Pairs of versions compiled with checked bounds, since there was no address space to guard
-    /// their memories.
+    /// The number of pairs of versions compiled with bounds checks, because the address space did
+    /// not suffice to guard their memories.
     pub unguarded: u64,
-    /// Pieces of code compiled: versions, probes and continuations.
+    /// The number of compiled pieces of code: versions, probes and continuations.
     pub compiled_functions: u64,
-    /// The time that took.
+    /// The time of compiling them.
     pub compile_time: Duration,
 }
 

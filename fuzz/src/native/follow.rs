@@ -1,4 +1,4 @@
-//! Following a native run, transition by transition.
+//! Follows a native run from transition to transition and compares it with the shadow.
 
 use super::figures::NativeFigures;
 use super::plan::{Half, Plan};
@@ -15,31 +15,33 @@ use transition::VersionKey;
 use transition::mapping::{Assign, Entry, Operand};
 use verify::prng::Prng;
 
-/// Transitions of one run behind which flags are taken down, so that it comes to its end.
+/// After this many transitions of a run, all flags are cleared so that the run reaches its end.
 const SOFT_LIMIT: u64 = 4_000;
-/// Transitions of one run with which it is given up.
+/// After this many transitions, the run is abandoned. Points without flags can keep firing.
 const HARD_LIMIT: u64 = 3 * SOFT_LIMIT;
-/// Continuations compiled for one pair of versions of a program: when they are used up, only points
-/// that have one still wait for their flag. Compiling takes much longer than a transition.
+/// The budget of continuations for one pair of versions of a program. After it is spent, only
+/// points that already have a continuation keep their flags: compiling one takes far longer than a
+/// transition.
 const CONTINUATIONS: u32 = 24;
 
-/// What ended a run that did not end by itself.
+/// The reason why the oracle ended a run.
 pub(super) enum Stop {
-    /// Something is wrong.
+    /// A difference between native code and the interpreter.
     Finding(String),
-    /// It took too long.
+    /// A limit of the oracle.
     Limit,
 }
 
-/// A transition, as far as it was compiled.
+/// The compiled code of a transition.
 enum Made {
-    /// The continuation.
+    /// One continuation, which runs the compensation code and then the target version.
     Plain(Arc<Continuation>),
-    /// The compensation code, and what goes on where it lands.
+    /// A probe, which runs the compensation code and stops at the landing point, and the
+    /// continuation from there.
     Probed(Arc<Continuation>, Arc<Continuation>),
 }
 
-/// What follows the runs of one instance.
+/// The state that follows the runs of one instance.
 pub(super) struct Following {
     plan: Plan,
     pub(super) shadow: Shadow,
@@ -48,23 +50,24 @@ pub(super) struct Following {
     clock: Clock,
     prng: Prng,
     stress: Stress,
-    /// By point: the transition to the other version. Never iterated.
+    /// The transition to the other version, by function, side and point. Never iterated.
     made: HashMap<(usize, usize, usize), Made>,
-    /// By point: what goes on in the same version. Never iterated.
+    /// The continuation in the same version, by function, side and point. Never iterated.
     stays: HashMap<(usize, usize, usize), Arc<Continuation>>,
-    /// By the version that a probe leads to: the transition it is part of. Never iterated.
+    /// The source point of each probe, by the address of the probe's target version. Never
+    /// iterated.
     probes: HashMap<usize, Place>,
     continuations: u32,
-    /// Whether new continuations may be compiled for points that wait for their flags.
+    /// Whether the budget [`CONTINUATIONS`] is spent.
     spent: bool,
-    /// Transitions of the run.
+    /// The number of transitions of the run so far.
     hops: u64,
-    /// Visits of points of the run, for the stress switches.
+    /// The number of fired points of the run so far, for the stress switches.
     visits: u64,
     offset: u64,
 }
 
-/// Asks [`Following`] whenever a point fires.
+/// The tiering policy that passes each fired point to [`Following`].
 pub(super) struct Follower(pub(super) Arc<Mutex<Following>>);
 
 impl Tiering for Follower {
@@ -120,14 +123,15 @@ impl Following {
         }
     }
 
-    /// Makes calls of the shadow run what calls of native code run.
+    /// Makes calls in the shadow run the same versions as calls in native code.
     pub(super) fn begin(&mut self) {
         for function in &self.plan.functions {
             self.shadow.machine.set_current(function.func, function.ids[function.start]);
         }
     }
 
-    /// Sets the flags for a run: all, many, few or hardly any by turns; all under a stress switch.
+    /// Sets the flags for a run. The density cycles from run to run between all flags and few;
+    /// under a stress switch all flags are set.
     pub(super) fn arm(&mut self, vm: &mut Vm, run: u64, stress: Stress, prng: &mut Prng) {
         (self.hops, self.visits, self.offset) = (0, 0, stress.offset(run));
         let densities = if self.plan.whole { [1, 2, 8, 24] } else { [1, 1, 2, 4] };
@@ -149,7 +153,7 @@ impl Following {
         }
     }
 
-    /// Takes down all flags, between runs.
+    /// Clears all flags between runs.
     pub(super) fn disarm_all(&mut self, vm: &mut Vm) {
         for half in self.plan.functions.iter_mut().flat_map(|function| &mut function.sides) {
             let version = half.version.as_ref().expect("the plan was compiled");
@@ -161,7 +165,7 @@ impl Following {
         }
     }
 
-    /// Takes down flags: all, or those of points that have no continuation yet.
+    /// Clears flags during a run: all, or only those of points without a transition.
     fn disarm(&mut self, tier: &mut Tier<'_>, all: bool) {
         for (place, function) in self.plan.functions.iter_mut().enumerate() {
             for (side, half) in function.sides.iter_mut().enumerate() {
@@ -186,7 +190,11 @@ impl Following {
         self.plan.functions[function].sides[side].version.as_ref().expect("the plan was compiled")
     }
 
-    /// A point of a version has fired.
+    /// Handles a fired point: advances the shadow, compares the states, and returns the code to
+    /// continue with.
+    ///
+    /// # Errors
+    /// If the shadow fires another point or ends, or if values, memory or effects differ.
     fn fired(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, Stop> {
         let place = self.place_of(at);
         let due = self.shadow.advance(&self.plan);
@@ -200,6 +208,7 @@ impl Following {
                 self.text(place)
             ));
         }
+        // Compare before the transition: it replaces the frame of the source version.
         let leaves = || format!("{} fires", self.text(place));
         self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
         compare_state(tier.machine(), &self.shadow.machine, &leaves)?;
@@ -213,7 +222,7 @@ impl Following {
         self.cross(tier, place)
     }
 
-    /// Which point of the plan it is.
+    /// The place of a fired point in the plan.
     fn place_of(&self, at: OpenPoint<'_>) -> Place {
         let function = self
             .plan
@@ -225,7 +234,8 @@ impl Following {
         Place { function, side, point: at.number }
     }
 
-    /// Whether a stress switch wants no transition here.
+    /// Whether the stress switches demand no transition here. After a transition, an anchor must
+    /// come before the next one, or a run could alternate within a gap forever.
     fn stays(&self, place: Place) -> bool {
         let number = self.half(place).numbers[place.point];
         self.stress.is_on()
@@ -237,6 +247,8 @@ impl Following {
         let half = self.half(place);
         let (at, values) = (half.points[place.point].at, half.points[place.point].values.clone());
         let passed = half.is_anchor(at.inst());
+        // The continuation executes the instruction at the point next, so an anchor there counts.
+        // Its code is entered anew, which restarts the countdowns.
         self.shadow.passed |= passed;
         self.shadow.entered();
         let key = (place.function, place.side, place.point);
@@ -248,7 +260,7 @@ impl Following {
         Ok(made)
     }
 
-    /// Makes the transition to the other version, in the shadow first.
+    /// Makes the transition to the other version, first in the shadow.
     fn cross(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
         let to = self.plan.functions[place.function].ids[1 - place.side];
         self.fire_shadow(place, to)?;
@@ -265,6 +277,7 @@ impl Following {
         if !self.made.contains_key(&key) {
             let made = self.make(tier, place)?;
             self.made.insert(key, made);
+            // A stress switch names its points, so it may not lose any to the budget.
             if !self.spent && self.continuations >= CONTINUATIONS && !self.stress.is_on() {
                 self.spent = true;
                 self.disarm(tier, false);
@@ -291,7 +304,7 @@ impl Following {
         Ok(())
     }
 
-    /// A probe has landed: compares what it provides.
+    /// Handles the landing of a probe: compares the provided values, memory and effects.
     fn landed(
         &mut self,
         tier: &mut Tier<'_>,
@@ -310,7 +323,7 @@ impl Following {
         }
     }
 
-    /// Compiles a transition, one in three without a probe.
+    /// Compiles a transition: one in three as a continuation, the others as a probe.
     fn make(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Made, Stop> {
         let function = &self.plan.functions[place.function];
         let (half, other) = (&function.sides[place.side], &function.sides[1 - place.side]);
@@ -343,7 +356,7 @@ impl Following {
         Ok(made)
     }
 
-    /// Compiles what goes on in a version at a point of it, with these values.
+    /// Compiles the continuation of a version from a point of it, given these values.
     fn going_on(
         &mut self,
         tier: &Tier<'_>,
@@ -382,8 +395,9 @@ impl Following {
         Ok(())
     }
 
-    /// The native run has ended: takes the shadow to its end, and compares; and with the run
-    /// without transitions. What differs, or what kept it from being compared.
+    /// Handles the end of the native run: runs the shadow to its end and compares both ends, and
+    /// then with the run without transitions. Returns a difference, or the limit that prevented the
+    /// comparison.
     pub(super) fn ended(
         &mut self,
         machine: &Machine,
@@ -434,15 +448,15 @@ impl Following {
         )
     }
 
-    /// What was done.
+    /// The figures so far.
     pub(super) fn figures(&self) -> NativeFigures {
         self.figures
     }
 }
 
-/// Whether two runs ended the same way, in the same function. Where in it does not matter:
-/// optimized code may tell of a trap that stands at the end of another block
-/// (`osier fuzz --engine jit --seed 4 --smith 1` shows it where instructions are compared).
+/// Whether two runs ended the same way in the same function. The instruction may differ: optimized
+/// code may attribute a trap to an equal one at the end of another block. A comparison of
+/// instructions would report that as a finding (`osier fuzz --engine jit --seed 4 --smith 1`).
 fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
     match (native, shadow) {
         (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
@@ -453,7 +467,7 @@ fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
     }
 }
 
-/// The entry from a point of a version to the same point.
+/// The entry from a point of a version to the same point, which keeps the given values.
 fn same(at: ir::Point, values: &[Value]) -> Entry {
     let mut requires = values.to_vec();
     requires.sort_unstable();
@@ -472,7 +486,8 @@ fn same(at: ir::Point, values: &[Value]) -> Entry {
     }
 }
 
-/// Compares all that is not values: effects so far, memories, globals, tables, dropped segments.
+/// Compares the state besides values: effects so far, memories, globals, tables, and dropped
+/// segments.
 fn compare_state(
     native: &Machine,
     shadow: &Machine,

@@ -1,25 +1,26 @@
-//! The state oracle in native code: transitions that compiled code makes, each compared with the
-//! interpreter's.
+//! The native state oracle: compares every transition that compiled code makes with the same
+//! transition of the interpreter.
 //!
-//! Two versions of each function are compiled with an OSR point at every mapped point, and run in
-//! one [`jit::Vm`]. Beside it a machine of the interpreter, the *shadow*, runs the same versions.
-//! Each point that fires asks ([`jit::Action::Ask`]): the shadow then runs up to the next point
-//! that should fire by the conditions of the points ([`shadow`]), which has to be that one, and its
-//! values, memories, tables, globals and effects are compared bit by bit with what native code has
-//! left. Then both make the transition. In most, a *probe* ([`jit::Engine::probe`]) shows what the
-//! compiled compensation code provides at the landing; that is compared too, and the run goes on
-//! behind the landing. In the others it goes on in the continuation itself. At the end, outcome,
-//! effects and memory are compared with the shadow's, and with those of a run of the interpreter
-//! without transitions.
+//! Two versions of each function are compiled with OSR points and run in one [`jit::Vm`]. A machine
+//! of the interpreter, the *shadow*, runs the same versions beside it. Each point that fires asks
+//! the oracle ([`jit::Action::Ask`]). The shadow then advances to the next point that should fire
+//! by the conditions of the points ([`shadow`]), which must be the same point. The oracle compares
+//! values, memories, tables, globals and effects bit by bit, then both sides make the transition.
 //!
-//! A run must not move to and fro within a gap between anchors forever. So points other than
-//! anchors fire in one of the two versions alone, chosen by seed for each function; anchors fire in
-//! both, and behind an anchor the run goes on.
+//! Most transitions run a *probe* ([`jit::Engine::probe`]), which shows the values that the
+//! compiled compensation code provides at the landing point. The oracle compares those too, and the
+//! run continues from there. Other transitions run in one continuation without a stop. At the end
+//! of a run the oracle compares outcome, effects and memory with those of the shadow. It also
+//! compares them with those of a run of the interpreter without transitions.
 //!
-//! One instance runs on all inputs, one after the other; so does the shadow.
+//! A run must not alternate between versions within a gap forever. So points other than anchors
+//! fire in only one of the two versions, chosen by seed for each function. Anchors fire in both
+//! versions, since the run executes the anchor after it lands there.
 //!
-//! Trusts what the state oracle trusts, and that the mappings are right: a wrong one is followed by
-//! both alike, and shows in the end of the run at best.
+//! One instance runs all inputs one after another, and so does the shadow.
+//!
+//! The oracle trusts the parts that the state oracle trusts, and it trusts the mappings. Both sides
+//! follow a wrong mapping alike; only the comparison of the ends can reveal it.
 
 mod figures;
 mod follow;
@@ -43,19 +44,19 @@ use std::time::Duration;
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// How often the inputs are gone through, with other flags each time: running takes little time,
-/// compiling much.
+/// The number of passes over the inputs, with other flags in each. Compiling takes far longer than
+/// running, so compiled code should run often.
 const ROUNDS: usize = 6;
 
-/// How much less fuel than it needs by the interpreter a program gets that must not come to its
-/// end.
+/// The divisor of fuel for a run that must not reach its end: it gets a sixteenth of the fuel that
+/// the interpreter needs.
 const STARVE: u64 = 16;
 
-/// Tells the time since some moment: the library reads no clock.
+/// Returns the time since a fixed moment. The library reads no clock.
 pub type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// Puts a case to the native state oracle. A wrong piece of native code may end the process: that
-/// is for whoever started it to notice.
+/// Judges a case by the native state oracle. Wrong native code may end the process, so callers run
+/// this in a child process.
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     judged_by(case, |figures| {
         let families = derive(case, figures).map_err(|finding| vec![finding])?;
@@ -79,7 +80,7 @@ pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     })
 }
 
-/// Two versions of a program.
+/// The trial of two versions of a program.
 struct Trial<'c> {
     case: &'c Case,
     versions: (usize, usize),
@@ -109,8 +110,8 @@ impl Trial<'_> {
         ended
     }
 
-    /// The interpreter's machine, with both versions of every pair; new activations run the version
-    /// before.
+    /// The machine of the interpreter with both versions of every pair, and their ids. New
+    /// activations run the version before.
     fn machine(
         &self,
         module: &Module,
@@ -127,9 +128,9 @@ impl Trial<'_> {
         Ok((machine, ids))
     }
 
-    /// The machine that runs natively. Where the process has no address space for guards, because
-    /// of its own limit or of the many memories of the program, accesses are checked instead: that
-    /// says nothing about the program. Such pairs of versions are counted.
+    /// The machine for native code. A limit of the process or many memories may leave too little
+    /// address space for guards. The machine then checks bounds instead, and the pair of versions
+    /// is counted. That is no fault of the program.
     fn instance(&mut self, module: &Arc<Module>, config: Config) -> Result<Vm, String> {
         let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
         let limits = hop_limits(self.case);
@@ -147,8 +148,8 @@ impl Trial<'_> {
         vm.map_err(|e| e.to_string())
     }
 
-    /// Compiles both versions of every pair, and most of the other functions: the rest stays in the
-    /// interpreter.
+    /// Compiles both versions of every pair, and most other functions. The remaining functions stay
+    /// in the interpreter, so that calls between both are exercised.
     fn compile(
         &mut self,
         vm: &mut Vm,
@@ -161,6 +162,7 @@ impl Trial<'_> {
         for function in &mut plan.functions {
             let start = usize::from(prng.chance(50));
             function.start = start;
+            // Adopt the other version first: the installed version is the one that calls run.
             for side in [1 - start, start] {
                 let half = &mut function.sides[side];
                 let version = engine.version(module, function.func, &half.function, &half.points);
@@ -188,7 +190,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Runs the start function and then the entry on every input.
+    /// Runs the start function, then the entry function on every input.
     fn runs(
         &mut self,
         vm: &mut Vm,
@@ -212,9 +214,9 @@ impl Trial<'_> {
         self.starve(vm, following)
     }
 
-    /// Runs once more with half the fuel that the interpreter needs, where native code pays for
-    /// what it does. Versions may need less than that, but not by so much, unless there is hardly
-    /// anything to do.
+    /// Runs once more with a sixteenth of the fuel that the interpreter needs, if native code is
+    /// compiled to consume fuel. The run must end for lack of fuel. Other versions may need less
+    /// fuel than the one measured, but not a sixteenth, unless the program does almost nothing.
     fn starve(&mut self, vm: &mut Vm, following: &Mutex<Following>) -> Result<(), String> {
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
         let mut following = lock();
@@ -230,7 +232,7 @@ impl Trial<'_> {
             return Ok(());
         };
         let mut world = following.shadow.world.clone();
-        // Points without a flag fire all the same.
+        // Countdowns and other points without a flag still fire, so the shadow must follow.
         following.shadow.start(self.case.entry, args);
         drop(following);
         vm.machine_mut().set_fuel(needed / STARVE);
@@ -246,7 +248,7 @@ impl Trial<'_> {
         }
     }
 
-    /// One run; whether another one can follow on the same instance.
+    /// Makes one run and compares it. Returns whether the instance can make another run.
     fn run(
         &mut self,
         vm: &mut Vm,
@@ -256,7 +258,8 @@ impl Trial<'_> {
     ) -> Result<bool, String> {
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
         let stress = self.case.stress;
-        // Without transitions, and with a limit: native code may have none.
+        // The interpreter runs first, without transitions and with a limit on fuel. Native code may
+        // have no limit, so a program that does not end must not reach it.
         let Some(stayed) = lock().shadow.stayed(func, args, self.case.fuel) else {
             self.figures.exhausted += 1;
             return Ok(true);
@@ -264,6 +267,7 @@ impl Trial<'_> {
         lock().arm(vm, number, stress, prng);
         lock().shadow.start(func, args);
         self.figures.runs += 1;
+        // The oracle's limits on transitions end a run, so fuel must not end it first.
         vm.machine_mut().set_fuel(u64::MAX / 4);
         let mut world = lock().shadow.world.clone();
         let ended = vm.invoke(func, args, &mut world);
@@ -292,10 +296,14 @@ impl Trial<'_> {
     }
 }
 
-/// Why a run of the oracle is ended: [`follow`] says why.
+/// The error that ends a run when the oracle stops it. The reason is in [`Following`].
 const ENDED: RunError = RunError::Interrupted;
 
-/// The end of a native run that came to one of the program's own.
+/// The outcome of a native run that the program ended itself.
+///
+/// # Errors
+/// The reason of the oracle if it stopped the run, a finding if the run failed, and [`Stop::Limit`]
+/// for a stack overflow.
 fn came_to(stopped: Option<Stop>, ended: Result<Outcome, RunError>) -> Result<Outcome, Stop> {
     match (stopped, ended) {
         (Some(stop), _) => Err(stop),
@@ -305,8 +313,8 @@ fn came_to(stopped: Option<Stop>, ended: Result<Outcome, RunError>) -> Result<Ou
     }
 }
 
-/// Whether a run may end so that had a part of the fuel `needed`: for want of fuel, and otherwise
-/// where so little is needed that the versions may have done with less.
+/// Judges the end of a run that got a part of the fuel `needed`. Any end but exhaustion is a
+/// finding, unless the program needs so little fuel that another version may do with the part.
 fn starved(
     stopped: Option<Stop>,
     ended: Result<Outcome, RunError>,
@@ -321,7 +329,7 @@ fn starved(
     }
 }
 
-/// What ended a run of the interpreter without transitions.
+/// The outcome of a run of the interpreter without transitions, and its machine afterwards.
 struct Stayed {
     outcome: Outcome,
     machine: Machine,
@@ -339,7 +347,7 @@ mod tests {
     use super::*;
     use interp::Site;
 
-    /// Enough for a run to be expected to end for want of fuel.
+    /// The least fuel at which a starved run must end for lack of fuel.
     const MUCH: u64 = 100 * STARVE;
 
     fn site() -> Site {

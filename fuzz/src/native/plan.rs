@@ -1,4 +1,4 @@
-//! What is compiled: which points, and when each fires.
+//! Plans the compiled points of a pair of versions, and the condition under which each fires.
 
 use check::{Checked, CheckedEntry};
 use cranelift_entity::EntityRef;
@@ -14,13 +14,14 @@ use transition::mapping::{Entry, Mapping};
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// In one plan in so many, every mapped point is compiled in. They make code many times as large:
-/// the others have a few.
+/// One plan in this many compiles every mapped point. Points multiply the size of code, so other
+/// plans have [`POINTS`] per version.
 const WHOLE_ONE_IN: u32 = 12;
-/// Points of a version in the others.
+/// The most points per version of the other plans.
 const POINTS: usize = 10;
 
-/// How code is made, by seed. Mostly quickly: what is fuzzed is the lowering.
+/// The configuration of the compiler, drawn from the seed. It mostly has the least effort: the
+/// oracle tests our lowering, not the optimizer of the backend.
 pub(super) fn config(prng: &mut Prng) -> Config {
     Config {
         bounds: if prng.chance(70) { Bounds::Guarded } else { Bounds::Checked },
@@ -37,25 +38,26 @@ pub(super) fn config(prng: &mut Prng) -> Config {
     }
 }
 
-/// One version of a function.
+/// One version of a function and its points.
 pub(super) struct Half {
     pub(super) function: Function,
-    /// The mapping on trial, to the other version.
+    /// The mapping to the other version.
     pub(super) mapping: Checked<Mapping>,
     pub(super) points: Vec<PointSpec>,
-    /// By point: whether it may fire in both versions, since behind it the run goes on.
+    /// Whether each point may fire in both versions: it is an anchor that lands at itself, so the
+    /// run executes the anchor after the transition.
     anchors: Vec<bool>,
-    /// By point: whether its flag is set.
+    /// Whether the flag of each point is set.
     pub(super) armed: Vec<bool>,
-    /// By point: whether it has fired.
+    /// Whether each point has fired.
     pub(super) fired: Vec<bool>,
-    /// By point: its number for `--osr-at-static`.
+    /// The number of each point for `--osr-at-static`.
     pub(super) numbers: Vec<u64>,
-    /// By instruction: the point before it.
+    /// The point before each instruction, or [`NONE`].
     by_inst: Vec<u32>,
-    /// By instruction: whether it is an anchor.
+    /// Whether each instruction is an anchor.
     is_anchor: Vec<bool>,
-    /// Once it is compiled.
+    /// The compiled version. `None` until it is compiled.
     pub(super) version: Option<Arc<Version>>,
 }
 
@@ -93,8 +95,9 @@ impl Half {
         side
     }
 
-    /// Has points hand over all that a run goes on to read, so that it may go on in the same
-    /// version. No more: entries that land above a point provide no more.
+    /// Extends the values of each point to all values that the rest of a run reads. The run can
+    /// then also continue in the same version. Further available values are left out: an entry that
+    /// lands above the point does not provide them.
     fn keep_live(&mut self) {
         let uses = self.points.iter().map(|spec| (spec.at.inst(), spec.values.clone())).collect();
         let liveness = Liveness::of_run(&self.function, &Decided::new(&self.function), &uses);
@@ -117,7 +120,7 @@ impl Half {
         }
     }
 
-    /// The point before an instruction.
+    /// The point before an instruction, if it has one.
     pub(super) fn point_at(&self, inst: Inst) -> Option<usize> {
         Some(self.by_inst[inst.index()]).filter(|point| *point != NONE).map(|point| point as usize)
     }
@@ -130,7 +133,10 @@ impl Half {
         self.mapping.checked_entry(self.points[point].at).expect("points are mapped points")
     }
 
-    /// Draws when points fire. Most wait for their flag; those that do not, fire in every run.
+    /// Draws the conditions of the points that may fire. Most wait for their flags; points with
+    /// other conditions fire in every run.
+    // At most one point fires always: every visit makes a transition there, so code behind it never
+    // runs in this version.
     fn draw(&mut self, active: bool, prng: &mut Prng) {
         let mut always = prng.chance(12);
         for point in 0..self.points.len() {
@@ -158,7 +164,8 @@ impl Half {
         (!ints.is_empty()).then(|| Condition::Guard { value: prng.pick(&ints), when })
     }
 
-    /// Sets flags for one run: of the points that may fire, about one in so many.
+    /// Chooses the flags to set for one run: about one in `one_in` of the points that wait for a
+    /// flag and may fire.
     pub(super) fn wanted(&self, active: bool, one_in: u32, prng: &mut Prng) -> Vec<bool> {
         let may = |point: usize| active || self.anchors[point];
         let flag = |point: usize| self.points[point].condition == Condition::Flag;
@@ -167,17 +174,18 @@ impl Half {
             .collect()
     }
 
-    /// Leaves out points whose transitions land in code that `other` has not, since one of its
-    /// points always leaves before.
+    /// Removes points that land in code which `other` lacks, because a point of `other` that always
+    /// fires precedes that code.
     fn drop_astray(&mut self, other: &resume::Instrumented) {
         let kept = (0..self.points.len())
             .map(|p| other.copy_of(self.entry(p).entry().target.inst()).is_some());
         self.retain(&kept.collect::<Vec<bool>>());
     }
 
-    /// Leaves out points but for so many, at random.
+    /// Removes random points until at most `most` remain.
     fn thin(&mut self, most: usize, prng: &mut Prng) {
         let mut kept: Vec<bool> = (0..self.points.len()).map(|at| at < most).collect();
+        // Fisher and Yates: every choice of points is equally likely.
         for last in (1..kept.len()).rev() {
             kept.swap(last, prng.index(last + 1));
         }
@@ -199,29 +207,29 @@ impl Half {
     }
 }
 
-/// Two versions of a function.
+/// The two versions of a function.
 pub(super) struct Functions {
     pub(super) func: Func,
     pub(super) sides: [Half; 2],
-    /// The version whose points fire that are no anchors.
+    /// The version in which points other than anchors fire.
     pub(super) active: usize,
     /// The version that calls run.
     pub(super) start: usize,
     pub(super) ids: [VersionId; 2],
 }
 
-/// All that is compiled with points.
+/// All versions that are compiled with points.
 pub(super) struct Plan {
     pub(super) functions: Vec<Functions>,
-    /// By version of the shadow: the place of its function, and the side.
+    /// The index of the function and the side, by version of the shadow.
     by_version: Vec<Option<(usize, usize)>>,
-    /// Whether every mapped point is compiled in.
+    /// Whether every mapped point is compiled.
     pub(super) whole: bool,
 }
 
 impl Plan {
-    /// Mapped points of every version. Under a stress switch it is all of them, and they wait for
-    /// their flags.
+    /// Draws a plan for pairs of versions. Under a stress switch it has all mapped points, and all
+    /// wait for their flags.
     pub(super) fn new(
         pairs: &[FunctionPair<'_>],
         ids: &[[VersionId; 2]],
@@ -246,6 +254,8 @@ impl Plan {
                     .enumerate()
                     .for_each(|(side, half)| half.draw(side == active, prng));
             }
+            // A point that always fires cuts off the code behind it. `osr::instrument` computes the
+            // remaining code.
             let made = [0, 1].map(|side: usize| {
                 let half = &sides[side];
                 half.has_always().then(|| {
@@ -279,7 +289,7 @@ impl Plan {
         }
     }
 
-    /// Marks every point and every anchor.
+    /// Marks every point and every anchor in the shadow, so that its observer sees them.
     pub(super) fn mark(&self, machine: &mut Machine) {
         for function in &self.functions {
             for (half, id) in function.sides.iter().zip(function.ids) {
@@ -290,12 +300,12 @@ impl Plan {
         }
     }
 
-    /// The place of a function.
+    /// The index of a function in the plan.
     pub(super) fn place(&self, func: Func) -> Option<usize> {
         self.functions.iter().position(|function| function.func == func)
     }
 
-    /// The function and the side of a version of the shadow.
+    /// The index of the function and the side of a version of the shadow.
     pub(super) fn of(&self, version: VersionId) -> Option<(usize, usize)> {
         self.by_version.get(version.as_u32() as usize).copied().flatten()
     }

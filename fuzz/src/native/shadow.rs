@@ -1,4 +1,4 @@
-//! The interpreter, doing what native code should: firing the same points at the same visits.
+//! The shadow of a native run: the interpreter, which fires the same points at the same visits.
 
 use super::Stayed;
 use super::plan::Plan;
@@ -9,23 +9,23 @@ use jit::Condition;
 use resume::Truth;
 use std::collections::HashMap;
 
-/// Where a point fires.
+/// A point in the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
-    /// The place of the function in the plan.
+    /// The index of the function in the plan.
     pub(super) function: usize,
     pub(super) side: usize,
     pub(super) point: usize,
 }
 
-/// The shadow of a native run.
+/// The machine that shadows a native run.
 pub(super) struct Shadow {
     pub(super) machine: Machine,
     pub(super) world: World,
-    /// By activation: how often each of its points that count down was visited since its code was
-    /// entered. Code is entered by a call and by a transition. Never iterated.
+    /// The visits of each countdown point since its activation entered its current code, by
+    /// activation. A call or a transition enters code. Never iterated.
     visits: HashMap<u64, Vec<(usize, u64)>>,
-    /// Anchors executed since the last transition, for the stress switches.
+    /// Whether the run has executed an anchor since the last transition, for the stress switches.
     pub(super) passed: bool,
 }
 
@@ -34,7 +34,7 @@ impl Shadow {
         Shadow { machine, world, visits: HashMap::new(), passed: true }
     }
 
-    /// How a run ends from here without transitions; `None` when a limit ends it.
+    /// The end of a run from here without transitions. `None` if a limit ends it.
     pub(super) fn stayed(&self, func: Func, args: &[u64], fuel: u64) -> Option<Stayed> {
         let mut machine = self.machine.clone();
         machine.set_fuel(fuel);
@@ -50,7 +50,10 @@ impl Shadow {
         self.machine.start(func, args);
     }
 
-    /// Runs up to the next point that should fire, or to the end.
+    /// Runs to the next point that should fire.
+    ///
+    /// # Errors
+    /// The outcome, if the run ends first.
     pub(super) fn advance(&mut self, plan: &Plan) -> Result<Place, Outcome> {
         let mut watcher =
             Watcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
@@ -63,14 +66,14 @@ impl Shadow {
         }
     }
 
-    /// The innermost activation has changed its code.
+    /// Resets the countdowns of the innermost activation, which has entered other code.
     pub(super) fn entered(&mut self) {
         let view = self.machine.view().expect("a transition is made in an activation");
         self.visits.remove(&view.activation());
     }
 }
 
-/// Pauses where a point fires.
+/// An observer that pauses the run where a point fires.
 struct Watcher<'s> {
     plan: &'s Plan,
     visits: &'s mut HashMap<u64, Vec<(usize, u64)>>,

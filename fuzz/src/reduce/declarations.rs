@@ -1,16 +1,17 @@
-//! Modules without one of their declarations, by way of the text form: a declaration is a line
-//! there, a function the lines up to its closing brace. What still needs it makes the rest no
-//! module.
+//! Removes single declarations from a module by way of the text form. There a declaration is one
+//! line, and a function is the lines up to its closing brace. If the rest of the module uses the
+//! declaration, the text no longer parses.
 
 use ir::text::{parse_module, print_module};
 use ir::{Func, Module};
 
-/// How many declarations there are.
+/// The number of declarations of a module, functions included.
 pub(super) fn count(module: &Module) -> usize {
     parts(&print_module(module)).len()
 }
 
-/// The module without a declaration, and the function with the name of `entry` in it.
+/// The module without the declaration of this number, and the function that has the name of `entry`
+/// in it. `None` if there is no such declaration or the rest needs it.
 pub(super) fn without(module: &Module, entry: Func, number: usize) -> Option<(Module, Func)> {
     let text = print_module(module);
     let mut parts = parts(&text);
@@ -23,7 +24,7 @@ pub(super) fn without(module: &Module, entry: Func, number: usize) -> Option<(Mo
     Some((smaller, entry))
 }
 
-/// The text of a module, a declaration each.
+/// The text of a module, divided into declarations.
 fn parts(text: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut inside = false;

@@ -1,10 +1,12 @@
-//! Smaller cases that still fail.
+//! Reduces a failing case to a smaller case that still fails.
 //!
-//! Greedy, to a fixpoint: versions, passes and inputs are left out; declarations and functions;
-//! then code, by changes of one kind at a time ([`rewrite`]), many at once and fewer and fewer (as
-//! delta debugging does: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
-//! Input", IEEE TSE 2002). A smaller case is taken when it is well-formed and the same oracle finds
-//! something in it. What is looked for has no clock: attempts are counted.
+//! The reducer is greedy and runs to a fixpoint. It removes versions, passes and inputs, then
+//! declarations and functions, then code. Code shrinks by changes of one kind at a time
+//! ([`rewrite`]), first many at once and then fewer. This is delta debugging (Zeller and
+//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002).
+//!
+//! The reducer accepts a smaller case if it is well-formed and the same oracle finds something in
+//! it. It has no clock, so it counts attempts.
 
 mod declarations;
 mod rewrite;
@@ -16,17 +18,18 @@ use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use rewrite::Change;
 
-/// Attempts to make a case smaller, in all.
+/// The most attempts of a reduction.
 pub const ATTEMPTS: u32 = 4000;
 
-/// Argument lists tried with a function that was not the one run before.
+/// The number of lists of arguments that the reducer tries with another entry function.
 const ENTRY_INPUTS: usize = 24;
 
-/// Makes a case smaller in which `oracle` finds something. `judge` tells which oracle finds
+/// Reduces a case in which `oracle` finds something. `judge` returns the oracle that finds
 /// something in a case. Cost: up to [`ATTEMPTS`] judgments.
 pub fn reduce(case: &Case, oracle: Oracle, judge: &dyn Fn(&Case) -> Option<Oracle>) -> Case {
     let mut reducer = Reducer { case: case.clone(), oracle, judge, left: ATTEMPTS };
     reducer.normalize();
+    // Each kind of step can enable the others, so repeat them until the case stops shrinking.
     loop {
         let before = size(&reducer.case);
         reducer.fewer_steps();
@@ -43,7 +46,8 @@ pub fn reduce(case: &Case, oracle: Oracle, judge: &dyn Fn(&Case) -> Option<Oracl
     }
 }
 
-/// What gets smaller.
+/// The measure that shrinks, compared lexicographically: passes and steps, lists of arguments,
+/// bytes of text, and the sum of all arguments.
 fn size(case: &Case) -> (usize, usize, usize, u64) {
     let text = print_module(&case.module).len();
     let bits = case.arguments.iter().flatten().fold(0u64, |sum, bits| sum.saturating_add(*bits));
@@ -63,8 +67,9 @@ struct Reducer<'j> {
 }
 
 impl Reducer<'_> {
-    /// Takes a case if it still fails.
+    /// Replaces the current case by a smaller one if that still fails. Returns whether it does.
     fn take(&mut self, case: Case) -> bool {
+        // A module that is not well-formed costs no attempt: the judge never sees it.
         if self.left == 0 || !verify_module(&case.module).is_empty() {
             return false;
         }
@@ -76,7 +81,8 @@ impl Reducer<'_> {
         fails
     }
 
-    /// The case as it is read back from a test: ids are dense there.
+    /// Parses the printed module, which makes ids dense. The test file is read the same way, so the
+    /// failure must survive this.
     fn normalize(&mut self) {
         let name = self.case.module.funcs[self.case.entry].name.clone();
         if let Ok(module) = parse_module(&print_module(&self.case.module))
@@ -86,7 +92,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// Fewer versions: two steps become one, or a step is left out.
+    /// Removes versions: drops a step, or joins two steps into one.
     fn fewer_steps(&mut self) {
         let mut at = 0;
         while at + 1 < self.case.steps.len() {
@@ -122,7 +128,7 @@ impl Reducer<'_> {
         );
     }
 
-    /// Leaves out parts of a list: large ones first, then smaller ones.
+    /// Removes parts of a list, first large parts and then parts of half the size.
     fn thin_out(&mut self, len: impl Fn(&Case) -> usize, remove: impl Fn(&mut Case, usize, usize)) {
         let mut count = len(&self.case);
         while count > 0 {
@@ -130,6 +136,7 @@ impl Reducer<'_> {
             while from < len(&self.case) {
                 let mut smaller = self.case.clone();
                 remove(&mut smaller, from, count.min(len(&self.case) - from));
+                // After a success the next part of the list is at `from`.
                 if !self.take(smaller) {
                     from += count;
                 }
@@ -138,7 +145,8 @@ impl Reducer<'_> {
         }
     }
 
-    /// Runs another function instead: one that is called, most likely.
+    /// Runs another function instead of the entry: most likely the failing one, which the entry
+    /// calls.
     fn other_entry(&mut self) {
         let others: Vec<Func> =
             self.case.module.defined().map(|(f, _)| f).filter(|f| *f != self.case.entry).collect();
@@ -152,8 +160,9 @@ impl Reducer<'_> {
         }
     }
 
-    /// Leaves out declarations and whole functions.
+    /// Removes declarations and whole functions.
     fn fewer_declarations(&mut self) {
+        // From the end, so that the numbers of the declarations to come stay valid.
         for number in (0..declarations::count(&self.case.module)).rev() {
             if let Some((module, entry)) =
                 declarations::without(&self.case.module, self.case.entry, number)
@@ -178,8 +187,8 @@ impl Reducer<'_> {
         self.case.module.body(func).map(rewrite::possible).unwrap_or_default()
     }
 
-    /// Makes the changes of a kind, `count` at once, then half as many. Ids change with every
-    /// change that is taken, so the list is made anew.
+    /// Makes the changes of one kind, `count` at once, then half as many. An accepted change
+    /// renumbers ids, so the list of possible changes is computed again after each attempt.
     fn change(&mut self, func: Func, kind: usize, mut count: usize) {
         while count > 0 {
             let mut from = 0;
@@ -209,7 +218,7 @@ impl Reducer<'_> {
         self.take(case)
     }
 
-    /// Leaves out arguments of the function that is run.
+    /// Removes parameters of the entry function together with their arguments.
     fn fewer_arguments(&mut self) {
         let entry = self.case.entry;
         for index in (0..self.case.module.signature(entry).params.len()).rev() {
@@ -225,7 +234,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// Smaller numbers as arguments.
+    /// Replaces arguments by smaller numbers.
     fn smaller_inputs(&mut self) {
         for list in 0..self.case.arguments.len() {
             for index in 0..self.case.arguments[list].len() {

@@ -1,4 +1,4 @@
-//! Smaller functions: a set of changes applied while a function is built anew.
+//! Makes functions smaller: applies a set of changes while it builds the function again.
 
 use ir::cfg::Cfg;
 use ir::{
@@ -6,26 +6,26 @@ use ir::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One way to make a function smaller.
+/// A change that makes a function smaller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Change {
-    /// A terminator becomes a return of zeros.
+    /// Replaces a terminator by a return of zeros.
     Return(Inst),
-    /// A terminator becomes a jump to one of its targets.
+    /// Replaces a terminator by a jump to one of its targets.
     Jump(Inst, usize),
-    /// An instruction is dropped; its results become zeros.
+    /// Removes an instruction. Zeros replace its results.
     Drop(Inst),
-    /// An instruction is dropped; its result becomes its first operand of the same type.
+    /// Removes an instruction. Its first operand of the same type replaces its result.
     Forward(Inst),
-    /// A block parameter is dropped and becomes zero.
+    /// Removes a block parameter. A zero replaces it.
     DropParam(Value),
-    /// A block that only one jump leads to is put at its end.
+    /// Merges a block into its predecessor, which must end in a jump to it and be its only one.
     Merge(Block),
-    /// A constant becomes another.
+    /// Replaces a constant by another.
     Constant(Inst, u64),
 }
 
-/// The changes that could be made to a function, kind by kind, those that take most away first.
+/// The changes that are possible in a function, grouped by kind. Kinds that remove most come first.
 pub(super) fn possible(function: &Function) -> Vec<Vec<Change>> {
     let mut kinds: [Vec<Change>; 8] = Default::default();
     for block in function.blocks() {
@@ -55,12 +55,13 @@ pub(super) fn possible(function: &Function) -> Vec<Vec<Change>> {
             kinds[6].extend(forwarded(function, inst).map(|_| Change::Forward(inst)));
         }
     }
-    // From the end: what is used goes after what uses it.
+    // Users come after definitions, so remove from the end: a removed user leaves its operands
+    // unused.
     kinds[2].reverse();
     kinds.into_iter().filter(|kind| !kind.is_empty()).collect()
 }
 
-/// The operand that may stand for the result of an instruction.
+/// The operand that can replace the result of an instruction.
 fn forwarded(function: &Function, inst: Inst) -> Option<Value> {
     let data = function.inst(inst);
     let ty = function.value_type(data.result()?);
@@ -77,7 +78,7 @@ fn can_merge(function: &Function, block: Block) -> bool {
     }
 }
 
-/// The function with changes; `None` when they do not go together.
+/// The function after the changes. `None` if the changes conflict.
 pub(super) fn changed(function: &Function, changes: &[Change]) -> Option<Function> {
     let mut rewriter = Rewriter {
         function,
@@ -94,7 +95,7 @@ struct Rewriter<'a> {
     function: &'a Function,
     changes: BTreeSet<Change>,
     builder: FunctionBuilder,
-    /// What stands for each value.
+    /// The replacement of each value.
     values: BTreeMap<Value, Value>,
     blocks: BTreeMap<Block, Block>,
 }
@@ -104,7 +105,7 @@ impl Rewriter<'_> {
         self.changes.contains(&change)
     }
 
-    /// The targets of a terminator, changes made.
+    /// The targets of a terminator after the changes.
     fn targets(&self, inst: Inst) -> Vec<Target> {
         let targets = &self.function.inst(inst).targets;
         let jump = (0..targets.len()).find(|t| self.has(Change::Jump(inst, *t)));
@@ -115,7 +116,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Blocks that can still be reached, each after those that dominate it.
+    /// The blocks that remain reachable, each after the blocks that dominate it.
     fn order(&self) -> Vec<Block> {
         let mut seen = BTreeSet::from([self.function.entry()]);
         let mut work = vec![self.function.entry()];
@@ -153,7 +154,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Everything in a block, and in those merged into it.
+    /// Builds a block and the blocks that are merged into it.
     fn block(&mut self, block: Block) {
         let mut block = Some(block);
         while let Some(at) = block {
@@ -171,13 +172,13 @@ impl Rewriter<'_> {
         }
     }
 
-    /// A zero for a value.
+    /// Replaces a value by zero.
     fn zero(&mut self, value: Value) {
         let zero = self.builder.constant(self.function.value_type(value), 0);
         self.values.insert(value, zero);
     }
 
-    /// What stands for a value; a new zero for one that is not defined any more.
+    /// The replacement of a value. If its definition is gone, a new zero replaces this use.
     fn value(&mut self, value: Value) -> Value {
         match self.values.get(&value) {
             Some(stands) => *stands,
@@ -214,7 +215,7 @@ impl Rewriter<'_> {
         self.values.extend(data.results.iter().copied().zip(results));
     }
 
-    /// Ends the open block, or goes on with the block merged into it.
+    /// Ends the open block. If its successor is merged into it, returns the successor instead.
     fn terminator(&mut self, inst: Inst) -> Option<Block> {
         let targets = self.targets(inst);
         if let [target] = targets.as_slice()
@@ -256,7 +257,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// The function without the argument with this number, which becomes zero.
+/// The function without the parameter of this number. A zero replaces it.
 pub(super) fn without_argument(function: &Function, index: usize) -> Option<Function> {
     let mut params = function.signature().params.to_vec();
     params.remove(index);

@@ -1,4 +1,4 @@
-//! WebAssembly programs as cases.
+//! WebAssembly programs of the corpus, read from files as cases of the fuzzer.
 
 use super::super::failure::Failure;
 use super::super::input;
@@ -10,21 +10,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use verify::state_oracle::Policy;
 
-/// Of each way into a gap between anchors, the first visits are compared in any case, and of the
-/// others one in so many.
+/// The state oracle compares the first 16 visits of each gate (a path into a gap between anchors),
+/// and of later visits one in 100. Corpus programs run long: comparing every visit would dominate
+/// the time.
 const POLICY: Policy = Policy::Sampled { first: 16, one_in: 100 };
 
-/// Instructions each version of a program may execute.
+/// The most instructions that a version of a program may execute in a run.
 const FUEL: u64 = 1 << 32;
 
-/// A program and how it is run; passes and level are yet to be chosen.
+/// A program and a case that runs it. `Programs` fills in the passes and the level later.
 pub(super) struct Program {
-    /// As the command takes it.
+    /// The program and its arguments in the form that `--corpus` accepts.
     pub(super) command: String,
     pub(super) case: Case,
 }
 
-/// The programs that the arguments name.
+/// Reads the programs that the values of `--corpus` name. All programs share the bytes of `stdin`
+/// as their standard input.
+///
+/// # Errors
+/// If a file cannot be read or is not a program, or a folder contains no module.
 pub(super) fn programs(
     arguments: &[String],
     stdin: Option<&Path>,
@@ -45,7 +50,7 @@ pub(super) fn programs(
     Ok(programs)
 }
 
-/// The modules in a folder, in order of their names.
+/// The paths of the `.wasm` files in a folder, sorted.
 fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let cannot =
         |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", folder.display()));
@@ -63,7 +68,8 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// A file and its arguments, with blanks between them; or a file with blanks in its name.
+/// Reads one program. `command` is the path of a file, or a path and arguments separated by blanks.
+/// A path that names an existing file wins, so a path may contain blanks.
 fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
     let args: Vec<String> = match Path::new(command).is_file() {
         true => vec![command.to_owned()],

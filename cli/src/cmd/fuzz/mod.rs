@@ -1,4 +1,5 @@
-//! `osier fuzz`.
+//! `osier fuzz`: runs the campaigns of the command, prints their figures, and reduces the first
+//! failure.
 
 mod corpus;
 mod native;
@@ -24,11 +25,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Generated programs when no limit is given.
+/// Generated programs when the command sets no limit.
 const PROGRAMS: u64 = 1000;
-/// Programs with failures after which a campaign ends.
+/// A campaign ends after this many programs with failures.
 const FAILURES: usize = 10;
-/// How often a long campaign says how far it has come.
+/// The interval between progress messages of a long campaign.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
@@ -39,22 +40,22 @@ pub(super) struct Args {
     /// Stop after this many generated programs [default: 1000 when no limit is given]
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
-    /// Stop with this many transitions compared
+    /// Stop after comparing this many transitions
     #[arg(long, value_name = "N")]
     transitions: Option<u64>,
-    /// The seed of the first generated program; the others follow
+    /// The seed of the first generated program; each later program takes the next seed
     #[arg(long, value_name = "S", default_value_t = Options::default().seed)]
     seed: u64,
-    /// About the number of instructions of a generated program's main function
+    /// Approximate number of instructions of a generated program's main function
     #[arg(long, value_name = "N", default_value_t = Options::default().size, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     size: u32,
-    /// Argument lists each generated program is run with
+    /// Number of argument lists to run each generated program with
     #[arg(long, value_name = "N", default_value_t = Options::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     inputs: u32,
     #[command(flatten)]
     jobs: Jobs,
-    /// A pipeline, or passes with commas between them; several take turns [default: named, shuffled
-    /// and random ones]
+    /// A pipeline, or passes separated by commas; several take turns [default: named, shuffled and
+    /// random ones]
     #[arg(long, value_name = "P", value_parser = passes::parse)]
     pipeline: Vec<Pipeline>,
     /// Put the passes of every pipeline in a random order
@@ -63,10 +64,10 @@ pub(super) struct Args {
     /// The level of the mappings; several take turns [default: mostly avail]
     #[arg(long, value_name = "L", value_parser = level::parser())]
     level: Vec<Level>,
-    /// Versions of each program, 2 to 6 [default: mostly 2]
+    /// Number of versions of each program, 2 to 6 [default: mostly 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(fuzz::MAX_VERSIONS)))]
     versions: Option<u32>,
-    /// Transitions of a run and direction after which it goes on to its end (--engine interp)
+    /// Transitions per run and direction after which the run continues to its end (--engine interp)
     #[arg(long, value_name = "N", default_value_t = Options::default().going_on)]
     going_on: u32,
     /// Make and check no certificates (--engine interp)
@@ -80,10 +81,10 @@ pub(super) struct Args {
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
     #[arg(long, value_name = "FILE ARGS|DIR", num_args = 1..)]
     corpus: Vec<String>,
-    /// Random WebAssembly modules of wasm-smith, so many
+    /// Number of random WebAssembly modules to take from wasm-smith
     #[arg(long, value_name = "N")]
     smith: Option<u64>,
-    /// What WebAssembly programs read from their standard input
+    /// File that WebAssembly programs read as their standard input
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
     /// Print the figures as JSON; the keys are those of osier::schema::FuzzReport
@@ -92,30 +93,30 @@ pub(super) struct Args {
     /// Fail when the figures of generated programs fall below the floors (--engine interp)
     #[arg(long)]
     floors: bool,
-    /// Print the first program in which something is found as it is, not made smaller
+    /// Print the first failing program as it is, without reducing it
     #[arg(long)]
     no_reduce: bool,
-    /// What the transitions are made in
+    /// Engine that makes the transitions
     #[arg(long, value_enum, default_value_t = Engine::Interp)]
     engine: Engine,
-    /// Judge these cases alone and write lines for the process that has started this one
+    /// Judge only these cases and write lines for the parent process
     #[arg(long, hide = true)]
     native_cases: Option<native::Share>,
-    /// Judge the case that stands on standard input alone
+    /// Judge only the case on standard input
     #[arg(long, hide = true)]
     native_case: Option<String>,
 }
 
-/// What the transitions are made in.
+/// Engine that makes the transitions
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Engine {
     /// The interpreter, by all oracles
     Interp,
-    /// Native code, each compared with the interpreter's; in processes of their own
+    /// Native code, compared with the interpreter at each transition; runs in child processes
     Jit,
 }
 
-/// Where cases come from.
+/// The sources of cases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Corpus,
@@ -139,19 +140,19 @@ impl Kind {
     }
 }
 
-/// The switches that make transitions in any case.
+/// The options that force transitions in extra runs.
 #[derive(Debug, clap::Args)]
 struct StressArgs {
-    /// Run everything again, and move to the other version at every N-th visit of a mapped point
+    /// Run everything again with a transition at every N-th visit of a mapped point
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     osr_every: Option<u64>,
-    /// Run everything again, and move at every visit of the K-th mapped point
+    /// Run everything again with a transition at every visit of the K-th mapped point
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     osr_at_static: Option<u64>,
-    /// Run everything again, and move at the K-th visit of a mapped point
+    /// Run everything again with a transition at the K-th visit of a mapped point
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     osr_at_dynamic: Option<u64>,
-    /// Let counting for --osr-every begin elsewhere in each run
+    /// Start the counting for --osr-every at a random visit in each run
     #[arg(long, value_name = "S")]
     stress_seed: Option<u64>,
 }
@@ -179,21 +180,25 @@ impl Args {
         }
     }
 
-    /// Whether programs are generated: when a limit is given for them, or nothing else is asked
-    /// for.
+    /// Whether the command generates programs. It does so if a limit for generated programs is set,
+    /// or if neither a corpus nor wasm-smith is asked for.
     fn generates(&self) -> bool {
         let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
         limited || (self.corpus.is_empty() && self.smith.is_none())
     }
 
-    /// The most generated programs.
+    /// The largest number of programs to generate.
     fn most_programs(&self) -> u64 {
         let unlimited = self.time.is_some() || self.transitions.is_some();
         self.programs.unwrap_or(if unlimited { u64::MAX } else { PROGRAMS })
     }
 }
 
-/// Judges programs until a limit is reached, and tells what was found.
+/// Judges programs until a limit is reached, then prints the figures and reports the failures.
+///
+/// # Errors
+/// If an oracle finds something, or a figure is below its floor and `--floors` is set. Also if an
+/// input is wrong, no child process can be started, or the user pressed Ctrl-C.
 pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     if args.native_case.is_some() {
         return quietly(|| native::child_of_one(args.options().generated(args.seed)));
@@ -223,6 +228,7 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     Output::Stdout.write(&text)?;
     tell_speed(&report);
     let verdict = parts.verdict(&args, &report);
+    // Report the failures found so far before the error that ended the campaign.
     if let Some(why) = clock.broken() {
         if let Err(failure) = verdict {
             failure.tell();
@@ -239,7 +245,7 @@ pub(super) fn fuzz(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Judges a share of the cases, for the process that has started this one.
+/// Judges a share of the cases and writes its results for the parent process.
 fn as_child(args: &Args, programs: Vec<Program>, share: &native::Share) -> Result<(), Failure> {
     let options = args.options();
     let cases = share.cases.clone();
@@ -250,11 +256,11 @@ fn as_child(args: &Args, programs: Vec<Program>, share: &native::Share) -> Resul
     }
 }
 
-/// What ends campaigns besides their limits.
+/// The events that end a campaign before its limits.
 struct Clock {
     started: Instant,
     interrupt: Interrupt,
-    /// Why no more can be judged.
+    /// The error that keeps the command from judging further cases.
     broken: Mutex<Option<String>>,
 }
 
@@ -263,19 +269,20 @@ impl Clock {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// No more can be judged. The first reason is told.
+    /// Ends the campaigns because of an error. Later errors do not replace the first.
     fn end_broken(&self, why: String) {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
     }
 
-    /// Whether to end before the limits are reached.
+    /// Whether the campaigns must end before their limits.
     fn is_over(&self) -> bool {
         self.interrupt.is_raised() || self.broken().is_some()
     }
 }
 
-/// Does work in which a panic is a finding like others, and told as one: none is printed by itself.
-/// One that nobody catches is still a bug of the fuzzer.
+/// Runs `work` without the message that a panic prints. Oracles catch panics of the code under test
+/// and report them as findings, so the message would be noise. A panic that reaches this function
+/// is a bug of the fuzzer, which panics again with the last message.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
     let last = Arc::new(Mutex::new(String::new()));
     let heard = Arc::clone(&last);
@@ -289,15 +296,16 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The campaigns of a run.
+/// The results of the campaigns of one command.
 struct Parts {
+    /// With the command of each failure.
     corpus: Option<(Results, Vec<String>)>,
     smith: Option<Results>,
     generated: Option<Results>,
 }
 
 impl Parts {
-    /// Runs the campaigns, one after the other.
+    /// Runs the campaigns one after another.
     fn judged(args: &Args, programs: Vec<Program>, clock: &Clock) -> Parts {
         let options = args.options();
         let corpus = (!programs.is_empty()).then(|| {
@@ -311,6 +319,8 @@ impl Parts {
             let source = Smith { options: options.clone(), modules };
             run(args, Kind::Smith, &source, modules, u64::MAX, clock)
         });
+        // Corpus and wasm-smith cases run in full; their transitions count against the limit for
+        // generated programs.
         let spent = corpus.as_ref().map_or(0, |(results, _)| results.figures.transitions());
         let spent = spent + smith.as_ref().map_or(0, |results| results.figures.transitions());
         let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
@@ -352,13 +362,14 @@ impl Parts {
         }
     }
 
-    /// The floors are those of what the interpreter does.
+    /// The figures below their floors. Floors exist only for the interpreter.
     fn below_floors(&self, engine: Engine) -> Vec<String> {
         let generated = self.generated.as_ref().filter(|_| engine == Engine::Interp);
         generated.map(|results| results.figures.below_floors()).unwrap_or_default()
     }
 
-    /// What was found, each with the command that finds it again.
+    /// All failures, each with the command that reproduces it. The first one of generated programs
+    /// also gets a test.
     fn failures(&self, args: &Args, options: &Options, clock: &Clock) -> Vec<FuzzFailure> {
         let mut failures = Vec::new();
         let engine = if args.engine == Engine::Jit { " --engine jit" } else { "" };
@@ -388,7 +399,7 @@ impl Parts {
         for failure in self.generated.iter().flat_map(|r| &r.failures) {
             let seed = options.seed.wrapping_add(failure.number);
             let reproduce = format!("osier fuzz{engine} --seed {seed} --programs 1 {options}");
-            // One is enough to begin with, and each takes a while.
+            // Only the first failure becomes a test: reduction runs the oracles many times.
             let as_it_is =
                 args.no_reduce || clock.is_over() || native::is_out_of_time(&failure.findings[0]);
             let test = failures.is_empty().then(|| {
@@ -417,7 +428,8 @@ impl Parts {
         text + &fuzz::oracles_text(&self.figures())
     }
 
-    /// Failures as such; the floors, when they are asked for.
+    /// Reports all failures. Fails if there are any, or if `--floors` is set and a figure is below
+    /// its floor.
     fn verdict(&self, args: &Args, report: &FuzzReport) -> Result<(), Failure> {
         for failure in &report.failures {
             tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
@@ -438,8 +450,8 @@ impl Parts {
     }
 }
 
-/// A failure as a test, made as small as can be, or as it has come to be when Ctrl-C is pressed or
-/// nothing can be judged any more.
+/// Reduces the case of a failure and returns it as a test. If the campaigns end early, the test is
+/// the smallest case found so far.
 fn small_test(
     engine: Engine,
     case: Case,
@@ -456,7 +468,8 @@ fn small_test(
             Vec::new()
         }),
     };
-    // Whatever is tried after the end shows nothing, and so changes nothing.
+    // After the end no candidate shows the failure, so the reducer keeps its current case and stops
+    // soon.
     let found =
         |case: &Case| if clock.is_over() { None } else { judge(case).first().map(|f| f.oracle) };
     let small = fuzz::reduce(&case, finding.oracle, &found);
@@ -470,7 +483,7 @@ fn told(failure: &fuzz::Failure, reproduce: String, test: Option<String>) -> Fuz
     FuzzFailure { oracle, message, reproduce, test }
 }
 
-/// One campaign, until the limits of the command.
+/// Runs one campaign within the limits of the command.
 fn run(
     args: &Args,
     kind: Kind,
@@ -507,7 +520,8 @@ fn run(
     }
 }
 
-/// Times differ from run to run: they stay out of the text.
+/// Writes the speed to standard error. Times differ from run to run, so they stay out of the text
+/// on standard output, which goldens compare.
 fn tell_speed(report: &FuzzReport) {
     let speed = report.transitions as f64 / report.seconds.max(1e-9);
     tell(&format!(

@@ -1,13 +1,13 @@
-//! `osier fuzz --engine jit`: cases judged in processes of their own.
+//! `osier fuzz --engine jit`: judges cases in child processes.
 //!
-//! Wrong native code may do anything. So the command starts itself again for a few cases at a time,
-//! with limits; the child writes a line before each case and one with what was found behind it
-//! ([`Line`]). A child that ends otherwise than it should has found something in the case it was
-//! at, and another goes on with the next case.
+//! Wrong native code can crash, hang, or corrupt the process that runs it. So the command starts
+//! itself again for a few cases at a time, with limits on memory and processor time. The child
+//! writes one [`Line`] before each case and one after it with the results. If a child ends
+//! abnormally, the case it had begun is a finding, and another child continues with the next case.
 //!
-//! Processor time is limited for each child. One that runs out of it may have had a machine too
-//! slow for all its cases, so another begins again with the case it was at; a case that uses up all
-//! of the time alone is told as such ([`is_out_of_time`]).
+//! A child that exhausts its processor time may merely run on a slow machine. So another child
+//! starts again with the case at which the first one stopped. Only a case that exhausts the time
+//! alone becomes a finding ([`is_out_of_time`]).
 
 use super::Kind;
 use crate::cmd::failure::Failure;
@@ -29,16 +29,17 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Address space of a child: guarded memories take 6 GiB each.
+/// Address space of a child in bytes: 256 GiB, since each guarded memory reserves 6 GiB.
 const ADDRESS_SPACE: u64 = 256 << 30;
-/// Seconds of processor time of a child. A case takes some hundredths of one.
+/// Processor time of a child in seconds. A case takes some hundredths of a second.
 const CPU_SECONDS: u64 = 120;
-/// Seconds of processor time for one case that is being made smaller.
+/// Processor time in seconds for one case that the reducer tries.
 const REDUCE_CPU_SECONDS: u64 = 10;
-/// Stack of the thread that judges: recursion in native code takes more than in the interpreter.
+/// Stack of the judging thread in bytes. Recursion in native code takes more stack than in the
+/// interpreter.
 const STACK: usize = 64 << 20;
 
-/// The cases that a child judges, as its option says it.
+/// The cases that a child judges. The text form is the value of the hidden option `--native-cases`.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     pub(super) kind: Kind,
@@ -63,25 +64,25 @@ impl std::str::FromStr for Share {
     }
 }
 
-/// A line that a child writes.
+/// A line on the standard output of a child, as JSON.
 #[derive(Serialize, Deserialize)]
 enum Line {
-    /// It begins with a case.
+    /// The child begins the case with this number.
     Begin(u64),
-    /// It is done with it.
+    /// The child has judged the case of the last `Begin`.
     Done(Box<Done>),
-    /// The input with this number is no program.
+    /// The input with this number is not a program for this compiler.
     Refused(u64),
-    /// There is no case with this number, or later ones.
+    /// The source has no case with this number or a higher one.
     End,
 }
 
-/// What was done with one case.
+/// The results of one case, in a form that JSON can hold.
 #[derive(Serialize, Deserialize, Default)]
 struct Done {
     unchanged: u64,
     versions: BTreeMap<usize, u64>,
-    /// By pass: programs, programs acted on, actions.
+    /// By pass: 1 for the program, 1 if the pass acted on it, and the number of actions.
     passes: BTreeMap<String, [u64; 3]>,
     pairs: u64,
     points: u64,
@@ -90,13 +91,14 @@ struct Done {
     not_composed: u64,
     armed: u64,
     fired: u64,
-    /// As [`counts`] says, and the nanoseconds of compiling.
+    /// The counts in the order of [`counts`], followed by the compile time in nanoseconds.
     native: Vec<u64>,
-    /// The oracle, the versions and the message of each finding.
+    /// The name of the oracle, the two versions, and the message of each finding.
     findings: Vec<(String, usize, usize, String)>,
 }
 
-/// The counts of native figures, in an order of their own.
+/// References to the counts of native figures, in a fixed order that parent and child share. The
+/// pattern names every field, so a new field fails to compile here.
 fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
     let NativeFigures {
         transitions,
@@ -132,6 +134,7 @@ fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
 impl Done {
     fn of(judged: &fuzz::Judged) -> Done {
         let figures = &judged.figures;
+        // `counts` needs mutable references, so it gets a copy.
         let mut native = figures.native;
         let mut numbers: Vec<u64> = counts(&mut native).map(|count| *count).to_vec();
         numbers.push(native.compile_time.as_nanos() as u64);
@@ -213,8 +216,10 @@ fn clock() -> Clock {
     Arc::new(move || started.elapsed())
 }
 
-/// Judges in a thread with a stack of its own, within limits that hold for the whole process from
-/// now on.
+/// Limits the whole process from now on and runs `work` in a thread with a large stack.
+///
+/// # Errors
+/// If the process cannot be limited or the thread cannot be started.
 fn within_limits<T: Send>(cpu_seconds: u64, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
     let resources = Resources { address_space: ADDRESS_SPACE, cpu_seconds };
     limit(&resources)
@@ -229,7 +234,10 @@ fn within_limits<T: Send>(cpu_seconds: u64, work: impl FnOnce() -> T + Send) -> 
     })
 }
 
-/// What a child does: its share of the cases.
+/// The work of a child: judges its share of the cases and writes lines.
+///
+/// # Errors
+/// If the process cannot be limited, a thread cannot be started, or standard output is closed.
 pub(super) fn child(source: &dyn Source, cases: Range<u64>) -> Result<(), Failure> {
     let clock = clock();
     within_limits(CPU_SECONDS, || {
@@ -253,7 +261,8 @@ fn write(line: &Line) -> Result<(), Failure> {
     Output::Stdout.write(&text)
 }
 
-/// Starts the command again, with its own options and one more.
+/// Starts this executable again with the options of this process and one more. Standard output and
+/// standard error of the child are pipes.
 fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
     let own = std::env::current_exe()?;
     let mut command = Command::new(&own);
@@ -264,13 +273,14 @@ fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
     })
 }
 
-/// Why native code cannot be judged at all: no program is to blame.
+/// The message for an error that keeps native code from being judged at all. No program is to
+/// blame.
 pub(super) fn no_process(error: &io::Error) -> String {
     format!("no process for native code: {error}")
 }
 
-/// Judges cases in children; whether the source ended among them. With it the error that kept the
-/// others from being judged, if there was one.
+/// Judges cases in children. Returns the results, whether the source ended within `cases`, and the
+/// error that kept the remaining cases from being judged, if any.
 pub(super) fn batch(
     kind: Kind,
     cases: Range<u64>,
@@ -292,7 +302,8 @@ fn batch_by(
         let (at, how) = match one_child(&share, &mut results) {
             Ok(Ended::Done) => return (results, false, None),
             Ok(Ended::Source) => return (results, true, None),
-            // The cases before it have used up most of the time, perhaps.
+            // Earlier cases of this child may have used most of the time. The case gets a child of
+            // its own.
             Ok(Ended::OutOfTime(at)) if at > next => {
                 next = at;
                 continue;
@@ -301,7 +312,8 @@ fn batch_by(
             Ok(Ended::Died(at, how)) => (at, how),
             Err(error) => return (results, false, Some(error)),
         };
-        // Ctrl-C reaches children too, and they die of it.
+        // Ctrl-C signals the whole process group, so children die of it. Their deaths are not
+        // findings.
         if !stop() {
             let finding = Finding { oracle: Oracle::Native, versions: (0, 1), message: how };
             results.figures.programs += 1;
@@ -313,16 +325,16 @@ fn batch_by(
     (results, false, None)
 }
 
-/// How a child has ended.
+/// The end of a child.
 #[derive(Debug)]
 enum Ended {
-    /// All its cases are done.
+    /// The child judged all its cases.
     Done,
-    /// The source has no more.
+    /// The source has no more cases.
     Source,
-    /// In this case, so.
+    /// The child died in this case, for this reason.
     Died(u64, String),
-    /// In this case, when its processor time was used up.
+    /// The child exhausted its processor time in this case.
     OutOfTime(u64),
 }
 
@@ -333,8 +345,8 @@ fn out_of_time() -> String {
     )
 }
 
-/// Whether a finding is a case that used up its processor time. Nothing is known of what is wrong
-/// with it, if anything is; and making it smaller would take as much time for each attempt.
+/// Whether a finding is a case that exhausted its processor time. The command does not reduce such
+/// a case: the cause is unknown, and every attempt would take as long.
 pub(super) fn is_out_of_time(finding: &Finding) -> bool {
     finding.message == out_of_time()
 }
@@ -346,8 +358,7 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     let mut at = share.cases.start;
     let mut ended = false;
     for line in BufReader::new(output).split(b'\n') {
-        // A line that was not finished is one that the child died in; wild code may have written
-        // anything.
+        // The child died while writing this line, or stray writes of wrong code corrupted it.
         let Ok(line) = serde_json::from_slice::<Line>(&line?) else { break };
         match line {
             Line::Begin(number) => at = number,
@@ -367,6 +378,7 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
         }
     }
     let (status, said) = finish(child, errors)?;
+    // A child that exits early with success must not pass as done: `at` then lies before the end.
     Ok(match (status.success(), ended || at >= share.cases.end) {
         (true, _) if ended => Ended::Source,
         (true, true) => Ended::Done,
@@ -375,9 +387,9 @@ fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
     })
 }
 
-/// Reads what a child says on standard error, beside whoever reads its results: a child that says
-/// more than a pipe holds (the backtraces of several panics) would wait for a reader, and its
-/// reader for its next line.
+/// Reads the standard error of a child in a thread, concurrently with the reader of the results. A
+/// child can write more messages than the pipe holds, such as backtraces of several panics. Without
+/// a reader it would block, and its parent would wait for the next line forever.
 fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     let mut errors = child.stderr.take().expect("it is piped");
     std::thread::spawn(move || {
@@ -394,7 +406,7 @@ fn finish(
     Ok((child.wait()?, String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// Whether the limit of processor time has ended a process.
+/// Whether the limit on processor time ended the process.
 fn ran_out_of_time(status: ExitStatus) -> bool {
     status.signal() == Some(SIGXCPU)
 }
@@ -404,7 +416,7 @@ fn death(status: ExitStatus, said: &str) -> String {
     format!("  the process that ran native code ended with {status}{last}")
 }
 
-/// A case as it is sent to a child.
+/// A case as the parent sends it to a child on standard input.
 #[derive(Serialize, Deserialize)]
 struct Sent {
     module: String,
@@ -459,8 +471,11 @@ impl Sent {
     }
 }
 
-/// What a child does that judges one case, which it reads: the status says whether something was
-/// found.
+/// The work of a child that judges one case of the reducer: reads the case, judges it, and writes
+/// one line.
+///
+/// # Errors
+/// If standard input does not hold a case, or as [`child`].
 pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Failure::input)?;
@@ -470,15 +485,16 @@ pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
     write(&Line::Done(Box::new(Done::of(&judged))))
 }
 
-/// Judges one case in a child. One that runs out of time shows nothing.
+/// Judges one case in a child. A child that exhausts its time yields no findings, so the reducer
+/// discards such a candidate.
 ///
 /// # Errors
-/// When there is no child.
+/// If the child cannot be started or its output cannot be read.
 pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
     let mut child = again("--native-case", "-", Stdio::piped())?;
     let errors = drain(&mut child);
     let mut input = child.stdin.take().expect("it is piped");
-    // A child that has died by now says so by its status.
+    // The child may have died already. Its exit status reports that below.
     let _ = input.write_all(
         serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes(),
     );
@@ -501,8 +517,8 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
 mod tests {
     use super::*;
 
-    /// Judges eight cases in children that end so, one after the other; the shares that they were
-    /// given.
+    /// Judges eight cases with children that end in the given ways, one after another. Returns the
+    /// share of each child and the results of the batch.
     fn judged(ends: Vec<io::Result<Ended>>) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
         let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
         let mut child = |share: &Share, _: &mut Results| {
@@ -537,7 +553,8 @@ mod tests {
         assert!(error.is_none());
         assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
         assert!(is_out_of_time(&results.failures[0].findings[0]));
-        // Raw statuses are those of `wait`: the signal that ended the process.
+        // Raw statuses have the encoding of `wait`: the low bits are the signal that ended the
+        // process.
         assert!(
             ran_out_of_time(ExitStatus::from_raw(SIGXCPU))
                 && !ran_out_of_time(ExitStatus::from_raw(11))

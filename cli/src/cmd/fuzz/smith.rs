@@ -1,5 +1,5 @@
-//! Random WebAssembly modules, of a generator that knows nothing of this compiler: what the
-//! importer makes of them looks unlike anything else.
+//! Random WebAssembly modules of `wasm-smith` as cases of the fuzzer. That generator is independent
+//! of this compiler, so imported modules have shapes that our own generator does not produce.
 
 use arbitrary::Unstructured;
 use fuzz::{Drawn, Options, Source};
@@ -9,16 +9,17 @@ use verify::generate::arguments;
 use verify::prng::Prng;
 use wasm_smith::Config;
 
-/// Random bytes that a module is made of.
+/// Number of random bytes from which `wasm-smith` builds a module.
 const BYTES: usize = 4096;
 
-/// Rounds of loops and calls that a module may make in all: it counts them itself.
+/// The most loop iterations and calls of a module in one run. The module counts them itself and
+/// traps.
 const ROUNDS: u32 = 200;
 
-/// Instructions a version may execute: more than those rounds take.
+/// The most instructions that a version may execute in a run: enough for [`ROUNDS`] iterations.
 const FUEL: u64 = 1 << 20;
 
-/// Modules of `wasm-smith`, a seed each.
+/// A source of `modules` modules. Case `n` uses the seed of the options plus `n`.
 pub(super) struct Smith {
     pub(super) options: Options,
     pub(super) modules: u64,
@@ -40,8 +41,10 @@ impl Source for Smith {
     }
 }
 
-/// The module of a seed; nothing when the importer does not take it.
+/// The module of a seed. `None` if `wasm-smith` fails on the bytes or the importer rejects the
+/// module.
 fn module(seed: u64) -> Option<Module> {
+    // The tag separates this stream from other uses of the seed. It spells "smith" in ASCII.
     let mut prng = Prng::new(seed).fork(0x73_6d_69_74_68);
     let bytes: Vec<u8> = (0..BYTES / 8).flat_map(|_| prng.next_u64().to_le_bytes()).collect();
     let mut module = wasm_smith::Module::new(config(), &mut Unstructured::new(&bytes)).ok()?;
@@ -49,7 +52,8 @@ fn module(seed: u64) -> Option<Module> {
     load(Format::Wasm, &module.to_bytes()).ok()
 }
 
-/// What the importer takes, nothing imported.
+/// Enables the features that the importer supports, and disables imports: a case runs without a
+/// host.
 fn config() -> Config {
     Config {
         bulk_memory_enabled: true,
@@ -82,7 +86,7 @@ fn config() -> Config {
     }
 }
 
-/// A function.
+/// A function with a body, drawn from the seed. `None` if the module defines none.
 fn entry(module: &Module, seed: u64) -> Option<Func> {
     let entries: Vec<Func> = module.defined().map(|(func, _)| func).collect();
     let mut prng = Prng::new(seed).fork(1);

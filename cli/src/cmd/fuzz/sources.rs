@@ -1,11 +1,11 @@
-//! Where the cases of the command come from.
+//! The sources of cases that the command line selects: generated programs and the corpus.
 
 use super::corpus::Program;
 use fuzz::{Case, Drawn, Options, Source};
 use osr::Level;
 use passes::registry::StaticPass;
 
-/// Generated programs, a seed each.
+/// Generated programs. Case `n` uses the seed of the options plus `n`.
 pub(super) struct Generated {
     pub(super) options: Options,
 }
@@ -16,7 +16,7 @@ impl Source for Generated {
     }
 }
 
-/// WebAssembly programs, each with every pipeline and level asked for.
+/// WebAssembly programs, each with every selected pipeline and level.
 pub(super) struct Programs {
     programs: Vec<Program>,
     pipelines: Vec<Vec<StaticPass>>,
@@ -25,7 +25,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Without pipelines in the options, those with a name; without levels, the highest.
+    /// Creates a source. Without pipelines in the options it uses `O1` and `canonical`; without
+    /// levels it uses `avail`, the highest.
     pub(super) fn new(programs: Vec<Program>, options: &Options) -> Programs {
         let named =
             |name| passes::parse(name).expect("a pipeline of the registry").passes().to_vec();
@@ -38,17 +39,17 @@ impl Programs {
         Programs { programs, pipelines, levels, options: options.clone() }
     }
 
-    /// The number of cases.
+    /// The number of cases: programs times pipelines times levels.
     pub(super) fn len(&self) -> u64 {
         (self.programs.len() * self.pipelines.len() * self.levels.len()) as u64
     }
 
-    /// The program of a case, as the command takes it.
+    /// The program of a case and its arguments, in the form that `--corpus` accepts.
     pub(super) fn command(&self, number: u64) -> &str {
         &self.programs[self.place(number).0].command
     }
 
-    /// The program, the pipeline and the level of a case.
+    /// The indices of the program, the pipeline and the level of a case. The level varies fastest.
     fn place(&self, number: u64) -> (usize, usize, usize) {
         let (number, levels) = (number as usize, self.levels.len());
         let (rest, level) = (number / levels, number % levels);

@@ -1,4 +1,5 @@
-//! `osier run --engine jit` and `--engine tiered`.
+//! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
+//! figures about its compilation and transitions.
 
 use super::{Args, Call, Ended, Engine, HOT, host};
 use crate::cmd::failure::Failure;
@@ -14,10 +15,11 @@ use passes::Pipeline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Stack of the thread that runs the program. Committed as it is used.
+/// Stack in bytes of the thread that runs the program: 512 MiB. The system commits pages on first
+/// use.
 const STACK: usize = 512 << 20;
 
-/// Takes times of what is compiled.
+/// Records each compiled piece of code and the times of compiling it.
 #[derive(Clone)]
 struct Log {
     started: Instant,
@@ -26,7 +28,7 @@ struct Log {
     made: Arc<Mutex<Made>>,
 }
 
-/// What was made, and the time of what came before.
+/// The compiled code so far, and the time of optimizing it.
 struct Made {
     code: Vec<CompiledCode>,
     optimizing: Stopwatch,
@@ -65,7 +67,10 @@ impl Observer for Log {
     }
 }
 
-/// Instantiates the module and makes the call, natively.
+/// Instantiates the module and makes the call in native code, in a thread with a large stack.
+///
+/// # Errors
+/// If the thread cannot be started or the module cannot be instantiated.
 pub(super) fn execute(
     args: &Args,
     engine: Engine,
@@ -111,6 +116,7 @@ fn run(
         .into_iter()
         .map(|start| (start, [].as_slice()))
         .chain([(call.func, &*call.args)]);
+    // The start function runs first. The call follows only if it returned.
     for (func, args) in functions {
         if !matches!(&outcome, Ok(Outcome::Returned(_))) {
             break;
@@ -122,6 +128,8 @@ fn run(
     }
     stats.seconds.execute = started.elapsed().as_secs_f64();
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    // Only tiered runs optimize during execution. With `--pipeline` the times before the run count
+    // too.
     if engine == Engine::Tiered {
         let hot: f64 = Step::ALL.into_iter().map(|step| made.optimizing.seconds(step)).sum();
         stats.seconds.optimize = Some(stats.seconds.optimize.unwrap_or(0.0) + hot);
@@ -132,8 +140,11 @@ fn run(
     Ok(outcome.map_err(|error: RunError| error.to_string()))
 }
 
-/// A machine with guarded memories, or with checked ones where there is no address space for
-/// guards.
+/// A machine with guarded memories. If the address space does not suffice for guards, a machine
+/// with bounds checks.
+///
+/// # Errors
+/// If the module cannot be instantiated, or the address space does not suffice for its memories.
 fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, Failure> {
     let limits = args.run_limits.limits();
     let interruption =
@@ -155,7 +166,8 @@ fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, Failure> {
     }
 }
 
-/// The transitions made, for people.
+/// The transitions that the machine made, with the place of each point in the base. A point of
+/// another version shows its id.
 fn transitions(module: &Module, vm: &mut Vm) -> Vec<MadeTransition> {
     let made = vm.transitions().into_iter().map(|made| {
         let body = module.body(made.func);
