@@ -185,9 +185,9 @@ extern "C" fn describe(context: *mut Context, frame: *const ExitFrame) -> i64 {
         // state of the run. The code that entered keeps no reference to it, and this one ends with
         // the closure.
         let state = unsafe { &mut *(*context).vm.cast::<State>() };
+        // The return address may lie behind the code, so look up the last byte of the call.
         // SAFETY: `sys::exit` passes the frame that it has just built on its stack, and waits for
         // this function.
-        // The return address may lie behind the code, so look up the last byte of the call.
         let call = unsafe { (*frame).returns_to } as usize - 1;
         let from = state.code_at(call).map(Arc::clone).expect("jit: code that runs is kept");
         // SAFETY: `sys::exit` made the frame and waits, so the frame is live. `from` is the code

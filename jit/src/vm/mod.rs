@@ -254,8 +254,8 @@ impl Vm {
     /// point, in order.
     ///
     /// # Errors
-    /// The [`LinkError`] that names the misfit. It is [`LinkError::Claimed`] if the version has points
-    /// and a machine has adopted it before.
+    /// The [`LinkError`] that names the misfit. It is [`LinkError::Claimed`] if the version has
+    /// points and a machine has adopted it before.
     pub fn install(
         &mut self,
         version: &Arc<Version>,

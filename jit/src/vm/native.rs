@@ -296,9 +296,9 @@ unsafe fn enter(
         unsafe { std::mem::transmute::<*const u8, Trampoline>(trampoline.entry()) };
     // SAFETY: the context begins with the entry state (asserted below) and lives as long as the
     // state, of which no reference is left. The caller guarantees that code and trampoline have one
-    // signature. The state keeps all code that may be reached while `depth` is not zero (`sweep`).
-    // `values` has as many words as there are parameters, and as many as there are results. Helpers
-    // run inside `guard`, so they never unwind.
+    // signature. The state keeps all code that may be reached while `depth` is not zero (`sweep`);
+    // its engine keeps all stubs. `values` has as many words as there are parameters, and as many
+    // as there are results. Helpers run inside `guard`, so they never unwind.
     let left = unsafe { enter::enter(trampoline, context.cast(), code.entry(), &mut values) };
     // SAFETY: native code has stopped, so its helpers' references to the state have ended. The
     // caller guarantees that there is no other.
