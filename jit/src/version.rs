@@ -31,7 +31,7 @@ pub struct Version {
     pub(crate) instrumented: Option<Instrumented>,
     /// The stubs of the points; `None` without points.
     pub(crate) stubs: Option<PointStubs>,
-    /// Set once a machine has installed or adopted the version.
+    /// Set once a machine has adopted the version. Only versions with points are claimed.
     pub(crate) claimed: AtomicBool,
     /// Whether `code` is the code of the whole function. [`Engine::probe`] makes versions that
     /// stand for a landing point alone, and calls must not reach these.
@@ -80,7 +80,7 @@ impl Version {
     }
 
     /// Arms or disarms a point that waits for its flag. An armed point fires at each visit, in this
-    /// version and in its continuations. Constant cost.
+    /// version and in continuations into it. Constant cost.
     ///
     /// # Panics
     /// If the version has no point of this number.
@@ -196,7 +196,9 @@ impl Engine {
     /// # Errors
     /// - [`CompileError::Point`] if a point or a value of a point does not exist in the function,
     ///   or the function already has OSR points of its own.
-    /// - All other [`CompileError`]s if Cranelift cannot compile the function.
+    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
+    ///   that of `func`.
+    /// - The other [`CompileError`]s if the function exceeds a limit or code generation fails.
     pub fn version(
         &self,
         module: &Arc<Module>,

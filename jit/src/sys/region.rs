@@ -29,8 +29,9 @@ pub(crate) struct Reservation {
     max: usize,
 }
 
-// SAFETY: this value alone owns the mapping, which is not tied to a thread. Sending the value sends
-// the only means of access.
+// SAFETY: the mapping is not tied to a thread, and this value owns it. Native code has its address
+// too, but runs on the thread that runs the `Vm`, which owns this value and moves between runs
+// alone.
 unsafe impl Send for Reservation {}
 // SAFETY: the methods with `&self` only read, and writing needs `&mut self`. Threads that share the
 // value therefore read alone.

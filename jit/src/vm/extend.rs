@@ -70,6 +70,7 @@ impl State {
         self.module = Arc::clone(module);
         self.program = program;
         self.guarded.append(&mut provided.addresses);
+        // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
         self.block = self.interrupts.move_to(Block::new(module.funcs.len()));
         self.profile.heed(self.heeded());
         self.lay_out(stubs);

@@ -196,6 +196,8 @@ impl State {
         if points != given {
             return Err(LinkError::Actions { points, actions: given });
         }
+        // All checks come before the claim and the first link, so a rejected version stays as it
+        // was.
         for (number, action) in actions.iter().enumerate() {
             self.check(version, number, action)?;
         }

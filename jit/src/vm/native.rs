@@ -49,9 +49,11 @@ impl State {
         // call returns. Helpers reach the state through the context, whose `vm` has the same
         // address.
         let result = unsafe { run_called(vm, func, args) };
+        // The run ended without a panic: `reset` must not give up the machine's state.
         std::mem::forget(reset);
         self.host = None;
         self.sweep();
+        // A request that came too late for this run must not end the next one.
         self.block.clear(SIGNAL_INTERRUPT);
         self.machine.refresh_digests();
         match result {
