@@ -23,7 +23,7 @@ fn compare(
     let mut runs = 0;
     for (index, setting) in settings().iter().enumerate() {
         for share in Share::EVERY {
-            // Mixed frames in one setting a program; all of them where there is time.
+            // Each program mixes frames in one setting, or in all settings if `each` is set.
             if share != Share::All && !each && seed as usize % settings().len() != index {
                 continue;
             }

@@ -285,7 +285,7 @@ pub(crate) fn hop_graph<'t>(tree: &'t VersionTree, prng: &mut Prng) -> VersionGr
     graph
 }
 
-/// A graph as data, for [`verify::hops`].
+/// A version graph in the form that [`verify::hops`] takes.
 pub(crate) struct Plain<'g> {
     func: Func,
     versions: Vec<&'g Function>,

@@ -24,9 +24,10 @@
 //! *Why correct*: the fixpoint is a set of facts about all executions: facts only move down, and
 //! each follows from facts about operands. A branch is folded to the only edge ever taken. A
 //! parameter that receives `v` or itself on every taken edge equals `v`. On any path, its first
-//! argument is `v`, so `v` dominates the parameter once the other edges are removed. And `v` cannot execute again before control binds the parameter again: otherwise a path
-//! would reach a use of the parameter around the parameter. The pass folds branches first, so each
-//! rewrite is correct after those before it.
+//! argument is `v`, so `v` dominates the parameter once the other edges are removed. And `v` cannot
+//! execute again before control binds the parameter again: otherwise a path would reach a use of
+//! the parameter around the parameter. The pass folds branches first, so each rewrite is correct
+//! after those before it.
 //!
 //! *Cost*: the constants are linear: a value moves at most twice, and each move visits its uses.
 //! See `copies` for the parameters.
