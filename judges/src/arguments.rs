@@ -1,4 +1,4 @@
-//! What the command takes.
+//! The arguments of the command.
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub struct SmithArguments {
     pub file: Option<PathBuf>,
 }
 
-/// What of the corpus is run, and how often.
+/// The programs of the corpus to run, and the number of runs.
 #[derive(clap::Args, Debug, Clone)]
 pub struct CorpusArguments {
     /// The folder `tests/corpus/build programs` has put its modules in
@@ -65,7 +65,7 @@ pub struct CorpusArguments {
 }
 
 impl CorpusArguments {
-    /// Whether a program built by a route was asked for.
+    /// Whether the options select the build of a program by a route.
     pub(crate) fn chosen(&self, name: &str, route: &str) -> bool {
         format!("{name}.{route}").contains(&self.only)
     }
