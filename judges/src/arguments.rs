@@ -7,19 +7,19 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(name = "osier-judges")]
 pub struct Arguments {
-    /// What to compare.
+    /// The comparison to make.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to compare.
+/// A comparison.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// What random modules do, as they are and after O1
+    /// Outcomes of random modules, before and after O1
     Smith(SmithArguments),
-    /// How fast the kernels and the programs of the corpus run
+    /// Speed of the kernels and the programs of the corpus
     Speed(SpeedArguments),
-    /// How fast they run natively, beside wasmtime
+    /// Speed of the corpus in native code, beside wasmtime
     #[cfg(feature = "native")]
     Native(NativeArguments),
 }
@@ -92,11 +92,11 @@ pub struct NativeArguments {
     /// Run ours after this pipeline too
     #[arg(long, value_name = "NAME", default_value = "O2")]
     pub pipeline: String,
-    /// Have both compare every access with the size of its memory, instead of letting what is
-    /// outside fault
+    /// Have both compare every access with the size of its memory, instead of relying on guard
+    /// pages
     #[arg(long)]
     pub checked: bool,
-    /// Have wasmtime make NaNs canonical too, which ours always does where their bits can be seen
+    /// Have wasmtime make NaNs canonical too, as ours always does where their bits are observable
     #[arg(long)]
     pub canonical: bool,
 }

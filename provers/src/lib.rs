@@ -1,10 +1,10 @@
 //! Proofs by SMT solvers of the facts that passes and checkers rely on: the rewrite rules, the
 //! masks behind their guards, commutativity, the divisions that cannot trap, and constant folding.
 //!
-//! A [`Claim`] is one such statement at one choice of types. [`claims`] derives all of them from
-//! the data that the passes use ([`ir::rules`], [`ir::Opcode`]), so that none has a second source.
-//! [`prove`] passes the negation of a claim to a solver: if no values satisfy it, the claim holds
-//! for all. A [`Verdict`] is three-valued; a solver that gives up proves nothing.
+//! A [`Claim`] is one such statement at one choice of types. [`claims`] derives all claims from the
+//! tables of the passes ([`ir::rules`], [`ir::Opcode`]), so no claim has a second source. [`prove`]
+//! passes the negation of a claim to a solver: if no values satisfy it, the claim holds for all. A
+//! [`Verdict`] is three-valued; a solver that gives up proves nothing.
 //!
 //! *Trusted*: one of the solvers, and `meaning`, which defines the operations in the language of
 //! solvers (the theories of bit-vectors and floats of SMT-LIB). `meaning` follows `docs/oir.md` and

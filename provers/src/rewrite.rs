@@ -1,5 +1,5 @@
-//! The claim of a rewrite rule: for all values, both sides trap alike, and have equal results where
-//! they do not trap.
+//! The claim of a rewrite rule. For all values, both sides trap alike, and give equal results where
+//! neither traps.
 
 use crate::claim::Goal;
 use crate::encoder::Terms;

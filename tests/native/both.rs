@@ -264,8 +264,8 @@ impl<'a> Twins<'a> {
 }
 
 /// Whether a run reached a limit, which native code may reach earlier or later. Native frames have
-/// another size than those of the interpreter, and it is the callee that finds no room for its
-/// frame. Native code pays fuel for a block before executing it.
+/// another size than interpreter frames, and the callee checks the room for its frame. Native code
+/// pays fuel for a block before executing it.
 fn is_limit(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::StackOverflow(_) | Outcome::OutOfFuel(_))
 }
