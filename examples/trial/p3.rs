@@ -22,7 +22,7 @@ use wrong::Wrong;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Stop after this many programs, even if some check has let nothing through
+    /// The number of programs
     #[arg(long, default_value_t = 400)]
     programs: u64,
     /// The first seed
