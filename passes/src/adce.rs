@@ -148,6 +148,7 @@ impl Dead {
             if !ed.plan("dead-cycle") {
                 return false;
             }
+            // The members use one another, so no order of single deletions is valid.
             let (mut params, mut insts) = (Vec::new(), Vec::new());
             for member in self.connected(ed.func(), value) {
                 match ed.func().value_def(member) {

@@ -278,6 +278,7 @@ fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
     let edge = only_edge(ed.func(), block)
         .or_else(|| first(ed.func()).filter(|_| block != ed.func().entry()));
     let Some(edge) = edge else { return Some(changed) };
+    // From the last parameter, so that each removal leaves the indices of the others valid.
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {
             return None;

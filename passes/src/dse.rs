@@ -135,6 +135,7 @@ impl Search<'_> {
                 }
                 match self.sight(store, &access, next) {
                     Sight::Seen => return false,
+                    // This path is done; every other path must be covered too.
                     Sight::Covered => break,
                     Sight::Nothing if self.reads_parts(next, &passed) => return false,
                     Sight::Nothing => {}

@@ -195,6 +195,8 @@ impl<'a> Decision<'a> {
                     if let (true, Place::Preheader(to)) =
                         (self.function.may_trap(inst), (self.place)(id))
                     {
+                        // The preheader may be the header of an outer loop. A later operation must
+                        // not move past this one (`trap_behind_a_moved_trap.oir`).
                         self.harmless.remove(&to);
                     }
                 } else {
@@ -228,6 +230,8 @@ impl<'a> Decision<'a> {
         let writes = |id: Loop| self.writes[id.index()] && !seeded(Bug::LicmIgnoresWrites);
         let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && writes(id));
         if traps {
+            // Every entry into the loop executes its header. From another block, the operation
+            // would also trap on paths that do not execute it (`division_behind_a_test.oir`).
             let id = Some(innermost)
                 .filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
             return Some((self.last_header(id, leaves), rule));

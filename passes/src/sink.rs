@@ -114,6 +114,8 @@ impl Search<'_> {
         });
         let below =
             arms.take(MAX_ARMS).take_while(|arm| *arm != home && self.dom.dominates(home, *arm));
+        // From the innermost arm outward. In a further loop the operation would be repeated
+        // (`not_into_a_loop.oir`).
         let mut fitting = below.filter(|arm| {
             let holds_uses =
                 || users[..count].iter().all(|user| self.dom.dominates(*arm, self.place(*user)));

@@ -3,7 +3,7 @@
 //!
 //! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script
 //! runs in both tiers of the interpreter and in two native configurations. Each engine has one
-//! machine, which the modules of the script extend one after the other, linked to those before.
+//! machine, and the modules of the script extend it in order, each linked to the earlier modules.
 //! Every action ends alike in all engines, bit for bit, with the exceptions in `engines.rs`. Every
 //! assertion of a file must hold, with the exceptions in `skipped.rs`, which gives a reason for
 //! each. A listed directive must fail, so that the list cannot become stale. `OSIER_SPEC=1` prints

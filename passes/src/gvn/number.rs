@@ -104,6 +104,7 @@ impl<'f> Numbering<'f> {
     fn run(&mut self) {
         for round in 0.. {
             if round == MAX_ROUNDS {
+                // Without assumptions nothing needs revision, so this round is the last.
                 self.is_plain = true;
                 self.pinned.insert_range(..);
             }
@@ -136,6 +137,7 @@ impl<'f> Numbering<'f> {
                 self.number(inst, block);
             }
             let taken = self.decide(block);
+            // A newly taken back edge into a block that this walk has skipped needs another walk.
             if std::mem::replace(&mut self.taken[block.index()], taken) != taken {
                 let edges = self.edges_from(block);
                 let mut back = edges.map(|e| self.f.target(e).block);
@@ -196,6 +198,8 @@ impl<'f> Numbering<'f> {
                 }
                 self.pinned.insert(param.index());
             }
+            // Pinned parameters that receive the same classes share a leaf, unless `revise` has put
+            // them into different parts.
             let is_alone = self.is_plain || received.is_empty();
             let part = if is_alone { param.as_u32() } else { self.part[param.index()] };
             groups.entry((part, received)).or_default().push(param);

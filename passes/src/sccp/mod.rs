@@ -115,6 +115,8 @@ impl<'f> Analysis<'f> {
             analysis.lower(argument, Fact::Varying);
         }
         loop {
+            // Entering a block visits all its instructions, so users in blocks that are not
+            // entered yet need no visit now.
             if let Some(inst) = analysis.insts.pop() {
                 if analysis.entered.contains(function.inst_block(inst).index()) {
                     analysis.visit(inst);
