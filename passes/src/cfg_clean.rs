@@ -151,10 +151,9 @@ impl Work {
             && !ways_in.iter().any(|e| is_arm(function, *e))
     }
 
-    /// Whether a block joins edges and is the only way into a loop. `licm` and `loop_canon` need
-    /// such a block as a preheader. Besides, the parameters of the loop header would be equal to
-    /// the parameters of the removed join, and certificates cannot name those
-    /// (`keeps_the_join_before_a_loop`).
+    /// Whether a block joins edges and is the only way into a loop. `licm` needs such a block as a
+    /// preheader. Besides, the parameters of the loop header would be equal to the parameters of
+    /// the removed join, and certificates cannot name those (`keeps_the_join_before_a_loop`).
     fn joins_before_loop(&self, function: &Function, block: Block) -> bool {
         let (end, target) = (function.terminator(block), function.successors(block)[0].block);
         let leads_back =

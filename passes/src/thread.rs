@@ -28,7 +28,7 @@
 //! `--pipeline O2,thread`.
 //!
 //! *Why correct*: the editor evaluates the block with the constants, and admits only blocks whose
-//! skipped instructions have no effect and no use elsewhere.
+//! instructions have no effect, cannot trap, and have no use elsewhere.
 //!
 //! *Cost*: linear in edges, times the length of blocks, which is bounded.
 

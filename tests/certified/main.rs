@@ -54,8 +54,9 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
     assert!(total.held > 15_000 && 50 * dropped <= total.held, "{total:?}");
 }
 
-/// The base divides in two places. At the join, every path has passed the one division of the
-/// optimized version, but a check of the join alone does not see that.
+/// The base divides twice, the optimized version once. On each path where the base has passed its
+/// second division, the optimized version has passed an equal one. A check of the join alone does
+/// not see that.
 #[test]
 fn a_division_that_both_ways_have_passed_is_no_obstacle() {
     let text = b"func @f(%x: i32, %d: i32) -> i32 {
@@ -158,9 +159,9 @@ entry:
     }
 }
 
-/// One access above all branches proves that the reads after them do not trap. It stands above more
-/// accesses at the same address than any search examines, and most of them do not dominate the
-/// reads.
+/// One access above all branches proves that the first reads after them do not trap. It stands
+/// above more accesses at the same address than any search examines, and most of them do not
+/// dominate the reads.
 #[test]
 fn an_access_far_above_vouches() {
     let count = 300;

@@ -251,8 +251,8 @@ impl<'a, 'f> Search<'a, 'f> {
     }
 
     /// A leader of the class that is computed otherwise, if replacing `value` by it does not
-    /// lengthen its live range much. Without this limit, the stack pointer at the entry of a
-    /// function, which the end of the function computes again from its frame, is live throughout
+    /// lengthen the leader's live range much. Without this limit, the stack pointer at the entry of
+    /// a function, which the end of the function computes again from its frame, is live throughout
     /// most functions, and three in five of their points have to keep it.
     fn near_leader(&self, class: Term, value: Value, inst: Option<Inst>) -> Option<Value> {
         let leader = self.leader(Role::Class, class)?;
