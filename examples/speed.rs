@@ -2,7 +2,8 @@
 //! optimizing without the log, and with mapping and checking. All are timed in one process,
 //! alternating, and the fastest of several rounds counts.
 //!
-//!     cargo run --release --example speed -- CORPUS/sqlite.m2r.wasm --bitcode CORPUS/objects/sqlite.m2r
+//!     cargo run --release --example speed -- CORPUS/sqlite.m2r.wasm \
+//!         --bitcode CORPUS/objects/sqlite.m2r
 //!
 //! `--bitcode` names a folder with the LLVM bitcode from which the module was made (`*.m2r.bc`;
 //! `tests/corpus/build` leaves it). The time of reading alone is subtracted from the time of `opt`.

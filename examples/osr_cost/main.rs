@@ -2,11 +2,11 @@
 //! code size.
 //!
 //! ```text
-//! cargo run --release --example osr_cost -- never            # hot loops with a point that never fires
-//! cargo run --release --example osr_cost -- programs         # whole programs with a point at every loop header
-//! cargo run --release --example osr_cost -- transition       # from version to version and back
-//! cargo run --release --example osr_cost -- build            # continuations, in IR and by Cranelift
-//! cargo run --release --example osr_cost -- size             # bytes of code with points
+//! cargo run --release --example osr_cost -- never       # hot loops with a point that never fires
+//! cargo run --release --example osr_cost -- programs    # real programs, a point at each header
+//! cargo run --release --example osr_cost -- transition  # from version to version and back
+//! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
+//! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! ```
 //!
 //! A ratio compares the fastest of many runs, which alternate in one process. The place of a short

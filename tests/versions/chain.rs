@@ -195,8 +195,8 @@ impl Existence {
     pub(crate) fn add(&mut self, chain: &Chain, ends: &Ends<'_>) {
         self.chains[chain.versions().len()] += 1;
         for (direction, source) in ends.versions.into_iter().enumerate() {
-            // Synthesized together, mappings compose wherever the second has an entry and the first
-            // replays no store.
+            // Synthesized together, mappings compose wherever the second has an entry and neither
+            // entry replays a store.
             let mut refused = refused(ends.composed[direction]).iter();
             let may_be = [Refusal::NoSecondEntry, Refusal::Replays];
             assert!(refused.all(|(_, refusal)| may_be.contains(refusal)));
