@@ -1,5 +1,5 @@
-//! Every point of kernels and of generated programs explained, and counted: explanations say what
-//! the report says.
+//! Explanations agree with the report. The tests explain every point of kernels and of generated
+//! programs, and count the answers as the report does.
 
 use ir::{Function, Module};
 use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
@@ -12,14 +12,14 @@ use std::collections::BTreeMap;
 use transition::Side;
 use verify::generate::{Weights, generate};
 
-/// The levels, with the place of each among the schema's.
+/// The levels, each with its index in the schema.
 fn levels() -> impl Iterator<Item = (usize, Level)> {
     Level::ALL.into_iter().map(|level| {
         (LEVELS.iter().position(|n| *n == level.name()).expect("in the schema"), level)
     })
 }
 
-/// Kernels, and generated programs of these seeds with pipelines in turn.
+/// Kernels, and generated programs of these seeds, which take pipelines in turn.
 fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
     let pipeline = |text: &str| passes::parse(text).expect("known passes");
     let mut programs = Vec::new();
@@ -46,7 +46,7 @@ fn sum(counts: &BTreeMap<String, u64>) -> u64 {
     counts.values().sum()
 }
 
-/// The counts of a direction add up, by reason, by pass, and by both.
+/// Asserts that the counts of a direction add up by reason, by pass and by both.
 fn adds_up(side: &Direction, level: usize, what: &str) {
     let missing = side.reachable() - side.feasible.get(level).expect("a figure for each level");
     assert_eq!(sum(&side.infeasible), missing, "{what}: by reason");
@@ -70,8 +70,8 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
                 let report = function_report(&module, base, &derived, level, &mut NoObserver);
                 for (side, way) in [(&report.forward, "forward"), (&report.backward, "backward")] {
                     adds_up(side, place, &format!("{name} @{} {way} {level}", base.name()));
-                    // Dropped entries are mostly those of code that never runs, with or without the
-                    // passes.
+                    // The checker drops entries mostly in unreachable code, where no pass is to
+                    // blame.
                     let found =
                         side.infeasible_by_pass.iter().filter(|(reason, _)| *reason != UNPROVED);
                     let unnamed: u64 = found.filter_map(|(_, passes)| passes.get(UNBLAMED)).sum();
@@ -81,12 +81,12 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
             }
         }
     }
-    // Points without an entry there are, and mostly somebody to blame.
+    // There are points without an entry, and for most of them the report names a pass.
     let few = named.iter().zip(&not_named).all(|(named, not_named)| *not_named <= named / 10);
     assert!(named.iter().sum::<u64>() > 1000 && few, "{named:?} and {not_named:?}");
 }
 
-/// What explanations of all points say, counted as the report counts.
+/// The answers for all points, counted as the report counts.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Counted {
     unreachable: u64,
@@ -131,7 +131,7 @@ fn explanation(base: &Function, answers: Vec<Answer>) -> Explanation {
     }
 }
 
-/// Explains every point of one version and counts; each explanation fits a terminal.
+/// Explains every point of one version and counts the answers. Each explanation fits 80 columns.
 fn explain_all(
     module: &Module,
     base: &Function,

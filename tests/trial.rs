@@ -1,5 +1,5 @@
-//! The trial of the checker and the oracles under a small budget, and that the bugs it seeds are
-//! there. `docs/testing.md` holds the tables of the whole trial.
+//! The trial of the checker and the oracles under a small budget, and a test that every seeded bug
+//! has its place in the sources. `docs/testing.md` holds the tables of the whole trial.
 
 use ir::seeded::{Area, Bug, seeded};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ mod output;
 #[path = "../examples/trial/p2.rs"]
 mod p2;
 
-/// The sources that hold bugs, as one text without the list of them.
+/// The sources that hold seeded bugs, as one text, without the list of the bugs.
 fn sources() -> String {
     let mut text = String::new();
     let mut work: Vec<PathBuf> = ["ir/src", "passes/src", "osr/src", "jit/src"]

@@ -1,4 +1,4 @@
-//! Generated programs with their mappings: what the damage is done to.
+//! Generated programs with their mappings, which are then damaged.
 
 use interp::Limits;
 use ir::{Func, Function, Inst};
@@ -12,7 +12,7 @@ use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
 use verify::state_oracle::{FunctionPair, OracleOptions};
 
-/// A function and a version derived from it, with the log and the mappings both ways.
+/// A function and a version derived from it, with the log and the mappings in both directions.
 pub(crate) struct Case {
     pub(crate) func: Func,
     pub(crate) versions: [Function; 2],
@@ -36,7 +36,7 @@ impl Case {
         if side == 0 { Side::Before } else { Side::After }
     }
 
-    /// The certificate, and the facts behind mappings both ways.
+    /// The certificate, and the facts for the mappings in both directions.
     pub(crate) fn certificate(&self, mappings: [&Mapping; 2]) -> (Certificate, [MappingFacts; 2]) {
         let pair = VersionPair::new(&self.versions[0], &self.versions[1], &self.log)
             .expect("the log was replayed");
@@ -46,7 +46,7 @@ impl Case {
     }
 }
 
-/// The pipelines taken in turn.
+/// The pipelines, which programs take in turn.
 pub(crate) const PIPELINES: [&str; 4] =
     ["O1", "canonical", "simplify,cse,licm,sccp,adce", "canonical,load_elim,dse,adce"];
 

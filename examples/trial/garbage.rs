@@ -1,4 +1,4 @@
-//! Certificates that make no sense: the checker says no, and never panics.
+//! Garbled certificates: the checker rejects them and never panics.
 
 use crate::cases::cases;
 use check::relate;

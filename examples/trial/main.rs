@@ -1,11 +1,11 @@
-//! The checker and the oracles on trial: how many wrong mappings each of them notices.
+//! The checker and the oracles on trial: the share of wrong mappings that each detects.
 //!
 //!     cargo run --release --features seeded-bugs --example trial -- p1
 //!     cargo run --release --example trial -- p2 --damages 1000000
 //!     cargo run --release --example trial -- p3
 //!     cargo run --release --example trial -- garbage --certificates 10000000
 //!
-//! `docs/testing.md` says what the pools are and holds the tables that these commands print.
+//! `docs/testing.md` defines the pools and holds the tables that these commands print.
 
 mod cases;
 mod garbage;
@@ -31,7 +31,7 @@ enum Pool {
     /// Wrong changes of our own code: needs the feature `seeded-bugs`
     #[cfg(feature = "seeded-bugs")]
     P1(p1::Args),
-    /// One wrong change of native code, in a process that may come to any end: what P1 starts
+    /// One wrong change of native code, in a child process of P1 that may crash
     #[cfg(feature = "seeded-bugs")]
     #[command(hide = true)]
     NativeBug(p1::native::Args),
@@ -39,7 +39,7 @@ enum Pool {
     P2(p2_table::Args),
     /// Checkers without one of their checks
     P3(p3::Args),
-    /// Certificates that make no sense
+    /// Garbled certificates
     Garbage(garbage::Args),
 }
 

@@ -1,5 +1,5 @@
-//! The output oracle: takes an entry at the first visit of its source point and compares only how
-//! the run ends.
+//! The output oracle: fires an entry at the first visit of its source point, and compares only the
+//! end of the run.
 
 use crate::cases::Case;
 use interp::{
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use verify::generate::Program as Generated;
 
-/// Stops at every marked point.
+/// Pauses at every marked point.
 struct Stop;
 
 impl Observer for Stop {
@@ -22,7 +22,7 @@ impl Observer for Stop {
     }
 }
 
-/// The source points of a case's mapping whose entry makes a run end otherwise. All other functions
+/// The source points of a case's mapping whose entry changes the end of a run. All other functions
 /// run as they are in the module.
 pub(crate) fn killed(
     program: &Generated,
@@ -69,7 +69,7 @@ pub(crate) fn killed(
     killed
 }
 
-/// Whether the two versions of a case, run from the start, end otherwise for some arguments.
+/// Whether the two versions of a case, run from the start, end differently for some arguments.
 #[cfg(feature = "seeded-bugs")]
 pub(crate) fn versions_differ(program: &Generated, case: &Case) -> bool {
     let code = Program::new(&program.module);
@@ -89,7 +89,7 @@ pub(crate) fn versions_differ(program: &Generated, case: &Case) -> bool {
     })
 }
 
-/// How a run ended, without the place.
+/// The end of a run, without its place.
 fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Trapped { kind, .. } => format!("trap: {kind}"),

@@ -1,4 +1,4 @@
-//! A mapping that claims to belong to versions it was not made for.
+//! A mapping that claims to belong to versions it was not synthesized for.
 use transition::VersionKey;
 
 fn forge() -> VersionKey {

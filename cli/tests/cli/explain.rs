@@ -1,4 +1,4 @@
-//! `osier explain`: every way to write a point, the keys of the JSON, and how it agrees with the
+//! `osier explain`: every syntax of a point, the keys of the JSON, and the agreement with the
 //! listing.
 
 use crate::harness::{file, kernel, osier, scratch};
@@ -30,7 +30,7 @@ fn a_point_may_be_written_in_several_ways() {
     for (point, at) in [("body", "body:0"), ("%sum", "head:0"), ("%n", "entry:0")] {
         assert_eq!(answer(point)["point"]["at"], at, "{point}");
     }
-    // Copied from a listing with an instruction that stands elsewhere, it is no point.
+    // A block and position followed by an instruction from elsewhere is not a point.
     osier(&[WINDOW, &["--point", "body:1 inst12"]].concat()).with_status(2);
 }
 

@@ -1,15 +1,14 @@
-//! `osier fuzz --engine jit`, where the system gives less than usual.
+//! `osier fuzz --engine jit` on a system with few resources.
 
 use crate::harness::{Ended, command, file, scratch};
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
-/// What is printed where accesses were checked instead of guarded.
+/// The note about memories whose accesses were checked instead of guarded.
 const UNGUARDED: &str = "pairs of versions without guards, for want of address space";
 
-/// More memories of 6 GiB than there is room for in the address space that a child limits itself
-/// to.
+/// More memories of 6 GiB than fit into the address space to which a child process limits itself.
 const TOO_MANY: usize = 43;
 
 fn ended(mut command: Command) -> Ended {
@@ -52,7 +51,7 @@ fn a_program_with_more_memories_than_can_be_guarded_is_judged_too() {
     );
     let folder = scratch();
     let path = file(&folder, "memories.wasm", wat::parse_str(text).expect("a module"));
-    // With this seed memories are to be guarded; with 0, for one, accesses are checked anyway.
+    // This seed chooses guarded memories; seed 0 would choose checked accesses anyway.
     let ended = ended(command(&[
         "fuzz",
         "--engine",
@@ -74,7 +73,7 @@ fn a_program_with_more_memories_than_can_be_guarded_is_judged_too() {
 #[test]
 fn a_command_that_is_not_there_any_more_cannot_start_itself_again() {
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_osier"));
-    // A link, and not a copy: what was just written may still be open in a child of another test.
+    // A hard link: a file just written may still be open in a child process of another test.
     let folder = tempfile::tempdir_in(own.parent().expect("a file has a folder"))
         .expect("a temporary folder");
     let path = folder.path().join("osier");

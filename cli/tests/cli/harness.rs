@@ -1,4 +1,4 @@
-//! Running the command and looking at what came of it.
+//! Runs the command and collects its outputs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ pub(crate) const KERNELS: [&str; 15] = [
     "sieve", "sort", "stencil", "vm", "words",
 ];
 
-/// The two routes by which each kernel was built.
+/// The suffixes of the two builds of each kernel.
 pub(crate) const ROUTES: [&str; 2] = ["", ".o2"];
 
-/// A run of the command that has ended.
+/// The outputs and the status of a command that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: i32,
@@ -55,7 +55,7 @@ pub(crate) fn osier_with_input(args: &[&str], input: &[u8]) -> Ended {
     let mut child = command.spawn().expect("the command starts");
     let mut stdin = child.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
-        // The command may end without reading everything; that is its right.
+        // The command may end without reading all its input.
         scope.spawn(move || drop(stdin.write_all(input)));
         Ended::of(child.wait_with_output().expect("the command ends"))
     })
@@ -66,17 +66,17 @@ pub(crate) fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name)
 }
 
-/// The module of a kernel.
+/// The path of the module of a kernel.
 pub(crate) fn kernel(name: &str, route: &str) -> String {
     format!("tests/corpus/{name}{route}.wasm")
 }
 
-/// A folder of its own for one test, removed at its end.
+/// A temporary folder for one test, removed when dropped.
 pub(crate) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Writes a file into a folder and gives its path.
+/// Writes a file into a folder and returns its path.
 pub(crate) fn file(folder: &tempfile::TempDir, name: &str, contents: impl AsRef<[u8]>) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, contents).expect("the folder is writable");

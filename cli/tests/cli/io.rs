@@ -1,4 +1,4 @@
-//! Files that are not there, output that cannot be written, and bytes that are no module.
+//! Missing files, outputs that cannot be written, and inputs that are not modules.
 
 use crate::harness::{command, corpus, file, kernel, osier, osier_with_input, scratch};
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 /// Every command that reads a file.
 const COMMANDS: [&str; 5] = ["run", "opt", "report", "check", "explain"];
 
-/// A command on a file, with what it cannot do without.
+/// The arguments for a command on a file, with the options that it requires.
 fn on<'a>(command: &'a str, path: &'a str) -> Vec<&'a str> {
     match command {
         "explain" => vec![command, path, "--func", "f", "--point", "entry"],
@@ -169,7 +169,7 @@ fn what_opt_prints_can_be_read_again() {
     }
 }
 
-/// Every command, writing to standard output.
+/// Every command that writes to standard output.
 fn writers() -> Vec<Vec<&'static str>> {
     let module = "tests/corpus/sort.wasm";
     vec![
@@ -237,7 +237,7 @@ fn a_full_disk_is_told() {
         "{}",
         ended.stderr
     );
-    // A program learns of it by itself, and its status tells.
+    // A program sees the write error itself, and its status reports it.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let args = ["run", "tests/corpus/sort.wasm", "--", "500"];
     let output =
@@ -249,7 +249,7 @@ fn a_full_disk_is_told() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_can_be_opened_and_not_read_is_named() {
-    // Its first page is never mapped, for nobody.
+    // The first page of `/proc/self/mem` is never mapped, for any user.
     for name in COMMANDS {
         let ended = osier(&on(name, "/proc/self/mem")).with_status(2);
         assert!(
@@ -264,7 +264,7 @@ fn what_can_be_opened_and_not_read_is_named() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("ours");
     let ended = osier(&["opt", &path]);
     match fs::read(&path) {
-        // Who may read everything may read this.
+        // A user who may read everything may read this file too.
         Ok(_) => drop(ended.with_status(0)),
         Err(_) => {
             let stderr = ended.with_status(2).stderr;

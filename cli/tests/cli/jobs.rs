@@ -1,10 +1,10 @@
-//! Several threads, whose number does not show, and Ctrl-C, after which what was found so far is
-//! told.
+//! Output does not depend on the number of threads. After Ctrl-C, the command reports its findings
+//! so far.
 
 use crate::harness::{KERNELS, file, kernel, osier, scratch};
 use serde_json::Value;
 
-/// The document without what depends on the clock.
+/// The document without the fields that depend on the clock.
 fn untimed(text: &str) -> Value {
     let mut document: Value = serde_json::from_str(text).expect("JSON");
     for key in ["time", "seconds"] {
@@ -46,7 +46,7 @@ fn exported_mappings_are_judged_by_several_threads_too() {
     };
     assert_eq!(run("1"), run("3"));
     assert!(run("3").contains("  held "));
-    // Wrong in every function: the first is told, whichever thread was first.
+    // Wrong in every function: the command reports the first, whichever thread found one first.
     let wrong = file(&folder, "wrong.map", whole.replace("version after\n", "version aft\n"));
     let line =
         1 + whole.lines().position(|line| line == "version after").expect("a second version");
@@ -80,7 +80,7 @@ mod interrupted {
     use std::process::{Child, Command, Output, Stdio};
     use std::time::Duration;
 
-    /// Whether the process has asked to be told of Ctrl-C.
+    /// Whether the process handles SIGINT.
     fn listens(child: &Child) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id()))
             .expect("the process is there");
@@ -91,7 +91,7 @@ mod interrupted {
         u64::from_str_radix(caught.trim(), 16).expect("a mask") & 2 != 0
     }
 
-    /// Runs the command and presses Ctrl-C as soon as it listens.
+    /// Runs the command and sends SIGINT as soon as the command handles it.
     fn interrupted(args: &[&str]) -> Output {
         let mut command = command(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -115,7 +115,7 @@ mod interrupted {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// So many functions that nobody waits for the last one.
+    /// A module of so many functions that an interrupt comes before the last.
     fn many() -> String {
         let body = "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  jump head(%a, %z)\nhead(%i: i32, %s: i32):\n  \
                     %m = mul.i32 %a, %a\n  %t = add.i32 %s, %m\n  %one = const.i32 1\n  %n = sub.i32 %i, %one\n  \

@@ -1,4 +1,4 @@
-//! The `osier` command, run as a user runs it.
+//! The `osier` command, as a user runs it.
 
 mod explain;
 mod fuzz;

@@ -1,4 +1,4 @@
-//! `osier report`: the keys of the contract, figures that add up, text that fits a terminal.
+//! `osier report`: the documented keys, figures that add up, and text of at most 80 columns.
 
 use crate::harness::{KERNELS, file, kernel, osier, scratch};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn sum(value: &Value) -> u64 {
     value.as_object().expect("a map").values().map(number).sum()
 }
 
-/// Whether an object has exactly these keys among others.
+/// Asserts that an object has these keys.
 fn has(value: &Value, keys: &[&str]) {
     let object = value.as_object().unwrap_or_else(|| panic!("{value} is an object"));
     for key in keys {
@@ -72,7 +72,7 @@ fn every_key_of_the_contract_is_there() {
     }
 }
 
-/// The figures of one direction add up at the level `infeasible` and `blame` are taken at.
+/// Asserts that the figures of one direction add up at the level of `infeasible` and `blame`.
 fn adds_up(side: &Value, level: &str, what: &str) {
     let reachable = number(&side["points"]) - number(&side["unreachable"]);
     let feasible: Vec<u64> = CHAIN.iter().map(|level| number(&side["feasible"][level])).collect();
@@ -127,7 +127,7 @@ fn totals_are_the_sums_over_changed_functions() {
             let share = &ours["share"][level];
             let reachable = number(&ours["points"]) - number(&ours["unreachable"]);
             let weighted = 100.0 * number(&ours["feasible"][level]) as f64 / reachable as f64;
-            // The same sum, divided and multiplied in another order.
+            // The same sum, computed in another order.
             assert!(
                 share["weighted"].as_f64().is_some_and(|share| (share - weighted).abs() < 1e-9),
                 "{share}"
@@ -147,7 +147,7 @@ fn totals_are_the_sums_over_changed_functions() {
     assert_eq!(largest.collect::<Vec<_>>(), sizes);
 }
 
-/// The text of a report, every line of which fits a terminal.
+/// The text of a report, after asserting that every line fits 80 columns.
 fn fitting(path: &str) -> String {
     let text = osier(&["report", path]).with_status(0).stdout;
     for line in text.lines() {
@@ -231,7 +231,7 @@ fn functions_no_pass_changes_stay_out_of_the_totals() {
     }
 }
 
-/// The text of a page: what stands between tags, characters that are written otherwise put back.
+/// The text of a page: the parts between tags, with character references replaced.
 fn text_of(page: &str) -> String {
     let body = &page[page.find("<body>").expect("a body")..];
     let pieces = body.split('<').map(|piece| piece.split_once('>').map_or("", |(_, text)| text));
@@ -251,7 +251,7 @@ fn the_page_stands_alone_and_has_every_line_of_the_text() {
     }
     let shown = text_of(&page);
     let text = osier(&["report", &path, "--level", "live"]).with_status(0).stdout;
-    // Lists and explanations are broken into lines otherwise.
+    // Lists and explanations have other line breaks.
     let tables =
         text.split("\n\n").filter(|part| !part.starts_with("levels:") && !part.starts_with('*'));
     let lines: Vec<&str> = tables.skip(1).flat_map(str::lines).collect();

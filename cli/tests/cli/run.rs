@@ -1,9 +1,9 @@
-//! `osier run`: programs print what they must, and failures say where.
+//! `osier run`: programs print their expected output, and failures report a place.
 
 use crate::harness::{KERNELS, ROUTES, corpus, file, kernel, osier, osier_with_input, scratch};
 use std::fs;
 
-/// What each kernel prints for its small size, and that size.
+/// The small size of a kernel, and its expected output for that size.
 fn expected(name: &str) -> (String, String) {
     let folder = fs::read_dir(corpus("expected")).expect("the corpus has it");
     let names =
@@ -15,7 +15,7 @@ fn expected(name: &str) -> (String, String) {
     (size, fs::read_to_string(corpus("expected").join(file)).expect("readable"))
 }
 
-/// Runs every kernel of both routes and compares.
+/// Runs every kernel of both builds and compares the output.
 fn kernels_print_what_they_must(options: &[&str]) {
     for name in KERNELS {
         let (size, output) = expected(name);
@@ -40,7 +40,7 @@ fn kernels_print_what_they_must_optimized() {
     kernels_print_what_they_must(&["--pipeline", "O1"]);
 }
 
-/// The bits of a literal as `expected/invoke.txt` writes results.
+/// The bits of a literal in the notation of `expected/invoke.txt`.
 fn bits(ty: &str, text: &str) -> u64 {
     match ty {
         "f64" => text.strip_prefix("0x").map_or_else(
@@ -119,7 +119,7 @@ fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
 
 #[test]
 fn the_status_of_a_program_is_told_and_becomes_1() {
-    // The kernels exit with another status than 0 when their argument is no size.
+    // The kernels exit with a nonzero status if their argument is not a number.
     let ended = osier(&["run", &kernel("matmul", ""), "--", "no-number"]);
     let ended = ended.with_status(1);
     assert!(ended.stderr.contains("the program exited with status"), "{}", ended.stderr);
@@ -178,7 +178,7 @@ fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
     for json in [fs::read_to_string(out).expect("it was written"), on_stderr.to_owned()] {
         let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         let stats = stats.as_object().expect("an object");
-        // The keys of the contract; what does not exist yet is null.
+        // The documented keys; figures that do not apply are null.
         assert!(stats["compiled"].is_null() && stats["transitions"].is_null());
         assert!(stats["seconds"].is_object() && stats["schema"] == 1);
         assert!(stats["instructions"].as_u64().is_some_and(|n| n > 0));
@@ -188,7 +188,7 @@ fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
 #[test]
 fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
     let folder = scratch();
-    // More values than there is room for where native code hands them over.
+    // More values than the buffer of native exits holds.
     let values = vec!["%a"; 70_000].join(", ");
     let path = file(
         &folder,
