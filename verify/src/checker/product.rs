@@ -11,9 +11,9 @@
 //!
 //! The induction starts with the two paths from the function entry. Its step takes an anchor and a
 //! pair of paths that leave it. The step shows that both paths end before the same anchor, and that
-//! the leaves bound on them agree there. An anchor needs one visit, because the claim says the same
-//! for every execution of it. Loops therefore need no fixpoint here: the leaves *are* the guess of
-//! the loop invariant, and the certificate makes it.
+//! leaves bound on the paths agree before this anchor. An anchor needs one visit, because the claim
+//! says the same for every execution of it. Loops therefore need no fixpoint here: the leaves *are*
+//! the guess of the loop invariant, and the certificate makes it.
 //!
 //! A *lone write* is a write that is no anchor: one version alone executes it, or executes it
 //! elsewhere. Between a lone write and the write that covers it, the memories of the versions

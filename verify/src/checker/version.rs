@@ -381,10 +381,10 @@ impl<'a, 'c> Version<'a, 'c> {
     /// Memories never shrink, so the second access is in bounds, too.
     ///
     /// The walk is in preorder of the dominator tree, with a stack of accesses for each address and
-    /// memory. An access that does not dominate the current access is popped for good, since it
-    /// dominates no later access either. An access is pushed only if the one below it does not
-    /// vouch for it, so the top of the stack reaches furthest: it vouches for everything that any
-    /// access on the stack does. Cost: amortized one push and one pop for each access.
+    /// memory. An access that does not dominate the current access dominates no later access
+    /// either, and is popped for good. An access is pushed only if the one below it does not vouch
+    /// for it, so the top of the stack reaches furthest: it vouches for everything that any access
+    /// on the stack does. Cost: amortized one push and one pop for each access.
     fn vouch(&mut self) {
         let graph = self.live.as_ref().unwrap_or(&self.full);
         let mut blocks = graph.blocks().to_vec();
