@@ -7,8 +7,8 @@
 //!
 //! The contents of leaves are chosen freely, by number of a valuation. A memory is a list of writes
 //! on top of a leaf. A read takes its bytes from the last writes to them; bytes that no write has
-//! written are chosen by the leaf and the address. A leaf of which the certificate claims what
-//! merged reads give is not free. Its contents are unknown, so nothing is refuted by them.
+//! written are chosen by the leaf and the address. A leaf is not free if the certificate claims the
+//! results of merged reads of it. Its contents are unknown, so nothing is refuted by them.
 
 use super::lines::Bindings;
 use super::product::Product;

@@ -331,8 +331,8 @@ pub struct Report {
     pub forward: Counts,
     /// Counts of transitions from the version after.
     pub backward: Counts,
-    /// Divergences found, including those that were not kept: one for each visit in runs, one for
-    /// each value without a run.
+    /// Divergences found, including those that were not kept. In runs, each visit counts; without a
+    /// run, each value.
     pub divergence_count: u64,
     /// The first divergence of each entry, without a run and in runs, up to the limit of the
     /// options.
