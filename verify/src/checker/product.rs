@@ -185,8 +185,8 @@ impl<'a, 'c> Product<'a, 'c> {
     pub(super) fn onward(&self, anchor: Inst) -> Result<Vec<Onward<'_>>, Finding> {
         let [a, b] = &self.versions;
         let place = Place::Inst(anchor);
-        // Inside a block, each version continues with its own next instruction. Only a terminator has
-        // none, and it continues with its edges.
+        // Inside a block, each version continues with its own next instruction. Only a terminator
+        // has none, and it continues with its edges below.
         if let (Some(next_a), Some(next_b)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
             let lines = [self.lines[0].from(a, next_a), self.lines[1].from(b, next_b)];
             return Ok(self.pair(lines, place)?.into_iter().collect());
