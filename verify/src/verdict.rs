@@ -93,8 +93,8 @@ checks! {
     /// The target point lies in the gap of the source point, and every run through the gap passes
     /// it.
     TargetPoint "target-point";
-    /// The target point lies behind no instruction that may trap and that the source version has
-    /// not passed.
+    /// No instruction that may trap, and that the source version has not passed, precedes the
+    /// target point.
     TrapPassed "trap-passed";
     /// The required values ascend, and are available at the source point.
     Requires "requires";

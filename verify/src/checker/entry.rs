@@ -135,8 +135,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             .as_ref()
             .is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
         self.product.terms.require(Check::TargetPoint, passed, place)?;
-        // A landing point behind a trap that the source version has not passed would revive a run
-        // that has trapped in the target version ([`Traps::skips`]).
+        // Landing after a trap that the source version has not passed would continue a run that has
+        // ended in the target version ([`Traps::skips`]).
         let skips = |landing| self.traps.skips(self.product, [point.inst(), inst], [line, landing]);
         self.product.terms.require(Check::TrapPassed, !landing.as_ref().is_some_and(skips), place)
     }

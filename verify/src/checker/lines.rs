@@ -1,8 +1,9 @@
 //! Paths: the way of a version from a point to the next anchor, and the leaves that this path
 //! binds.
 //!
-//! A *path* starts before an instruction and ends before the next anchor. It runs through jumps
-//! that are no anchors. In this version
+//! A *path* starts before an instruction and ends before the next bounding anchor. In the checker,
+//! the *anchors* are the instructions that the certificate lists as such; the certifier lists the
+//! bounding anchors of both versions. It runs through jumps that are no anchors. In this version
 //!
 //! ```text
 //! entry: jump head(%x)
@@ -162,7 +163,7 @@ impl Lines {
             if lines.next_in_block(end).is_none() {
                 let crossing = Crossing::over(version, version.live_targets(end));
                 // The edges of `end` itself lead along this path, so they do not count as other
-                // ways into the block.
+                // edges into the block.
                 let otherwise = |block: Block| version.live_into(block).any(|e| e.inst != end);
                 lines.onward[block.as_u32() as usize] =
                     crossing.map(|c| Crossing { joins: otherwise(c.block), ..c });

@@ -1,6 +1,6 @@
 //! The checker: judges every entry of a mapping by its certificate.
 //!
-//! The checker gets two versions of a function, a certificate, mappings, and the facts behind their
+//! The checker gets two versions of a function, a certificate, mappings, and the facts for their
 //! entries. For each entry it proves the claim of `ir::mapping`: if the source version reaches the
 //! source point, then the target version, started on the same input, reaches the target point with
 //! the same memory and the same effects so far, and the compensation code gives every provided
@@ -133,8 +133,8 @@ impl<'a> Relation<'a, '_> {
     /// Judges all entries of one mapping between the two versions; returns one verdict per entry,
     /// in the order of the mapping.
     ///
-    /// `armed` lists all mappings that leave the target version. An entry has to provide the values
-    /// that their entries require, so that the run can take another transition later (live+).
+    /// `armed` lists all mappings from the target version. An entry has to provide the values that
+    /// their entries require, so that the run can take another transition later (live+).
     ///
     /// Cost: near linear in the entries, the versions, and the number of live values at source and
     /// target points.
@@ -208,7 +208,7 @@ impl<'a> Relation<'a, '_> {
                 return Verdict::Holds;
             };
             let verdict = self.verdict(finding);
-            // A witness is the contents of leaves at one point. Behind a passed branch, only some
+            // A witness is the contents of leaves at one point. After a passed branch, only some
             // of these contents occur: the condition is a constant there, and the terms do not say
             // so. A witness would then refute correct entries
             // (`no_value_is_refuted_for_what_a_passed_branch_has_decided`).

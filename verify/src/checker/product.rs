@@ -41,7 +41,7 @@ pub(super) struct Product<'a, 'c> {
     pub(super) terms: Rc<Terms<'c>>,
     pub(super) versions: [Version<'a, 'c>; 2],
     pub(super) lines: [Lines; 2],
-    /// Per version: the blocks through which paths to different anchors lead (`shared` in `lines`).
+    /// Per version: the blocks from which paths lead to different anchors (`shared` in `lines`).
     pub(super) shared: [FixedBitSet; 2],
     /// The anchors that runs may reach, in the order in which the proof met them.
     pub(super) reached: Vec<Inst>,
@@ -288,7 +288,7 @@ impl<'a, 'c> Product<'a, 'c> {
     /// The classes of address and memory are compared at two points: before the write and before
     /// the anchor. They mean the same contents at both, unless the path to the anchor binds a leaf
     /// that they depend on. The blocks that bind such a leaf dominate the write, so this path has
-    /// come back above the write. From there the path comes to the anchor first, so the run passed
+    /// come back above the write. From there the path reaches the anchor first, so the run passed
     /// the anchor after the latest binding and before this write. The access of the anchor did not
     /// trap then, so the write cannot trap either.
     fn check_lone_writes(&self, side: usize) -> Result<(), Failure> {
@@ -302,8 +302,8 @@ impl<'a, 'c> Product<'a, 'c> {
                     && memory[0] == memory[1]
                     && memory[0] != NO_TERM
             });
-            // In a shared block, control may come to another anchor than the one on this path, so
-            // the path does not tell which anchor follows the write
+            // In a shared block, control may reach another anchor than the one on this path, so the
+            // path does not tell which anchor follows the write
             // (`no_version_writes_alone_where_lines_part`).
             let strays = self.shared[side].contains(version.f.inst_block(inst).as_u32() as usize);
             let fits = (self.is_harmless(side, inst) || traps_next) && !strays;

@@ -29,7 +29,7 @@ fn dominators_are_those_of_the_definition() {
     }
 }
 
-/// A chain of `n` blocks, `n` more blocks behind its end, and an edge from the function entry to
+/// A chain of `n` blocks, `n` more blocks below its end, and an edge from the function entry to
 /// each of these. The depth-first tree is deep, and its semidominators are high. Without far links,
 /// the climb of `nearest_above` is quadratic here.
 fn deep(n: usize) -> Function {

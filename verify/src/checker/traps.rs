@@ -1,9 +1,9 @@
 //! Instructions that may trap and are no anchors: neither version may trap alone.
 //!
 //! Such an instruction is a *site* of its version. Anchors trap in both versions alike, since their
-//! operands are equal. A site may have moved: the version after may divide before a branch where
-//! the version before divides behind it. Both versions still trap on the same inputs, if the other
-//! version also executes an operation of this term, and shows no effect before.
+//! operands are equal. A site may have moved: one version may divide above a branch, and the other
+//! below it. Both versions still trap on the same inputs, if each executes an operation of this
+//! term, and no effect comes in between.
 //!
 //! A site of a version is *pending* before an anchor if this version has executed it and the other
 //! version may not yet have executed an operation of its term. On some inputs, this version has
@@ -16,12 +16,12 @@
 //!
 //! - while a site is pending, only branches execute, so no effect comes between the traps of the
 //!   versions (`check_order`);
-//! - the pending anchors form no cycle, so the other version comes to its trap instead of running
+//! - the pending anchors form no cycle, so the other version reaches its trap instead of running
 //!   forever (`check_order`);
 //! - where a site executes or is pending, memory is the same in both versions, because a trap shows
 //!   it (`check_memory`).
 //!
-//! For entries, [`Traps::skips`] answers whether a landing point is behind a trap that the source
+//! For entries, [`Traps::skips`] answers whether a landing point is after a trap that the source
 //! version may still have ahead.
 
 use super::lines::Line;
@@ -134,7 +134,7 @@ impl Traps {
             );
         }
         // All reached anchors start in the work list, because each has sites of its own on the
-        // paths behind it. The states only grow, so the fixpoint is reached from any order; the
+        // paths after it. The states only grow, so the fixpoint is reached from any order; the
         // ordered set makes the number of steps, and so the verdict at the limit, the same in every
         // run.
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
@@ -157,7 +157,7 @@ impl Traps {
     /// Computes the state before the next anchor from that before `anchor`, along one pair of
     /// paths, and adds it to the known state. Returns whether the known state has grown.
     ///
-    /// `next` is the instruction of this version behind `anchor`, if the path begins in the middle
+    /// `next` is the instruction of this version after `anchor`, if the path begins in the middle
     /// of a block.
     fn advance(
         &mut self,
@@ -319,7 +319,7 @@ impl Traps {
         Ok(())
     }
 
-    /// Whether an entry lands behind a site that the source version may not have passed. `source`
+    /// Whether an entry lands after a site that the source version may not have passed. `source`
     /// and `target` are the instructions of the two points; `lines` are their paths, which end
     /// before one anchor. Such an entry is wrong on inputs on which the target version has trapped.
     pub(super) fn skips(
@@ -360,7 +360,7 @@ fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<B
                 work.extend(args.iter().copied().filter(|a| seen.insert(*a)))
             }
             // An anchor binds its results where it stands, not where its block is entered. The site
-            // stands behind it, so executing the anchor again means entering its block again, which
+            // stands after it, so executing the anchor again means entering its block again, which
             // is found.
             Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => {
                 for (side, version) in product.versions.iter().enumerate() {

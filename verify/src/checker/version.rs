@@ -287,7 +287,7 @@ impl<'a, 'c> Version<'a, 'c> {
     /// contents of all leaves.
     fn find_support(&mut self) {
         // A result of an anchor is bound where the anchor stands, not at the start of its block. A
-        // block is exact enough: whoever asks compares with points behind the anchor.
+        // block is exact enough: the support is compared with points after the anchor alone.
         let in_block =
             |inst: Inst| match self.f.has_inst(inst) && self.live().has(self.f.inst_block(inst)) {
                 true => Support::Below(self.f.inst_block(inst)),

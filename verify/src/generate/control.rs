@@ -373,7 +373,7 @@ impl Body<'_> {
         self.enter_join(&join, mark);
     }
 
-    /// A division in an arm, behind a branch on its divisor.
+    /// A division in an arm, after a branch on its divisor.
     fn guarded_division(&mut self, depth: u32) {
         self.plant(Feature::GuardedDivision);
         let ty = self.int_type();

@@ -8,7 +8,7 @@
 //! every entry from the target version uses, at its source point, the values it requires. Without
 //! these uses, no second transition could follow the first.
 //!
-//! A value is not live if only code behind excluded edges reads it, which no run takes
+//! A value is not live if only code after excluded edges reads it, which no run takes
 //! ([`Liveness::of_run`]). If an edge were excluded by mistake, a run that takes it would read
 //! poison and report it.
 

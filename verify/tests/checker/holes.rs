@@ -394,7 +394,7 @@ fn a_trap_executed_before_the_line_is_settled() {
     assert!(!verdicts.is_empty() && verdicts.iter().all(Verdict::holds), "{verdicts:?}");
 }
 
-/// As `window`, with a write of another global behind the lone write.
+/// As `window`, with a write of another global after the lone write.
 #[test]
 fn a_write_is_replayed_behind_one_that_is_apart() {
     let text = |first: &str| {
@@ -430,7 +430,7 @@ fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(0, last, term);
     let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
-    // All entries but those from behind the lone write to a point where it has not executed.
+    // All entries but those from after the lone write to a point where it has not executed.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
 
@@ -459,8 +459,8 @@ fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usi
 
 #[test]
 fn a_trap_on_the_way_shows_a_write_of_one_version() {
-    // A division behind the lone write; behind an anchor behind it; and between two lone writes,
-    // where both versions have the same memory in the end.
+    // Three places for a division: right after the lone write; after an anchor that follows the
+    // write; and between two lone writes, where both versions have the same memory in the end.
     let mut draft =
         divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
     cover(&mut draft, (0, 2), 0, 2);
@@ -493,7 +493,7 @@ fn a_trap_where_memory_is_the_same_shows_nothing() {
     let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
     cover(&mut draft, (0, 3), 2, 3);
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
-    // All entries but those from behind the lone write to a point where it has not executed.
+    // All entries but those from after the lone write to a point where it has not executed.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
 

@@ -210,8 +210,8 @@ fn no_version_writes_alone_where_lines_part() {
             &text(after, "%q = const.i32 0"),
         );
         draft.passed = vec![end(&draft, 0, "test")];
-        // All edges into a block bring one memory: that of the function entry, or, in the version
-        // before and behind the lone write, that of the write.
+        // All edges into a block bring one memory: that of the function entry; or, below the lone
+        // write of the version before, that of the write.
         let start = draft.at(1, "entry", 0).inst();
         let memory = draft.memory_before(1, start);
         for (side, block) in
@@ -284,7 +284,7 @@ fn from_between_two_blocks_that_decide_there_is_no_way_over() {
 }
 
 /// The condition is 1 on one edge and another constant on the other edge, and only one version has
-/// the branch. No certificate states the condition behind the branch. So contents chosen for it
+/// the branch. No certificate states the condition after the branch. So contents chosen for it
 /// must refute neither the pair nor an entry.
 fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
     let text = |yes: &str, ways: &str, test: &str| {

@@ -172,7 +172,7 @@ done:
 }
 ";
 
-/// An entry that lands behind `%twice` and `%next`, computes both again, and provides all live
+/// An entry that lands after `%twice` and `%next`, computes both again, and provides all live
 /// values.
 pub(crate) fn late(case: &Case) -> Entry {
     let [one, i, sum, twice, next] = ["one", "i", "sum", "twice", "next"].map(|n| case.value(n));

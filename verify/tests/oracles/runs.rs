@@ -99,7 +99,7 @@ entry:
     assert_eq!(report.forward.transitions, 2);
 }
 
-/// A division behind a jump, hoisted above the jump in the version after.
+/// A division after a jump, hoisted above the jump in the version after.
 fn hoisted_trap() -> Case {
     let text = "func @f(%a: i32, %b: i32) -> i32 {
 entry:

@@ -206,12 +206,12 @@ impl Draft {
         self.memory[side].insert(self.block(side, block), term);
     }
 
-    /// Gives the write behind a point a term.
+    /// Gives the write at a point a term.
     pub(crate) fn write_is(&mut self, side: usize, at: Point, term: TermId) {
         self.writes.as_mut().expect("writes are terms")[side].insert(at.inst(), term);
     }
 
-    /// The term of the write behind a point.
+    /// The term of the write at a point.
     pub(crate) fn write(&mut self, side: usize, at: Point) -> TermId {
         self.written(side, at.inst())
     }

@@ -262,7 +262,7 @@ pub(crate) fn window() -> Draft {
     draft
 }
 
-/// The version after has two lone writes of `@g`, of `%x` and then of `%y`. An entry lands behind
+/// The version after has two lone writes of `@g`, of `%x` and then of `%y`. An entry lands after
 /// them. Returns the terms of the first write and of the second alone.
 fn two_writes() -> (Draft, [TermId; 2]) {
     let text = |first: &str, second: &str| {
