@@ -221,7 +221,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     ///   types.
     /// - [`Check::StepTerm`]: the step computes the terms that the facts name. The facts are hints:
     ///   a forged one fails here.
-    /// - [`Check::StepTrap`]: the step cannot trap, since compensation code has no way to.
+    /// - [`Check::StepTrap`]: the step cannot trap. Compensation code that traps would end a run
+    ///   which the target version continues.
     fn check_step(
         &mut self,
         point: Point,

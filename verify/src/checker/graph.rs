@@ -130,8 +130,7 @@ impl Graph {
     }
 
     /// Whether every path from the function entry to `b` passes `a`. A block dominates itself. An
-    /// unreachable block dominates nothing, and nothing dominates it: both answers are on the safe
-    /// side.
+    /// unreachable block dominates nothing, and no block dominates it.
     pub(super) fn dominates(&self, a: Block, b: Block) -> bool {
         let (Some((first, size)), Some((other, _))) = (self.place(a), self.place(b)) else {
             return false;

@@ -1,9 +1,9 @@
 //! Paths: the way of a version from a point to the next anchor, and the leaves that this path
 //! binds.
 //!
-//! A *path* starts before an instruction and ends before the next bounding anchor. In the checker,
-//! the *anchors* are the instructions that the certificate lists as such; the certifier lists the
-//! bounding anchors of both versions. It runs through jumps that are no anchors. In this version
+//! A *path* starts before an instruction and ends before the next anchor, which is an instruction
+//! that the certificate lists as such. (The certifier lists the bounding anchors of both versions.)
+//! On its way, a path runs through jumps that are no anchors. In this version
 //!
 //! ```text
 //! entry: jump head(%x)

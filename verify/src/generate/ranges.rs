@@ -28,7 +28,7 @@ impl Body<'_> {
     }
 
     /// An operation on the table of references, mostly in bounds. A reference that it reads is only
-    /// tested for null, since references have no other operation that a result could depend on.
+    /// tested for null.
     pub(super) fn table(&mut self) {
         let (table, segment) = (self.around.references, self.around.segments.1);
         let choices = [
