@@ -1,11 +1,7 @@
-//! Wrong mappings: entries with one random damage, to see which judge finds it.
-//!
-//! These are pool P2 of the mutation experiments (`docs/testing.md`). A damaged entry is in order
-//! otherwise: the values it reads are listed as required, and as kept where they are not live. So
-//! no formal check gives the damage away.
-//!
-//! [`garble`] damages certificates, facts and mappings without such care, to see that the checker
-//! neither panics nor accepts them.
+//! Wrong mappings: entries with one random damage, to see which judge finds it (pool P2 in
+//! `docs/testing.md`). A damaged entry is in order otherwise, so that no formal check gives it
+//! away: it lists the values it reads as required, and as kept where they are not live. [`garble`]
+//! damages certificates, facts and mappings without such care.
 
 use crate::prng::Prng;
 use ir::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
@@ -107,8 +103,7 @@ pub struct Damager<'a> {
 }
 
 impl<'a> Damager<'a> {
-    /// Prepares the analyses of both versions. Cost: near linear in the versions and in the live
-    /// values.
+    /// Prepares the analyses of both versions. Cost: near linear in versions and live values.
     pub fn new(source: &'a Function, target: &'a Function) -> Damager<'a> {
         let cfg = Cfg::new(source);
         let liveness = Liveness::of_needed(source, &cfg, &BTreeMap::new());
@@ -157,8 +152,7 @@ impl<'a> Damager<'a> {
         Some(entry)
     }
 
-    /// Lists the values that the entry reads as required, and those of them that are not live as
-    /// kept.
+    /// Lists the values read by the entry as required, and those that are not live as kept.
     fn list(&self, point: Point, entry: &mut Entry) {
         let written = entry.replays.iter().flat_map(|r| r.args.iter().copied());
         let reads = entry.steps.iter().flat_map(|s| s.args.iter().copied()).chain(written);
@@ -176,7 +170,6 @@ impl<'a> Damager<'a> {
         entry.requires = requires;
     }
 
-    /// Another value of a type that is available at the source point.
     fn other(&self, prng: &mut Prng, point: Point, ty: Type, than: Option<Value>) -> Option<Value> {
         self.pick(prng, point, |v| self.source.value_type(v) == ty && Some(v) != than)
     }
@@ -212,7 +205,6 @@ impl<'a> Damager<'a> {
         let arg = prng.index(entry.steps[step].args.len());
         let old = entry.steps[step].args[arg];
         let ty = self.type_of(entry, old)?;
-        // Earlier steps only: a step that reads a later one would be found by its form.
         let steps: Vec<u32> = (0..step as u32)
             .filter(|i| {
                 Operand::Step(*i) != old && self.type_of(entry, Operand::Step(*i)) == Some(ty)
@@ -296,7 +288,6 @@ impl<'a> Damager<'a> {
     }
 }
 
-/// Every value of a version, in layout order.
 fn values(f: &Function) -> Vec<Value> {
     let of_block = |b| {
         let results = f.block_insts(b).flat_map(move |i| f.inst(i).results.iter().copied());
@@ -357,15 +348,13 @@ fn unlist(prng: &mut Prng, kind: Damage, mut entry: Entry) -> Option<Entry> {
     let list = if kind == Damage::NotRequired { &mut entry.requires } else { &mut entry.kept };
     (!list.is_empty()).then_some(())?;
     let value = list.remove(prng.index(list.len()));
-    // A kept value is a required one, so it leaves both lists.
     if kind == Damage::NotRequired {
         entry.kept.retain(|v| *v != value);
     }
     Some(entry)
 }
 
-/// Damages a certificate, facts or mappings once, at any place and without care: with ids out of
-/// range, terms that name later ones, or lists that are cut short.
+/// Damages a certificate, facts or mappings once: out-of-range ids, later terms, short lists.
 pub fn garble_once(
     prng: &mut Prng,
     certificate: &mut Certificate,

@@ -349,7 +349,7 @@ impl Bindings {
     /// a class whose contents do not depend on the leaf: the support is that of its first term,
     /// which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
     ///
-    /// Here and in `check_leaves` of `product`, a missing dominator would give the unsafe answer;
+    /// Here and in `check_leaves` of `product`, a missing dominator would give the wrong answer;
     /// everywhere else it makes the checker reject. `tests.rs` holds the dominators to their
     /// definition.
     pub(super) fn affects(&self, version: &Version<'_, '_>, class: TermId) -> bool {

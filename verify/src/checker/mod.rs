@@ -26,10 +26,10 @@
 //!    compensation code computes the contents of the target version, and it provides every value
 //!    that is live+ at the target point.
 //!
-//! An entry that fails step 5 is tried on chosen contents of the leaves (`refute`). If the entry
-//! then computes something else than the target version, its verdict is [`Verdict::Refuted`].
-//! Otherwise the verdict is [`Verdict::Undecided`]. Only entries with [`Verdict::Holds`] are
-//! proved.
+//! An entry that breaks a rule which needs no proof is refuted at once, such as one that requires
+//! an unavailable value. Other failures of steps 3 and 5 are tried on chosen contents of the leaves
+//! (`refute`). If the two computations then differ, the verdict is [`Verdict::Refuted`], else
+//! [`Verdict::Undecided`]. Only entries with [`Verdict::Holds`] are proved.
 //!
 //! In the code, a *side* is 0 for the version before the log and 1 for the version after it. A
 //! *path* is the way of a version from a point to the next anchor (`lines`). [`Check`] names every
