@@ -1,12 +1,14 @@
-//! Telling two computations apart: both are evaluated for chosen contents of the leaves.
+//! Refutation: evaluates an unproved entry for chosen contents of the leaves.
 //!
-//! An entry that is not proved may still be right. When it computes something else than is wanted
-//! for some contents of the leaves, or leaves something else in memory, it is refuted.
+//! An entry without a proof may still be right. If some contents of the leaves make it compute
+//! other bits than the target version has, or leave other bits in memory, the entry is refuted, and
+//! the contents are the witness. Nothing here can make an entry hold: this file only tells
+//! *refuted* from *undecided*.
 //!
-//! Memory is what was written to a leaf: what a read finds is put together from the writes before
-//! it, and of cells that nobody has written from bits that the leaf and the place choose. Leaves
-//! are free but for those of which the certificate claims what reads give; of these nothing is
-//! known.
+//! The contents of leaves are chosen freely, by number of a valuation. A memory is a list of writes
+//! on top of a leaf. A read takes its bytes from the last writes to them; bytes that no write has
+//! written are chosen by the leaf and the address. A leaf is not free if the certificate claims the
+//! results of merged reads of it. Its contents are unknown, so nothing is refuted by them.
 
 use super::lines::Bindings;
 use super::product::Product;
@@ -20,31 +22,35 @@ use std::collections::BTreeSet;
 use transition::certificate::{NO_TERM, TermId, TermKind, is_well_typed};
 use transition::mapping::{Entry, Operand};
 
-/// How many valuations are tried.
+/// The number of valuations. Each costs an evaluation of the table. Four have special integers,
+/// four have random bits.
 const VALUATIONS: u32 = 8;
 
-/// Terms evaluated for lines that bind leaves, over all entries; beyond, what is not proved is not
-/// refuted.
+/// The largest number of terms evaluated for entries whose paths bind leaves, over all entries.
+/// Such an entry needs a table of its own. Beyond the limit, an unproved entry stays undecided.
 const MAX_EVALUATED: usize = 1 << 26;
 
-/// What is special in integers; floats take random bits.
+/// Special integers, at which operations overflow, shift out, or change sign. Floats take random
+/// bits.
 const EDGES: [u64; 12] =
     [0, 1, 2, 3, 7, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0x8000_0000, u64::MAX, u64::MAX - 1];
 
-/// Writes that one read is traced through; beyond, what it finds is not known.
+/// The largest number of writes that one read looks through. Beyond it, its result is unknown.
 const MAX_WRITES: usize = 64;
 
-/// The contents of every term under each valuation, made when first asked for.
+/// The contents of all terms under each valuation, computed at the first use.
 #[derive(Default)]
 pub(super) struct Witnesses {
+    /// By valuation: the contents of each term at the start of paths.
     tables: Vec<Vec<Option<u64>>>,
+    /// How many terms have been evaluated for entries whose paths bind leaves.
     evaluated: usize,
-    /// Leaves of which it is claimed what reads of them give.
+    /// Memory leaves whose contents merged reads constrain.
     constrained: BTreeSet<TermId>,
 }
 
 impl Witnesses {
-    /// The contents as leaves are at the start of lines.
+    /// One scene for each valuation, with the contents at the start of paths.
     fn scenes<'s>(&'s mut self, product: &'s Product<'_, '_>) -> impl Iterator<Item = Scene<'s>> {
         let Witnesses { tables, constrained, .. } = self;
         if tables.is_empty() {
@@ -66,7 +72,8 @@ impl Witnesses {
         tables.iter().map(Vec::as_slice).zip(0..).map(scene)
     }
 
-    /// Contents that tell two classes apart.
+    /// Contents of leaves under which two classes differ; `None` if no valuation shows a
+    /// difference.
     pub(super) fn tell_apart(
         &mut self,
         product: &Product<'_, '_>,
@@ -78,8 +85,9 @@ impl Witnesses {
         })
     }
 
-    /// Contents for which an entry computes something else than the target version has, or leaves
-    /// memory otherwise.
+    /// Contents of leaves under which an entry assigns other bits than the target version has, or
+    /// leaves other bits in memory. `None` if no valuation shows a difference. Cost: linear in the
+    /// table if the path from `point` binds leaves, else in the entry.
     pub(super) fn refute(
         &mut self,
         product: &Product<'_, '_>,
@@ -91,17 +99,23 @@ impl Witnesses {
         let (from, to) = (&product.versions[source], &product.versions[1 - source]);
         let line = product.lines[source].from(from, point.inst())?;
         bindings.enter(from, &line);
+        // The leaves bound on the path have other contents at its end, so the table is evaluated
+        // again.
         if !bindings.is_empty() {
             self.evaluated += VALUATIONS as usize * product.terms.len();
         }
         if self.evaluated > MAX_EVALUATED {
             return None;
         }
+        // Without lone writes and replays, memory is the same in both versions, even where its
+        // classes differ.
         let has_written = product.has_lone_writes() || !entry.replays.is_empty();
         self.scenes(product).find_map(|here| {
             let bound = (!bindings.is_empty()).then(|| {
                 Scene::new(product, here.constrained, here.valuation, Some((&here, &*bindings)))
             });
+            // The steps run on the contents at the source point; the expected bits are those at the
+            // anchor.
             let far = bound.as_ref().unwrap_or(&here);
             let results = run(&here, source, entry);
             let wrong_value =
@@ -110,6 +124,7 @@ impl Witnesses {
                     here.witness(expected, read(&here, source, assign.from, &results)?)
                 });
             wrong_value.or_else(|| {
+                // The last replay is the topmost layer.
                 let written = entry.replays.iter().rev().map(|replay| {
                     let operand = |arg: &Operand| read(&here, source, *arg, &results).flatten();
                     let place = Place::written(replay.opcode, replay.ty, &replay.imm);
@@ -125,7 +140,7 @@ impl Witnesses {
     }
 }
 
-/// Some bytes of a memory, a global, or the size of a memory.
+/// The cells that an access reads or writes: bytes of a memory, a global, or the size of a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cells {
     Bytes { memory: Memory, first: u64, bytes: u32 },
@@ -134,7 +149,8 @@ enum Cells {
 }
 
 impl Cells {
-    /// `None` where an address has no contents or where they do not fit, so that the access traps.
+    /// The cells of an access. `None` if its address is unknown, or if the access ends beyond 2^32
+    /// and so traps.
     fn of(place: Place, address: Option<u64>) -> Option<Cells> {
         match place {
             Place::Bytes { memory, offset, bytes } => {
@@ -148,14 +164,14 @@ impl Cells {
     }
 }
 
-/// What a memory is made of, from the last write on down to a leaf.
+/// One layer of a memory, from the last write down to a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Layer {
-    /// Cells and what they hold.
+    /// Cells and the bits written to them.
     Write(Cells, u64),
-    /// A leaf, and what its contents are chosen by; `None` where its reads are not free.
+    /// A leaf, and the key that chooses its contents; `None` if merged reads constrain them.
     Leaf(TermId, Option<u64>),
-    /// Not known from here on.
+    /// Everything below is unknown.
     Unknown,
 }
 
@@ -167,8 +183,10 @@ impl Layer {
     }
 }
 
-/// What cells hold in a memory; `None` where that is not known.
+/// The bits of some cells in a memory; `None` if a part of them is unknown.
 fn find(layers: impl Iterator<Item = Layer>, cells: Cells) -> Option<u64> {
+    // `missing` has a bit set for each bit of the cells that no layer has given yet. A read is up
+    // to eight bytes wide, and several narrower writes may give its parts.
     let (mut bits, mut missing) = match cells {
         Cells::Bytes { bytes, .. } => (0, u64::MAX >> (64 - 8 * bytes.clamp(1, 8))),
         Cells::Global(_) | Cells::Size(_) => (0, u64::MAX),
@@ -188,13 +206,15 @@ fn find(layers: impl Iterator<Item = Layer>, cells: Cells) -> Option<u64> {
     None
 }
 
-/// Of some cells what a write holds, and which of their bits those are.
+/// The part of a write that overlaps some cells: its bits, shifted to their place in the cells, and
+/// a mask of these bits.
 fn overlap(cells: Cells, written: Cells, value: u64) -> (u64, u64) {
     match (cells, written) {
         (Cells::Bytes { memory, first, .. }, Cells::Bytes { memory: m, first: f, bytes: b })
             if memory == m =>
         {
             let there = u64::MAX >> (64 - 8 * b.clamp(1, 8));
+            // Little-endian: a write that begins above the cells gives their high bytes.
             let shift = |bits: u64| match (f.checked_sub(first), first.checked_sub(f)) {
                 (Some(up), _) if up < 8 => bits << (8 * up),
                 (_, Some(down)) if down < 8 => bits >> (8 * down),
@@ -207,33 +227,33 @@ fn overlap(cells: Cells, written: Cells, value: u64) -> (u64, u64) {
     }
 }
 
-/// What cells hold in a leaf.
+/// The bits of some cells in a leaf, as its key chooses them.
 fn contents(key: u64, cells: Cells) -> u64 {
     match cells {
         Cells::Bytes { memory, first, bytes } => {
+            // Byte by byte, so that overlapping reads of different widths agree.
             let byte = |at: u64| mix(mix(key ^ u64::from(memory.as_u32())) ^ (first + at)) & 0xff;
             (0..u64::from(bytes.min(8))).fold(0, |bits, at| bits | byte(at) << (8 * at))
         }
         Cells::Global(global) => mix(key ^ 1 << 40 ^ u64::from(global.as_u32())),
-        // In pages: of no more than an address reaches.
+        // In pages. A memory has at most 2^16 pages, which 32-bit addresses reach.
         Cells::Size(memory) => mix(key ^ 1 << 41 ^ u64::from(memory.as_u32())) % ((1 << 16) + 1),
     }
 }
 
-/// The contents of terms under one valuation.
+/// The contents of all terms under one valuation.
 struct Scene<'s> {
     product: &'s Product<'s, 's>,
     constrained: &'s BTreeSet<TermId>,
     valuation: u32,
-    /// By term; `None` where evaluation traps, where it is not known, and of memory.
+    /// By term: its bits. `None` if its evaluation traps, if they are unknown, and for memory.
     table: Cow<'s, [Option<u64>]>,
-    /// Where leaves are as they are at the end of a line: what they are at its start, and what it
-    /// binds.
+    /// For the contents at the end of a path: the scene at its start, and its bindings.
     line: Option<(&'s Scene<'s>, &'s Bindings)>,
 }
 
 impl<'s> Scene<'s> {
-    /// Evaluates every term.
+    /// Evaluates every term. An operand precedes its term in the table, so one pass suffices.
     fn new(
         product: &'s Product<'_, '_>,
         constrained: &'s BTreeSet<TermId>,
@@ -253,9 +273,12 @@ impl<'s> Scene<'s> {
         self.table.get(id as usize).copied().flatten()
     }
 
+    /// The bits of a term, from those of its operands.
     fn evaluate(&self, id: TermId) -> Option<u64> {
         let terms = &self.product.terms;
         let TermKind::Op { opcode, ty, imm, args } = terms.kind(id)? else {
+            // A leaf that the path binds has the contents that its class had at the start of the
+            // path.
             return match self.line.and_then(|(here, bindings)| Some((here, bindings.get(id)?))) {
                 Some((here, bound)) => here.bits(bound),
                 None => {
@@ -263,7 +286,7 @@ impl<'s> Scene<'s> {
                 }
             };
         };
-        // A checker without that check sees terms that are no operations
+        // Experiments without `TermShape` evaluate terms that are no operations
         // (`weakened_checkers_do_not_panic`).
         let types: SmallVec<[Option<Type>; 4]> = args.iter().map(|a| terms.ty(*a)).collect();
         if !is_well_typed(*opcode, *ty, imm, &types) {
@@ -286,11 +309,14 @@ impl<'s> Scene<'s> {
         }
     }
 
-    /// What a memory is made of.
+    /// The layers of a memory, from the last write down. After [`MAX_WRITES`] layers, the rest is
+    /// unknown.
     fn layers(&self, memory: TermId) -> impl Iterator<Item = Layer> + '_ {
         let (mut at, mut left) = (Some((self, memory)), MAX_WRITES);
         std::iter::from_fn(move || {
             let (mut scene, mut memory) = at.take()?;
+            // A memory leaf that the path binds continues with the memory at the start of the path.
+            // The operands of its writes have the contents of that scene.
             if scene.product.terms.write(memory).is_none()
                 && let Some((here, bound)) =
                     scene.line.and_then(|(here, b)| Some((here, b.get(memory)?)))
@@ -310,6 +336,7 @@ impl<'s> Scene<'s> {
         })
     }
 
+    /// The layer of a memory that is no write.
     fn leaf(&self, memory: TermId) -> Layer {
         match self.product.terms.kind(memory) {
             Some(TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_)) => {
@@ -320,11 +347,13 @@ impl<'s> Scene<'s> {
         }
     }
 
+    /// A witness, if the two results differ. `found` is `None` if the computation traps.
     fn witness(&self, expected: u64, found: Option<u64>) -> Option<Witness> {
         (found != Some(expected)).then_some(Witness { valuation: self.valuation, expected, found })
     }
 
-    /// Cells that two memories that come from one leaf differ in.
+    /// A witness if two memories differ in some cells that one of them writes. `None` if they rest
+    /// on different leaves: those may hold anything.
     fn memories_differ(&self, wanted: Vec<Layer>, found: Vec<Layer>) -> Option<Witness> {
         let ends = [wanted.last()?, found.last()?];
         let [Layer::Leaf(one, _), Layer::Leaf(other, _)] = ends else { return None };
@@ -338,7 +367,7 @@ impl<'s> Scene<'s> {
     }
 }
 
-/// What a read gives that finds some bits.
+/// The result of a read whose cells hold these bits: extended by its sign, and cut to its type.
 fn widened(opcode: Opcode, ty: Type, bits: u64) -> u64 {
     let wide = match opcode {
         Opcode::Sload8 => sign_extend(bits, 8) as u64,
@@ -349,7 +378,8 @@ fn widened(opcode: Opcode, ty: Type, bits: u64) -> u64 {
     wide & opcode.result_type(ty).unwrap_or(ty).mask()
 }
 
-/// What an operand holds: the outer option when it is known, the inner when it does not trap.
+/// The bits of an operand. The outer option is `None` if they are unknown, the inner if their
+/// computation traps.
 fn read(
     scene: &Scene<'_>,
     source: usize,
@@ -362,7 +392,7 @@ fn read(
     }
 }
 
-/// Runs the steps of an entry.
+/// The results of the steps of an entry, each as for `read`.
 fn run(scene: &Scene<'_>, source: usize, entry: &Entry) -> Vec<Option<Option<u64>>> {
     let mut results: Vec<Option<Option<u64>>> = Vec::new();
     let mut types: Vec<Option<Type>> = Vec::new();
@@ -375,6 +405,7 @@ fn run(scene: &Scene<'_>, source: usize, entry: &Entry) -> Vec<Option<Option<u64
             }
         };
         let operand_types: Option<SmallVec<[Type; 3]>> = step.args.iter().map(type_of).collect();
+        // Forged steps may have operands of wrong types; `eval` must not see them.
         let fits = operand_types.is_some_and(|t| step.accepts(&t));
         let args = step.args.iter().map(|a| read(scene, source, *a, &results));
         let args: Option<SmallVec<[Option<u64>; 3]>> = args.collect();
@@ -391,11 +422,11 @@ fn run(scene: &Scene<'_>, source: usize, entry: &Entry) -> Vec<Option<Option<u64
     results
 }
 
-/// What a leaf holds under a valuation: special integers under the even ones, anything under the
-/// others.
+/// The contents of a leaf under a valuation: special integers under even ones, random bits under
+/// odd ones.
 fn leaf_bits(product: &Product<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
-    // Leaves that only one version binds may stand for the same thing in both under two names: they
-    // all hold the same, so that what is told apart differs whichever are the same
+    // Two leaves that one version alone binds may stand for the same contents under two names. All
+    // of them get the same contents, so that a difference cannot come from the names
     // (`leaves_of_one_version_refute_nothing`).
     let is_shared =
         product.versions.iter().all(|v| v.binders.get(id as usize).copied().flatten().is_some());
@@ -411,7 +442,7 @@ fn leaf_bits(product: &Product<'_, '_>, valuation: u32, id: TermId, ty: Option<T
     }
 }
 
-/// Scatters bits (the finalizer of SplitMix64; Steele, Lea and Flood, OOPSLA 2014).
+/// Scatters the bits of a number: the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,12 @@
-//! The term table: every term is what it says, and belongs to its class.
+//! The term table: every term is well-formed, and belongs to its class.
+//!
+//! The claim: all terms of one class have the same contents, for all contents of the leaves.
+//! Operations are read as total functions here. One that traps has some fixed result for its
+//! operands; whether it does trap is the question of `traps` and of the steps of entries.
+//!
+//! Terms are checked in order, and a term names only earlier terms. The proof is thus an induction
+//! over the table: the reason of a term rests on classes that are already proved. The one exception
+//! is [`By::Merged`], which each version has to confirm (`version`).
 
 use crate::verdict::{Check, Finding, Options, Place};
 use ir::eval::{accepts, eval};
@@ -8,24 +16,30 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind, is_well_typed};
 
-/// The table, with what follows from it alone.
+/// The table, with the facts about classes that follow from it alone.
 pub(super) struct Terms<'c> {
     pub(super) options: Options,
     all: &'c [Term],
-    /// By class: the bits, where it is a constant.
+    /// By class: its bits, if it is a constant.
     constants: Vec<Option<u64>>,
-    /// By class: the bits that may be set.
+    /// By class: a mask of the bits that may be set. Guards of rules use it.
     masks: Vec<u64>,
-    /// The leaves that stand for memory after a writing instruction.
+    /// By anchor: the leaf that stands for memory after it.
     pub(super) after: BTreeMap<Inst, TermId>,
-    /// Reads of what a block begins with, claimed to give the same on all edges into it.
+    /// The terms with the reason [`By::Merged`]: reads of a block-start memory, which versions have
+    /// to confirm.
     pub(super) merged: Vec<TermId>,
 }
 
 impl<'c> Terms<'c> {
     /// Checks every term, in order. Cost: linear in the table.
+    ///
+    /// # Errors
+    /// The first check that fails.
     pub(super) fn check(all: &'c [Term], options: Options) -> Result<Terms<'c>, Finding> {
         let count = all.len();
+        // `NO_TERM` is no index: a table that reaches it could make a missing term equal to an
+        // existing one.
         options.require(Check::Size, count < NO_TERM as usize, Place::Whole)?;
         let (constants, masks) = (vec![None; count], vec![u64::MAX; count]);
         let mut terms =
@@ -34,8 +48,9 @@ impl<'c> Terms<'c> {
             terms.check_class(id)?;
             terms.check_shape(id)?;
             terms.check_reason(id)?;
-            // Only now: what a term tells of its class must not help to show that it belongs there
-            // (`a_term_does_not_vouch_for_itself`).
+            // The order matters. The term says something about its class, such as a mask of bits,
+            // only after it is proved to belong there. Otherwise the guard of its own rule could
+            // rest on it (`a_term_does_not_vouch_for_itself`).
             terms.learn(id);
         }
         Ok(terms)
@@ -50,6 +65,8 @@ impl<'c> Terms<'c> {
         self.all.len()
     }
 
+    /// The term with this index; `None` beyond the table. Ids come from the certificate, so no
+    /// caller may index without looking.
     pub(super) fn get(&self, id: TermId) -> Option<&'c Term> {
         self.all.get(id as usize)
     }
@@ -58,23 +75,29 @@ impl<'c> Terms<'c> {
         self.get(id).map(|t| &t.kind)
     }
 
-    /// The class of a term; [`NO_TERM`] of none.
+    /// The class of a term; [`NO_TERM`] for an index beyond the table.
     pub(super) fn class(&self, id: TermId) -> TermId {
         self.get(id).map_or(NO_TERM, |t| t.class)
     }
 
+    /// The type of a term; `None` for memory, and beyond the table.
     pub(super) fn ty(&self, id: TermId) -> Option<Type> {
         self.get(id).and_then(|t| t.ty)
     }
 
+    /// The bits of a class that is a constant.
     pub(super) fn constant(&self, class: TermId) -> Option<u64> {
         self.constants.get(class as usize).copied().flatten()
     }
 
+    /// The bits that may be set in a class; all bits if nothing is known.
     fn mask(&self, class: TermId) -> u64 {
         self.masks.get(class as usize).copied().unwrap_or(u64::MAX)
     }
 
+    /// Proves [`Check::TermClass`]: a term without a reason starts its class; any other names an
+    /// earlier term that starts a class, with the same type. One class thus has one name, and
+    /// equality of classes is equality of numbers.
     fn check_class(&self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         let fits = match &term.by {
@@ -88,6 +111,9 @@ impl<'c> Terms<'c> {
         self.require(Check::TermClass, fits, Place::Term(id))
     }
 
+    /// Proves [`Check::TermShape`], leaves have no reason and operations are well-typed, and
+    /// [`Check::TermOrder`], operands are earlier classes. A leaf with a reason would be claimed
+    /// equal to another term by fiat (`a_leaf_is_no_rewritten_term`).
     fn check_shape(&self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         let is_own = term.by == By::Itself;
@@ -108,19 +134,23 @@ impl<'c> Terms<'c> {
         self.require(Check::TermShape, fits, Place::Term(id))
     }
 
-    /// Takes note of what a term tells about its class.
+    /// Records the facts about the class that this term shows.
     fn learn(&mut self, id: TermId) {
         let term = &self.all[id as usize];
-        // What rests on what only one version was asked for tells nothing of the other
-        // (`a_merged_read_tells_nothing`).
+        // A merged read holds in the versions that bind its memory alone, and a read past writes
+        // may end at such a read. A fact from it would be used for both versions, even where no
+        // version has confirmed it (`a_merged_read_tells_nothing`).
         if matches!(term.by, By::Merged { .. } | By::Apart { .. }) {
             return;
         }
+        // In experiments without `TermClass`, the class may lie beyond the table.
         let Some(class) = self.masks.get(term.class as usize).map(|_| term.class as usize) else {
             return;
         };
         let own = match (&term.kind, term.ty) {
             (TermKind::MemoryAfter(inst), _) => {
+                // If the table has several such leaves for one anchor, memory after the anchor is
+                // the first of them. The others go unused.
                 self.after.entry(*inst).or_insert(id);
                 u64::MAX
             }
@@ -137,14 +167,26 @@ impl<'c> Terms<'c> {
             (_, Some(ty)) => ty.mask(),
             (_, None) => u64::MAX,
         };
+        // Every term of the class has the same contents, so a bit may be set only if all masks have
+        // it.
         self.masks[class] &= own;
     }
 
+    /// Checks the reason of a term.
+    ///
+    /// - [`Check::MemoryMerge`]: the part that needs no version. The memory that is read is a
+    ///   block-start leaf.
+    /// - [`Check::MemoryRule`]: see `memory`.
+    /// - [`Check::Folding`]: the operation on constants computes the constant of the class.
+    /// - [`Check::RulePattern`], [`Check::RuleGuard`], [`Check::RuleResult`]: the term is the left
+    ///   side of a rule, the guard holds for the matched operands, and the class is the right side.
+    ///   Solvers prove the rules themselves (`docs/testing.md`).
     fn check_reason(&mut self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         match &term.by {
             By::Itself => Ok(()),
-            // That holds of a version which asks its edges (`Version::check_merged`).
+            // Each version that binds this memory confirms the reason on its edges
+            // (`Version::check_merged`).
             By::Merged { .. } => {
                 self.merged.push(id);
                 let leaf = self
@@ -162,8 +204,8 @@ impl<'c> Terms<'c> {
             }
             By::Rule { rule, swapped, inner, result } => {
                 let place = Place::Term(id);
-                // A right side that comes later could rest on this term, or be it
-                // (`a_right_side_comes_first`).
+                // The right side must come before this term. Otherwise it could rest on this very
+                // term, or be this term (`a_right_side_comes_first`).
                 let before = *result == NO_TERM || *result < id;
                 self.require(Check::TermOrder, before, place)?;
                 let found = RULES.get(*rule as usize);
@@ -182,11 +224,14 @@ impl<'c> Terms<'c> {
         }
     }
 
+    /// The result of an operation on constants; `None` if it traps, or if an operand is no
+    /// constant.
     fn fold(&self, kind: &TermKind) -> Option<u64> {
         let TermKind::Op { opcode, ty, args, .. } = kind else { return None };
         let bits: SmallVec<[u64; 3]> =
             args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
         let types: SmallVec<[Type; 3]> = args.iter().map(|a| self.ty(*a)).collect::<Option<_>>()?;
+        // Constants themselves have no operands, and need no folding.
         let source = types.first()?;
         accepts(*opcode, *ty, &types).then(|| eval(*opcode, *ty, *source, &bits).ok()).flatten()
     }

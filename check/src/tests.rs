@@ -1,4 +1,4 @@
-//! The checker's own analyses against those of the IR, which it does not use.
+//! The checker's own dominators, compared with those of the IR, which the checker does not use.
 
 use super::graph::Graph;
 use crate::generate::{Weights, generate};
@@ -7,6 +7,7 @@ use ir::dom::DomTree;
 use ir::text::parse_module;
 use ir::{Block, Function};
 
+/// Compares reachability and dominance for all pairs of blocks.
 fn assert_same_dominators(f: &Function) {
     let graph = Graph::new(f, |_| true);
     let cfg = Cfg::new(f);
@@ -28,9 +29,9 @@ fn dominators_are_those_of_the_definition() {
     }
 }
 
-/// A chain of `n` blocks, `n` blocks that hang on its end, and an edge from the entry to each: the
-/// tree of the search is deep and the semidominators are high. By the plain way up this is
-/// quadratic.
+/// A chain of `n` blocks, `n` more blocks below its end, and an edge from the function entry to
+/// each of these. The depth-first tree is deep, and its semidominators are high. Without far links,
+/// the climb of `nearest_above` is quadratic here.
 fn deep(n: usize) -> Function {
     let name = |kind: &str, from: usize| {
         (from..from + n).map(|i| format!("{kind}{i}")).collect::<Vec<_>>().join(", ")
@@ -48,6 +49,7 @@ fn deep(n: usize) -> Function {
 #[test]
 fn dominators_of_deep_trees_are_found() {
     assert_same_dominators(&deep(40));
+    // A size at which a quadratic climb, or recursion, does not finish.
     let f = deep(100_000);
     let graph = Graph::new(&f, |_| true);
     let (first, last) = (f.blocks().nth(1).expect("c0"), f.blocks().last().expect("the last w"));

@@ -1,4 +1,8 @@
-//! Checks and verdicts.
+//! Checks and verdicts: the questions that the checker asks, and its answers.
+//!
+//! [`Check`] names every check. Its documentation is also its printed summary, which `osier
+//! explain` shows for entries that are not proved. [`Verdict`] is the answer for one entry,
+//! [`Finding`] names the failed check and the place where it failed.
 
 use ir::{Block, Inst, Value};
 use std::fmt;
@@ -6,20 +10,20 @@ use transition::certificate::TermId;
 
 macro_rules! checks {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal;)+) => {
-        /// What the checker checks, each by a name that verdicts and reports print.
+        /// A check of the checker. Verdicts and reports print its name.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Check { $($(#[doc = $doc])+ $variant,)+ }
 
         impl Check {
-            /// Every check.
+            /// Every check, in the order in which the checker first uses it.
             pub const ALL: &'static [Check] = &[$(Check::$variant,)+];
 
-            /// The name in reports.
+            /// The name in reports, in kebab case.
             pub const fn name(self) -> &'static str {
                 match self { $(Check::$variant => $name,)+ }
             }
 
-            /// What is checked, in a sentence.
+            /// The property that the check requires, as one sentence. Begins with a space.
             pub const fn summary(self) -> &'static str {
                 match self { $(Check::$variant => concat!($($doc,)+),)+ }
             }
@@ -30,87 +34,90 @@ macro_rules! checks {
 checks! {
     /// Certificate, mapping and versions belong together.
     Versions "versions";
-    /// Both versions are well-formed; left out, definitions need not dominate uses.
+    /// Both versions are well-formed, so that every definition dominates its uses.
     Ssa "ssa";
-    /// Limits on size are kept.
+    /// Versions, certificate and mappings stay within the limits of the checker.
     Size "size";
-    /// A term names terms before it.
+    /// A term names earlier terms only, and each operand is the first term of its class.
     TermOrder "term-order";
-    /// A term is a leaf, or an operation on values of the types it takes.
+    /// A term is a leaf, or an operation on operands of the types it takes.
     TermShape "term-shape";
-    /// A class is named by its first term, and its terms have one type.
+    /// A class is named by its first term, and all its terms have one type.
     TermClass "term-class";
     /// A folded operation computes the constant of its class.
     Folding "folding";
-    /// A term and those it names match the pattern of their rule.
+    /// A rewritten term, with the terms it names, matches the pattern of its rule.
     RulePattern "rule-pattern";
-    /// The guard of a rule holds.
+    /// The guard of the rule holds.
     RuleGuard "rule-guard";
     /// The class of a rewritten term is the right side of its rule.
     RuleResult "rule-result";
     /// The term of a result is the operation that computes it, on the classes of its operands.
     ValueTerm "value-term";
-    /// The term of an argument is that argument.
+    /// The term of an argument is the leaf of that argument.
     ArgumentTerm "argument-term";
-    /// A read names the memory as it is where it stands.
+    /// A read or write names the memory before it.
     MemoryTerm "memory-term";
-    /// A read finds what its term says past writes, and a write hides what its term says.
+    /// The class of a read past writes, or of a write over writes, follows from the places they
+    /// access.
     MemoryRule "memory-rule";
-    /// A read of what a block begins with gives its class on every edge into the block.
+    /// A read of the memory at the start of a block has its class on every live edge into the
+    /// block.
     MemoryMerge "memory-merge";
-    /// Instructions with effects are anchors, but writes of one place.
+    /// Every instruction with an effect is an anchor, except for writes of one place.
     EffectAnchor "effect-anchor";
-    /// Parameters that share a leaf receive equal values.
+    /// Parameters that bind one leaf receive equal arguments.
     LeafBinder "leaf-binder";
-    /// A parameter that is no leaf receives its class on every live edge.
+    /// A parameter that is a copy receives its class on every live edge.
     CopyEdges "copy-edges";
-    /// An anchor is one instruction of both versions.
+    /// An anchor is the same instruction in both versions.
     AnchorSame "anchor-same";
-    /// From every anchor control runs on to the same next anchor in both versions.
+    /// From every anchor, both versions run to the same next anchor.
     AnchorNext "anchor-next";
     /// The operands of an anchor are equal in both versions.
     AnchorOperands "anchor-operands";
-    /// Memory is the same in both versions before an anchor by which it can be seen.
+    /// Memory is the same in both versions before every anchor that can show it.
     AnchorMemory "anchor-memory";
-    /// A write that only one version has, or has elsewhere, cannot trap, or the next anchor traps
-    /// just as it does.
+    /// A write that one version alone executes cannot trap, or the next anchor of the other version
+    /// traps whenever it would.
     LoneWrite "lone-write";
-    /// A leaf that both versions have holds the same in both.
+    /// A leaf that both versions have holds the same contents in both.
     LeafAgrees "leaf-agrees";
-    /// What may trap in one version before it does in the other does so before any effect, and is
-    /// reached.
+    /// Where one version may have trapped and the other not yet, the other reaches its trap before
+    /// any effect.
     TrapOrder "trap-order";
     /// The source point is a point of the source version.
     SourcePoint "source-point";
     /// The source point can be reached, as far as the certificate tells.
     SourceReached "source-reached";
-    /// The target point lies in the same gap as the source point, where every run through the gap
-    /// passes it.
+    /// The target point lies in the gap of the source point, and every run through the gap passes
+    /// it.
     TargetPoint "target-point";
-    /// The target point lies behind no instruction that may trap and that the source version has
-    /// not passed.
+    /// No instruction that may trap, and that the source version has not passed, precedes the
+    /// target point.
     TrapPassed "trap-passed";
-    /// What is read is listed, ascending, and available at the source point.
+    /// The required values ascend, and are available at the source point.
     Requires "requires";
-    /// The values listed as kept are those read that are not live at the source point.
+    /// The kept values are the required values that are not live at the source point.
     Kept "kept";
-    /// A step reads what is listed or earlier steps.
+    /// A step reads required values and results of earlier steps only.
     StepOrder "step-order";
-    /// A step is an operation on values, on operands of the types it takes.
+    /// A step is an operation on values, and its operands have the types it takes.
     StepShape "step-shape";
     /// A step computes the term that the facts name.
     StepTerm "step-term";
-    /// A step that could trap repeats what one of the versions has executed.
+    /// A step that may trap repeats an operation that one of the versions has executed.
     StepTrap "step-trap";
-    /// A store executed on the way is the write that the facts name, and cannot trap.
+    /// A replayed store is the write that the facts name, and cannot trap.
     Replay "replay";
-    /// Memory is what it is in the target version.
+    /// Memory after the entry is the memory of the target version at the target point.
     EntryMemory "entry-memory";
-    /// Values assigned are values of the target version, available at the target point, ascending.
+    /// The assigned values ascend, and are values of the target version available at the target
+    /// point.
     AssignShape "assign-shape";
-    /// A value assigned receives the value it has in the target version.
+    /// An assigned value receives the contents that it has in the target version.
     AssignValue "assign-value";
-    /// What is live+ at the target point is provided.
+    /// Every value that is live+ at the target point is provided.
     LivePlus "live-plus";
 }
 
@@ -120,10 +127,10 @@ impl fmt::Display for Check {
     }
 }
 
-/// Where a check failed.
+/// The part of the input at which a check failed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Place {
-    /// The whole.
+    /// No particular part.
     Whole,
     /// A term of the certificate.
     Term(TermId),
@@ -150,12 +157,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// A check that failed, and where.
+/// A failed check.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Finding {
-    /// The check.
+    /// The check that failed.
     pub check: Check,
-    /// Where.
+    /// The part of the input at which it failed.
     pub at: Place,
 }
 
@@ -165,29 +172,28 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Contents of the leaves under which what is computed is not what is wanted.
+/// Contents of the leaves for which a computation gives other bits than the target version has.
 ///
-/// The leaves (arguments, parameters, results of effects, memory) are taken as free: that a run
-/// reaches the point with these contents is not claimed.
+/// The leaves (arguments, parameters, results of effects, memory) are chosen freely. No claim is
+/// made that a run reaches the point with these contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Witness {
-    /// Which of the checker's valuations it is.
+    /// The number of the valuation: the checker tries eight of them (`checker::refute`).
     pub valuation: u32,
-    /// The bits wanted.
+    /// The bits that the target version has.
     pub expected: u64,
-    /// The bits computed; `None` when the computation traps.
+    /// The bits that the entry computes; `None` if its computation traps.
     pub found: Option<u64>,
 }
 
-/// What the checker says. Only [`Verdict::Holds`] is a yes.
+/// The answer of the checker. Only entries with [`Verdict::Holds`] are proved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Proved.
+    /// The entry is proved.
     Holds,
-    /// Shown to be wrong: it breaks a rule that needs no proof, or the witness tells two values
-    /// apart.
+    /// The entry is wrong: it breaks a rule that needs no proof, or the witness shows a difference.
     Refuted(Finding, Option<Witness>),
-    /// Neither.
+    /// The entry is neither proved nor shown to be wrong. The driver drops it.
     Undecided(Finding),
 }
 
@@ -202,8 +208,12 @@ impl Verdict {
         matches!(self, Verdict::Refuted(..))
     }
 
-    /// What to say of a check that failed, when no contents of leaves show anything: some rules
-    /// need no proof to be broken.
+    /// The verdict for a failed check without a witness.
+    ///
+    /// Some rules need no proof to be broken: an entry that requires an unavailable value is wrong
+    /// under any certificate. The checks listed here are of this kind, and their failure refutes.
+    /// The failure of another check may be a gap in the certificate alone, and leaves the entry
+    /// undecided.
     pub(crate) fn of(finding: Finding) -> Verdict {
         match finding.check {
             Check::Versions
@@ -221,7 +231,7 @@ impl Verdict {
         }
     }
 
-    /// The check that failed.
+    /// The failed check; `None` if the entry holds.
     pub fn finding(&self) -> Option<Finding> {
         match self {
             Verdict::Holds => None,
@@ -254,20 +264,20 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How the checker is set.
+/// The settings of the checker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// What entries have to provide.
+    /// Which values an entry has to provide.
     pub demand: transition::Demand,
-    /// A check that is left out: for experiments that show that each is needed, never for use.
+    /// A check to leave out. For experiments which show that each check is needed; never for use.
     pub(crate) without: Option<Check>,
-    /// Values live at the starts of blocks, over all blocks, beyond which a pair is not decided.
-    /// Four bytes each.
+    /// The largest number of values live at block starts, summed over all blocks, at four bytes
+    /// each. A pair with more is undecided.
     pub live_limit: usize,
 }
 
 impl Default for Options {
-    /// What is needed, by all checks, with at most 2^26 values live.
+    /// Demands the needed values, applies all checks, and accepts at most 2^26 live values.
     fn default() -> Options {
         Options { demand: transition::Demand::default(), without: None, live_limit: 1 << 26 }
     }
@@ -282,7 +292,7 @@ impl Options {
         Options { without: Some(check), ..self }
     }
 
-    /// Fails with a finding unless `ok`.
+    /// Fails with a finding unless `ok`. A check that is left out never fails.
     pub(crate) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
         if ok || self.without == Some(check) { Ok(()) } else { Err(Finding { check, at }) }
     }

@@ -1,4 +1,4 @@
-//! What the checker once let through, or was suspected of.
+//! Forgeries that the checker once accepted, or was suspected of accepting.
 
 use crate::verdicts;
 use crate::wrong::memory::window;
@@ -8,7 +8,7 @@ use ir::{Imm, Opcode, Type};
 use transition::certificate::{By, NO_TERM, TermKind};
 use transition::mapping::Operand;
 
-/// What the full checker says of the entries.
+/// The verdicts of the full checker on all entries.
 fn judged(wrong: &Wrong) -> Vec<Verdict> {
     verdicts(wrong, wrong.options)
 }
@@ -36,7 +36,8 @@ fn a_right_side_comes_first() {
     stops(all().iter().find(|w| w.check == Check::TermOrder).expect("there is one for each check"));
 }
 
-/// The line binds nothing, so that there is no far end: what the facts say of it is of no use.
+/// The path binds nothing, so the far class of a step is its here class. A forged far term must
+/// have no effect.
 #[test]
 fn a_far_term_without_a_crossing_is_not_believed() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
@@ -49,9 +50,9 @@ fn a_far_term_without_a_crossing_is_not_believed() {
     stops(&draft.done(Check::AssignValue, "a product with a sum as its far term"));
 }
 
-/// Contents go from an entry of the loop to the next: before, the new ones, after, those of the
-/// round before. A class that is claimed to depend on more leaves than it does (`z`, which is 0
-/// whatever `w` holds) must still be seen to be bound again.
+/// A value passes from one round of the loop to the next: before, the new one; after, that of the
+/// round before. The class of `z` is claimed to depend on more leaves than it does, since it is 0
+/// for any `w`. The checker must still see that `v` is bound again.
 #[test]
 fn a_class_that_names_more_leaves_is_rebound() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 0\n%z = and.i32 %k, %k\njump head(%x, %x)\n\
@@ -70,8 +71,8 @@ fn a_class_that_names_more_leaves_is_rebound() {
     stops(&draft.done(Check::LeafAgrees, "a sum of this round for that of the round before"));
 }
 
-/// A leaf that a parameter below the join of both arms binds in one version only is no reason to
-/// settle a trap.
+/// Both versions divide by a parameter of one leaf. At the call, only the version before still has
+/// this leaf, so nothing compares the two divisors, and the trap is not settled.
 #[test]
 fn a_trap_is_not_settled_by_leaves_that_are_gone() {
     let head = "(%x: i32, %y: i32) -> i32 {\nentry:\n%h = const.i32 100\nbr_if %x, left, right\n";
@@ -89,7 +90,8 @@ fn a_trap_is_not_settled_by_leaves_that_are_gone() {
     );
 }
 
-/// The landing point comes before the division in the block, and after it on the way.
+/// In the text, the target point in `head` precedes the division in `body`. In a run, the division
+/// of the previous round precedes the target point.
 #[test]
 fn what_a_landing_skips_is_decided_by_the_way_to_it() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head\nhead:\n%a = add.i32 %x, %y\nbr_if %x, body, out\n\
@@ -116,7 +118,7 @@ fn a_leaf_is_no_rewritten_term() {
 const LOOP: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head(%x)\nhead(%p: i32):\n%c = slt.i32 %p, %y\n\
     br_if %c, body, out\nbody:\n%n = add.i32 %p, %p\njump head(%n)\nout:\nreturn %p\n}\n";
 
-/// From the end of one round into the next.
+/// An entry from the end of one round into the next.
 fn around(from: &str) -> Wrong {
     let mut draft = Draft::new(LOOP, LOOP);
     let points = [draft.at(0, "body", 1), draft.at(1, "head", 0)];
@@ -131,8 +133,8 @@ fn a_parameter_of_the_round_before_is_stale() {
     assert_eq!(judged(&around("n")), [Verdict::Holds]);
 }
 
-/// The read in front of the loop is of the memory that it is given, and in the version before that
-/// is bound anew by each round.
+/// The read above the loop reads the memory at the start of its block. In the version before, each
+/// round binds the leaf of this memory anew.
 #[test]
 fn memory_bound_in_one_version_alone_is_compared() {
     let text = |first: &str, last: &str, result: &str| {
@@ -157,7 +159,7 @@ fn memory_bound_in_one_version_alone_is_compared() {
     );
 }
 
-/// Each way of the branch is compared with the only one of the jump.
+/// Each edge of the branch is compared with the only edge of the jump.
 #[test]
 fn a_branch_folded_to_the_wrong_side_is_noticed() {
     let text = |first: &str| {
@@ -170,7 +172,7 @@ fn a_branch_folded_to_the_wrong_side_is_noticed() {
     stops(&draft.done(Check::LeafAgrees, "one side of a branch whose condition is any number"));
 }
 
-/// The version after divides and may trap where the version before goes around for ever.
+/// The version after divides, and may trap, where the version before may run forever.
 #[test]
 fn a_trap_does_not_end_a_loop_that_has_no_end() {
     let text = |first: &str, last: &str, result: &str| {
@@ -186,7 +188,7 @@ fn a_trap_does_not_end_a_loop_that_has_no_end() {
     stops(&draft.done(Check::TrapOrder, "a division moved above a loop that may never end"));
 }
 
-/// What the mapping back reads where nobody else does has to be provided.
+/// A value that only the mapping back requires has to be provided.
 #[test]
 fn what_armed_entries_read_is_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
@@ -200,8 +202,8 @@ fn what_armed_entries_read_is_live() {
     assert_eq!(verdicts[1], Verdict::Holds);
 }
 
-/// A read of a memory that no version has is asked about by none; that it reads one byte says
-/// nothing of its class.
+/// No version binds the memory of this read, so no version confirms the reason. That the read gives
+/// one byte tells nothing about its class.
 #[test]
 fn a_merged_read_tells_nothing() {
     let text = |result: &str| {
@@ -223,7 +225,7 @@ fn a_merged_read_tells_nothing() {
     stops(&draft.done(Check::RuleGuard, "any number said to be one byte"));
 }
 
-/// Where no version writes alone memory is the same, until the entry writes something.
+/// Without lone writes, memory is the same in both versions, until the entry writes something.
 #[test]
 fn what_nobody_writes_is_not_replayed() {
     let text = "global_set.i32 @g, %y\nreturn %x\n";
@@ -239,7 +241,7 @@ fn what_nobody_writes_is_not_replayed() {
     stops(&draft.done(Check::EntryMemory, "a write on the way of what no version writes"));
 }
 
-/// What `window` is wrong without.
+/// The replay whose absence makes `window` wrong.
 #[test]
 fn a_write_of_one_version_is_replayed() {
     let mut draft = window();
@@ -249,7 +251,8 @@ fn a_write_of_one_version_is_replayed() {
     assert_eq!(judged(&draft.done(Check::Replay, "nothing")), [Verdict::Holds]);
 }
 
-/// The store below is passed at an address of this round only behind the one above.
+/// The store below accesses an address of this round, which only the store above has accessed
+/// before.
 #[test]
 fn an_access_of_the_round_before_vouches_for_nothing() {
     let text = |first: &str| {
@@ -269,9 +272,9 @@ fn an_access_of_the_round_before_vouches_for_nothing() {
     );
 }
 
-/// Where the store of both versions traps, one has written a global and the other has not: in the
-/// version before, that store cannot trap any more, and the one in front of it, which can, has to
-/// see the same memory.
+/// If the store of both versions traps, one version has written a global and the other has not. In
+/// the version before, that store cannot trap any more, since the lone store above it has passed.
+/// The lone store can, and has to see the same memory as the other version.
 #[test]
 fn a_trap_shows_what_the_other_version_has_written() {
     let last = "store.i32 @m[%x], %y\nglobal_set.i32 @g, %y\nreturn %x\n";
@@ -301,7 +304,7 @@ fn a_trap_shows_what_the_other_version_has_written() {
     );
 }
 
-/// The version gone to has stored there, and would have trapped just as the next store does.
+/// The target version has stored there already, and would have trapped if the next store did.
 #[test]
 fn a_store_that_may_trap_is_not_replayed() {
     let text =
@@ -331,8 +334,8 @@ fn memory_that_one_arm_of_one_version_writes_is_not_merged() {
     stops(&draft.done(Check::LeafAgrees, "a write in one arm that the call behind the join sees"));
 }
 
-/// A store that only one version has, on one of two ways: what vouches for it is an access above
-/// both, not one on the other, whichever of them comes first.
+/// A lone store on one of two arms. An access above both arms vouches for it, and an access on the
+/// other arm does not, in either order of the arms.
 #[test]
 fn an_access_on_another_way_vouches_for_nothing() {
     let draft = |above: &str, ways: &str| {
@@ -343,7 +346,7 @@ fn an_access_on_another_way_vouches_for_nothing() {
             )
         };
         let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
-        // Accesses that both versions have are anchors, also those that write nothing.
+        // Accesses of both versions are anchors, even if they write nothing.
         draft.anchors.extend(["entry", "beside"].map(|block| draft.at(0, block, 0).inst()));
         draft.anchors.sort_unstable();
         draft.anchors.dedup();
@@ -362,7 +365,7 @@ fn an_access_on_another_way_vouches_for_nothing() {
     }
 }
 
-/// What is in the window of a write cannot be left for the version that has not executed it.
+/// The window of a lone write has no entry to the version that has not executed the write.
 #[test]
 fn memory_cannot_be_unwritten() {
     let mut draft = window();
@@ -376,8 +379,8 @@ fn memory_cannot_be_unwritten() {
     }
 }
 
-/// The second division of the version before has not trapped, for both versions have passed the
-/// first; that its divisor is gone where the arms join makes no difference.
+/// The second division of the version before cannot trap, because both versions have passed the
+/// first one. Where the arms join, its divisor is no longer available, which makes no difference.
 #[test]
 fn a_trap_executed_before_the_line_is_settled() {
     let text = |again: &str| {
@@ -391,7 +394,7 @@ fn a_trap_executed_before_the_line_is_settled() {
     assert!(!verdicts.is_empty() && verdicts.iter().all(Verdict::holds), "{verdicts:?}");
 }
 
-/// As `window`, with a write of something else behind the one that only the version after has.
+/// As `window`, with a write of another global after the lone write.
 #[test]
 fn a_write_is_replayed_behind_one_that_is_apart() {
     let text = |first: &str| {
@@ -415,8 +418,7 @@ fn a_write_is_replayed_behind_one_that_is_apart() {
     assert_eq!(judged(&draft.done(Check::EntryMemory, "nothing")), [Verdict::Holds]);
 }
 
-/// The next access, though in another block, traps in both versions where the store of the one
-/// would.
+/// The next access is in another block. It traps in both versions where the lone store would.
 #[test]
 fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     let text =
@@ -428,12 +430,12 @@ fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(0, last, term);
     let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
-    // All entries but those that lead from behind the write to where there is none.
+    // All entries but those from after the lone write to a point where it has not executed.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
 
-/// Two versions that divide, neither division an anchor, around writes of `@g`, the last of which
-/// covers the others.
+/// Two versions with a division that is no anchor, around writes of `@g`, the last of which covers
+/// the others.
 fn divided(before: &str, after: &str) -> Draft {
     let text = |body: &str| {
         let body = body.replace("DIVIDE", "%d = udiv.i32 %x, %y");
@@ -445,7 +447,7 @@ fn divided(before: &str, after: &str) -> Draft {
     Draft::of_writes(&text(before), &text(after))
 }
 
-/// Says of a write in a block that it covers the writes that only its version has.
+/// Claims that a write covers the lone writes of its version.
 fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usize) {
     let [own, other] =
         [(side, at), (1 - side, same)].map(|(side, index)| draft.at(side, "entry", index));
@@ -457,8 +459,8 @@ fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usi
 
 #[test]
 fn a_trap_on_the_way_shows_a_write_of_one_version() {
-    // Behind the write; behind an anchor behind it; between two, where both versions come to the
-    // same in the end.
+    // Three places for a division: right after the lone write; after an anchor that follows the
+    // write; and between two lone writes, where both versions have the same memory in the end.
     let mut draft =
         divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
     cover(&mut draft, (0, 2), 0, 2);
@@ -491,13 +493,13 @@ fn a_trap_where_memory_is_the_same_shows_nothing() {
     let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
     cover(&mut draft, (0, 3), 2, 3);
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
-    // All entries but those that lead from behind the write to where there is none.
+    // All entries but those from after the lone write to a point where it has not executed.
     assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
 }
 
-/// An entry in front of the branch of the block `fork`, that provides nothing but what is listed.
-/// One target of the branch reads `%y`, itself and as what it hands on; another way leads there
-/// too.
+/// The verdict on an entry to the branch of the block `fork` that provides the listed values alone.
+/// One target of the branch reads `%y`, in an instruction and in the argument of an edge; another
+/// edge leads to this target, too.
 fn forked(condition: &str, provided: &[&str]) -> Verdict {
     let text = format!(
         "(%x: i32, %y: i32) -> i32 {{\nentry:\n%zero = const.i32 0\n%one = const.i32 1\nbr_if %x, fork, reader\n\
@@ -511,7 +513,7 @@ fn forked(condition: &str, provided: &[&str]) -> Verdict {
     judged(&draft.done(Check::LivePlus, "what a branch that nothing decides leads to"))[0]
 }
 
-/// What the branch of a constant condition cannot lead to reads nothing (`live`).
+/// A target that a constant condition excludes reads nothing (`live`).
 #[test]
 fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
     assert_eq!(forked("one", &["one"]), Verdict::Holds);
@@ -534,7 +536,7 @@ fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
     );
 }
 
-/// Where an entry starts, what only excluded code reads is live, and so not kept (`live`).
+/// At a source point, a value that only excluded code reads is live, and so not kept (`live`).
 #[test]
 fn where_an_entry_starts_every_edge_counts() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\nbr_if %one, left, right\n\
@@ -552,8 +554,9 @@ fn where_an_entry_starts_every_edge_counts() {
     assert_eq!(kept(true).finding().map(|f| f.check), Some(Check::Kept));
 }
 
-/// A branch in a block that is not reached has no class that decides it, and passes nothing on all
-/// the same: neither to a block that runs, nor, through that, around a loop (`live`).
+/// The branch in an unreachable block has no class that decides it. Its arguments still count for
+/// nothing: neither for the reachable block that it leads to, nor, through a parameter, around a
+/// loop (`live`).
 #[test]
 fn what_excluded_blocks_pass_on_is_not_live() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\njump head(%y)\n\

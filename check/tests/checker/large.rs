@@ -1,5 +1,5 @@
-//! Inputs made to cost time: each would be quadratic if a limit or a table were missing, and take
-//! minutes or hours.
+//! Inputs made to cost time. If a limit or a table of the checker were missing, each of them would
+//! take quadratic time, which is minutes or hours.
 
 use check::relate;
 use check::verdict::{Check, Options, Verdict};
@@ -16,8 +16,8 @@ fn times(text: &str, count: usize) -> String {
     vec![text; count].join(", ")
 }
 
-/// Relates a function of branches alone to itself: with a leaf for each parameter, or one for all;
-/// `anchors` says whether a switch is an anchor.
+/// Relates a function of branches to itself. `one_leaf` gives all parameters one leaf instead of
+/// one each; `anchors` makes switches anchors. Returns the number of entries that hold.
 fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> {
     let module = parse_module(text).unwrap_or_else(|errors| panic!("{}", errors[0]));
     let (_, f) = module.defined().next().expect("one function");
@@ -98,7 +98,7 @@ fn many_ways_through_a_switch_cost_its_edges_once() {
         "through:\nswitch %x, [{}], default last\nlast:\nreturn\n}}\n",
         times("last", N)
     ));
-    // As anchors both are, and each of its ways ends at the second switch.
+    // Both switches are anchors, and every edge of the first leads to the second.
     assert_eq!(relates(&text, false, true), Ok(1));
 }
 

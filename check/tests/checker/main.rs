@@ -1,4 +1,4 @@
-//! The checker refuses what is wrong, each thing for its reason; and the soundness holes that were
+//! The checker on trial: it rejects each forgery by its check, and the soundness holes that were
 //! found stay closed.
 
 extern crate osier_verify as verify;
@@ -14,7 +14,7 @@ use transition::Side;
 use transition::certificate::EntryFacts;
 use wrong::Wrong;
 
-/// The verdicts on all entries, both ways.
+/// The verdicts on all entries, in both directions.
 fn verdicts(wrong: &Wrong, options: Options) -> Vec<Verdict> {
     let [before, after] = &wrong.versions;
     let relation = relate(&wrong.module, [before, after], &wrong.certificate, options);
@@ -35,6 +35,7 @@ fn each_check_alone_stops_what_is_wrong() {
     for wrong in &all {
         let full = verdicts(wrong, wrong.options);
         let stopped = full.iter().any(|v| v.finding().is_some_and(|f| f.check == wrong.check));
+        // The check must be needed: without it, some entry of this forgery holds.
         let weak = verdicts(wrong, Options { without: Some(wrong.check), ..wrong.options });
         let passes = full.iter().zip(&weak).any(|(full, weak)| !full.holds() && weak.holds());
         if !stopped || !passes {
@@ -42,6 +43,7 @@ fn each_check_alone_stops_what_is_wrong() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // Every check has a forgery. A new check without one fails here.
     for check in Check::ALL {
         assert!(all.iter().any(|wrong| wrong.check == *check), "nothing needs {check}");
     }
@@ -50,6 +52,7 @@ fn each_check_alone_stops_what_is_wrong() {
 #[test]
 fn weakened_checkers_do_not_panic() {
     let mut held = 0;
+    // A weakened checker sees forms that the check left out would have excluded.
     for wrong in wrong::all() {
         for check in Check::ALL {
             let verdicts = verdicts(&wrong, Options { without: Some(*check), ..wrong.options });

@@ -1,4 +1,4 @@
-//! Branches that a line goes on past: what lets it, and what must not.
+//! Branches past which a path continues: when it may, and when it must not.
 
 use crate::verdicts;
 use crate::wrong::{Draft, Wrong};
@@ -6,31 +6,31 @@ use check::verdict::{Check, Verdict};
 use ir::Inst;
 use transition::certificate::By;
 
-/// `test` is decided on the way from `entry`, and open on that from `right`.
+/// The edge from `entry` decides the branch of `test`; the edge from `right` does not.
 const BEFORE: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, test(%k), right\n\
     right:\n%c = slt.i32 %x, %y\njump test(%c)\ntest(%p: i32):\n%t = eqz.i32 %p\nbr_if %t, no, yes\n\
     yes:\nreturn %x\nno:\nreturn %y\n}\n";
 
-/// The edge from `entry` leads straight to `to`.
+/// The same function with the edge from `entry` sent to `to`.
 fn sent_to(to: &str) -> String {
     BEFORE.replace("test(%k)", to)
 }
 
-/// The end of a block, as an instruction that both versions may have.
+/// The terminator of a block, as an instruction that both versions may have.
 fn end(draft: &Draft, side: usize, block: &str) -> Inst {
     let point = draft.at(side, block, 0);
     let f = &draft.versions[side];
     f.terminator(f.inst_block(point.inst()))
 }
 
-/// A pair of versions, with the ends of some blocks passed.
+/// A pair of versions in which the terminators of some blocks are listed as passed.
 fn passed(before: &str, after: &str, blocks: &[&str]) -> Draft {
     let mut draft = Draft::new(before, after);
     draft.passed = blocks.iter().map(|b| end(&draft, 0, b)).collect();
     draft
 }
 
-/// The verdicts on entries from anchors, but those from the end of a block.
+/// The verdicts on entries at all anchors but the terminator of one block.
 fn elsewhere(draft: Draft, block: &str) -> Vec<Verdict> {
     let at = end(&draft, 0, block);
     let wrong = draft.done(Check::SourceReached, "entries from every anchor");
@@ -84,7 +84,7 @@ fn a_line_ends_at_a_branch_that_it_does_not_decide() {
     stops(&draft.done(Check::AnchorNext, "an edge sent past a branch that depends on an argument"));
 }
 
-/// What decides is what the block was given on this way, not what it is given on another.
+/// The constant on this edge decides, not that on another edge.
 #[test]
 fn a_constant_of_another_way_decides_nothing() {
     let turned = BEFORE.replace("test(%k)", "test(%y)").replace("test(%c)", "test(%k)");
@@ -92,7 +92,7 @@ fn a_constant_of_another_way_decides_nothing() {
     stops(&draft.done(Check::AnchorNext, "an edge sent past a branch that another edge decides"));
 }
 
-/// Control may have come to the block on the way on which the other version passes it by.
+/// Control may have reached the block over the edge that leads elsewhere in the other version.
 #[test]
 fn from_a_block_passed_by_there_is_no_way_over() {
     for index in [0, 1] {
@@ -104,8 +104,8 @@ fn from_a_block_passed_by_there_is_no_way_over() {
     }
 }
 
-/// The version that passes the block by comes there on the other way alone, and the other one then
-/// goes on as it does.
+/// The version with the shortcut reaches the block over the other edge alone. The version without
+/// it then continues in the same way.
 #[test]
 fn to_a_block_passed_by_there_is_a_way_back() {
     let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
@@ -117,7 +117,7 @@ fn to_a_block_passed_by_there_is_a_way_back() {
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
 
-/// As `BEFORE`, with a block on the way from `entry` to `test`, and a version that sends this way
+/// As `BEFORE`, with a block on the edge from `entry` to `test`, and a version that sends this edge
 /// to `yes`.
 fn split() -> Draft {
     let split = BEFORE
@@ -126,7 +126,7 @@ fn split() -> Draft {
     passed(&split, &split.replace("test(%k)", "yes"), &["test"])
 }
 
-/// Before the block that binds what decides, every point leads on as the whole line does.
+/// Above the block that binds the constant, every point is on the whole path.
 #[test]
 fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
     let mut draft = split();
@@ -137,7 +137,7 @@ fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
 
-/// The branch is gone in one version, as every way there is decided.
+/// One version lacks the branch, because every edge into its block decides it.
 #[test]
 fn a_branch_that_one_version_lacks_is_passed() {
     let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\n%z = const.i32 0\n\
@@ -155,8 +155,8 @@ fn a_branch_that_one_version_lacks_is_passed() {
     );
 }
 
-/// A loop that is left after one round, as constants say, or never: what is said of what stands on
-/// a line is said of one execution of it, so the pair is given up.
+/// A loop that constants end after one round, or never. The checks on traps and lone writes are
+/// about one execution of each instruction on a path, so the pair stays undecided.
 #[test]
 fn a_line_enters_no_block_twice() {
     let round = |again: &str, first: &str| {
@@ -171,8 +171,8 @@ fn a_line_enters_no_block_twice() {
     }
 }
 
-/// What the list says is not trusted: order, things that are no branches, branches of neither
-/// version, branches nobody decides. None of it lets anything through.
+/// The list is not trusted: neither its order, nor that its items are branches, exist in a version,
+/// or are decided. No forged list lets anything through.
 #[test]
 fn what_is_listed_wrongly_changes_nothing() {
     let right = elsewhere(passed(BEFORE, &sent_to("yes"), &["test"]), "test");
@@ -188,13 +188,13 @@ fn what_is_listed_wrongly_changes_nothing() {
     let mut wrong = passed(BEFORE, &sent_to("no"), &all);
     wrong.passed.extend([Inst::from_u32(9999), wrong.at(0, "test", 0).inst()]);
     stops(&wrong.done(Check::AnchorNext, "an edge sent the other way, and a list of everything"));
-    // Versions that are the same stay so, whatever is listed.
+    // Equal versions hold, with any list.
     let listed = passed(BEFORE, BEFORE, &all);
     holds(&elsewhere(listed, "test"));
 }
 
-/// A write of one version alone, in a block through which lines run to several ends: what comes
-/// next after it is not known from the block, so nothing is said of traps there.
+/// A lone write in a block from which paths lead to several anchors. The block does not tell which
+/// anchor follows the write, so its trap cannot be compared.
 #[test]
 fn no_version_writes_alone_where_lines_part() {
     let text = |given: &str, lone: &str| {
@@ -210,8 +210,8 @@ fn no_version_writes_alone_where_lines_part() {
             &text(after, "%q = const.i32 0"),
         );
         draft.passed = vec![end(&draft, 0, "test")];
-        // All ways to a block bring one memory: that of the entry, and behind the write of the
-        // version before its own.
+        // All edges into a block bring one memory: that of the function entry; or, below the lone
+        // write of the version before, that of the write.
         let start = draft.at(1, "entry", 0).inst();
         let memory = draft.memory_before(1, start);
         for (side, block) in
@@ -240,8 +240,8 @@ fn no_version_writes_alone_where_lines_part() {
     stops(&draft("test(%k)", "yes"));
 }
 
-/// Two parameters of a block, of which the one that decides is given on each round what the other
-/// was before.
+/// Two parameters of a block. On each round, the one that decides receives the contents that the
+/// other had before.
 #[test]
 fn what_is_bound_after_it_was_given_decides_nothing() {
     let text = |again: &str| {
@@ -259,8 +259,8 @@ fn what_is_bound_after_it_was_given_decides_nothing() {
     holds(&elsewhere(draft("head(%z, %q)"), "head"));
 }
 
-/// `test` is decided by what it is given and what `first` is, whichever is looked at first: between
-/// the two lines part.
+/// The branch of `test` depends on its own argument and on that of `first`, in either order. Paths
+/// part between the two blocks.
 #[test]
 fn from_between_two_blocks_that_decide_there_is_no_way_over() {
     for operands in ["%b, %a", "%a, %b"] {
@@ -283,9 +283,9 @@ fn from_between_two_blocks_that_decide_there_is_no_way_over() {
     }
 }
 
-/// The condition is 1 on one way and another constant on the other, and only one version looks at
-/// it. What it is behind the branch no certificate says, so what contents chosen for it show is
-/// wrong of no pair and of no entry.
+/// The condition is 1 on one edge and another constant on the other edge, and only one version has
+/// the branch. No certificate states the condition after the branch. So contents chosen for it
+/// must refute neither the pair nor an entry.
 fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
     let text = |yes: &str, ways: &str, test: &str| {
         format!(
@@ -312,7 +312,7 @@ fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
     stops(&draft.done(Check::AssignValue, "the condition given for 1, which it is there"));
 }
 
-/// Nothing reads `%y`: on both ways the branch leads where it is not read.
+/// Nothing reads `%y` in a run: both edges decide the branch for a target that does not read it.
 #[test]
 fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
     let mut draft = decided_on_both_ways(2, "yes, yes", ["%k", "%k"]);
@@ -322,8 +322,8 @@ fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
     stops(&draft.done(Check::LivePlus, "what is read on a way that is never taken, left out"));
 }
 
-/// Both versions go on alike, the one landed in past its branch; but other ways lead to that, which
-/// is no proof.
+/// Both versions continue alike, the target version past its branch. Other edges lead to that block
+/// as well, so the entry is not proved.
 #[test]
 fn no_landing_is_refuted_where_a_passed_branch_decides() {
     let mut draft = split();

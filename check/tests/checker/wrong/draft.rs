@@ -1,5 +1,5 @@
-//! Certificates written by hand: a draft gives every value the term that anyone would, unless told
-//! otherwise.
+//! Certificates written by hand. A draft gives every value the obvious term, unless the test gives
+//! it another.
 
 use check::verdict::{Check, Options};
 use ir::cfg::Cfg;
@@ -15,9 +15,9 @@ use transition::certificate::{
 };
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
-/// Two versions with a certificate and mappings, of which something is wrong.
+/// Two versions with a certificate and mappings, one of which is wrong.
 pub(crate) struct Wrong {
-    /// What stops it.
+    /// The check that stops it.
     pub(crate) check: Check,
     pub(crate) what: &'static str,
     pub(crate) module: Module,
@@ -28,14 +28,14 @@ pub(crate) struct Wrong {
     pub(crate) options: Options,
 }
 
-/// What is being written. Side 0 is the version before.
+/// The versions, certificate and mappings under construction. Side 0 is the version before.
 pub(crate) struct Draft {
     pub(crate) module: Module,
     pub(crate) versions: [Function; 2],
     pub(crate) terms: Vec<Term>,
     named: [BTreeMap<Value, TermId>; 2],
     memory: [BTreeMap<Block, TermId>; 2],
-    /// Where writes of one place are terms: those claimed.
+    /// The terms of writes of one place, in drafts where such writes need not be anchors.
     writes: Option<[BTreeMap<Inst, TermId>; 2]>,
     leaves: BTreeMap<String, TermId>,
     pub(crate) anchors: Vec<Inst>,
@@ -48,8 +48,8 @@ pub(crate) struct Draft {
 const DECLARATIONS: &str = "import func @ask \"host\" \"ask\" (i32) -> i32\nmemory @m 1\nglobal @g: mut i32 = 0\nglobal @h: mut i32 = 0\n";
 
 impl Draft {
-    /// Two versions of `func @f`. An anchor has to be the same instruction in both: ids go by the
-    /// order of the text.
+    /// Two versions of `func @f`. Ids follow the order of the text, so an anchor has to be the
+    /// instruction of the same number in both.
     pub(crate) fn new(before: &str, after: &str) -> Draft {
         let modules = [before, after].map(|text| {
             let text = format!("{DECLARATIONS}func @f{text}");
@@ -77,8 +77,8 @@ impl Draft {
         draft
     }
 
-    /// As [`Draft::new`], for the body of a function of two numbers, `%x` and `%y`. Writes of one
-    /// place are terms; those that only one version has are no anchors.
+    /// As [`Draft::new`], for the body of a function of `%x` and `%y`. Writes of one place have
+    /// terms, and those that one version alone has are no anchors.
     pub(crate) fn of_writes(before: &str, after: &str) -> Draft {
         let [before, after] =
             [before, after].map(|body| format!("(%x: i32, %y: i32) -> i32 {{\nentry:\n{body}}}\n"));
@@ -102,7 +102,7 @@ impl Draft {
         a.all_insts().filter(is_anchor).collect()
     }
 
-    /// The value with a name.
+    /// The value with this name.
     pub(crate) fn value(&self, side: usize, name: &str) -> Value {
         let f = &self.versions[side];
         let mut all = (0..f.value_bound() as u32).map(Value::from_u32).filter(|v| f.has_value(*v));
@@ -117,7 +117,7 @@ impl Draft {
             .unwrap_or_else(|| panic!("there is no block {name}"))
     }
 
-    /// The point before an instruction of a block.
+    /// The point before the instruction with this index in a block.
     pub(crate) fn at(&self, side: usize, block: &str, index: usize) -> Point {
         let f = &self.versions[side];
         let mut insts = f.block_insts(self.block(side, block));
@@ -137,7 +137,7 @@ impl Draft {
         id
     }
 
-    /// The leaf with a name.
+    /// The leaf with this name, added at the first use.
     pub(crate) fn leaf(&mut self, name: &str, kind: TermKind, ty: Option<Type>) -> TermId {
         if let Some(id) = self.leaves.get(name) {
             return *id;
@@ -147,8 +147,7 @@ impl Draft {
         id
     }
 
-    /// An operation on classes that is the first of its class, and the same whenever it is asked
-    /// for.
+    /// The term of an operation on classes that is the first of its class, added at the first use.
     pub(crate) fn op(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: &[TermId]) -> TermId {
         let kind = TermKind::Op { opcode, ty, imm, args: args.into() };
         let known = self.terms.iter().position(|t| t.kind == kind && t.by == By::Itself);
@@ -162,7 +161,7 @@ impl Draft {
         self.op(Opcode::Const, ty, Imm::Bits(bits), &[])
     }
 
-    /// An operation that belongs to a class by a rule.
+    /// A copy of a term that belongs to a class by a rule.
     pub(crate) fn by_rule(
         &mut self,
         rule: &str,
@@ -176,7 +175,7 @@ impl Draft {
         self.add(kind, ty, Some(class), By::Rule { rule, swapped: 0, inner: inner.into(), result })
     }
 
-    /// A read or a write like a term, of another memory, and the reason why it is of a class.
+    /// A copy of a read or write on another memory, with the reason why it belongs to a class.
     pub(crate) fn like(&mut self, of: TermId, memory: TermId, class: TermId, by: By) -> TermId {
         let Term { mut kind, ty, .. } = self.terms[of as usize].clone();
         if let TermKind::Op { args, .. } = &mut kind {
@@ -186,7 +185,7 @@ impl Draft {
         self.add(kind, ty, Some(class), by)
     }
 
-    /// A write like a term, of another memory, that is the first of its class.
+    /// A copy of a write on another memory, as the first of its class.
     #[allow(dead_code)] // the trial has no use for it, the tests do
     pub(crate) fn on(&mut self, of: TermId, memory: TermId) -> TermId {
         let TermKind::Op { opcode, ty, imm, mut args } = self.terms[of as usize].kind.clone()
@@ -202,23 +201,23 @@ impl Draft {
         self.named[side].insert(self.value(side, name), term);
     }
 
-    /// Gives a block the memory at its start.
+    /// Gives the memory at the start of a block a term.
     #[allow(dead_code)] // the trial has no use for it, the tests do
     pub(crate) fn memory_is(&mut self, side: usize, block: &str, term: TermId) {
         self.memory[side].insert(self.block(side, block), term);
     }
 
-    /// Gives the write before which a point is a term.
+    /// Gives the write at a point a term.
     pub(crate) fn write_is(&mut self, side: usize, at: Point, term: TermId) {
         self.writes.as_mut().expect("writes are terms")[side].insert(at.inst(), term);
     }
 
-    /// The term of the write before which a point is.
+    /// The term of the write at a point.
     pub(crate) fn write(&mut self, side: usize, at: Point) -> TermId {
         self.written(side, at.inst())
     }
 
-    /// The memory after an instruction that writes.
+    /// The term of the memory after a writing instruction.
     fn written(&mut self, side: usize, inst: Inst) -> TermId {
         let data = self.versions[side].inst(inst).clone();
         let Some(writes) = self
@@ -240,7 +239,7 @@ impl Draft {
         term
     }
 
-    /// The term of the value with a name.
+    /// The term of the value with this name.
     pub(crate) fn term(&mut self, side: usize, name: &str) -> TermId {
         let value = self.value(side, name);
         self.term_of(side, value)
@@ -256,7 +255,7 @@ impl Draft {
             ValueDef::Param(block, index) if block == f.entry() => {
                 self.leaf(&format!("argument {index}"), TermKind::Argument(index), Some(ty))
             }
-            // Parameters of one name are one leaf.
+            // Parameters with the same name share a leaf.
             ValueDef::Param(..) => {
                 let name = f.value_name(value).expect("parameters are named").to_owned();
                 self.leaf(&name, TermKind::Param, Some(ty))
@@ -301,7 +300,7 @@ impl Draft {
         self.memory_at_start(side, block)
     }
 
-    /// That at the end of the block before, where there is one; else a leaf.
+    /// The memory at the start of a block: that at the end of its only predecessor, or a leaf.
     fn memory_at_start(&mut self, side: usize, block: Block) -> TermId {
         if let Some(term) = self.memory[side].get(&block) {
             return *term;
@@ -322,7 +321,7 @@ impl Draft {
         term
     }
 
-    /// Adds an entry; steps are given with their terms, as leaves are at the source point and at
+    /// Adds an entry. Each step comes with its two terms, for the leaves at the source point and at
     /// the anchor.
     pub(crate) fn entry(
         &mut self,
@@ -357,7 +356,7 @@ impl Draft {
         ));
     }
 
-    /// Has the last entry added execute a write, and says which term it is.
+    /// Makes the last entry replay a write, and names its term in the facts.
     pub(crate) fn replay(&mut self, side: usize, (at, args): (Point, &[Operand]), term: TermId) {
         let (source, entry, facts) = self.entries[side].last_mut().expect("an entry was added");
         let data = self.versions[1 - side].inst(at.inst());
@@ -376,7 +375,7 @@ impl Draft {
         facts.replays = facts.replays.iter().copied().chain([term]).collect();
     }
 
-    /// The source operand with a name.
+    /// The operand that reads the value with this name.
     pub(crate) fn from(&self, side: usize, name: &str) -> Operand {
         Operand::Source(self.value(side, name))
     }
@@ -385,8 +384,8 @@ impl Draft {
         change(&mut self.entries[side].last_mut().expect("an entry was added").1);
     }
 
-    /// Names whatever has no term yet. Without entries it gets those from each anchor of the
-    /// version before to the same in the version after, that copy values of equal class.
+    /// Gives a term to every value without one, and finishes. A draft without entries gets one from
+    /// each anchor to the same anchor of the version after, which copies values of equal class.
     pub(crate) fn done(mut self, check: Check, what: &'static str) -> Wrong {
         for side in [0, 1] {
             let f = self.versions[side].clone();
@@ -464,7 +463,7 @@ impl Draft {
 
 fn drop_id(_: TermId) {}
 
-/// What is needed before an instruction.
+/// The values needed before an instruction.
 fn live_before(f: &Function, point: Point) -> Vec<Value> {
     let liveness = Liveness::of_needed(f, &Cfg::new(f), &BTreeMap::new());
     let mut found = Vec::new();
@@ -476,7 +475,7 @@ fn live_before(f: &Function, point: Point) -> Vec<Value> {
     found
 }
 
-/// A step on operands of one type.
+/// A step whose operands have the type of its result.
 pub(crate) fn step(opcode: Opcode, ty: Type, args: &[Operand]) -> Step {
     Step { opcode, ty, operand_ty: ty, bits: 0, args: args.into() }
 }

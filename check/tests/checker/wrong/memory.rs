@@ -1,5 +1,5 @@
-//! Wrong reasons about memory, writes of one version alone that show, and wrong writes on the way
-//! over.
+//! Forgeries about memory: wrong reasons for reads and writes, lone writes that show, and wrong
+//! replays.
 
 use super::draft::{Draft, Wrong};
 use check::verdict::Check;
@@ -8,9 +8,9 @@ use transition::certificate::{By, NO_TERM, TermId, TermKind};
 
 const NONE: [TermId; 2] = [NO_TERM; 2];
 
-/// The version before gives what is read in front of a store (`%w`), the one after what is read
-/// behind it (`%v`), which is said to be the same for being apart. `via` finds what the addresses
-/// read and written are compared by.
+/// The version before returns a read above a store (`%w`), the one after a read below it (`%v`).
+/// The certificate claims that both give the same, because the store is apart. `via` makes the
+/// hints for the distance of the two addresses.
 fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]) -> Wrong {
     let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
     let result = draft.term(1, "w");
@@ -23,7 +23,7 @@ fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]
     draft.done(Check::MemoryRule, what)
 }
 
-/// What a store was given, said to be what a read of something else finds.
+/// A read after a store, claimed to give the value stored, although it reads other bytes.
 fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
     let text = format!("{store}\n%v = {read}\n");
     let mut draft = Draft::of_writes(&format!("{text}return %y\n"), &format!("{text}return %v\n"));
@@ -37,8 +37,8 @@ fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
     draft.done(Check::MemoryRule, what)
 }
 
-/// The version before has a store that the one after lacks (the second instruction); the last write
-/// of both is said to cover it.
+/// The version before has a store that the version after lacks, as its second instruction. The last
+/// write of both versions is claimed to cover it.
 fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
     let text = |lone: &str| format!("store.i32 @m[%x + 4], %y\n{lone}\n{last}\nreturn %x\n");
     let mut draft = Draft::of_writes(&text(lone), &text("%p = const.i32 0"));
@@ -50,9 +50,9 @@ fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
     draft.done(Check::MemoryRule, what)
 }
 
-/// Two writes, the second said to be of the class that they make in the other order. `terms` gives,
-/// of the memory before both and after the first, the second write below, and the memory that the
-/// first one then writes to.
+/// Two writes, claimed to commute. `terms` gets the second write on the memory before both and on
+/// the memory after the first. It returns two terms: the second write below the first, and the
+/// memory on which the first write then stands.
 fn swapped(
     what: &'static str,
     writes: [&str; 2],
@@ -99,7 +99,7 @@ fn swaps() -> [Wrong; 5] {
     ]
 }
 
-/// Reasons about reads and writes, each wrong in its own way.
+/// Reasons for reads and writes, each wrong in another way.
 pub(super) fn rules() -> Vec<Wrong> {
     reads_and_covers().into_iter().chain(swaps()).collect()
 }
@@ -141,7 +141,7 @@ fn reads_and_covers() -> [Wrong; 8] {
     ]
 }
 
-/// A loop that may write what is read in front of it (`%v`) and behind it (`%w`).
+/// A loop that may write the global which is read above it (`%v`) and below it (`%w`).
 const LOOP: &str = "%v = global_get.i32 @g\njump head\nhead:\nbr_if %x, body, out\nbody:\nglobal_set.i32 @g, %y\n\
     jump head\nout:\n%w = global_get.i32 @g\n";
 
@@ -160,7 +160,7 @@ pub(super) fn merges() -> [Wrong; 3] {
     let term = own.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
     own.is(1, "w", term);
 
-    // Each round stores behind the address at which the next one reads.
+    // Each round stores to the address at which the next round reads.
     let rounds = "%k = const.i32 4\njump head(%x)\nhead(%i: i32):\n%w = load.i32 @m[%i]\nbr_if %w, body, out\n\
         body:\n%n = add.i32 %i, %k\nstore.i32 @m[%n], %y\njump head(%n)\nout:\nreturn %w\n";
     let mut address = Draft::of_writes(rounds, rounds);
@@ -199,8 +199,8 @@ pub(super) fn merges() -> [Wrong; 3] {
     ]
 }
 
-/// A store that only the version before has, the first instruction behind `passed` in each; the
-/// last one, the same in both, covers it. `passed` is an access before it, an anchor.
+/// The version before has a lone store, which the last store of both versions covers. `passed` are
+/// accesses above it, which are anchors.
 fn lone_store(passed: &str) -> Draft {
     let text = |first: &str| {
         format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n")
@@ -245,8 +245,8 @@ pub(super) fn lone_writes() -> [Wrong; 4] {
     ]
 }
 
-/// Over into the window of a write that only the version after has, and back to where both are the
-/// same.
+/// The version after has a lone write. An entry leads into its window, and the versions have the
+/// same memory again at the end.
 pub(crate) fn window() -> Draft {
     let text =
         |first: &str| format!("{first}\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
@@ -262,8 +262,8 @@ pub(crate) fn window() -> Draft {
     draft
 }
 
-/// Over to behind two writes of `@g` that only the version after has, of `%x` and then of `%y`, and
-/// on to where both are the same. The terms of the first, and of the second alone.
+/// The version after has two lone writes of `@g`, of `%x` and then of `%y`. An entry lands after
+/// them. Returns the terms of the first write and of the second alone.
 fn two_writes() -> (Draft, [TermId; 2]) {
     let text = |first: &str, second: &str| {
         format!("{first}\n{second}\n%q = const.i32 0\nglobal_set.i32 @g, %q\nreturn %x\n")
@@ -289,7 +289,7 @@ fn two_writes() -> (Draft, [TermId; 2]) {
     (draft, [first, second])
 }
 
-/// Over to behind a store that only the version after has, which traps if the next one does.
+/// An entry that replays a store of the version after alone, which traps if the next store does.
 fn late_store() -> Draft {
     let text =
         |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");

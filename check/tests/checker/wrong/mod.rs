@@ -1,4 +1,4 @@
-//! Wrong certificates, mappings and versions, each stopped by one check alone.
+//! Forgeries: wrong certificates, mappings and versions, each stopped by one check alone.
 
 mod draft;
 pub(crate) mod memory;
@@ -17,12 +17,12 @@ fn draft(before: &str, after: &str) -> Draft {
     Draft::new(&format!("{X} {{\nentry:\n{before}}}\n"), &format!("{X} {{\nentry:\n{after}}}\n"))
 }
 
-/// Both versions alike.
+/// A draft of two equal versions.
 fn same(text: &str) -> Draft {
     draft(text, text)
 }
 
-/// All of them.
+/// All forgeries.
 pub(crate) fn all() -> Vec<Wrong> {
     let mut all = Vec::new();
     all.extend(whole());
@@ -156,7 +156,7 @@ fn reasons() -> [Wrong; 4] {
     ]
 }
 
-/// `x != 0` is `x` if `x` is 0 or 1, which only the term itself would say of its class.
+/// `x != 0` is `x` if `x` is 0 or 1. Only the forged term itself would say that of its class.
 pub(crate) fn unguarded() -> Wrong {
     let mut draft = draft(
         "%z = const.i32 0\n%s = const.i32 0\nreturn %x\n",
