@@ -11,7 +11,6 @@
 //! which both leave as it is: entries that execute stores do not compose.
 
 use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
-use ir::seeded::{Bug, seeded};
 use ir::{Point, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -112,8 +111,6 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
         mapping: Mapping::between(first.source(), second.target()),
         refused: Vec::new(),
     };
-    let (first, second) =
-        if seeded(Bug::ComposeOrderSwapped) { (second, first) } else { (first, second) };
     for (point, entry) in first.entries() {
         let next = second.entry(entry.target).ok_or(Refusal::NoSecondEntry);
         match next.and_then(|next| compose_entries(entry, next)) {
@@ -132,8 +129,7 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     if !first.replays.is_empty() || !second.replays.is_empty() {
         return Err(Refusal::Replays);
     }
-    let is_missing =
-        |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
+    let is_missing = |v: &&Value| !first.provides_value(**v);
     if let Some(value) = second.requires.iter().find(is_missing) {
         return Err(Refusal::NotProvided { value: *value });
     }
@@ -144,16 +140,10 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     let between = between.ok_or(Refusal::Malformed)?;
     let given = |value: Value| {
         second.requires.binary_search(&value).ok()?;
-        match between.binary_search_by_key(&value, |a| a.value) {
-            Ok(at) if !seeded(Bug::ComposeForgetsAssigns) => Some(between[at].from),
-            Ok(_) => Some(Operand::Source(value)),
-            Err(_) => seeded(Bug::ComposeIgnoresRequires).then_some(Operand::Source(value)),
-        }
+        let at = between.binary_search_by_key(&value, |a| a.value).ok()?;
+        Some(between[at].from)
     };
-    let mut assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
-    if seeded(Bug::ComposeProvidesFirst) {
-        assigns.clone_from(&between);
-    }
+    let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
     let (steps, assigns) = code.needed_for(assigns);
     let mut requires: Vec<Value> = steps
         .iter()
@@ -163,11 +153,9 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
         .collect();
     requires.sort_unstable();
     requires.dedup();
-    let is_kept =
-        |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
+    let is_kept = |v: &Value| first.kept.binary_search(v).is_ok();
     let kept = requires.iter().copied().filter(is_kept).collect();
-    let target = if seeded(Bug::ComposeLandsAtFirst) { first.target } else { second.target };
-    Ok(Entry { target, steps, replays: Vec::new(), assigns, requires, kept })
+    Ok(Entry { target: second.target, steps, replays: Vec::new(), assigns, requires, kept })
 }
 
 fn source(operand: &Operand) -> Option<Value> {
@@ -207,10 +195,8 @@ impl Code {
     /// The number of a step: of an equal one if there is one already.
     fn step(&mut self, step: Step) -> u32 {
         let Code { steps, known } = self;
-        let bits = step.bits;
-        let key = if seeded(Bug::ComposeSharesConstants) { Step { bits: 0, ..step } } else { step };
-        *known.entry(key).or_insert_with_key(|step| {
-            steps.push(Step { bits, ..step.clone() });
+        *known.entry(step).or_insert_with_key(|step| {
+            steps.push(step.clone());
             steps.len() as u32 - 1
         })
     }
@@ -226,7 +212,7 @@ impl Code {
         assigns.iter().for_each(|a| mark(&mut needed, a.from));
         // Steps read earlier ones, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
-            if needed[index] && !seeded(Bug::ComposeDropsInnerSteps) {
+            if needed[index] {
                 self.steps[index].args.iter().for_each(|arg| mark(&mut needed, *arg));
             }
         }
@@ -257,7 +243,6 @@ fn moved(
 ) -> Option<Operand> {
     match operand {
         Operand::Source(value) => given(value),
-        Operand::Step(_) if seeded(Bug::ComposeStepsNotMoved) => Some(operand),
         Operand::Step(index) => done.get(index as usize).copied(),
     }
 }

@@ -11,7 +11,6 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::mapping::{Entry, Mapping};
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use std::collections::BTreeMap;
 
@@ -27,9 +26,8 @@ pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut ExtraUses) -> bool {
     let mut grew = false;
     for (point, entry) in mapping.entries().filter(|(_, e)| !e.requires.is_empty()) {
-        let read = if seeded(Bug::ReadsOfEntriesNotLive) { &entry.kept } else { &entry.requires };
         let live = in_run.live(point);
-        for &value in read.iter().filter(|v| live.binary_search(v).is_err()) {
+        for &value in entry.requires.iter().filter(|v| live.binary_search(v).is_err()) {
             let at = uses.entry(point.inst()).or_default();
             if !at.contains(&value) {
                 at.push(value);

@@ -11,7 +11,6 @@ use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 
@@ -273,8 +272,7 @@ pub(crate) fn members(
 
 fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
     let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
-    let stays =
-        |i: &Inst| after.has_inst(*i) && (!facts.is_moved(*i) || seeded(Bug::MovedIsAnchor));
+    let stays = |i: &Inst| after.has_inst(*i) && !facts.is_moved(*i);
     // One that edges were sent past executes less often in the version after. It bounds nothing
     // where it only leads on.
     let leads_on = |i: Inst| {
@@ -283,9 +281,7 @@ fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> Fixed
     };
     for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
         let opcode = before.inst(inst).opcode;
-        let has_effect =
-            !opcode.is_effect_free() && (opcode.is_terminator() || !seeded(Bug::EffectsNoAnchors));
-        if has_effect || before.may_trap(inst) || after.may_trap(inst) {
+        if !opcode.is_effect_free() || before.may_trap(inst) || after.may_trap(inst) {
             anchors.insert(inst.as_u32() as usize);
         }
     }

@@ -11,7 +11,6 @@ use crate::source::{Here, SourcePoint};
 use crate::synthesize::Direction;
 use ir::mapping::{Entry, Mapping};
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -173,7 +172,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 needed: needed.live(target),
                 replays: q.lone_writes.open(target.inst()),
             };
-            if goal.is_met_as_is(&self.deriver, &self.here) && !seeded(Bug::RestMayTrap) {
+            if goal.is_met_as_is(&self.deriver, &self.here) {
                 return Ok(goal.as_is());
             }
             goals.push(goal);
@@ -202,7 +201,7 @@ impl<'a, 'v> Search<'a, 'v> {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
         let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
-        let may_be_passed = self.heading == Heading::Forward && !seeded(Bug::PassedByIgnored);
+        let may_be_passed = self.heading == Heading::Forward;
         // The ways that were sent on past a branch may have been those through blocks that only led
         // there (`what_led_to_a_block_passed_by_has_no_way.oir`).
         let ahead = end.jumps.iter().map(|jump| p.f.target(jump.edges[0]).block);
@@ -231,9 +230,7 @@ impl<'a, 'v> Search<'a, 'v> {
     /// The cheapest entry that keeps no value, or the first that cannot be had at the first landing
     /// point where one cannot.
     fn without_keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        if !seeded(Bug::StaleOutcomes) {
-            self.deriver.leave();
-        }
+        self.deriver.leave();
         let mut best: Option<(Cost, usize, Derived)> = None;
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
@@ -262,9 +259,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry whatever it keeps, or why there is none.
     fn keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        if !seeded(Bug::StaleOutcomes) {
-            self.deriver.leave();
-        }
+        self.deriver.leave();
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
         for goal in goals {
@@ -314,9 +309,6 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
-        if seeded(Bug::TrapsIgnored) {
-            return None;
-        }
         let (p, q) = (self.deriver.p, self.deriver.q);
         self.pair
             .traps(self.heading)
@@ -348,7 +340,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
 /// Whether an entry is taken rather than the best so far: of two that cost the same, the first.
 fn is_better(cost: Cost, least: Option<Cost>) -> bool {
-    least.is_none_or(|least| cost < least) || seeded(Bug::RestMayTrap)
+    least.is_none_or(|least| cost < least)
 }
 
 /// The landing points worth trying: the source point's own place, if the other version has it,

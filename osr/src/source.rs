@@ -10,7 +10,6 @@ use crate::derive::{Node, Way};
 use crate::lines::Crossing;
 use crate::pair::Side;
 use crate::scratch::Scratch;
-use ir::seeded::{Bug, seeded};
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -64,7 +63,7 @@ impl SourcePoint {
         self.live.clear();
         live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
-        for jump in jumps.iter().filter(|_| !seeded(Bug::PoolBeforeJump)) {
+        for jump in jumps.iter() {
             from = self.cross(p, from, jump);
         }
     }
@@ -81,12 +80,10 @@ impl SourcePoint {
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
-            let is_pure = data.opcode.is_pure()
-                || (seeded(Bug::RestMayTrap) && data.opcode.is_value_determined());
-            let runs = is_pure && data.results.len() == 1 && !args.contains(&Here::Absent);
+            let runs =
+                data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
             for value in &data.results {
                 let here = if runs { Here::Rest(self.rest.len() as u32) } else { Here::Absent };
-                let here = if seeded(Bug::RestTakenAsDone) { Here::Value(*value) } else { here };
                 self.bindings.insert(*value, here);
             }
             if runs {
@@ -105,7 +102,6 @@ impl SourcePoint {
         };
         let bound: SmallVec<[(Value, Here); 4]> =
             params.iter().enumerate().map(|(index, param)| (*param, received(index))).collect();
-        let bound = if seeded(Bug::SequentialCopies) { self.bound_in_turn(p, jump) } else { bound };
         let first = p.f.first_inst(target.block);
         if jump.joins {
             let far = Point::before(first);
@@ -114,18 +110,6 @@ impl SourcePoint {
         }
         self.bindings.extend(bound);
         first
-    }
-
-    /// A wrong change: each argument is looked up when the parameters before it are bound already.
-    fn bound_in_turn(&mut self, p: &Side<'_>, jump: &Crossing) -> SmallVec<[(Value, Here); 4]> {
-        let target = p.f.target(jump.edges[0]);
-        let mut bound = SmallVec::new();
-        for (param, arg) in p.f.block_params(target.block).iter().zip(&target.args) {
-            let here = self.look_up(p, *arg);
-            self.bindings.insert(*param, here);
-            bound.push((*param, here));
-        }
-        bound
     }
 
     /// A value of the source version: bound on the way, or as it is at the source point if it is

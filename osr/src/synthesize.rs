@@ -13,7 +13,6 @@ use crate::pair::{Demand, Heading, Side, VersionPair};
 use crate::reason::Unmapped;
 use crate::search::{Made, Search};
 use ir::mapping::Mapping;
-use ir::seeded::{Bug, seeded};
 use std::collections::BTreeSet;
 
 /// The mapping in one direction, and what has none.
@@ -183,16 +182,13 @@ fn meet(
         }
         let mut grown = BTreeSet::new();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
-            if seeded(Bug::GraphPairsApart) && !std::ptr::eq(arrow.pair, arrows[0].pair) {
-                continue;
-            }
             if let Some(plain) = &plain[arrow.from]
                 && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.from])
             {
                 grown.insert(arrow.from);
             }
         }
-        if grown.is_empty() || seeded(Bug::PlainLiveness) {
+        if grown.is_empty() {
             return Ok(());
         }
         for version in grown {

@@ -13,7 +13,6 @@ use crate::pair::{Side, members};
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -190,7 +189,7 @@ impl Traps {
         });
         let above = std::iter::successors(self.above[block], |b| self.above[*b])
             .flat_map(|b| self.own[b].iter());
-        own.chain(above.filter(|_| !seeded(Bug::TrapsAboveIgnored)))
+        own.chain(above)
             .chain(window)
             .map(|id| &self.traps[*id as usize])
             .find(|trap| !trap.witnesses.iter().any(|w| passed(*w)))

@@ -31,7 +31,6 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::LoopForest;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Value};
 
 /// Uses of a result, beyond which it stays where it is.
@@ -55,11 +54,7 @@ impl Pass for Sink {
                 return;
             }
             // In front of what was moved there before: of that, nothing is an operand of this.
-            let to = match seeded(Bug::SinkToEndOfArm) {
-                true => ed.func().terminator(arm),
-                false => ed.func().first_inst(arm),
-            };
-            ed.sink(inst, to);
+            ed.sink(inst, ed.func().first_inst(arm));
         }
     }
 }
@@ -102,13 +97,11 @@ impl Search<'_> {
     /// The innermost arm that an instruction can move to.
     fn destination(&self, inst: Inst, home: Block) -> Option<Block> {
         let data = self.f.inst(inst);
-        let traps = self.f.may_trap(inst) && !seeded(Bug::SinkIgnoresTraps);
-        if !data.opcode.is_effect_free() || traps {
+        if !data.opcode.is_effect_free() || self.f.may_trap(inst) {
             return None;
         }
         let users = self.f.users(data.result()?);
         let first = *users.first().filter(|_| users.len() <= MAX_USERS)?;
-        let count = if seeded(Bug::SinkToFirstUse) { 1 } else { users.len() };
         let arms = std::iter::successors(self.arm[self.place(first)], |arm| {
             self.arm[self.dom.idom(*arm)?]
         });
@@ -116,11 +109,11 @@ impl Search<'_> {
             arms.take(MAX_ARMS).take_while(|arm| *arm != home && self.dom.dominates(home, *arm));
         let mut fitting = below.filter(|arm| {
             let holds_uses =
-                || users[..count].iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
+                || users.iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
             self.is_in_no_other_loop(*arm, home) && holds_uses()
         });
         let arm = fitting.next()?;
-        let reads = data.opcode.effects().has(Effects::READS) && !seeded(Bug::SinkIgnoresWrites);
+        let reads = data.opcode.effects().has(Effects::READS);
         (!(reads && self.may_be_written(inst, arm)) && self.pays(inst)).then_some(arm)
     }
 

@@ -28,7 +28,6 @@ use crate::pair::{Heading, VersionPair};
 use explain::Explainer;
 use ir::certificate::{Certificate, MappingFacts, VersionTerms};
 use ir::mapping::{Mapping, VersionKey};
-use ir::seeded::{Bug, seeded};
 use leaves::Leaves;
 use number::Numbering;
 use product::Product;
@@ -79,7 +78,7 @@ impl<'a, 'v> Certifier<'a, 'v> {
             terms: Vec::new(),
             sides: [claims(&versions[0]), claims(&versions[1])],
             anchors: pair.bounding_anchors().collect(),
-            passed: pair.passed_branches().filter(|_| !seeded(Bug::PassedNotListed)).collect(),
+            passed: pair.passed_branches().collect(),
         };
         let mut certifier =
             Certifier { pair, versions, runs, table, certificate, rounds, unshared };
@@ -152,7 +151,7 @@ impl Search<'_, '_> {
                 changed |= version.revise(&self.table);
             }
             let [a, b] = &mut self.versions;
-            changed |= !seeded(Bug::PinnedOnOneSide) && a.pin_alike(b);
+            changed |= a.pin_alike(b);
             changed |= self.revise_merges();
             if self.pair.has_lone_writes() {
                 let [a, b] = &mut self.versions;

@@ -9,7 +9,6 @@ use cranelift_entity::packed_option::PackedOption;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::mapping::{Operand, Replay, Step};
-use ir::seeded::{Bug, seeded};
 use ir::{
     Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Target, Value,
     Variable,
@@ -144,9 +143,7 @@ impl<'r> Emitter<'r> {
             self.steps[index] = Some(self.computed.len());
             self.computed.push(result);
         }
-        let replays =
-            if seeded(Bug::NativeReplaysDropped) { &[] } else { entry.replays.as_slice() };
-        for Replay { opcode, ty, imm, args, .. } in replays {
+        for Replay { opcode, ty, imm, args, .. } in &entry.replays {
             let args = self.operands(args);
             self.builder.insert(InstSpec::new(*opcode, *ty, *imm, &args));
             self.insts.push(None.into());
