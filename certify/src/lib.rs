@@ -26,7 +26,6 @@ mod tests;
 
 use explain::Explainer;
 use ir::Inst;
-use ir::seeded::{Bug, seeded};
 use leaves::Leaves;
 use number::Numbering;
 use product::Product;
@@ -83,12 +82,7 @@ impl<'a> Certifier<'a> {
             terms: Vec::new(),
             sides: [claims(&versions[0]), claims(&versions[1])],
             anchors: common.anchors.ones().map(|i| Inst::from_u32(i as u32)).collect(),
-            passed: common
-                .passed
-                .iter()
-                .copied()
-                .filter(|_| !seeded(Bug::PassedNotListed))
-                .collect(),
+            passed: common.passed.iter().copied().collect(),
         };
         let mut certifier =
             Certifier { common, versions, runs, table, certificate, rounds, unshared };
@@ -172,7 +166,7 @@ impl Search<'_> {
                 changed |= version.revise(&self.table);
             }
             let [a, b] = &mut self.versions;
-            changed |= !seeded(Bug::PinnedOnOneSide) && a.pin_alike(b);
+            changed |= a.pin_alike(b);
             changed |= self.revise_merges();
             if self.common.has_lone_writes {
                 let [a, b] = &mut self.versions;

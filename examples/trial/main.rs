@@ -10,8 +10,6 @@
 mod cases;
 mod garbage;
 mod output;
-#[cfg(feature = "seeded-bugs")]
-mod p1;
 mod p2;
 mod p2_table;
 mod p3;
@@ -28,13 +26,6 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Pool {
-    /// Wrong changes of our own code: needs the feature `seeded-bugs`
-    #[cfg(feature = "seeded-bugs")]
-    P1(p1::Args),
-    /// One wrong change of native code, in a child process of P1 that may crash
-    #[cfg(feature = "seeded-bugs")]
-    #[command(hide = true)]
-    NativeBug(p1::native::Args),
     /// Random damage to mappings
     P2(p2_table::Args),
     /// Checkers without one of their checks
@@ -45,10 +36,6 @@ enum Pool {
 
 fn main() -> ExitCode {
     let passed = match Args::parse().pool {
-        #[cfg(feature = "seeded-bugs")]
-        Pool::P1(args) => p1::run(&args),
-        #[cfg(feature = "seeded-bugs")]
-        Pool::NativeBug(args) => p1::native::child(&args),
         Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),

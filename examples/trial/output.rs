@@ -69,26 +69,6 @@ pub(crate) fn killed(
     killed
 }
 
-/// Whether the two versions of a case, run from the start, end differently for some arguments.
-#[cfg(feature = "seeded-bugs")]
-pub(crate) fn versions_differ(program: &Generated, case: &Case) -> bool {
-    let code = Program::new(&program.module);
-    let limits = crate::cases::oracle_options(program, 0).limits;
-    program.arguments.iter().any(|args| {
-        let checked = Options { track_memory: true, ..Options::default() };
-        let machine = Machine::with_options(&code, limits, checked);
-        let mut machine = machine.expect("generated modules can be instantiated");
-        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
-        let [before, after] = ids.map(|id| {
-            let mut machine = machine.clone();
-            machine.set_current(case.func, id);
-            let outcome = machine.invoke(program.main, args, &mut NoHost, &mut NoObserver);
-            (shown(&outcome), machine.memory_digest())
-        });
-        before != after
-    })
-}
-
 /// The end of a run, without its place.
 fn shown(outcome: &Outcome) -> String {
     match outcome {

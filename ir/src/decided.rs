@@ -14,7 +14,6 @@ use crate::eval::{eval, is_evaluated};
 use crate::function::Function;
 use crate::inst::{Edge, InstData};
 use crate::opcode::Opcode;
-use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
@@ -203,7 +202,7 @@ impl Search<'_> {
             Content::Unseen => Targets::NoneYet,
             Content::Unknown => Targets::Any,
             Content::Always(bits) if data.opcode == Opcode::BrIf => {
-                Targets::One(u32::from((bits == 0) != seeded(Bug::DecidedOtherWay)))
+                Targets::One(u32::from(bits == 0))
             }
             Content::Always(bits) => Targets::One(bits.min(data.targets.len() as u64 - 1) as u32),
         }
@@ -223,7 +222,6 @@ impl Search<'_> {
                 // The contents of a parameter are the meet over all edges taken so far.
                 let met = match (self.content(param), self.content(arg)) {
                     (Content::Unseen, content) | (content, Content::Unseen) => content,
-                    (first, _) if seeded(Bug::DecidedByFirstEdge) => first,
                     (a, b) if a == b => a,
                     _ => Content::Unknown,
                 };

@@ -31,7 +31,6 @@ pub mod opcode;
 pub mod place;
 pub mod reference;
 pub mod rules;
-pub mod seeded;
 mod sparse;
 pub mod text;
 pub mod trap;

@@ -17,7 +17,6 @@ use crate::dom::DomTree;
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::opcode::Effects;
-use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::{BTreeSet, HashMap};
@@ -321,10 +320,8 @@ impl<'a> Clobbers<'a> {
 
     fn past_write(&self, walk: &mut Walk<'_>, inst: Inst) -> Option<Definition> {
         let is_apart = match self.written(inst) {
-            Some(written) => {
-                written.is_apart_from(&walk.access) || seeded(Bug::ClobberPassesStores)
-            }
-            None => seeded(Bug::ClobberPassesCalls),
+            Some(written) => written.is_apart_from(&walk.access),
+            None => false,
         };
         if !is_apart {
             return None;
@@ -361,9 +358,6 @@ impl<'a> Clobbers<'a> {
             }
             if *agreed.get_or_insert(found) != found {
                 return None;
-            }
-            if seeded(Bug::ClobberTakesFirstEdge) {
-                break;
             }
         }
         agreed

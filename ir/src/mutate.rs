@@ -8,7 +8,6 @@ use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
 use crate::inst::{Edge, InstData, Target};
-use crate::seeded::{Bug, seeded};
 use crate::types::Type;
 use smallvec::SmallVec;
 
@@ -131,14 +130,8 @@ impl Function {
         let mut insts = users.as_slice().to_vec();
         insts.sort_unstable();
         insts.dedup();
-        let home = self.value_block(after);
         for inst in insts {
-            let elsewhere = seeded(Bug::ReplaceForgetsOtherBlocks) && self.inst_block(inst) != home;
             let data = self.inst_mut(inst);
-            if elsewhere || (seeded(Bug::ReplaceForgetsTerminators) && data.opcode.is_terminator())
-            {
-                continue;
-            }
             for operand in
                 data.args.iter_mut().chain(data.targets.iter_mut().flat_map(|t| t.args.iter_mut()))
             {

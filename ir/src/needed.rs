@@ -11,7 +11,6 @@ use crate::decided::Decided;
 use crate::entity::{Inst, Value};
 use crate::function::{Function, ValueDef};
 use crate::inst::Edge;
-use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
@@ -126,7 +125,7 @@ fn demanded(function: &Function, inst: Inst) -> &[Value] {
     let data = function.inst(inst);
     if !data.opcode.is_effect_free() || function.may_trap(inst) {
         &data.args
-    } else if data.opcode.can_trap() && !seeded(Bug::DivisorNotNeeded) {
+    } else if data.opcode.can_trap() {
         &data.args[1..]
     } else {
         &[]

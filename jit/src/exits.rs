@@ -6,11 +6,10 @@
 //! instead of code: Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic
 //! Deoptimization", PLDI 1992.)
 
-use crate::lower::{Lowered, inst_of, swap_two};
+use crate::lower::{Lowered, inst_of};
 use crate::sys::{ExitFrame, saved_register};
 use cranelift_codegen::{CompiledCode, ExceptionContextLoc, FinalizedMachExceptionHandler};
 use ir::Type;
-use ir::seeded::{Bug, seeded};
 use std::collections::BTreeMap;
 
 /// The values of one exit, before code generation.
@@ -191,11 +190,6 @@ fn describe(
             },
         };
         words.push(Word::new(place, listed));
-    }
-    if seeded(Bug::NativePlaceOfNeighbor) {
-        let types: Vec<Type> = shape.values.iter().map(|(ty, _)| *ty).collect();
-        let first = words.len() - types.len();
-        swap_two(&types, &mut words[first..]);
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use ir::seeded::{Bug, seeded};
 use ir::{Signature, Type};
 
 /// The kinds of stubs.
@@ -158,16 +157,9 @@ pub(crate) fn to_word(
     ty: Type,
 ) -> clif::Value {
     let bits = match ty {
-        Type::F32 if seeded(Bug::NativeUpperBitsOfF32) => {
-            let bits = builder.ins().bitcast(types::I32, MemFlagsData::new(), value);
-            return builder.ins().sextend(types::I64, bits);
-        }
         Type::F32 => builder.ins().bitcast(types::I32, MemFlagsData::new(), value),
         Type::F64 => return builder.ins().bitcast(types::I64, MemFlagsData::new(), value),
         _ => value,
     };
-    if ty.bits() < 32 && seeded(Bug::NativeNarrowSignExtended) {
-        return builder.ins().sextend(types::I64, bits);
-    }
     if ty.bits() == 64 { bits } else { builder.ins().uextend(types::I64, bits) }
 }

@@ -16,8 +16,7 @@ use crate::pair::{Analyzed, VersionPair, members};
 use crate::reason::{Obstacle, Reason};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
-use ir::seeded::{Bug, seeded};
-use ir::{Effects, Function, Inst, Opcode, Type, Value, ValueDef};
+use ir::{Effects, Function, Inst, Type, Value, ValueDef};
 use smallvec::SmallVec;
 
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
@@ -304,15 +303,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
             Node::Here(value) => ways.push(Way::Read(value)),
             Node::Rest(number) => ways.push(here.rest_way(number)),
             Node::Wanted(value) => {
-                ways.extend(self.result_of_earlier(here, value));
                 // The value's own id comes before the rest of its class: a copy under the same id
                 // needs no assignment that moves anything.
                 ways.extend(here.way_of(self.p, value));
                 if self.level >= Level::Alias {
                     let members = members(&self.pair.facts, self.p, self.q, value);
                     let others = members.into_iter().filter(|m| *m != value);
-                    let stale = |m: Value| seeded(Bug::StaleClassMember).then_some(Way::Read(m));
-                    let way_of = |m: Value| here.way_of(self.p, m).or_else(|| stale(m));
+                    let way_of = |m: Value| here.way_of(self.p, m);
                     ways.extend(others.take(MAX_MEMBERS).filter_map(way_of));
                     let constant = self.pair.facts.constant(value, self.q.era);
                     ways.extend(constant.map(|(ty, bits)| Way::Constant { ty, bits }));
@@ -341,7 +338,6 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
         here.look_up(self.p, value) == Here::Value(value)
-            && self.result_of_earlier(here, value).is_none()
     }
 
     /// Rule 2: executes the operation that defines the value again. The operation dominates the
@@ -376,26 +372,14 @@ impl<'a, 'v> Deriver<'a, 'v> {
             // Edges that no run takes bring nothing. Counting them, a parameter whose other
             // predecessor the log removed would lose its only equation.
             .filter(|e| may_be_taken(f, &self.q.cfg, &self.pair.facts, **e))
-            .filter(|e| {
-                !seeded(Bug::ParamIgnoresBackEdges)
-                    || !self.q.dom.dominates(block, f.inst_block(e.inst))
-            })
             .map(|e| f.target(*e).args[index as usize])
             .filter(|v| *v != value);
         let first = incoming.next()?;
-        // Follows the definition in an arm only if it does not dominate the block: around a loop
-        // the search would never end.
-        let is_in_arm = || {
-            f.defining_inst(first).is_some() && !self.q.dom.dominates(block, f.value_block(first))
-        };
-        if seeded(Bug::ParamTakesArmsDefinition) && is_in_arm() {
-            return Some(Way::Same(Node::Wanted(first)));
-        }
         // The intersection of the chains of all incoming values, nearest member first.
         let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
         shared.push(first);
         shared.extend(self.pair.facts.chain(first, self.q.era));
-        for other in incoming.filter(|_| !seeded(Bug::ParamTakesFirstEdge)) {
+        for other in incoming {
             let chain = self.pair.facts.chain(other, self.q.era);
             shared.retain(|m| *m == other || chain.contains(m));
         }
@@ -407,28 +391,6 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 && self.q.dom.dominates(f.value_block(*m), block)
         };
         shared.into_iter().find(above).map(|m| Way::Same(Node::Wanted(m)))
-    }
-
-    /// A seeded bug: the result of an earlier instruction that equals this one in all but its
-    /// place. A call or a read executed again gives that result only if nothing was written in
-    /// between.
-    fn result_of_earlier(&self, here: &SourcePoint, value: Value) -> Option<Way> {
-        let (calls, reads) = (seeded(Bug::CallResultReused), seeded(Bug::ReadResultReused));
-        let inst = self.q.f.defining_inst(value).filter(|_| calls || reads)?;
-        let data = self.q.f.inst(inst);
-        let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-        let is_reused = (calls && data.opcode == Opcode::Call) || (reads && is_read);
-        if !is_reused {
-            return None;
-        }
-        let is_equal = |i: &Inst| {
-            let other = self.p.f.inst(*i);
-            (other.opcode, other.ty, other.imm, &other.args)
-                == (data.opcode, data.ty, data.imm, &data.args)
-        };
-        let first = self.p.f.all_insts().take_while(|i| *i != inst).find(is_equal)?;
-        let index = data.results.iter().position(|v| *v == value)?;
-        here.way_of(self.p, self.p.f.inst(first).results[index])
     }
 
     fn push(&mut self, expr: Expr) -> u32 {

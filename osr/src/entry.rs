@@ -4,7 +4,6 @@ use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
 use crate::reason::Obstacle;
 use crate::source::SourcePoint;
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -164,7 +163,7 @@ pub(crate) fn assemble(
     requires.dedup();
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
     // Arguments that `live_e` reads are among them.
-    let is_kept = |v: &Value| !here.is_live(*v) && !seeded(Bug::KeptNotListed);
+    let is_kept = |v: &Value| !here.is_live(*v);
     let kept = requires.iter().copied().filter(is_kept).collect();
     Entry { target, steps, replays, assigns, requires, kept }
 }
@@ -194,8 +193,7 @@ impl Emitter<'_, '_, '_> {
                     self.done[expr as usize] = Some(Operand::Source(*value));
                 }
                 Expr::Constant { ty, bits } => {
-                    let mask = if seeded(Bug::ConstantTooNarrow) { 0xff } else { u64::MAX };
-                    let (ty, bits, opcode) = (*ty, *bits & mask, Opcode::Const);
+                    let (ty, bits, opcode) = (*ty, *bits, Opcode::Const);
                     self.push(
                         expr,
                         Step { opcode, ty, operand_ty: ty, bits, args: SmallVec::new() },
@@ -231,12 +229,8 @@ impl Emitter<'_, '_, '_> {
         // instruction knows that type.
         let data = f.inst(*inst);
         let operand_ty: Type = data.args.first().map_or(data.ty, |v| f.value_type(*v));
-        let operand_ty = if seeded(Bug::StepOperandType) { data.ty } else { operand_ty };
-        let mut args: SmallVec<[Operand; 2]> =
+        let args: SmallVec<[Operand; 2]> =
             args.iter().map(|a| self.done[*a as usize].expect("operands come first")).collect();
-        if seeded(Bug::StepOperandsSwapped) {
-            args.reverse();
-        }
         Step {
             opcode: data.opcode,
             ty: data.ty,

@@ -16,7 +16,6 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,9 +165,8 @@ impl Facts {
                 // Several targets may have been equal when the branch was folded. The log then does
                 // not tell which of them a run takes.
                 let targets = &f.inst(*inst).targets;
-                let is_taken = |i: u32| i == *keep || !seeded(Bug::FoldedTakesKept);
                 let same = (0..targets.len() as u32)
-                    .filter(|i| targets[*i as usize] == targets[*keep as usize] && is_taken(*i));
+                    .filter(|i| targets[*i as usize] == targets[*keep as usize]);
                 self.folded.insert(*inst, same.collect());
             }
             ActionKind::SplitEdge { edge, jump, .. } => {
@@ -263,7 +261,7 @@ impl Facts {
     }
 
     fn note_harmless(&mut self, f: &Function, inst: Inst) {
-        if !f.may_trap(inst) || seeded(Bug::MovedTrapsHarmless) {
+        if !f.may_trap(inst) {
             self.harmless.insert(inst);
         }
     }

@@ -13,7 +13,6 @@ use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, Opcode, Point};
 use smallvec::SmallVec;
 
@@ -99,12 +98,10 @@ impl Lines {
         let mut next = None;
         let mut at = Some(f.terminator(block));
         while let Some(inst) = at {
-            let behind = next;
             if anchors.contains(inst.as_u32() as usize) {
                 next = Some(inst);
             }
-            self.next_in_block[inst] =
-                if seeded(Bug::GapPastAnchor) { behind.or(next) } else { next };
+            self.next_in_block[inst] = next;
             at = f.prev_inst(inst);
         }
     }

@@ -14,7 +14,6 @@
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use std::collections::BTreeMap;
 use transition::Demand;
@@ -35,9 +34,8 @@ pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut Extra
         // All values required, not only the kept ones: a value that only excluded code reads is
         // live in the text, so not kept, but no run would find it provided
         // (`what_entries_read_is_provided_where_only_excluded_code_reads_it`).
-        let read = if seeded(Bug::ReadsOfEntriesNotLive) { &entry.kept } else { &entry.requires };
         let live = in_run.live(point);
-        for &value in read.iter().filter(|v| live.binary_search(v).is_err()) {
+        for &value in entry.requires.iter().filter(|v| live.binary_search(v).is_err()) {
             let at = uses.entry(point.inst()).or_default();
             if !at.contains(&value) {
                 at.push(value);

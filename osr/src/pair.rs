@@ -11,7 +11,6 @@ use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -287,8 +286,7 @@ pub(crate) fn members(
 
 fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
     let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
-    let stays =
-        |i: &Inst| after.has_inst(*i) && (!facts.is_moved(*i) || seeded(Bug::MovedIsAnchor));
+    let stays = |i: &Inst| after.has_inst(*i) && !facts.is_moved(*i);
     // The version after executes a terminator less often once an edge was redirected past it. Such
     // a jump bounds nothing, and paths run on through it in both versions.
     let leads_on = |i: Inst| {
@@ -297,11 +295,9 @@ fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> Fixed
     };
     for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
         let opcode = before.inst(inst).opcode;
-        let has_effect =
-            !opcode.is_effect_free() && (opcode.is_terminator() || !seeded(Bug::EffectsNoAnchors));
         // In either version: `may_trap` depends on operands, and a pass may have shown the divisor
         // to be a constant.
-        if has_effect || before.may_trap(inst) || after.may_trap(inst) {
+        if !opcode.is_effect_free() || before.may_trap(inst) || after.may_trap(inst) {
             anchors.insert(inst.as_u32() as usize);
         }
     }

@@ -11,7 +11,6 @@ use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::SynthesizedMapping;
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -185,7 +184,7 @@ impl<'a, 'v> Search<'a, 'v> {
             };
             // The empty entry costs nothing, so no other landing point can beat it. Most points end
             // here.
-            if goal.is_met_as_is(&self.deriver, &self.here) && !seeded(Bug::RestMayTrap) {
+            if goal.is_met_as_is(&self.deriver, &self.here) {
                 return Ok(goal.as_is());
             }
             goals.push(goal);
@@ -216,7 +215,7 @@ impl<'a, 'v> Search<'a, 'v> {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
         let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
-        let may_be_passed = self.heading == Side::Before && !seeded(Bug::PassedByIgnored);
+        let may_be_passed = self.heading == Side::Before;
         // A redirected edge may have started in a block that only jumps to the skipped one. Such a
         // block, and each block ahead on the path, is skipped as well
         // (`what_led_to_a_block_passed_by_has_no_way.oir`).
@@ -249,9 +248,7 @@ impl<'a, 'v> Search<'a, 'v> {
     fn without_keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
         // Outcomes of the deriver hold for one source point alone. With those of the last one,
         // entries read values that are not available here.
-        if !seeded(Bug::StaleOutcomes) {
-            self.deriver.leave();
-        }
+        self.deriver.leave();
         let mut best: Option<(Cost, usize, Derived)> = None;
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
@@ -284,9 +281,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
     fn keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        if !seeded(Bug::StaleOutcomes) {
-            self.deriver.leave();
-        }
+        self.deriver.leave();
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
         for goal in goals {
@@ -341,9 +336,6 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
-        if seeded(Bug::TrapsIgnored) {
-            return None;
-        }
         let (p, q) = (self.deriver.p, self.deriver.q);
         // A trap that the source version has passed under any id of its class has been passed: the
         // witnesses are looked up in terms of the path, since a witness behind the jump counts as
@@ -378,7 +370,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
 /// Whether an entry replaces the best so far. Of two entries of equal cost the first stays.
 fn is_better(cost: Cost, least: Option<Cost>) -> bool {
-    least.is_none_or(|least| cost < least) || seeded(Bug::RestMayTrap)
+    least.is_none_or(|least| cost < least)
 }
 
 /// The landing points worth trying, in order. The source point's own place comes first, if the

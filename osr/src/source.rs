@@ -11,7 +11,6 @@ use crate::derive::{Node, Way};
 use crate::lines::Crossing;
 use crate::pair::Analyzed;
 use crate::scratch::Scratch;
-use ir::seeded::{Bug, seeded};
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -71,7 +70,7 @@ impl SourcePoint {
         self.live.clear();
         live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
-        for jump in jumps.iter().filter(|_| !seeded(Bug::PoolBeforeJump)) {
+        for jump in jumps.iter() {
             from = self.cross(p, from, jump);
         }
     }
@@ -90,12 +89,10 @@ impl SourcePoint {
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
             // One result and all operands, or no expression can stand for the operation. Values of
             // the block that depend on an absent one are absent in turn.
-            let is_pure = data.opcode.is_pure()
-                || (seeded(Bug::RestMayTrap) && data.opcode.is_value_determined());
-            let runs = is_pure && data.results.len() == 1 && !args.contains(&Here::Absent);
+            let runs =
+                data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
             for value in &data.results {
                 let here = if runs { Here::Rest(self.rest.len() as u32) } else { Here::Absent };
-                let here = if seeded(Bug::RestTakenAsDone) { Here::Value(*value) } else { here };
                 self.bindings.insert(*value, here);
             }
             if runs {
@@ -116,7 +113,6 @@ impl SourcePoint {
         };
         let bound: SmallVec<[(Value, Here); 4]> =
             params.iter().enumerate().map(|(index, param)| (*param, received(index))).collect();
-        let bound = if seeded(Bug::SequentialCopies) { self.bound_in_turn(p, jump) } else { bound };
         let first = p.f.first_inst(target.block);
         // A value bound on the path may belong to code that the other edges into the block do not
         // pass. The target version does not have it there, and an expression must not read it.
@@ -127,18 +123,6 @@ impl SourcePoint {
         }
         self.bindings.extend(bound);
         first
-    }
-
-    /// A seeded bug: looks each argument up after the parameters before it are bound.
-    fn bound_in_turn(&mut self, p: &Analyzed<'_>, jump: &Crossing) -> SmallVec<[(Value, Here); 4]> {
-        let target = p.f.target(jump.edges[0]);
-        let mut bound = SmallVec::new();
-        for (param, arg) in p.f.block_params(target.block).iter().zip(&target.args) {
-            let here = self.look_up(p, *arg);
-            self.bindings.insert(*param, here);
-            bound.push((*param, here));
-        }
-        bound
     }
 
     /// A value of the source version: as the path bound it, or as it is at the source point. In the

@@ -21,7 +21,6 @@ use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
 use crate::search::{Made, Search};
-use ir::seeded::{Bug, seeded};
 use std::collections::BTreeSet;
 use transition::Demand;
 use transition::Side;
@@ -205,16 +204,13 @@ fn meet(
         // round, instead of one for each mapping that leaves the version.
         let mut grown = BTreeSet::new();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
-            if seeded(Bug::GraphPairsApart) && !std::ptr::eq(arrow.pair, arrows[0].pair) {
-                continue;
-            }
             if let Some(plain) = &plain[arrow.from]
                 && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.from])
             {
                 grown.insert(arrow.from);
             }
         }
-        if grown.is_empty() || seeded(Bug::PlainLiveness) {
+        if grown.is_empty() {
             return Ok(());
         }
         // Only versions whose uses grew. The others would get the table they have.

@@ -19,7 +19,6 @@ use crate::pair::{Analyzed, members};
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -226,7 +225,7 @@ impl Traps {
         // All dominators, however far above: the target version has executed them all.
         let above = std::iter::successors(self.above[block], |b| self.above[*b])
             .flat_map(|b| self.own[b].iter());
-        own.chain(above.filter(|_| !seeded(Bug::TrapsAboveIgnored)))
+        own.chain(above)
             .chain(window)
             .map(|id| &self.traps[*id as usize])
             .find(|trap| !trap.witnesses.iter().any(|w| passed(*w)))

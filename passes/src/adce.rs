@@ -26,8 +26,7 @@
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
-use ir::{Effects, Function, Inst, Opcode, Value, ValueDef};
+use ir::{Function, Inst, Value, ValueDef};
 use std::collections::BTreeSet;
 
 /// The pass. See the module documentation.
@@ -48,28 +47,14 @@ impl Pass for Adce {
 /// Whether an instruction stays even if nothing needs its results.
 fn is_root(function: &Function, inst: Inst) -> bool {
     let opcode = function.inst(inst).opcode;
-    if seeded(Bug::AdceDropsCalls)
-        && opcode == Opcode::Call
-        && function.inst(inst).result().is_some()
-    {
-        return false;
-    }
-    let has_effect = match opcode {
-        Opcode::MemoryGrow => !seeded(Bug::AdceDropsGrowth),
-        _ => !opcode.is_effect_free(),
-    };
-    let reads = opcode.effects().has(Effects::READS);
-    let dropped = if reads { Bug::AdceDropsLoads } else { Bug::AdceDropsDivisions };
-    has_effect || (function.may_trap(inst) && !(opcode.is_effect_free() && seeded(dropped)))
+    !opcode.is_effect_free() || function.may_trap(inst)
 }
 
 /// The set of live values, by index: those that a root needs, directly or not. An argument of an
 /// edge is live if the parameter that receives it is.
 fn live_values(function: &Function) -> FixedBitSet {
     let mut live = FixedBitSet::with_capacity(function.value_bound());
-    let forgotten =
-        |i: &Inst| seeded(Bug::AdceForgetsBranches) && function.inst(*i).opcode == Opcode::BrIf;
-    let roots = function.all_insts().filter(|i| is_root(function, *i) && !forgotten(i));
+    let roots = function.all_insts().filter(|i| is_root(function, *i));
     let mut work: Vec<Value> = roots.flat_map(|i| function.inst(i).args.iter().copied()).collect();
     while let Some(value) = work.pop() {
         if !live.put(value.index()) {
@@ -180,7 +165,7 @@ impl Dead {
 fn is_unused(function: &Function, value: Value) -> bool {
     let uses = function.users(value).len();
     match function.value_def(value) {
-        ValueDef::Result(..) => uses == 0 || (uses == 1 && seeded(Bug::AdceCountsOneUseLess)),
+        ValueDef::Result(..) => uses == 0,
         ValueDef::Param(block, _) if uses <= function.predecessors(block).len() => {
             inputs(function, value).iter().filter(|v| **v == value).count() == uses
         }

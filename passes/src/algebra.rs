@@ -6,7 +6,6 @@
 
 use ir::eval::eval;
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
-use ir::seeded::{Bug, seeded};
 use ir::{Opcode, Type};
 use smallvec::SmallVec;
 
@@ -97,9 +96,7 @@ impl<I: Copy + Eq> Match<I> {
         goals.extend(args.iter().copied().zip(pats.iter().copied()));
         let mut found = self.solve(on, goals, at);
         goals.truncate(known);
-        let turns =
-            opcode.is_commutative() || (args.len() == 2 && seeded(Bug::SimplifyCommutesAll));
-        if found.is_none() && turns {
+        if found.is_none() && opcode.is_commutative() {
             goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
             found = self.solve(on, goals, at);
             goals.truncate(known);
@@ -131,14 +128,10 @@ impl<I: Copy + Eq> Match<I> {
     fn bind<O: Operands<Id = I>>(&mut self, on: &O, arg: I, pat: Pat) -> Option<()> {
         let constant = on.constant(arg);
         let fits = match pat {
-            Pat::X => *self.x.get_or_insert(arg) == arg || seeded(Bug::SimplifyForgetsRepeats),
+            Pat::X => *self.x.get_or_insert(arg) == arg,
             Pat::Y => *self.y.get_or_insert(arg) == arg,
             Pat::Zero => constant == Some(0),
-            Pat::One if seeded(Bug::SimplifyOneIsNonZero) => constant.is_some_and(|b| b != 0),
             Pat::One => constant == Some(1),
-            Pat::Ones if seeded(Bug::SimplifyOnesTooNarrow) => {
-                constant == Some(u64::from(u32::MAX))
-            }
             Pat::Ones => constant == Some(on.ty(arg).mask()),
             Pat::NonZero => constant.is_some_and(|b| b != 0),
             Pat::Bits(bits) => constant == Some(bits),
@@ -153,7 +146,6 @@ impl<I: Copy + Eq> Match<I> {
         let possible = || self.x.map_or(u64::MAX, |x| on.possible(x));
         match self.guard {
             Guard::Always => true,
-            _ if seeded(Bug::SimplifyIgnoresGuard) => true,
             Guard::XIsBool => possible() & !1 == 0,
             Guard::CCoversX => self.c.is_some_and(|c| possible() & !c == 0),
         }
@@ -170,16 +162,12 @@ impl<I: Copy + Eq> Match<I> {
         let operand = |id: Option<I>| id.filter(|id| on.ty(*id) == result).map(Outcome::Operand);
         match term {
             Term::X => operand(self.x),
-            Term::Y if seeded(Bug::SimplifyTakesOtherArm) => operand(self.x),
             Term::Y => operand(self.y),
             Term::Operand(index) => operand(args.get(index).copied()),
             Term::Zero => Some(Outcome::Constant(0)),
             Term::One => Some(Outcome::Constant(1)),
             Term::Ones => Some(Outcome::Constant(result.mask())),
             Term::Unary(opcode) => self.operation(on, opcode, &[self.x?], result),
-            Term::Binary(opcode) if seeded(Bug::SimplifyOperandsSwapped) => {
-                self.operation(on, opcode, &[self.y?, self.x?], result)
-            }
             Term::Binary(opcode) => self.operation(on, opcode, &[self.x?, self.y?], result),
             Term::WithConstant(opcode, constant) => {
                 let x = self.x?;
@@ -209,7 +197,6 @@ impl<I: Copy + Eq> Match<I> {
             Const::CthenD(opcode) => (opcode, self.c?, self.d?),
             Const::DthenC(opcode) => (opcode, self.d?, self.c?),
         };
-        let order = if seeded(Bug::SimplifyConstantsSwapped) { [b, a] } else { [a, b] };
-        eval(opcode, ty, ty, &order).ok()
+        eval(opcode, ty, ty, &[a, b]).ok()
     }
 }

@@ -36,8 +36,7 @@ use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Function, Opcode, Target, Value};
+use ir::{Block, Edge, Function, Opcode, Value};
 use std::collections::BTreeSet;
 
 /// The pass. See the module documentation.
@@ -224,9 +223,8 @@ fn is_arm(function: &Function, edge: Edge) -> bool {
 fn is_empty(function: &Function, block: Block) -> bool {
     let end = function.terminator(block);
     let data = function.inst(end);
-    let is_full = function.first_inst(block) != end && !seeded(Bug::CfgSkipsFullBlocks);
     if data.opcode != Opcode::Jump
-        || is_full
+        || function.first_inst(block) != end
         || block == function.entry()
         || data.targets[0].block == block
     {
@@ -242,13 +240,7 @@ fn fold_branch(ed: &mut Editor<'_>, block: Block) -> Option<Option<Block>> {
     let inst = ed.func().terminator(block);
     let data = ed.func().inst(inst);
     let is_branch = matches!(data.opcode, Opcode::BrIf | Opcode::Switch);
-    let differs = |t: &Target| match seeded(Bug::CfgFoldsOtherArguments) {
-        true => t.block != data.targets[0].block,
-        false => *t != data.targets[0],
-    };
-    let count =
-        data.targets.len() - usize::from(data.targets.len() > 2 && seeded(Bug::CfgFoldsAllButLast));
-    if !is_branch || data.targets[..count].iter().any(differs) {
+    if !is_branch || data.targets.iter().any(|t| *t != data.targets[0]) {
         return Some(None);
     }
     let target = data.targets[0].block;
@@ -271,22 +263,16 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
 /// them; `None` if the fuel runs out.
 fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
     let mut changed = BTreeSet::new();
-    let first = |f: &Function| {
-        f.predecessors(block).first().copied().filter(|_| seeded(Bug::CfgBindsFirstEdge))
-    };
-    let edge = only_edge(ed.func(), block)
-        .or_else(|| first(ed.func()).filter(|_| block != ed.func().entry()));
-    let Some(edge) = edge else { return Some(changed) };
+    let Some(edge) = only_edge(ed.func(), block) else { return Some(changed) };
     // From the last parameter, so that each removal leaves the indices of the others valid.
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {
             return None;
         }
         let args = &ed.func().target(edge).args;
-        let arg = if seeded(Bug::CfgBindsFirstArgument) { args.first() } else { args.last() };
-        let arg = *arg.expect("an edge has an argument for each parameter");
+        let arg = *args.last().expect("an edge has an argument for each parameter");
         let users = ed.func().users(param);
-        if !users.is_empty() && !seeded(Bug::CfgForgetsUses) {
+        if !users.is_empty() {
             changed.extend(users.iter().map(|u| ed.func().inst_block(*u)));
             ed.replace_all(param, arg);
         }
@@ -317,5 +303,5 @@ fn can_merge(function: &Function, block: Block) -> bool {
         && data.targets[0].block != block
         && data.targets[0].block != function.entry()
         && data.targets[0].args.is_empty()
-        && (only_edge(function, data.targets[0].block).is_some() || seeded(Bug::CfgMergesJoins))
+        && only_edge(function, data.targets[0].block).is_some()
 }

@@ -30,8 +30,7 @@ use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Effects, Function, Imm, Inst, Opcode, Type, Value, ValueDef};
+use ir::{Block, Function, Imm, Inst, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -106,7 +105,6 @@ impl Search<'_> {
                     search.visit(block);
                     steps.extend(search.dom.children(block).iter().rev().map(|b| Step::Enter(*b)));
                 }
-                Step::Leave(_) if seeded(Bug::CseIgnoresDominance) => {}
                 Step::Leave(count) => {
                     for key in search.entered.drain(count..) {
                         search.table.remove(&key);
@@ -122,9 +120,7 @@ impl Search<'_> {
         self.local.clear();
         for inst in self.function.block_insts(block) {
             let data = self.function.inst(inst);
-            let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-            let is_shared =
-                data.opcode.is_value_determined() || (seeded(Bug::CseSharesReads) && is_read);
+            let is_shared = data.opcode.is_value_determined();
             let Some(result) = data.result().filter(|_| is_shared) else { continue };
             if let Some(bits) = data.constant() {
                 self.visit_constant(result, (data.ty, bits));
@@ -132,7 +128,6 @@ impl Search<'_> {
             }
             let key = self.key(inst);
             match self.table.get(&key) {
-                Some(&other) if seeded(Bug::CseKeepsTheLater) => self.replace(other, result),
                 Some(&other) => self.replace(result, other),
                 None => {
                     self.table.insert(key.clone(), result);
@@ -156,18 +151,10 @@ impl Search<'_> {
     fn key(&self, inst: Inst) -> Key {
         let data = self.function.inst(inst);
         let mut args: SmallVec<[Value; 3]> = data.args.iter().map(|v| self.leader(*v)).collect();
-        if data.opcode.is_commutative() || seeded(Bug::CseCommutesAll) {
+        if data.opcode.is_commutative() {
             args.sort_unstable();
         }
-        if seeded(Bug::CseForgetsThirdOperand) {
-            args.truncate(2);
-        }
-        let opcode = if data.opcode == Opcode::Sub && seeded(Bug::CseSubIsAdd) {
-            Opcode::Add
-        } else {
-            data.opcode
-        };
-        Key { opcode, ty: data.ty, imm: data.imm, args }
+        Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     }
 
     fn leader(&self, value: Value) -> Value {
@@ -190,9 +177,7 @@ impl Search<'_> {
         }
         let mut seen: HashMap<Vec<Option<Value>>, Value> = HashMap::new();
         for (index, &param) in params.iter().enumerate() {
-            let count = if seeded(Bug::CseParamsOfFirstEdge) { 1 } else { usize::MAX };
-            let edges = function.predecessors(block).iter().take(count);
-            let args = edges.map(|e| {
+            let args = function.predecessors(block).iter().map(|e| {
                 Some(self.leader(function.target(*e).args[index])).filter(|v| *v != param)
             });
             // Equal argument lists imply equal types, unless every argument is the parameter

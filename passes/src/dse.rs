@@ -38,7 +38,6 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::place::{Place, gives_back};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Memory, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -103,8 +102,7 @@ impl Search<'_> {
             stores.retain(|i| written(function, *i).is_some());
             for &store in stores.iter().rev() {
                 let is_relying = search.may_trap(store);
-                let is_trap_kept =
-                    !is_relying || search.next_traps_like(store) || seeded(Bug::DseDropsTraps);
+                let is_trap_kept = !is_relying || search.next_traps_like(store);
                 if is_trap_kept && search.is_overwritten(store) {
                     search.gone.insert(store);
                     if is_relying {
@@ -164,11 +162,8 @@ impl Search<'_> {
     fn ways_on(&self, end: Inst) -> Option<Vec<Inst>> {
         let targets = &self.function.inst(end).targets;
         let is_tree = |block: Block| self.function.predecessors(block).len() == 1;
-        let count = if seeded(Bug::DseFollowsOneWay) { 1 } else { targets.len() };
         let all_trees = !targets.is_empty() && targets.iter().all(|t| is_tree(t.block));
-        all_trees.then(|| {
-            targets.iter().take(count).map(|t| self.function.first_inst(t.block)).collect()
-        })
+        all_trees.then(|| targets.iter().map(|t| self.function.first_inst(t.block)).collect())
     }
 
     /// Classifies an instruction after a store.
@@ -190,18 +185,15 @@ impl Search<'_> {
             return Sight::Nothing;
         }
         if let Some(read) = read(self.function, inst) {
-            let is_blind = read.is_apart_from(access) || seeded(Bug::DseForgetsReads);
-            return if is_blind { Sight::Nothing } else { Sight::Seen };
+            return if read.is_apart_from(access) { Sight::Nothing } else { Sight::Seen };
         }
         match written(self.function, inst) {
             Some(written) if written.covers(access) && self.has_like_address(store, inst) => {
                 Sight::Covered
             }
             Some(written) if written.is_apart_from(access) => Sight::Nothing,
-            Some(_) if seeded(Bug::DseTakesParts) => Sight::Covered,
             // A transition that replays the store later would overwrite a part of this write.
             Some(_) => Sight::Seen,
-            None if seeded(Bug::DseForgetsCalls) => Sight::Nothing,
             None => Sight::Seen,
         }
     }
@@ -224,7 +216,7 @@ impl Search<'_> {
 
     /// Whether an instruction after a store may trap although the store has not.
     fn may_trap_behind(&self, store: Inst, inst: Inst) -> bool {
-        self.may_trap(inst) && !vouches(self.function, store, inst) && !seeded(Bug::DsePassesTraps)
+        self.may_trap(inst) && !vouches(self.function, store, inst)
     }
 
     fn may_trap(&self, inst: Inst) -> bool {

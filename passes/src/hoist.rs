@@ -28,7 +28,6 @@
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Imm, Inst, Opcode, Type, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -60,7 +59,7 @@ fn arms(f: &Function, block: Block) -> Vec<Block> {
     let arms: BTreeSet<Block> = f.successors(block).iter().map(|t| t.block).collect();
     let end = f.terminator(block);
     let joins = |arm: &Block| f.predecessors(*arm).iter().any(|e| e.inst != end);
-    match arms.iter().any(joins) && !seeded(Bug::HoistIgnoresJoins) {
+    match arms.iter().any(joins) {
         true => Vec::new(),
         false => arms.into_iter().collect(),
     }
@@ -85,19 +84,15 @@ struct Key {
 /// The key of an instruction; `None` if it cannot be computed at the end of `to`.
 fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<Key> {
     let data = f.inst(inst);
-    let traps = f.may_trap(inst) && !seeded(Bug::HoistIgnoresTraps);
-    if !data.opcode.is_value_determined() || data.opcode == Opcode::Const || traps {
+    if !data.opcode.is_value_determined() || data.opcode == Opcode::Const || f.may_trap(inst) {
         return None;
     }
     let operand = |v: &Value| match f.constant(*v) {
-        Some(_) if seeded(Bug::HoistIgnoresConstants) => {
-            Some(Operand::Constant(f.value_type(*v), 0))
-        }
         Some(bits) => Some(Operand::Constant(f.value_type(*v), bits)),
         None => dom.dominates(f.value_block(*v), to).then_some(Operand::Value(*v)),
     };
     let mut args: SmallVec<[Operand; 3]> = data.args.iter().map(operand).collect::<Option<_>>()?;
-    if data.opcode.is_commutative() || seeded(Bug::HoistCommutesAll) {
+    if data.opcode.is_commutative() {
         args.sort_unstable();
     }
     Some(Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args })
@@ -152,9 +147,7 @@ fn move_up(ed: &mut Editor<'_>, dom: &DomTree, inst: Inst, to: Block) -> Value {
     let end = ed.func().terminator(to);
     for arg in ed.func().inst(inst).args.clone() {
         let def = ed.func().defining_inst(arg).filter(|_| ed.func().constant(arg).is_some());
-        let stays = |i: &Inst| {
-            dom.dominates(ed.func().inst_block(*i), to) || seeded(Bug::HoistLeavesConstants)
-        };
+        let stays = |i: &Inst| dom.dominates(ed.func().inst_block(*i), to);
         if let Some(constant) = def.filter(|i| !stays(i)) {
             ed.hoist(constant, end);
         }

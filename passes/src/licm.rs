@@ -33,7 +33,6 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::{Loop, LoopForest};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,8 +53,7 @@ impl Pass for Licm {
             for constant in hoist.constants {
                 ed.hoist(constant.0, ed.func().terminator(constant.1));
             }
-            let to = if seeded(Bug::LicmHoistsToEntry) { ed.func().entry() } else { hoist.to };
-            ed.hoist(hoist.inst, ed.func().terminator(to));
+            ed.hoist(hoist.inst, ed.func().terminator(hoist.to));
         }
     }
 }
@@ -164,7 +162,7 @@ impl<'a> Decision<'a> {
             let mut around = forest.innermost(function.inst_block(inst));
             while let Some(id) = around.filter(|id| !writes[id.index()]) {
                 writes[id.index()] = true;
-                around = forest.parent(id).filter(|_| !seeded(Bug::LicmForgetsInnerWrites));
+                around = forest.parent(id);
             }
         }
         Decision {
@@ -184,8 +182,7 @@ impl<'a> Decision<'a> {
             let Some(innermost) = self.forest.innermost(block) else { continue };
             // Whether every instruction of this header so far that stays is free of effects and
             // traps.
-            let mut comes_first =
-                self.forest.header(innermost) == block || seeded(Bug::LicmTrapFromAnyBlock);
+            let mut comes_first = self.forest.header(innermost) == block;
             for inst in self.function.block_insts(block) {
                 if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
                     moves.push((inst, id, rule));
@@ -202,8 +199,7 @@ impl<'a> Decision<'a> {
                 } else {
                     let opcode = self.function.inst(inst).opcode;
                     let harmless = opcode.is_effect_free() && !self.function.may_trap(inst);
-                    comes_first &=
-                        harmless || opcode.is_terminator() || seeded(Bug::LicmTrapBehindEffect);
+                    comes_first &= harmless || opcode.is_terminator();
                 }
             }
             if comes_first {
@@ -224,10 +220,10 @@ impl<'a> Decision<'a> {
         if !data.opcode.is_effect_free() || data.opcode == Opcode::Const {
             return None;
         }
-        let traps = self.function.may_trap(inst) && !seeded(Bug::LicmIgnoresTraps);
+        let traps = self.function.may_trap(inst);
         let reads = data.opcode.effects().has(Effects::READS);
         let rule = if reads { "unchanged-read" } else { "invariant" };
-        let writes = |id: Loop| self.writes[id.index()] && !seeded(Bug::LicmIgnoresWrites);
+        let writes = |id: Loop| self.writes[id.index()];
         let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && writes(id));
         if traps {
             // Every entry into the loop executes its header. From another block, the operation
@@ -253,7 +249,7 @@ impl<'a> Decision<'a> {
         while let Place::Preheader(block) = (self.place)(id)
             && let Some(outer) = self.forest.parent(id)
             && self.forest.header(outer) == block
-            && (self.harmless.contains(&block) || seeded(Bug::LicmPassesOuterEffects))
+            && self.harmless.contains(&block)
             && leaves(outer)
             && (self.place)(outer) != Place::None
         {
@@ -272,12 +268,7 @@ impl<'a> Decision<'a> {
             self.function.constant(*arg).is_some()
                 || !home.is_some_and(|home| self.is_within(home, id))
         };
-        let mut args = self.function.inst(inst).args.iter();
-        if seeded(Bug::LicmOneOperandSuffices) {
-            args.any(is_outside)
-        } else {
-            args.all(is_outside)
-        }
+        self.function.inst(inst).args.iter().all(is_outside)
     }
 
     fn is_within(&self, inner: Loop, outer: Loop) -> bool {

@@ -34,7 +34,6 @@ use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::memory_ssa::{Clobbers, Definition, MemorySsa};
 use ir::place::gives_back;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Opcode, Type, Value};
 use std::collections::HashMap;
 
@@ -132,7 +131,7 @@ impl Search<'_> {
             self.replace(inst, result, stored, "stored-value");
             return;
         }
-        let key = Key { opcode: data.opcode, ty: data.ty, access, since: self.told(since) };
+        let key = Key { opcode: data.opcode, ty: data.ty, access, since };
         match self.table.get(&key) {
             Some(&other) => self.replace(inst, result, other, "redundant-load"),
             None => {
@@ -148,15 +147,8 @@ impl Search<'_> {
         let (written, by) = (self.clobbers.written(write)?, self.function.inst(write));
         let (is_read, data) = (self.clobbers.read(read)?, self.function.inst(read));
         let operand = *by.args.last().expect("a write has an operand");
-        let is_whole = gives_back((by.opcode, by.ty), (data.opcode, data.ty))
-            || (seeded(Bug::LoadElimForwardsParts) && by.ty == data.ty);
-        let is_there =
-            written == is_read || (seeded(Bug::LoadElimForgetsAddress) && by.ty == data.ty);
-        (is_whole && is_there).then(|| self.clobbers.leader(operand))
-    }
-
-    fn told(&self, since: Definition) -> Definition {
-        if seeded(Bug::LoadElimForgetsWrites) { Definition::Entry } else { since }
+        let is_whole = gives_back((by.opcode, by.ty), (data.opcode, data.ty));
+        (is_whole && written == is_read).then(|| self.clobbers.leader(operand))
     }
 
     fn replace(&mut self, read: Inst, result: Value, value: Value, rule: &'static str) {

@@ -25,7 +25,6 @@
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::loops::{Loop, LoopForest};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,15 +81,11 @@ pub(crate) fn entering_edges(function: &Function, forest: &LoopForest, id: Loop)
 
 /// The preheader of a reducible loop, if it has one.
 pub(crate) fn preheader(function: &Function, forest: &LoopForest, id: Loop) -> Option<Block> {
-    if !forest.is_reducible(id) && !seeded(Bug::PreheaderOfIrreducible) {
+    if !forest.is_reducible(id) {
         return None;
     }
     match entering_edges(function, forest, id).as_slice() {
         [edge] if function.inst(edge.inst).targets.len() == 1 => {
-            Some(function.inst_block(edge.inst))
-        }
-        [edge] if seeded(Bug::PreheaderWithOtherExits) => Some(function.inst_block(edge.inst)),
-        [edge, _, ..] if seeded(Bug::PreheaderFirstOfSeveral) => {
             Some(function.inst_block(edge.inst))
         }
         _ => None,

@@ -30,7 +30,6 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::LoopForest;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Value};
 
 /// Uses of a result beyond which it stays: a bound on cost.
@@ -55,11 +54,7 @@ impl Pass for Sink {
             }
             // Users move before their operands, so an operation goes in front of those moved
             // before.
-            let to = match seeded(Bug::SinkToEndOfArm) {
-                true => ed.func().terminator(arm),
-                false => ed.func().first_inst(arm),
-            };
-            ed.sink(inst, to);
+            ed.sink(inst, ed.func().first_inst(arm));
         }
     }
 }
@@ -102,13 +97,11 @@ impl Search<'_> {
     /// The innermost arm that an instruction can move to.
     fn destination(&self, inst: Inst, home: Block) -> Option<Block> {
         let data = self.f.inst(inst);
-        let traps = self.f.may_trap(inst) && !seeded(Bug::SinkIgnoresTraps);
-        if !data.opcode.is_effect_free() || traps {
+        if !data.opcode.is_effect_free() || self.f.may_trap(inst) {
             return None;
         }
         let users = self.f.users(data.result()?);
         let first = *users.first().filter(|_| users.len() <= MAX_USERS)?;
-        let count = if seeded(Bug::SinkToFirstUse) { 1 } else { users.len() };
         let arms = std::iter::successors(self.arm[self.place(first)], |arm| {
             self.arm[self.dom.idom(*arm)?]
         });
@@ -118,11 +111,11 @@ impl Search<'_> {
         // (`not_into_a_loop.oir`).
         let mut fitting = below.filter(|arm| {
             let holds_uses =
-                || users[..count].iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
+                || users.iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
             self.is_in_no_other_loop(*arm, home) && holds_uses()
         });
         let arm = fitting.next()?;
-        let reads = data.opcode.effects().has(Effects::READS) && !seeded(Bug::SinkIgnoresWrites);
+        let reads = data.opcode.effects().has(Effects::READS);
         (!(reads && self.may_be_written(inst, arm)) && self.pays(inst)).then_some(arm)
     }
 

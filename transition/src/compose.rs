@@ -11,7 +11,6 @@
 
 use crate::VersionKey;
 use crate::mapping::{Assign, Entry, Mapping, Operand, Step};
-use ir::seeded::{Bug, seeded};
 use ir::{Point, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -114,8 +113,6 @@ pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotACha
         mapping: Mapping::between(first.source(), second.target()),
         refused: Vec::new(),
     };
-    let (first, second) =
-        if seeded(Bug::ComposeOrderSwapped) { (second, first) } else { (first, second) };
     for (point, entry) in first.entries() {
         let next = second.entry(entry.target).ok_or(Refusal::NoSecondEntry);
         match next.and_then(|next| compose_entries(entry, next)) {
@@ -136,8 +133,7 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     }
     // Every value required counts, whether a step reads it or not
     // (`what_the_first_entry_does_not_provide_the_second_may_not_require`).
-    let is_missing =
-        |v: &&Value| !first.provides_value(**v) && !seeded(Bug::ComposeIgnoresRequires);
+    let is_missing = |v: &&Value| !first.provides_value(**v);
     if let Some(value) = second.requires.iter().find(is_missing) {
         return Err(Refusal::NotProvided { value: *value });
     }
@@ -152,16 +148,10 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
         // Mappings made elsewhere reach this code too, so a read of a value that is not required is
         // refused, even where the first entry happens to provide it.
         second.requires.binary_search(&value).ok()?;
-        match between.binary_search_by_key(&value, |a| a.value) {
-            Ok(at) if !seeded(Bug::ComposeForgetsAssigns) => Some(between[at].from),
-            Ok(_) => Some(Operand::Source(value)),
-            Err(_) => seeded(Bug::ComposeIgnoresRequires).then_some(Operand::Source(value)),
-        }
+        let at = between.binary_search_by_key(&value, |a| a.value).ok()?;
+        Some(between[at].from)
     };
-    let mut assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
-    if seeded(Bug::ComposeProvidesFirst) {
-        assigns.clone_from(&between);
-    }
+    let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
     // The second entry need not read all that the first provides. Steps and values for the rest go,
     // or else composed entries would grow with each hop of a chain.
     let (steps, assigns) = code.needed_for(assigns);
@@ -174,11 +164,9 @@ fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
     requires.sort_unstable();
     requires.dedup();
     // Only the first entry knows which of its values are not live at the source point.
-    let is_kept =
-        |v: &Value| first.kept.binary_search(v).is_ok() && !seeded(Bug::ComposeForgetsKept);
+    let is_kept = |v: &Value| first.kept.binary_search(v).is_ok();
     let kept = requires.iter().copied().filter(is_kept).collect();
-    let target = if seeded(Bug::ComposeLandsAtFirst) { first.target } else { second.target };
-    Ok(Entry { target, steps, replays: Vec::new(), assigns, requires, kept })
+    Ok(Entry { target: second.target, steps, replays: Vec::new(), assigns, requires, kept })
 }
 
 fn source(operand: &Operand) -> Option<Value> {
@@ -221,11 +209,9 @@ impl Code {
     /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
         let Code { steps, known } = self;
-        let bits = step.bits;
         // The bits belong to the key: two constants of one type differ in nothing else.
-        let key = if seeded(Bug::ComposeSharesConstants) { Step { bits: 0, ..step } } else { step };
-        *known.entry(key).or_insert_with_key(|step| {
-            steps.push(Step { bits, ..step.clone() });
+        *known.entry(step).or_insert_with_key(|step| {
+            steps.push(step.clone());
             steps.len() as u32 - 1
         })
     }
@@ -241,7 +227,7 @@ impl Code {
         assigns.iter().for_each(|a| mark(&mut needed, a.from));
         // Steps read only earlier ones, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
-            if needed[index] && !seeded(Bug::ComposeDropsInnerSteps) {
+            if needed[index] {
                 self.steps[index].args.iter().for_each(|arg| mark(&mut needed, *arg));
             }
         }
@@ -273,7 +259,6 @@ fn moved(
 ) -> Option<Operand> {
     match operand {
         Operand::Source(value) => given(value),
-        Operand::Step(_) if seeded(Bug::ComposeStepsNotMoved) => Some(operand),
         Operand::Step(index) => done.get(index as usize).copied(),
     }
 }

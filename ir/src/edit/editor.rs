@@ -6,9 +6,7 @@ use super::perform::{carry_out, perform};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
-use crate::seeded::{Bug, seeded};
 use crate::types::Type;
-use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 use std::panic::Location;
 
@@ -349,36 +347,6 @@ impl Editor<'_> {
             return;
         }
         let origin = Origin { pass, rule, site: Location::caller() };
-        for (kind, stamp) in told(self.function, kind).into_iter().zip(stamp..) {
-            self.log.push(Action { kind, stamp, origin });
-        }
-    }
-}
-
-/// The actions that the log records for a performed action. They are the action itself, unless a
-/// seeded bug falsifies the log.
-fn told(f: &Function, kind: ActionKind) -> SmallVec<[ActionKind; 1]> {
-    use ActionKind::{Add, Delete, FoldBranch, Hoist, ReplaceAll, Sink};
-    match kind {
-        ReplaceAll { .. } if seeded(Bug::LogOmitsReplacements) => SmallVec::new(),
-        Delete { .. } if seeded(Bug::LogOmitsDeletions) => SmallVec::new(),
-        Hoist { inst, from, .. } if seeded(Bug::LogWrongPlace) => {
-            smallvec![Hoist { inst, from, to: f.terminator(f.inst_block(from)) }]
-        }
-        Hoist { inst, from, to } if seeded(Bug::LogMoveAsDeleteAdd) => {
-            let data = Box::new(f.inst(inst).clone());
-            let result_types = data.results.iter().map(|v| f.value_type(*v)).collect();
-            smallvec![Delete { inst, next: from }, Add { inst, data, result_types, before: to }]
-        }
-        Hoist { inst, from, to } if seeded(Bug::LogHoistAsSink) => {
-            smallvec![Sink { inst, from, to }]
-        }
-        ReplaceAll { before, after } if seeded(Bug::LogReplacementTurned) => {
-            smallvec![ReplaceAll { before: after, after: before }]
-        }
-        FoldBranch { inst, keep } if seeded(Bug::LogFoldTurned) => {
-            smallvec![FoldBranch { inst, keep: u32::from(keep == 0) }]
-        }
-        kind => smallvec![kind],
+        self.log.push(Action { kind, stamp, origin });
     }
 }

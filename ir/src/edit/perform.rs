@@ -14,7 +14,6 @@ use crate::function::Function;
 use crate::inst::{Edge, InstData, Target};
 use crate::mutate::Place;
 use crate::opcode::Opcode;
-use crate::seeded::{Bug, seeded};
 use crate::types::Type;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -209,8 +208,7 @@ fn fold_branch(f: &mut Function, inst: Inst, keep: u32) -> Check {
     f.rewrite_terminator(inst, |data| {
         data.opcode = Opcode::Jump;
         data.args.clear();
-        let keep = (keep as usize + usize::from(seeded(Bug::FoldKeepsOther))) % data.targets.len();
-        data.targets = vec![data.targets.swap_remove(keep)];
+        data.targets = vec![data.targets.swap_remove(keep as usize)];
     });
     Ok(())
 }
@@ -219,13 +217,7 @@ fn split_edge(f: &mut Function, edge: Edge, block: Block, jump: Inst) -> Check {
     has_edge(f, edge)?;
     no_block(f, block)?;
     no_inst(f, jump)?;
-    let mut target = f.target(edge).clone();
-    if seeded(Bug::SplitPassesSwapped) {
-        swap_two(f, &mut target.args);
-    }
-    if seeded(Bug::SplitLeadsElsewhere) {
-        target = f.inst(edge.inst).targets.last().expect("an edge is one of a target").clone();
-    }
+    let target = f.target(edge).clone();
     f.insert_block_before(block, target.block);
     f.redirect_edge(edge, Target::new(block, &[]));
     f.insert_inst(jump, jump_data(target), &[], Place::End(block));
@@ -273,26 +265,12 @@ fn join_edges(
         f.append_param(block, *param, ty);
     }
     for edge in edges {
-        let taken = if seeded(Bug::JoinTakesFirstArguments) { &edges[0] } else { edge };
-        let args = f.target(*taken).args.clone();
+        let args = f.target(*edge).args.clone();
         f.redirect_edge(*edge, Target { block, args });
     }
-    let mut handed_on = Target::new(target, params);
-    if seeded(Bug::JoinHandsOnSwapped) {
-        swap_two(f, &mut handed_on.args);
-    }
+    let handed_on = Target::new(target, params);
     f.insert_inst(jump, jump_data(handed_on), &[], Place::End(block));
     Ok(())
-}
-
-/// Makes a wrong change for seeded bugs: swaps the first argument with the next argument of the
-/// same type.
-fn swap_two(f: &Function, args: &mut [Value]) {
-    let Some((first, others)) = args.split_first_mut() else { return };
-    let ty = f.value_type(*first);
-    if let Some(other) = others.iter_mut().find(|v| **v != *first && f.value_type(**v) == ty) {
-        std::mem::swap(first, other);
-    }
 }
 
 fn redirect_edge(f: &mut Function, edge: Edge, past: Block, index: u32) -> Check {
@@ -407,9 +385,8 @@ fn remove_block_param(f: &mut Function, block: Block, param: Value, index: usize
     // The removal also deletes uses of the parameter as its own argument on these edges.
     let own = edges.iter().filter(|e| f.target(**e).args[index] == param).count();
     require(f.users(param).len() == own, || format!("{param} is still used"))?;
-    let gone = if seeded(Bug::RemoveParamWrongArgument) { 0 } else { index };
     for edge in edges {
-        f.remove_edge_arg(edge, gone);
+        f.remove_edge_arg(edge, index);
     }
     f.remove_param(block, index);
     Ok(())
@@ -469,9 +446,8 @@ fn drop_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) {
     for (block, param) in params {
         let index = f.block_params(*block).iter().position(|p| p == param).expect("checked");
         let edges: SmallVec<[Edge; 4]> = f.predecessors(*block).into();
-        let gone = if seeded(Bug::RemoveDeadWrongArgument) { 0 } else { index };
         for edge in edges {
-            f.remove_edge_arg(edge, gone);
+            f.remove_edge_arg(edge, index);
         }
         f.remove_param(*block, index);
     }

@@ -6,7 +6,6 @@ use crate::eval::{eval, is_evaluated};
 use crate::function::Function;
 use crate::inst::{Edge, Target};
 use crate::opcode::Opcode;
-use crate::seeded::{Bug, seeded};
 use std::collections::BTreeMap;
 
 fn fault<T>(text: String) -> Result<T, Fault> {
@@ -33,9 +32,7 @@ pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
         return fault(format!("the edge leads from {past} to itself"));
     }
     misses_nothing(f, *past)?;
-    let mut others = f.predecessors(*past).iter().filter(|_| seeded(Bug::RedirectForOtherEdge));
-    let other = || others.find_map(|e| decision(f, *past, &f.target(*e).args));
-    let Some(index) = decision(f, *past, args).or_else(other) else {
+    let Some(index) = decision(f, *past, args) else {
         return fault(format!("it is not known where {past} goes on"));
     };
     onward(f, edge, index).map(|_| index)
@@ -58,12 +55,6 @@ pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fau
             None => {}
         }
     }
-    if seeded(Bug::RedirectDropsLast)
-        && let [.., first, last] = target.args.as_mut_slice()
-        && f.value_type(*first) == f.value_type(*last)
-    {
-        *last = *first;
-    }
     Ok(target)
 }
 
@@ -77,7 +68,7 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     for inst in f.block_insts(past).filter(|i| *i != end) {
         let data = f.inst(inst);
         let does_nothing = data.opcode.is_effect_free() && !f.may_trap(inst);
-        if !does_nothing && !seeded(Bug::RedirectMissesEffects) {
+        if !does_nothing {
             return fault(format!("{inst} in {past} would not be executed"));
         }
         if let Some(result) = data.results.iter().find(|v| beyond(v)) {
@@ -112,7 +103,7 @@ fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let bits = known.get(&condition).copied().or_else(|| f.constant(condition))?;
     let last = (end.targets.len() as u64).checked_sub(1)?;
     match end.opcode {
-        Opcode::BrIf => Some(u32::from((bits == 0) != seeded(Bug::RedirectOtherWay))),
+        Opcode::BrIf => Some(u32::from(bits == 0)),
         Opcode::Switch => Some(bits.min(last) as u32),
         _ => None,
     }

@@ -7,7 +7,6 @@ use crate::stubs::to_word;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, types};
-use ir::seeded::{Bug, seeded};
 use ir::{Func, Imm, InstData, Opcode, Shape, Sig, Signature, Type};
 use std::collections::BTreeMap;
 
@@ -92,9 +91,7 @@ impl Lowering<'_, '_> {
         let flags = MemFlagsData::trusted().with_alias_region(Some(self.regions.tables));
         let count = self.builder.ins().load(types::I64, flags, views, view + 8);
         let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, count);
-        if !seeded(Bug::NativeTableUnchecked) {
-            self.builder.ins().trapnz(outside, traps::TABLE);
-        }
+        self.builder.ins().trapnz(outside, traps::TABLE);
         let entries = self.builder.ins().load(POINTER, flags, views, view);
         let place = self.builder.ins().ishl_imm_u(index, 3);
         let place = self.builder.ins().iadd(entries, place);
@@ -106,9 +103,7 @@ impl Lowering<'_, '_> {
         // (`functions_of_later_modules_are_called_through_tables`).
         let functions = self.fixed(offset!(functions));
         let none = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, func, functions);
-        if !seeded(Bug::NativeNullUnchecked) {
-            self.builder.ins().trapnz(none, traps::NULL);
-        }
+        self.builder.ins().trapnz(none, traps::NULL);
         func
     }
 
@@ -122,9 +117,7 @@ impl Lowering<'_, '_> {
         let found = self.builder.ins().load(types::I32, flags, place, 0);
         let wanted = i64::from(canonical_signature(self.unit.module, sig));
         let other = self.builder.ins().icmp_imm_u(IntCC::NotEqual, found, wanted);
-        if !seeded(Bug::NativeSignatureUnchecked) {
-            self.builder.ins().trapnz(other, traps::SIGNATURE);
-        }
+        self.builder.ins().trapnz(other, traps::SIGNATURE);
     }
 
     fn call_args(&mut self, data: &InstData, count: usize) -> Vec<clif::Value> {

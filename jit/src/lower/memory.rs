@@ -8,7 +8,6 @@ use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
 use ir::module::PAGE_BYTES;
-use ir::seeded::{Bug, seeded};
 use ir::{Imm, InstData, Memory, Opcode, Shape};
 
 /// The bytes behind a memory of 4 GiB that fault. An access whose offset and size add up to at most
@@ -31,7 +30,6 @@ impl Lowering<'_, '_> {
             shape => unreachable!("jit: {shape:?} is no access"),
         };
         let (at, offset) = self.address(memory, data.args[0], offset, bytes);
-        let offset = if seeded(Bug::NativeOffsetForgotten) { 0 } else { offset };
         let flags = MemFlagsData::new()
             .with_trap_code(Some(traps::MEMORY))
             .with_alias_region(Some(self.regions.heap));
@@ -49,9 +47,6 @@ impl Lowering<'_, '_> {
                 let value = self.observed(data.args[1]);
                 let ins = self.builder.ins();
                 match data.opcode {
-                    Opcode::Store8 if seeded(Bug::NativeStoreTooWide) => {
-                        ins.store(flags, value, at, offset)
-                    }
                     Opcode::Store8 => ins.istore8(flags, value, at, offset),
                     Opcode::Store16 => ins.istore16(flags, value, at, offset),
                     Opcode::Store32 => ins.istore32(flags, value, at, offset),
@@ -83,12 +78,10 @@ impl Lowering<'_, '_> {
             let at = self.builder.ins().iadd(base, index);
             return (at, i32::try_from(offset).expect("the guard is smaller than 2^31 bytes"));
         }
-        let moves = !seeded(Bug::NativeStaleMemoryBase);
-        let flags = if moves { self.context_flags() } else { self.fixed_flags() };
+        let flags = self.context_flags();
         let size = self.builder.ins().load(types::I64, flags, views, view + 8);
         // No memory has more than 2^32 bytes, so a larger end is out of bounds for every index.
         // Clamping it keeps the addition below from wrapping.
-        let end = end - u64::from(seeded(Bug::NativeBoundsMissByte));
         let end = self.builder.ins().iconst(types::I64, end.min(1 << 33) as i64);
         let last = self.builder.ins().iadd(index, end);
         let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, last, size);

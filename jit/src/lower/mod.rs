@@ -31,7 +31,6 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
 use std::collections::BTreeMap;
 
@@ -204,12 +203,7 @@ impl<'a> Lowering<'a, '_> {
             }
             Kind::Resumed => {
                 let types: Vec<Type> = function.signature().params.to_vec();
-                let mut loaded = self.load_buffer(&types);
-                if seeded(Bug::NativeContinuationWrongSlot)
-                    && let Some(second) = (1..types.len()).find(|at| types[*at] == types[0])
-                {
-                    loaded[second] = loaded[0];
-                }
+                let loaded = self.load_buffer(&types);
                 for (argument, value) in function.arguments().iter().zip(loaded) {
                     self.values[*argument] = value.into();
                 }
@@ -270,9 +264,7 @@ impl<'a> Lowering<'a, '_> {
         let left = self.builder.ins().iadd_imm_s(had, -fuel);
         let out = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
         self.builder.ins().trapnz(out, traps::FUEL);
-        if !seeded(Bug::NativeFuelNotPaid) {
-            self.builder.ins().store(flags, left, self.context, offset!(fuel));
-        }
+        self.builder.ins().store(flags, left, self.context, offset!(fuel));
     }
 
     /// Ends the run if an interrupt was requested. The hot path tests the whole word; the cold
@@ -373,9 +365,6 @@ impl<'a> Lowering<'a, '_> {
     fn return_(&mut self, data: &InstData) {
         let mut results: Vec<clif::Value> = data.args.iter().map(|v| self.observed(*v)).collect();
         let types = &self.unit.function.signature().results;
-        if seeded(Bug::NativeResultsSwapped) {
-            swap_two(types, &mut results);
-        }
         if !abi::in_registers(types) {
             self.store_buffer(types, &results);
             results.clear();
@@ -421,7 +410,7 @@ impl<'a> Lowering<'a, '_> {
     /// The value with the bits that the interpreter has.
     fn observed(&mut self, value: Value) -> clif::Value {
         let held = self.value(value);
-        if !self.is_raw(value) || seeded(Bug::NativeNanAsItIs) {
+        if !self.is_raw(value) {
             return held;
         }
         if let Some(known) = self.canonical.get(&value) {
@@ -453,13 +442,6 @@ impl<'a> Lowering<'a, '_> {
 
     fn guards(&self) -> bool {
         self.unit.config.bounds == Bounds::Guarded
-    }
-}
-
-/// Swaps the first value with another of its type. Seeded bugs use it.
-pub(crate) fn swap_two<T>(types: &[Type], values: &mut [T]) {
-    if let Some(other) = (1..types.len()).find(|at| types[*at] == types[0]) {
-        values.swap(0, other);
     }
 }
 

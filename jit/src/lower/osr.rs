@@ -17,7 +17,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder, types,
 };
-use ir::seeded::{Bug, seeded};
 use ir::{Imm, Inst, InstData, Opcode, Type};
 use std::mem::offset_of;
 
@@ -127,14 +126,10 @@ impl Lowering<'_, '_> {
         let left = self.builder.use_var(counter);
         let left = self.builder.ins().iadd_imm_s(left, -1);
         self.builder.def_var(counter, left);
-        let last = i64::from(seeded(Bug::NativeCounterOffByOne));
-        self.builder.ins().icmp_imm_s(IntCC::Equal, left, last)
+        self.builder.ins().icmp_imm_s(IntCC::Equal, left, 0)
     }
 
     fn load_armed(&mut self, number: u32) -> clif::Value {
-        if seeded(Bug::NativeFiresUnarmed) {
-            return self.builder.ins().iconst(types::I32, 1);
-        }
         let cell = self.cell_address(number);
         let flags = self.context_flags();
         self.builder.ins().load(types::I32, flags, cell, offset_of!(Cell, armed) as i32)
@@ -152,29 +147,18 @@ impl Lowering<'_, '_> {
     /// Lowers the exit of an OSR point.
     pub(super) fn osr_exit(&mut self, inst: Inst, data: &InstData) {
         self.make_cold();
-        let mut values: Vec<clif::Value> =
-            data.args.iter().map(|arg| self.observed(*arg)).collect();
+        let values: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
         // Replacing NaNs has split the block, and the current block is a new one.
         self.make_cold();
-        let mut handed: Vec<(Type, Option<u64>)> = data
+        let handed: Vec<(Type, Option<u64>)> = data
             .args
             .iter()
             .map(|arg| (self.type_of(*arg), self.unit.function.constant(*arg)))
             .collect();
-        if seeded(Bug::NativeExitValuesSwapped) {
-            let types: Vec<Type> = handed.iter().map(|(ty, _)| *ty).collect();
-            super::swap_two(&types, &mut values);
-            handed.iter_mut().for_each(|(_, constant)| *constant = None);
-        }
-        if seeded(Bug::NativeExitSlotOffByOne) && !values.is_empty() {
-            values.insert(0, values[0]);
-            handed.insert(0, handed[0]);
-        }
         if !self.is_known(number(data)) {
             return self.end_at_exit(number(data), &handed, &values);
         }
-        let neighbor = (number(data) as usize + 1) % self.unit.cells.len();
-        let number = if seeded(Bug::NativeCellOfNeighbor) { neighbor as u32 } else { number(data) };
+        let number = number(data);
         match self.unit.config.exits {
             Exits::Stored => self.stored_exit(number, &values),
             Exits::Described => {

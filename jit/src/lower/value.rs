@@ -5,7 +5,6 @@ use crate::abi;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
-use ir::seeded::{Bug, seeded};
 use ir::{InstData, Opcode, Type};
 
 impl Lowering<'_, '_> {
@@ -142,7 +141,6 @@ impl Lowering<'_, '_> {
             Opcode::Sub => ins.isub(x, y),
             Opcode::Mul => ins.imul(x, y),
             Opcode::Sdiv => ins.sdiv(x, y),
-            Opcode::Udiv if seeded(Bug::NativeDivisionSigned) => ins.sdiv(x, y),
             Opcode::Udiv => ins.udiv(x, y),
             Opcode::Srem => ins.srem(x, y),
             Opcode::Urem => ins.urem(x, y),
@@ -195,10 +193,6 @@ fn int_condition(opcode: Opcode) -> Option<IntCC> {
     Some(match opcode {
         Opcode::Eqz | Opcode::RefIsNull | Opcode::Eq => IntCC::Equal,
         Opcode::Ne => IntCC::NotEqual,
-        Opcode::Slt | Opcode::Ult if seeded(Bug::NativeConditionCode) => {
-            IntCC::SignedLessThanOrEqual
-        }
-        Opcode::Ult if seeded(Bug::NativeUnsignedIsSigned) => IntCC::SignedLessThan,
         Opcode::Slt => IntCC::SignedLessThan,
         Opcode::Sle => IntCC::SignedLessThanOrEqual,
         Opcode::Sgt => IntCC::SignedGreaterThan,

@@ -40,7 +40,6 @@ mod table;
 
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, InstSpec, Type, Value, ValueDef};
 use number::Numbering;
 use std::collections::HashMap;
@@ -189,7 +188,6 @@ impl<'a, 'f> Search<'a, 'f> {
                         numbering.dom.children(block).iter().rev().map(|b| Step::Enter(*b)),
                     );
                 }
-                Step::Leave(_) if seeded(Bug::GvnIgnoresDominance) => {}
                 Step::Leave(count) => {
                     for (role, term) in search.entered.drain(count..) {
                         search.leaders[role as usize][term as usize] = None;

@@ -12,8 +12,7 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
+use ir::{Block, Edge, Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -268,17 +267,10 @@ impl<'f> Numbering<'f> {
             if self.taken[block.index()] == Taken::None || self.f.block_params(block).is_empty() {
                 continue;
             }
-            let edges: SmallVec<[Edge; 4]> =
-                self.edges_to(block).filter(|e| self.is_looked_at(*e, n)).collect();
+            let edges: SmallVec<[Edge; 4]> = self.edges_to(block).collect();
             changed |= self.revise_params(block, &edges);
         }
         changed
-    }
-
-    /// Always `true`, except in the mutant that forgets back edges.
-    fn is_looked_at(&self, edge: Edge, n: usize) -> bool {
-        let from = self.cfg.rpo_index(self.f.inst_block(edge.inst));
-        !seeded(Bug::GvnForgetsBackEdges) || from.is_some_and(|from| from < n)
     }
 
     fn revise_params(&mut self, block: Block, edges: &[Edge]) -> bool {
@@ -294,7 +286,7 @@ impl<'f> Numbering<'f> {
                 changed = true;
             }
         }
-        for members in groups.values().filter(|m| m.len() > 1 && !seeded(Bug::GvnKeepsGroups)) {
+        for members in groups.values().filter(|m| m.len() > 1) {
             let mut seen: BTreeMap<Received, u32> = BTreeMap::new();
             for &index in members {
                 let received = self.received(edges, index);
@@ -312,6 +304,5 @@ impl<'f> Numbering<'f> {
 
 /// Whether the result of an instruction is a function of the classes of its operands.
 fn is_numbered(data: &InstData) -> bool {
-    let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-    data.opcode.is_value_determined() || (is_read && seeded(Bug::GvnSharesReads))
+    data.opcode.is_value_determined()
 }

@@ -7,7 +7,6 @@ use hashbrown::HashTable;
 use ir::dom::DomTree;
 use ir::eval::{eval, is_evaluated};
 use ir::rules::{Operand, Rule, possible_bits};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Imm, Opcode, Type};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
@@ -126,12 +125,9 @@ impl Table {
     }
 
     fn rewritten(&mut self, dom: &DomTree, mut operation: Operation, rewrites: u32) -> Term {
-        if operation.opcode == Opcode::Or && seeded(Bug::GvnOrIsXor) {
-            operation.opcode = Opcode::Xor;
-        }
         let result = operation.opcode.result_type(operation.ty);
         let Some(result) = result.filter(|_| !operation.args.contains(&NONE)) else { return NONE };
-        if operation.opcode.is_commutative() || seeded(Bug::GvnCommutesAll) {
+        if operation.opcode.is_commutative() {
             operation.args.sort_unstable();
         }
         let hash = self.hasher.hash_one(&operation);

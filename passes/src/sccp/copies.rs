@@ -7,7 +7,6 @@
 use super::{Analysis, Fact};
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Value, ValueDef};
 
 /// How often the search restarts after a parameter that looked like a copy turned out not to be
@@ -75,10 +74,7 @@ impl Search<'_> {
     fn incoming(&self, block: Block, index: usize, param: Value) -> Option<Value> {
         let function = self.analysis.function;
         let mut agreed = None;
-        let count = if seeded(Bug::SccpCopyOfFirstEdge) { 1 } else { usize::MAX };
-        for edge in
-            function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)).take(count)
-        {
+        for edge in function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)) {
             let arg = function.target(*edge).args[index];
             let is_copy = matches!(function.value_def(arg), ValueDef::Param(..))
                 && !matches!(self.analysis.fact(arg), Fact::Constant(_));

@@ -38,8 +38,7 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::edit::{Editor, Pass};
 use ir::eval::{eval, is_evaluated};
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Type, Value, ValueDef};
+use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Value, ValueDef};
 
 use crate::edges::EdgeIndex;
 
@@ -75,12 +74,6 @@ impl Fact {
         match (self, other) {
             (Fact::Unknown, fact) | (fact, Fact::Unknown) => fact,
             (a, b) if a == b => a,
-            (first @ Fact::Constant(_), Fact::Constant(_)) if seeded(Bug::SccpMeetTakesFirst) => {
-                first
-            }
-            (constant @ Fact::Constant(_), Fact::Varying) if seeded(Bug::SccpVaryingLoses) => {
-                constant
-            }
             _ => Fact::Varying,
         }
     }
@@ -183,15 +176,7 @@ impl<'f> Analysis<'f> {
             }
         }
         let source = self.function.value_type(data.args[0]);
-        if seeded(Bug::SccpOperandsSwapped) && data.args.len() == 2 && !data.opcode.is_commutative()
-        {
-            bits.swap(0, 1);
-        }
-        let is_wide = seeded(Bug::SccpFoldsTooWide) && source == Type::I32 && data.ty == Type::I32;
-        let (ty, source) = if is_wide { (Type::I64, Type::I64) } else { (data.ty, source) };
-        match eval(data.opcode, ty, source, &bits[..data.args.len()])
-            .map(|bits| bits & data.ty.mask())
-        {
+        match eval(data.opcode, data.ty, source, &bits[..data.args.len()]) {
             Ok(bits) => Fact::Constant(bits),
             Err(_) => Fact::Varying,
         }
@@ -220,12 +205,7 @@ impl<'f> Analysis<'f> {
         match (self.fact(condition), data.opcode) {
             (Fact::Unknown, _) => Decision::Undecided,
             (Fact::Varying, _) => Decision::Any,
-            (Fact::Constant(bits), Opcode::BrIf) => {
-                Decision::Target(u32::from((bits == 0) != seeded(Bug::SccpBranchInverted)))
-            }
-            (Fact::Constant(bits), _) if seeded(Bug::SccpSwitchWraps) => {
-                Decision::Target((bits % data.targets.len() as u64) as u32)
-            }
+            (Fact::Constant(bits), Opcode::BrIf) => Decision::Target(u32::from(bits == 0)),
             (Fact::Constant(bits), _) => {
                 Decision::Target(bits.min(data.targets.len() as u64 - 1) as u32)
             }

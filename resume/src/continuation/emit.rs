@@ -8,7 +8,6 @@ use cranelift_entity::EntityRef;
 use cranelift_entity::packed_option::PackedOption;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::seeded::{Bug, seeded};
 use ir::{
     Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Target, Value,
     Variable,
@@ -150,9 +149,7 @@ impl<'r> Emitter<'r> {
         }
         // Behind the steps, which they read, and before all copied code, which may load what they
         // store.
-        let replays =
-            if seeded(Bug::NativeReplaysDropped) { &[] } else { entry.replays.as_slice() };
-        for Replay { opcode, ty, imm, args, .. } in replays {
+        for Replay { opcode, ty, imm, args, .. } in &entry.replays {
             let args = self.operands(args);
             self.builder.insert(InstSpec::new(*opcode, *ty, *imm, &args));
             self.insts.push(None.into());
