@@ -1,35 +1,56 @@
-//! Dependencies form a star: every crate depends on `ir`, and no crate of the ring depends on
-//! another.
+//! Which crate may depend on which: data at the bottom, makers and judges apart above it, and all of
+//! them together in the library alone.
 //!
-//! The crates that synthesize mappings and those that judge them share the data types of `ir`, and
-//! nothing else. Development dependencies count too: a test of a judge that used `osr` would share
-//! the errors of `osr`.
+//! The code that makes mappings and the code that judges them share data types, which live in `ir`
+//! and `transition`. Edges of development count apart: a test of a judge that used a maker would
+//! look at mappings with the maker's eyes, so such an edge needs a row of its own here.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-/// Every crate of the workspace with the workspace crates it may depend on. An edge that is not
-/// listed must be absent, and a crate that is not listed must not exist.
-const ALLOWED: &[(&str, &[&str])] = &[
-    ("osier-ir", &[]),
-    ("osier-passes", &["osier-ir"]),
-    ("osier-osr", &["osier-ir"]),
-    ("osier-verify", &["osier-ir"]),
-    ("osier-wasm", &["osier-ir"]),
-    ("osier-jit", &["osier-ir", "osier-osr"]),
-    ("osier-provers", &["osier-ir"]),
-    (
-        "osier-judges",
-        &["osier", "osier-ir", "osier-jit", "osier-passes", "osier-verify", "osier-wasm"],
-    ),
-    (
-        "osier",
-        &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm", "osier-jit"],
-    ),
+/// A crate of the workspace: its name, the workspace crates that it may depend on, and those that
+/// its tests alone may depend on.
+type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// Every crate of the workspace. An edge that is missing here is absent; a crate that is missing
+/// here does not exist.
+const ALLOWED: &[Row] = &[
+    ("ir", &[], &[]),
+    ("transition", &["ir"], &[]),
+    ("passes", &["ir", "number"], &[]),
+    ("osr", &["ir", "transition"], &[]),
+    ("certify", &["ir", "number", "transition"], &["osr"]),
+    ("check", &["ir", "transition"], &["check"]),
+    ("interp", &["check", "ir", "transition"], &[]),
+    ("resume", &["check", "ir", "transition"], &["interp", "osr"]),
+    ("jit", &["check", "interp", "ir", "resume", "transition"], &[]),
+    ("verify", &["check", "interp", "ir", "transition"], &[]),
+    ("wasm", &["interp", "ir"], &[]),
+    ("provers", &["ir"], &[]),
+    ("osier", LIBRARY, &["fuzz", "verify"]),
+    ("fuzz", EVERYTHING, &[]),
+    ("cli", EVERYTHING, &[]),
+    ("seal", &["check", "interp", "ir", "jit", "osier", "transition"], &[]),
+    ("judges", EVERYTHING, &[]),
 ];
 
-/// The description of the workspace by `cargo metadata`, without external dependencies.
+/// The crates that embedders link.
+const LIBRARY: &[&str] = &[
+    "certify", "check", "interp", "ir", "jit", "osr", "passes", "resume", "transition", "wasm",
+];
+
+/// The crates that the command and the campaigns link.
+const EVERYTHING: &[&str] = &[
+    "certify", "check", "fuzz", "interp", "ir", "jit", "osier", "osr", "passes", "resume",
+    "transition", "verify", "wasm",
+];
+
+/// The crates that may enable the feature `unproved` of `check` outside tests: the oracles, which
+/// look for wrong entries by firing them.
+const ORACLES: &[&str] = &["fuzz", "verify"];
+
+/// What `cargo metadata` prints about the workspace, without outside dependencies.
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
@@ -46,43 +67,91 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("`{key}` is a list in {value}"))
 }
 
-/// Every crate of the workspace with the workspace crates it depends on, of all kinds of
-/// dependencies.
-fn edges() -> BTreeMap<String, BTreeSet<String>> {
+/// A dependency of a crate on another of the workspace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Dependency {
+    on: String,
+    is_development: bool,
+    features: BTreeSet<String>,
+}
+
+/// Every crate of the workspace, without the prefix of its package, and its dependencies.
+fn dependencies() -> BTreeMap<String, Vec<Dependency>> {
+    let short = |name: &str| name.strip_prefix("osier-").unwrap_or(name).to_owned();
     let metadata = metadata();
     let packages = list(&metadata, "packages");
     let members: BTreeSet<&str> = packages.iter().map(|p| text(p, "name")).collect();
-    let mut edges = BTreeMap::new();
-    for package in packages {
-        let names = list(package, "dependencies").iter().map(|d| text(d, "name"));
-        let inside = names.filter(|n| members.contains(n)).map(str::to_owned).collect();
-        edges.insert(text(package, "name").to_owned(), inside);
-    }
-    edges
+    let of = |package: &Value| {
+        let inside = list(package, "dependencies").iter();
+        let inside = inside.filter(|d| members.contains(text(d, "name")));
+        let dependency = |d: &Value| Dependency {
+            on: short(text(d, "name")),
+            is_development: d["kind"].as_str() == Some("dev"),
+            features: list(d, "features").iter().filter_map(Value::as_str).map(Into::into).collect(),
+        };
+        inside.map(dependency).collect()
+    };
+    packages.iter().map(|p| (short(text(p, "name")), of(p))).collect()
 }
 
 #[test]
-fn no_edge_but_those_of_the_star() {
-    let edges = edges();
-    let mut checked = 0;
-    for (package, dependencies) in &edges {
-        let row = ALLOWED.iter().find(|(name, _)| name == package);
-        let (_, allowed) =
+fn no_edge_but_the_listed_ones() {
+    let dependencies = dependencies();
+    for (package, edges) in &dependencies {
+        let row = ALLOWED.iter().find(|(name, ..)| name == package);
+        let (_, allowed, in_tests) =
             row.unwrap_or_else(|| panic!("{package} has no row in this test: say where it stands"));
-        for other in edges.keys().filter(|other| !allowed.contains(&other.as_str())) {
-            assert!(!dependencies.contains(other), "{package} must not depend on {other}");
-            checked += 1;
+        for edge in edges {
+            let is_allowed = allowed.contains(&edge.on.as_str())
+                || (edge.is_development && in_tests.contains(&edge.on.as_str()));
+            assert!(is_allowed, "{package} must not depend on {}: {edge:?}", edge.on);
         }
     }
-    assert_eq!(edges.len(), ALLOWED.len(), "crates in the workspace and rows in this test");
-    assert!(checked > edges.len(), "{checked} absent edges were checked");
+    let absent: Vec<&str> =
+        ALLOWED.iter().map(|(name, ..)| *name).filter(|n| !dependencies.contains_key(*n)).collect();
+    assert_eq!(absent, Vec::<&str>::new(), "rows of crates that do not exist");
 }
 
 #[test]
-fn every_crate_of_the_ring_stands_on_ir() {
-    let edges = edges();
-    for name in ["osier-passes", "osier-osr", "osier-verify", "osier-wasm", "osier-provers"] {
-        assert_eq!(edges[name], BTreeSet::from(["osier-ir".to_owned()]), "what {name} depends on");
+fn the_floor_stands_on_ir_alone() {
+    let dependencies = dependencies();
+    let below = |name: &str| -> BTreeSet<&str> {
+        dependencies[name].iter().filter(|d| !d.is_development).map(|d| d.on.as_str()).collect()
+    };
+    assert_eq!(below("ir"), BTreeSet::new());
+    assert_eq!(below("transition"), BTreeSet::from(["ir"]));
+    assert_eq!(below("check"), BTreeSet::from(["ir", "transition"]), "the checker");
+}
+
+#[test]
+fn oracles_and_tests_alone_enable_unproved() {
+    let dependencies = dependencies();
+    let mut enabled = BTreeSet::new();
+    for (package, edges) in &dependencies {
+        let opens = |d: &&Dependency| d.on == "check" && d.features.contains("unproved");
+        for edge in edges.iter().filter(opens).filter(|edge| !edge.is_development) {
+            assert!(ORACLES.contains(&package.as_str()), "{package} enables `unproved`: {edge:?}");
+            enabled.insert(package.as_str());
+        }
     }
-    assert!(edges["osier-ir"].is_empty(), "ir depends on {:?}", edges["osier-ir"]);
+    assert_eq!(enabled, BTreeSet::from_iter(ORACLES.iter().copied()), "the oracles need the door");
+    // An embedder links no crate that opens the door, whatever else its program links.
+    for oracle in ORACLES {
+        assert!(!LIBRARY.contains(oracle), "embedders do not link {oracle}");
+    }
+}
+
+#[test]
+fn no_crate_forwards_the_feature() {
+    let metadata = metadata();
+    for package in list(&metadata, "packages") {
+        let name = text(package, "name");
+        let features = package["features"].as_object().expect("features are a table");
+        for (feature, enables) in features {
+            let forwards = enables.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let forwards: Vec<&str> = forwards.filter(|e| e.contains("unproved")).collect();
+            assert_eq!(forwards, Vec::<&str>::new(), "feature {feature} of {name}");
+            assert!(feature != "unproved" || name == "osier-check", "{name} has its own {feature}");
+        }
+    }
 }
