@@ -7,8 +7,12 @@
 mod functions;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/prose.rs"]
+mod prose;
 #[path = "tidy/tree.rs"]
 mod tree;
+#[path = "tidy/types.rs"]
+mod types;
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
@@ -29,19 +33,22 @@ const FUNCTION_LINES: usize = 100;
 /// Functions longer than [`FUNCTION_LINES`], by file and name, each with the reason.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
     (
-        "ir/src/interp/exec.rs",
+        "interp/src/exec.rs",
         "run_loop",
         "the interpreter's dispatch: one short arm for each operation, sharing the registers of the loop",
     ),
     (
-        "ir/src/interp/fast/exec.rs",
+        "interp/src/fast/exec.rs",
         "run_loop",
         "the dispatch of the fast tier, for the same reason",
     ),
 ];
 
 /// Library crates: no input or output, no clock, no global state.
-const LIBRARIES: &[&str] = &["ir/", "passes/", "osr/", "verify/", "wasm/"];
+const LIBRARIES: &[&str] = &[
+    "ir/", "transition/", "passes/", "osr/", "certify/", "check/", "interp/", "resume/", "verify/",
+    "wasm/",
+];
 
 /// Fails with all findings at once, and if nothing was checked.
 fn report(checked: usize, findings: Vec<String>) {
@@ -76,6 +83,85 @@ fn modules_are_short() {
         findings.push(format!("{path} is excused and does not exist"));
     }
     report(sources.len(), findings);
+}
+
+/// The columns of a line of code, of a comment, or of a manual.
+const COLUMNS: usize = 100;
+
+#[test]
+fn lines_fit_side_by_side() {
+    let files: Vec<(String, String)> =
+        files().into_iter().filter(|(p, _)| p.ends_with(".rs") || p.ends_with(".md")).collect();
+    let mut findings = Vec::new();
+    for (path, text) in &files {
+        let is_manual = path.ends_with(".md");
+        let mut in_code = false;
+        for (line, number) in text.lines().zip(1..) {
+            in_code ^= is_manual && line.trim_start().starts_with("```");
+            // A table, printed output and a literal keep their lines: breaking one changes it.
+            let is_whole = in_code || line.starts_with('|') || line.contains('"') || is_link(line);
+            if line.chars().count() > COLUMNS && !is_whole {
+                findings.push(format!("{path}:{number} has {} columns", line.chars().count()));
+            }
+        }
+    }
+    report(files.len(), findings);
+}
+
+/// Whether a line is one word, such as an address, that cannot be broken.
+fn is_link(line: &str) -> bool {
+    line.trim_start_matches(['/', '!', ' ', '-']).split_whitespace().count() == 1
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the counts are figures that people ask for")]
+fn prose_names_its_subjects() {
+    let folders = [
+        "ir", "transition", "number", "passes", "osr", "certify", "check", "interp", "resume", "jit",
+        "verify", "wasm", "fuzz", "src", "cli", "provers", "judges", "examples", "tests", "docs",
+    ];
+    let mut counts: std::collections::BTreeMap<&str, prose::Counts> = Default::default();
+    for (path, text) in files().iter().filter(|(p, _)| p.ends_with(".rs") || p.ends_with(".md")) {
+        let top = path.split_once('/').map_or("docs", |(top, _)| top);
+        let folder = folders.iter().find(|f| **f == top);
+        let folder = folder.unwrap_or_else(|| panic!("{path}: add its folder to this test"));
+        counts.entry(folder).or_default().add(path, text);
+    }
+    for (folder, counts) in &counts {
+        let prose::Counts { words, whats, long, heavy } = counts;
+        println!("{folder}: {words} words, {whats} what, {long} long, {} heavy", heavy.len());
+    }
+    let findings = counts.iter().flat_map(|(folder, counts)| counts.findings(folder)).collect();
+    report(counts.len(), findings);
+}
+
+/// The most type names of 100 that may stand for several types.
+const SHARED_TYPES: usize = 5;
+
+/// Type names that several types share on purpose: parallel designs, each with its reason.
+const PARALLEL_TYPES: &[(&str, &str)] = &[];
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the counts are figures that people ask for")]
+fn a_search_for_a_type_finds_one_thing() {
+    let declared = types::declared(&sources());
+    let shared: Vec<_> = declared.iter().filter(|(_, files)| files.len() > 1).collect();
+    let all: usize = declared.values().map(Vec::len).sum();
+    let sharing: usize = shared.iter().map(|(_, files)| files.len()).sum();
+    println!("{all} types, {sharing} of them share a name");
+    let mut findings = Vec::new();
+    for (name, files) in &shared {
+        if !PARALLEL_TYPES.iter().any(|(parallel, _)| parallel == name) {
+            findings.push(format!("{name} is declared in {}", files.join(", ")));
+        }
+    }
+    for (name, _) in PARALLEL_TYPES.iter().filter(|(n, _)| !shared.iter().any(|(s, _)| s == n)) {
+        findings.push(format!("{name} is listed as a parallel design and is unique or gone"));
+    }
+    if 100 * sharing > SHARED_TYPES * all {
+        findings.push(format!("{sharing} of {all} types share a name"));
+    }
+    report(all, findings);
 }
 
 #[test]
@@ -345,7 +431,7 @@ const PASS_HEADINGS: &[&str] = &[
     "Cost",
 ];
 
-/// Whether a header has every heading of a pass, each written `*Side*:`, in order.
+/// Whether a header has every heading of a pass, each written `*Heading*:`, in order.
 fn missing_heading(header: &str) -> Option<&'static str> {
     let mut rest = header;
     for heading in PASS_HEADINGS {
@@ -393,8 +479,8 @@ fn every_pass_says_what_it_does_and_why_it_may() {
 fn oir_files_lie_where_they_are_run() {
     let files: Vec<(String, String)> =
         files().into_iter().filter(|(path, _)| path.ends_with(".oir")).collect();
-    // The files of `tests/cli` are inputs; the sessions beside them name them.
-    let run = ["tests/oir/", "tests/cli/"];
+    // The files of `cli/tests/cli` are inputs; the sessions beside them name them.
+    let run = ["tests/oir/", "cli/tests/cli/"];
     let astray =
         files.iter().filter(|(path, _)| !run.iter().any(|folder| path.starts_with(folder)));
     report(files.len(), astray.map(|(path, _)| format!("{path} is run by nobody")).collect());
@@ -413,7 +499,7 @@ fn the_readme_has_its_two_commands() {
         "{}",
         commands[0]
     );
-    assert_eq!(commands[1], "cargo test --workspace");
+    assert_eq!(commands[1], "cargo test");
     let module = commands[0].split_whitespace().last().expect("a file");
     assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(module).exists(), "{module}");
 }
