@@ -9,6 +9,7 @@
 //! | `osier ARGUMENTS` | the standard output of the command |
 //! | `oir NAME` | an example of `docs/examples/`, optimized |
 //! | `actions NAME`, `listing NAME`, `mapping NAME` | `osier opt --emit` of that for an example |
+//! | `refuted drain` | what `osier check` says of the mapping that `docs/certificates.md` damages |
 //! | `instrumented NAME POINT` | the base version of an example with a flag at one point |
 //! | `continuation NAME POINT` | the transition from that point into the optimized version |
 //!
@@ -18,7 +19,7 @@
 //! part; `.` as the last part means the end of the text. The common indentation of a piece is
 //! taken off where the text is a Rust source.
 
-use crate::harness::osier;
+use crate::harness::{file, osier, scratch};
 use osier::driver::{Certified, NoObserver, Vigilance, certify, derive, load};
 use osier::ir::text::print_function;
 use osier::ir::{Function, Module, Point};
@@ -96,6 +97,17 @@ impl Example {
     }
 }
 
+/// What `osier check` prints of the mapping of an example in which one value is assigned another.
+fn refuted(name: &str) -> String {
+    let path = format!("docs/examples/{name}.oir");
+    let right = output(&format!("mapping {name}"));
+    let wrong = right.replacen("assign 3 s0", "assign 3 v1", 1);
+    assert_ne!(right, wrong, "the assignment that the manual damages");
+    let folder = scratch();
+    let mapping = file(&folder, "wrong.txt", wrong);
+    osier(&["check", &path, "--mapping", &mapping]).with_status(1).stdout
+}
+
 /// The text that a command stands for.
 fn output(command: &str) -> String {
     let words: Vec<&str> = command.split(' ').collect();
@@ -106,6 +118,7 @@ fn output(command: &str) -> String {
             let path = format!("docs/examples/{name}.oir");
             osier(&["opt", &path, "--emit", emit]).with_status(0).stdout
         }
+        ["refuted", name] => refuted(name),
         ["instrumented", name, place] => Example::new(name).instrumented(place),
         ["continuation", name, place] => Example::new(name).continuation(place),
         _ => panic!("no command of the manuals: {command}"),
