@@ -427,7 +427,7 @@ fn the_readme_has_its_two_commands() {
         "{}",
         commands[0]
     );
-    assert_eq!(commands[1], "cargo test --workspace");
+    assert_eq!(commands[1], "cargo test");
     let module = commands[0].split_whitespace().last().expect("a file");
     assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(module).exists(), "{module}");
 }
