@@ -10,6 +10,7 @@
 //! | `oir NAME` | an example of `docs/examples/`, optimized |
 //! | `actions NAME`, `listing NAME`, `mapping NAME` | `osier opt --emit` of that for an example |
 //! | `refuted drain` | what `osier check` says of the mapping that `docs/certificates.md` damages |
+//! | `diverging drain` | what the state oracle says of the same mapping |
 //! | `instrumented NAME POINT` | the base version of an example with a flag at one point |
 //! | `continuation NAME POINT` | the transition from that point into the optimized version |
 //!
@@ -20,11 +21,15 @@
 //! taken off where the text is a Rust source.
 
 use crate::harness::{file, osier, scratch};
-use osier::driver::{Certified, NoObserver, Vigilance, certify, derive, load};
-use osier::ir::text::print_function;
-use osier::ir::{Function, Module, Point};
+use osier::driver::{Certified, Format, NoObserver, Vigilance, certify, derive, load};
+use osier::ir::interp::NoHost;
+use osier::ir::mapping::{Assign, Mapping, Operand};
+use osier::ir::text::{FunctionText, print_function};
+use osier::ir::{Effects, Function, Inst, Module, Point};
 use osier::osr::{Condition, Level, PointSpec, continuation, instrument};
 use osier::passes::Pipeline;
+use osier::verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +66,7 @@ impl Example {
     fn new(name: &str) -> Example {
         let path = root().join(format!("docs/examples/{name}.oir"));
         let text = fs::read(path).expect("the example");
-        let module = load(osier::driver::Format::Oir, &text).expect("a right module");
+        let module = load(Format::Oir, &text).expect("a right module");
         let base = module.defined().next().expect("a function").1.clone();
         let derived =
             derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
@@ -72,11 +77,46 @@ impl Example {
     /// The point `block:index` of the base version.
     fn point(&self, place: &str) -> Point {
         let (block, index) = place.split_once(':').expect("a place is block:index");
-        let names = osier::ir::text::FunctionText::new(&self.module, &self.base);
+        let names = FunctionText::new(&self.module, &self.base);
         let block = self.base.blocks().find(|b| names.block(*b).to_string() == block);
         let index = index.parse().expect("an index");
         let block = block.expect("a block of the base version");
         Point::before(self.base.block_insts(block).nth(index).expect("an instruction"))
+    }
+
+    /// The first divergence that the state oracle finds when an entry assigns another value to
+    /// `v3`: the damage of [`refuted`].
+    fn diverging(&self) -> String {
+        let maps = &self.certified.levels[0];
+        let mut forward = Mapping::clone(&maps.forward.mapping);
+        let is_computed = |a: &Assign| matches!(a.from, Operand::Step(_));
+        let found = forward.entries().find(|(_, entry)| entry.assigns.iter().any(is_computed));
+        let (point, mut wrong) = found.map(|(p, e)| (p, e.clone())).expect("an entry with a step");
+        for assign in wrong.assigns.iter_mut().filter(|a| is_computed(a)) {
+            assign.from = Operand::Source(self.base.arguments()[1]);
+        }
+        forward.insert(point, wrong);
+        let bounds = |f: &Function, inst: Inst| {
+            let effects = f.inst(inst).opcode.effects();
+            effects.has(Effects::TERMINATOR) || f.may_trap(inst)
+        };
+        let is_anchor =
+            |i: &Inst| self.optimized.has_inst(*i) && bounds(&self.base, *i);
+        let anchors: BTreeSet<Inst> = self.base.all_insts().filter(is_anchor).collect();
+        let func = self.module.defined().next().expect("a function").0;
+        let pair = FunctionPair {
+            func,
+            before: &self.base,
+            after: &self.optimized,
+            anchors: &anchors,
+            forward: &forward,
+            backward: &maps.backward.mapping,
+        };
+        let mut oracle = Oracle::new(&self.module, &[pair], OracleOptions::default())
+            .expect("the versions belong together");
+        oracle.run(func, &[8, 2], &NoHost);
+        let found = oracle.report().divergences.first();
+        format!("{}\n", found.expect("a divergence"))
     }
 
     /// The base version with a flag at a point, which hands over the values that the entry there
@@ -119,6 +159,7 @@ fn output(command: &str) -> String {
             osier(&["opt", &path, "--emit", emit]).with_status(0).stdout
         }
         ["refuted", name] => refuted(name),
+        ["diverging", name] => Example::new(name).diverging(),
         ["instrumented", name, place] => Example::new(name).instrumented(place),
         ["continuation", name, place] => Example::new(name).continuation(place),
         _ => panic!("no command of the manuals: {command}"),
