@@ -28,10 +28,10 @@ use osier::ir::text::{FunctionText, print_function};
 use osier::ir::{Effects, Function, Inst, Module, Point};
 use osier::osr::{Condition, Level, PointSpec, continuation, instrument};
 use osier::passes::Pipeline;
-use osier::verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// The files whose blocks are checked.
 const MANUALS: [&str; 8] = [
@@ -68,8 +68,7 @@ impl Example {
         let text = fs::read(path).expect("the example");
         let module = load(Format::Oir, &text).expect("a right module");
         let base = module.defined().next().expect("a function").1.clone();
-        let derived =
-            derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
+        let derived = derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
         let certified = certify(&module, &base, &derived, &[Level::Avail], &mut NoObserver);
         Example { module, base, optimized: derived.function, certified }
     }
@@ -100,8 +99,7 @@ impl Example {
             let effects = f.inst(inst).opcode.effects();
             effects.has(Effects::TERMINATOR) || f.may_trap(inst)
         };
-        let is_anchor =
-            |i: &Inst| self.optimized.has_inst(*i) && bounds(&self.base, *i);
+        let is_anchor = |i: &Inst| self.optimized.has_inst(*i) && bounds(&self.base, *i);
         let anchors: BTreeSet<Inst> = self.base.all_insts().filter(is_anchor).collect();
         let func = self.module.defined().next().expect("a function").0;
         let pair = FunctionPair {
