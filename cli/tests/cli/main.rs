@@ -6,5 +6,6 @@ mod golden;
 mod harness;
 mod io;
 mod jobs;
+mod manual;
 mod report;
 mod run;

@@ -271,21 +271,3 @@ fn no_name_becomes_markup() {
     assert!(page.contains("&lt;b&gt;&amp;x") && page.contains("&lt;i&gt;.oir"));
     assert!(!page.contains("<b>") && !page.contains("<i>"));
 }
-
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let readme = fs::read_to_string("README.md").expect("tests run in the root of the package");
-    let mut shown =
-        readme.split("```text\n").skip(1).map(|rest| rest.split("```").next().expect("its end"));
-    for command in [
-        "report tests/corpus/matmul.wasm",
-        "explain tests/cli/golden/window.oir --func f --point head",
-    ] {
-        let printed = osier(&command.split(' ').collect::<Vec<_>>()).with_status(0).stdout;
-        assert_eq!(
-            shown.next(),
-            Some(&*printed),
-            "put what `osier {command}` prints into README.md"
-        );
-    }
-}
