@@ -3,7 +3,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use osier_ir as ir;
+use osier_interp as interp;
 use std::hint::black_box;
 
 use interp::{

@@ -176,10 +176,10 @@ impl Machine {
     /// transfers the activation to the target version, and executes the stores that belong to the
     /// transition.
     ///
-    /// The entry must come from a mapping from the paused version to `to`, at the instruction
-    /// before which the run is paused ([`super::View::inst`]). An entry does not record its source
-    /// point. Any other entry is therefore not detected, and the run continues with wrong values;
-    /// [`Machine::fire_mapped`] detects it. Cost: that of the compensation code and of a frame.
+    /// The entry records the versions and the source point that the checker accepted it for. The
+    /// machine refuses an entry from another version than the paused one, one that leads to another
+    /// version than `to`, and one from another point than the instruction before which the run is
+    /// paused ([`super::View::inst`]). Cost: that of the compensation code and of a frame.
     ///
     /// # Errors
     /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has

@@ -1,6 +1,6 @@
 //! Tests of control flow and calls.
 
-use super::support::{add, block, define, fib, i32_const, import, ir, returned, run, sum};
+use super::support::{add, block, define, fib, i32_const, import, returned, run, sum};
 use interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Outcome, Site};
 use ir::module::{ElementSegment, Export, External, ImportName, TableDecl};
 use ir::{Func, Imm, InstSpec, Module, Opcode, OsrPoint, Table, Target, TrapKind, Type};

@@ -1,6 +1,6 @@
 //! Tests of the effect trace and its digest.
 
-use super::support::{add_memory, define, i32_const, import, ir, machine, returned, run, store};
+use super::support::{add_memory, define, i32_const, import, machine, returned, run, store};
 use interp::{
     Effect, Host, HostError, Limits, Machine, Memories, NoObserver, Options, Program, TraceLevel,
 };

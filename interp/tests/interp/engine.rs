@@ -1,7 +1,7 @@
 //! Tests of the interface for engines: raw access, operations handed back, the trace, and ends in
 //! native code.
 
-use super::support::{ir, returned};
+use super::support::returned;
 use interp::{
     EarlyEnd, Effect, Host, HostError, Limits, Machine, Memories, NoHost, NoObserver, Options,
     Outcome, Program,

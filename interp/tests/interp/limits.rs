@@ -1,8 +1,6 @@
 //! Every resource of a program has a limit, and reaching each limit has its own outcome.
 
-use super::support::{
-    self, add_memory, block, define, fib, i32_const, ir, returned, sum, sum_cost,
-};
+use super::support::{self, add_memory, block, define, fib, i32_const, returned, sum, sum_cost};
 use interp::{InstantiateError, Limits, Machine, NoHost, NoObserver, Outcome, Program, Run};
 use ir::module::{GlobalDecl, TableDecl};
 use ir::{Func, InstSpec, Memory, Module, Target, Type};

@@ -1,5 +1,7 @@
 //! Tests of the interpreter on whole programs.
 
+extern crate osier_interp as interp; // the name dependents use
+
 mod control;
 mod effects;
 mod engine;

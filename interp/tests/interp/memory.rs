@@ -1,8 +1,6 @@
 //! Tests of loads, stores, growth, segments and globals, and of the digest over them.
 
-use super::support::{
-    add_memory, define, i32_const, import, ir, load, machine, returned, run, store,
-};
+use super::support::{add_memory, define, i32_const, import, load, machine, returned, run, store};
 use interp::{Host, HostError, Limits, Machine, Memories, NoHost, NoObserver};
 use ir::module::{DataSegment, GlobalDecl, ImportName};
 use ir::{Func, Imm, InstSpec, Memory, Module, Opcode, Shape, TrapKind, Type};

@@ -1,12 +1,15 @@
 //! Tests of external functions, of activations that native code takes over, and of nested runs.
 
-use super::support::{add, define, fib, ir, returned, sum};
+use super::support::{add, define, fib, returned, sum};
+use check::CheckedEntry;
 use interp::{
-    EarlyEnd, Effect, Limits, Machine, Nested, NoHost, NoObserver, Options, Outcome, PauseAlways,
-    PauseAtMarks, Program, Resumed, Run, Site, TraceLevel, TransferError, is_poison,
+    EarlyEnd, Effect, FireError, Limits, Machine, Nested, NoHost, NoObserver, Options, Outcome,
+    PauseAlways, PauseAtMarks, Program, Resumed, Run, Site, TraceLevel, TransferError, is_poison,
 };
 use ir::text::parse_module;
 use ir::{Func, Inst, InstSpec, Module, Point, TrapKind, Type, Value};
+use transition::VersionKey;
+use transition::mapping::{Assign, Entry, Operand};
 
 /// Options for the exact tier with and without poison and digests, and for the fast tier.
 fn options() -> [Options; 3] {
@@ -362,6 +365,19 @@ fn the_outermost_activation_is_left() {
     }
 }
 
+/// An entry without steps that lands at a point with its own contents in each of these values.
+fn landing(target: Point, values: &[Value]) -> Entry {
+    let assigns = values.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
+    let (steps, replays, requires, kept) = (Vec::new(), Vec::new(), values.to_vec(), Vec::new());
+    Entry { target, steps, replays, assigns, requires, kept }
+}
+
+/// An entry that nobody has proved, claimed to leave from its landing point in the same version.
+fn claimed<'m>(module: &Module, func: Func, entry: &'m Entry) -> CheckedEntry<'m> {
+    let key = VersionKey::of(module.body(func).expect("it is defined"));
+    CheckedEntry::unproved((key, key), entry.target, entry)
+}
+
 /// Native code takes over an activation, executes a round, and then side-exits to the interpreter
 /// through a nested run. The outcome and the trace are those of a plain run.
 #[test]
@@ -377,8 +393,17 @@ fn native_code_goes_back_in_the_middle() {
         pause_at(&mut machine, sum.func, at, 2);
         assert_eq!(machine.leave_activation(), Some(sum.func));
         // Native code took over with i = 1 and s = 0. After one round, i is 2 and s is 1.
-        let assign = [(sum.n, 5), (sum.i, 2), (sum.s, 1)];
-        let nested = machine.begin_nested_at(version, point, &assign).expect("there is room");
+        let entry = landing(point, &[sum.n, sum.i, sum.s]);
+        let read = |value| {
+            [(sum.n, 5), (sum.i, 2), (sum.s, 1)]
+                .iter()
+                .find(|v| v.0 == value)
+                .expect("it is asked for")
+                .1
+        };
+        let nested = machine
+            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), read)
+            .expect("there is room");
         let view = machine.view().expect("it is paused");
         assert_eq!((view.inst(), view.depth(), view.value(sum.i)), (at, 2, 2));
         assert!(is_poison(view.value(sum.i2)));
@@ -409,19 +434,28 @@ fn nested_runs_that_cannot_begin() {
     machine.set_external(sum.func, true);
     machine.start(sum.func, &[3]);
     assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
-    let begin = |machine: &mut Machine, point, assign: &[(Value, u64)]| {
-        machine.begin_nested_at(version, point, assign).map(|nested| machine.end_nested(nested))
+    let begin = |machine: &mut Machine, point, values: &[Value]| {
+        let entry = landing(point, values);
+        machine
+            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), |_| 1)
+            .map(|nested| machine.end_nested(nested))
     };
+    let refused = FireError::Transfer;
     let nowhere = Point::before(Inst::from_u32(1000));
-    assert_eq!(begin(&mut machine, nowhere, &[]), Err(TransferError::NoSuchPoint(nowhere)));
+    let no_point = refused(TransferError::NoSuchPoint(nowhere));
+    assert_eq!(begin(&mut machine, nowhere, &[]), Err(no_point));
     let nothing = Value::from_u32(1000);
-    assert_eq!(
-        begin(&mut machine, Point::before(at), &[(nothing, 1)]),
-        Err(TransferError::NoSuchValue(nothing))
-    );
+    let no_value = refused(TransferError::NoSuchValue(nothing));
+    assert_eq!(begin(&mut machine, Point::before(at), &[nothing]), Err(no_value));
+    // The entry leads to another function.
+    let entry = landing(Point::before(at), &[]);
+    let others = claimed(&sum.module, twice, &entry);
+    let nested = machine.begin_nested_at(version, others, |_| 1);
+    assert_eq!(nested.map(|nested| machine.end_nested(nested)), Err(FireError::OtherTarget));
     // The limit allows one activation and no nested one.
     let nested = machine.begin_nested(twice, &[3]).expect("there is room for one");
-    assert_eq!(begin(&mut machine, Point::before(at), &[]), Err(TransferError::StackOverflow));
+    let overflow = refused(TransferError::StackOverflow);
+    assert_eq!(begin(&mut machine, Point::before(at), &[]), Err(overflow));
     let inner = machine.begin_nested(twice, &[3]);
     assert_eq!(inner.map(|nested| machine.end_nested(nested)), Err(TransferError::StackOverflow));
     machine.end_nested(nested);

@@ -1,6 +1,7 @@
 //! Tests of observers, marks, pauses and transfers.
 
-use super::support::{fib, ir, machine, returned, sum, sum_cost};
+use super::support::{fib, machine, returned, sum, sum_cost};
+use check::Unproved;
 use cranelift_entity::EntityRef;
 use interp::{
     Control, Limits, Machine, NoHost, NoObserver, Observer, PauseAlways, PauseAtMarks, Run, Scope,
@@ -170,7 +171,12 @@ fn a_transfer_goes_on_with_exactly_the_assigned_values() {
     let (activation, fuel) = (before.activation(), before.fuel());
     assert_eq!((before.value(sum.i), before.value(sum.s)), (2, 1));
     machine
-        .transfer(copy, Point::before(at), &[(sum.s, 1000), (sum.i, 3), (sum.n, 5)])
+        .transfer(
+            copy,
+            Point::before(at),
+            &[(sum.s, 1000), (sum.i, 3), (sum.n, 5)],
+            Unproved::claim(),
+        )
         .expect("it fits");
     let after = machine.view().expect("it is paused");
     assert_eq!(
@@ -193,7 +199,9 @@ fn values_left_out_of_a_transfer_are_poison() {
     let version = machine.current(sum.func).expect("it is not imported");
     machine.start(sum.func, &[5]);
     pause_at(&mut machine, at, 2);
-    machine.transfer(version, Point::before(at), &[(sum.i, 3)]).expect("it fits");
+    machine
+        .transfer(version, Point::before(at), &[(sum.i, 3)], Unproved::claim())
+        .expect("it fits");
     let view = machine.view().expect("it is paused");
     assert!(is_poison(view.value(sum.s)) && is_poison(view.value(sum.n)));
     assert_ne!(view.value(sum.s), view.value(sum.n), "poison is tagged with the slot");
@@ -211,7 +219,12 @@ fn the_landing_point_is_not_asked_about() {
     pause_at(&mut machine, at, 0);
     for _ in 0..3 {
         machine
-            .transfer(version, Point::before(at), &[(sum.s, 7), (sum.i, 0), (sum.n, 1)])
+            .transfer(
+                version,
+                Point::before(at),
+                &[(sum.s, 7), (sum.i, 0), (sum.n, 1)],
+                Unproved::claim(),
+            )
             .expect("it fits");
     }
     assert_eq!(machine.run(&mut NoHost, &mut PauseAlways), Run::Paused);
@@ -237,7 +250,9 @@ fn transfers_of_inner_activations() {
                 let view = machine.view().expect("it is paused");
                 if view.inst() == first && view.version() != copy {
                     let value = view.value(n);
-                    machine.transfer(copy, Point::before(first), &[(n, value)]).expect("it fits");
+                    machine
+                        .transfer(copy, Point::before(first), &[(n, value)], Unproved::claim())
+                        .expect("it fits");
                     transfers += 1;
                 }
             }
@@ -264,20 +279,29 @@ fn transfers_that_cannot_be_are_refused() {
     let version = machine.current(sum.func).expect("it is not imported");
     let others = machine.current(other).expect("it is not imported");
     let point = Point::before(at);
-    assert_eq!(machine.transfer(version, point, &[]), Err(TransferError::NotPaused));
+    assert_eq!(
+        machine.transfer(version, point, &[], Unproved::claim()),
+        Err(TransferError::NotPaused)
+    );
     machine.start(sum.func, &[5]);
     assert_eq!(
-        machine.transfer(version, point, &[]),
+        machine.transfer(version, point, &[], Unproved::claim()),
         Err(TransferError::NotPaused),
         "it has not run yet"
     );
     pause_at(&mut machine, at, 1);
-    assert_eq!(machine.transfer(others, point, &[]), Err(TransferError::OtherFunction));
+    assert_eq!(
+        machine.transfer(others, point, &[], Unproved::claim()),
+        Err(TransferError::OtherFunction)
+    );
     let nowhere = Point::before(Inst::new(1000));
-    assert_eq!(machine.transfer(version, nowhere, &[]), Err(TransferError::NoSuchPoint(nowhere)));
+    assert_eq!(
+        machine.transfer(version, nowhere, &[], Unproved::claim()),
+        Err(TransferError::NoSuchPoint(nowhere))
+    );
     let nothing = Value::new(1000);
     assert_eq!(
-        machine.transfer(version, point, &[(nothing, 1)]),
+        machine.transfer(version, point, &[(nothing, 1)], Unproved::claim()),
         Err(TransferError::NoSuchValue(nothing))
     );
     assert_eq!(
@@ -286,7 +310,7 @@ fn transfers_that_cannot_be_are_refused() {
         "nothing was changed"
     );
     assert_eq!(
-        machine.transfer(version, point, &[]),
+        machine.transfer(version, point, &[], Unproved::claim()),
         Err(TransferError::NotPaused),
         "it has ended"
     );
@@ -309,7 +333,10 @@ fn a_transfer_to_a_frame_too_large_is_refused() {
     machine.start(sum.func, &[3]);
     assert_eq!(machine.run(&mut NoHost, &mut PauseAlways), Run::Paused);
     let point = Point::before(large.first_inst(large.entry()));
-    assert_eq!(machine.transfer(version, point, &[]), Err(TransferError::StackOverflow));
+    assert_eq!(
+        machine.transfer(version, point, &[], Unproved::claim()),
+        Err(TransferError::StackOverflow)
+    );
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[3])));
     assert_eq!(function.name(), "sum");
 }

@@ -1,6 +1,6 @@
 //! Tests of memories in regions that an engine provides.
 
-use super::support::{ir, returned};
+use super::support::returned;
 use interp::{
     InstantiateError, Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Region,
 };

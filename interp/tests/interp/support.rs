@@ -1,7 +1,5 @@
 //! Programs and helpers that the tests share.
 
-pub(crate) use osier_ir as ir;
-
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::module::{FuncDecl, ImportName, MemoryDecl};
 use ir::{

@@ -1,9 +1,13 @@
 //! Tests of firing entries, and of entries that cannot be fired.
 
-use super::support::{ir, machine, returned, sum};
+use super::support::{machine, returned, sum};
+use check::{Checked, CheckedEntry};
 use interp::{FireError, Limits, Machine, NoHost, NoObserver, PauseAtMarks, Run, TransferError};
 use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::{Imm, Inst, InstSpec, Opcode, Point, Type, Value};
+use ir::module::FuncDecl;
+use ir::text::{parse_module, print_module};
+use ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
+use transition::VersionKey;
 use transition::mapping::{Assign, Entry, Mapping, Operand};
 
 /// An entry without steps that assigns each of these values its own contents.
@@ -29,6 +33,15 @@ fn pause(machine: &mut Machine, func: ir::Func, args: &[u64], at: Inst) {
     assert_eq!(machine.run(&mut NoHost, &mut PauseAtMarks), Run::Paused);
 }
 
+/// An entry that nobody has proved, claimed to lead from a point of one version to another.
+fn claimed<'m>(
+    [source, target]: [&Function; 2],
+    point: Point,
+    entry: &'m Entry,
+) -> CheckedEntry<'m> {
+    CheckedEntry::unproved((VersionKey::of(source), VersionKey::of(target)), point, entry)
+}
+
 #[test]
 fn entries_are_found_at_the_paused_point() {
     let sum = sum();
@@ -37,19 +50,75 @@ fn entries_are_found_at_the_paused_point() {
     let mut machine = machine(&sum.module, Limits::default());
     let version = machine.current(sum.func).expect("it is not imported");
     assert_eq!(machine.code(version).key(), transition::VersionKey::of(function));
-    let mut mapping = Mapping::new(function, function);
-    assert_eq!(machine.fire_mapped(version, &mapping), Err(FireError::NotPaused));
-    machine.start(sum.func, &[5]);
-    assert_eq!(
-        machine.fire_mapped(version, &mapping),
-        Err(FireError::NotPaused),
-        "it has not run yet"
-    );
-    pause(&mut machine, sum.func, &[5], at);
     let point = Point::before(at);
-    assert_eq!(machine.fire_mapped(version, &mapping), Err(FireError::NoEntry(point)));
+    let mut mapping = Mapping::new(function, function);
     mapping.insert(point, identity(point, &[sum.n, sum.i, sum.s]));
-    assert_eq!(machine.fire_mapped(version, &mapping), Ok(point));
+    let mapping = Checked::unproved(mapping);
+    let entry = mapping.checked_entry(point).expect("the mapping has it");
+    assert_eq!(machine.fire(version, entry), Err(FireError::NotPaused));
+    machine.start(sum.func, &[5]);
+    assert_eq!(machine.fire(version, entry), Err(FireError::NotPaused), "it has not run yet");
+    pause(&mut machine, sum.func, &[5], at);
+    assert!(mapping.checked_entry(Point::before(Inst::from_u32(0))).is_none());
+    assert_eq!(machine.fire(version, entry), Ok(point));
+    assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
+}
+
+/// `fire` refuses an entry whose source point is another instruction of the paused version, even
+/// where the entry assigns the right contents. The run stays unchanged.
+#[test]
+fn entries_of_other_points_are_refused() {
+    let sum = sum();
+    let function = sum.module.body(sum.func).expect("it is defined");
+    let at = function.defining_inst(sum.s2).expect("it is an addition");
+    let later = function.defining_inst(sum.i2).expect("it is an addition");
+    let mut machine = machine(&sum.module, Limits::default());
+    let version = machine.current(sum.func).expect("it is not imported");
+    let entry = identity(Point::before(at), &[sum.n, sum.i, sum.s]);
+    let of = |inst| claimed([function, function], Point::before(inst), &entry);
+    pause(&mut machine, sum.func, &[5], at);
+    let refused = Err(FireError::OtherPoint(Point::before(at)));
+    assert_eq!(machine.fire(version, of(later)), refused);
+    assert_eq!(machine.fire(version, of(Inst::from_u32(1000))), refused);
+    let view = machine.view().expect("it is paused");
+    assert_eq!((view.inst(), view.value(sum.i), view.value(sum.s)), (at, 0, 0));
+    assert_eq!(machine.fire(version, of(at)), Ok(Point::before(at)));
+    assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
+}
+
+/// The key of a version covers the name of its function. So `fire` refuses an entry made for a
+/// function that differs by its name alone, in the same module and in a module of its own.
+#[test]
+fn entries_of_a_function_with_the_same_text_are_refused() {
+    let mut sum = sum();
+    let text = print_module(&sum.module).replace("@sum(", "@twin(");
+    let alone = parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let twin = alone.bodies.values().flatten().next().expect("it is defined").clone();
+    let sig = sum.module.funcs[sum.func].sig;
+    let decl = FuncDecl { name: "twin".to_owned(), sig, import: None };
+    let other = sum.module.funcs.push(decl);
+    sum.module.bodies[other] = Some(twin.clone());
+    let function = sum.module.body(sum.func).expect("it is defined");
+    let at = function.defining_inst(sum.s2).expect("it is an addition");
+    assert_eq!(twin.defining_inst(sum.s2), Some(at), "the text has the same ids");
+    let mut machine = machine(&sum.module, Limits::default());
+    let base = machine.current(sum.func).expect("it is not imported");
+    let named_otherwise = machine.current(other).expect("it is not imported");
+    let point = Point::before(at);
+    let entry = identity(point, &[sum.n, sum.i, sum.s]);
+    pause(&mut machine, sum.func, &[5], at);
+    let own = claimed([function, function], point, &entry);
+    let twins = claimed([&twin, &twin], point, &entry);
+    let across = claimed([function, &twin], point, &entry);
+    assert_eq!(machine.fire(base, twins), Err(FireError::OtherSource));
+    assert_eq!(machine.fire(named_otherwise, twins), Err(FireError::OtherSource));
+    assert_eq!(machine.fire(named_otherwise, own), Err(FireError::OtherTarget));
+    assert_eq!(machine.fire(base, across), Err(FireError::OtherTarget));
+    // An entry whose keys fit still cannot lead into another function.
+    let refused = Err(FireError::Transfer(TransferError::OtherFunction));
+    assert_eq!(machine.fire(named_otherwise, across), refused);
+    assert_eq!(machine.view().expect("it is paused").version(), base);
+    assert_eq!(machine.fire(base, own), Ok(point));
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
 
@@ -68,10 +137,9 @@ impl Pass for AddsZero {
     }
 }
 
-/// `fire_mapped` rejects a mapping whose source or target is another version, and the run stays
-/// unchanged.
+/// `fire` refuses an entry whose source or target is another version. The run stays unchanged.
 #[test]
-fn mappings_of_other_versions_are_refused() {
+fn entries_of_other_versions_are_refused() {
     let sum = sum();
     let function = sum.module.body(sum.func).expect("it is defined");
     let at = function.defining_inst(sum.s2).expect("it is an addition");
@@ -80,20 +148,14 @@ fn mappings_of_other_versions_are_refused() {
     let base = machine.current(sum.func).expect("it is not imported");
     let edited = machine.add_version(&sum.module, sum.func, &other);
     let point = Point::before(at);
-    let mapped = |source, target| {
-        let mut mapping = Mapping::new(source, target);
-        mapping.insert(point, identity(point, &[sum.n, sum.i, sum.s]));
-        mapping
-    };
+    let entry = identity(point, &[sum.n, sum.i, sum.s]);
+    let of = |source, target| claimed([source, target], point, &entry);
     pause(&mut machine, sum.func, &[5], at);
-    assert_eq!(machine.fire_mapped(edited, &mapped(&other, &other)), Err(FireError::OtherSource));
-    assert_eq!(
-        machine.fire_mapped(edited, &mapped(function, function)),
-        Err(FireError::OtherTarget)
-    );
-    assert_eq!(machine.fire_mapped(base, &mapped(function, &other)), Err(FireError::OtherTarget));
+    assert_eq!(machine.fire(edited, of(&other, &other)), Err(FireError::OtherSource));
+    assert_eq!(machine.fire(edited, of(function, function)), Err(FireError::OtherTarget));
+    assert_eq!(machine.fire(base, of(function, &other)), Err(FireError::OtherTarget));
     assert_eq!(machine.view().expect("it is paused").version(), base);
-    assert_eq!(machine.fire_mapped(edited, &mapped(function, &other)), Ok(point));
+    assert_eq!(machine.fire(edited, of(function, &other)), Ok(point));
     assert_eq!(machine.view().expect("it is paused").version(), edited);
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
 }
@@ -109,17 +171,23 @@ fn entries_that_cannot_be_fired() {
     let mut machine = machine(&sum.module, Limits::default());
     let version = machine.current(sum.func).expect("it is not imported");
     let entry = identity(point, &[sum.n, sum.i, sum.s]);
-    assert_eq!(machine.fire(version, &entry), Err(FireError::NotPaused), "no run is under way");
+    let entry = claimed([function, function], point, &entry);
+    assert_eq!(machine.fire(version, entry), Err(FireError::NotPaused), "no run is under way");
     pause(&mut machine, sum.func, &[5], at);
     let nothing = Value::from_u32(1000);
+    let reads_nothing = identity(point, &[nothing]);
     assert_eq!(
-        machine.fire(version, &identity(point, &[nothing])),
+        machine.fire(version, claimed([function, function], point, &reads_nothing)),
         Err(FireError::NoSuchValue(nothing))
     );
     let nowhere = Point::before(Inst::from_u32(1000));
     let refused = FireError::Transfer(TransferError::NoSuchPoint(nowhere));
-    assert_eq!(machine.fire(version, &identity(nowhere, &[sum.n])), Err(refused));
-    assert_eq!(machine.fire(version, &entry), Ok(()));
+    let lands_nowhere = identity(nowhere, &[sum.n]);
+    assert_eq!(
+        machine.fire(version, claimed([function, function], point, &lands_nowhere)),
+        Err(refused)
+    );
+    assert_eq!(machine.fire(version, entry), Ok(point));
     assert_eq!(machine.run(&mut NoHost, &mut NoObserver), Run::Done(returned(&[10])));
-    assert_eq!(machine.fire(version, &entry), Err(FireError::NotPaused), "it has ended");
+    assert_eq!(machine.fire(version, entry), Err(FireError::NotPaused), "it has ended");
 }

@@ -1,6 +1,6 @@
 //! The interpreter computes every operation on values as `eval` does.
 
-use super::support::{define, ir, returned, run};
+use super::support::{define, returned, run};
 use ir::eval::{eval, is_evaluated};
 use ir::{Imm, InstSpec, Module, Opcode, Shape, TrapKind, Type};
 
