@@ -1,7 +1,7 @@
 //! The checker on trial: it rejects each forgery by its check, and the soundness holes that were
 //! found stay closed.
 
-extern crate osier_verify as verify;
+extern crate osier_check as check;
 
 mod holes;
 mod large;
@@ -36,7 +36,7 @@ fn each_check_alone_stops_what_is_wrong() {
         let full = verdicts(wrong, wrong.options);
         let stopped = full.iter().any(|v| v.finding().is_some_and(|f| f.check == wrong.check));
         // The check must be needed: without it, some entry of this forgery holds.
-        let weak = verdicts(wrong, Options { without: Some(wrong.check), ..wrong.options });
+        let weak = verdicts(wrong, wrong.options.without(wrong.check));
         let passes = full.iter().zip(&weak).any(|(full, weak)| !full.holds() && weak.holds());
         if !stopped || !passes {
             failures.push(format!("{}: {}:\n  {full:?}\n  {weak:?}", wrong.check, wrong.what));
@@ -55,7 +55,7 @@ fn weakened_checkers_do_not_panic() {
     // A weakened checker sees forms that the check left out would have excluded.
     for wrong in wrong::all() {
         for check in Check::ALL {
-            let verdicts = verdicts(&wrong, Options { without: Some(*check), ..wrong.options });
+            let verdicts = verdicts(&wrong, wrong.options.without(*check));
             held += verdicts.iter().filter(|v| v.holds()).count();
         }
     }

@@ -5,7 +5,7 @@ pub(crate) mod memory;
 
 pub(crate) use draft::{Draft, Wrong, step};
 
-use check::verdict::{Check, Options};
+use check::verdict::Check;
 use ir::{Imm, Inst, Opcode, Point, Type};
 use transition::VersionKey;
 use transition::certificate::{By, NO_TERM, TermKind};
@@ -72,7 +72,7 @@ fn whole() -> [Wrong; 3] {
         "br_if %x, left, right\nleft:\njump join\nright:\njump join\njoin:\n%a = add.i32 %x, %x\n\
         br_if %a, one, two\none:\nreturn %x\ntwo:\nreturn %y\n",
     );
-    size.options = Options { live_limit: 1, ..Options::default() };
+    size.options.live_limit = 1;
     let points = [0, 1].map(|side| size.at(side, "join", 0));
     size.entry(0, points, Vec::new(), &[("x", size.from(0, "x"))]);
     [
