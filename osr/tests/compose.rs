@@ -6,13 +6,11 @@ use common::{edited, function, inst, value};
 use ir::edit::Editor;
 use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair, VersionTree,
-    compose, synthesize,
+    EdgeError, Level, Origin, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use transition::Demand;
-use transition::VersionKey;
 use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
+use transition::{Demand, NotAChain, Refusal, VersionKey, compose};
 
 const TEXT: &str = "
 func @f(%a: i32, %b: i32) -> i32 {

@@ -9,7 +9,7 @@ mod stores;
 use common::{edited, function, inst, value};
 use ir::edit::{Applied, Editor};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
-use osier_osr::{Direction, Level, Reason, Synthesis, Unmapped, VersionPair, synthesize};
+use osier_osr::{Level, Reason, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize};
 use transition::Demand;
 use transition::mapping::{Entry, Operand};
 
@@ -22,7 +22,7 @@ fn block(f: &Function, name: &str) -> Block {
     f.blocks().find(|b| f.block_name(*b) == Some(name)).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn entry(direction: &Direction, point: Point) -> &Entry {
+fn entry(direction: &SynthesizedMapping, point: Point) -> &Entry {
     direction
         .mapping
         .entry(point)
@@ -38,7 +38,7 @@ fn source_of(entry: &Entry, value: Value) -> Operand {
         .from
 }
 
-fn reason(direction: &Direction, point: Point) -> Reason {
+fn reason(direction: &SynthesizedMapping, point: Point) -> Reason {
     direction
         .unmapped
         .iter()
