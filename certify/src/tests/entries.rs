@@ -126,7 +126,8 @@ fn behind_a_join_steps_have_far_terms() {
         },
     );
     let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
-    let mut certifier = Certifier::new(&pair);
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
     let facts = certifier.facts(Side::After, &mapping);
     let c = certifier.certificate();
     let of = |term: TermId| c.terms[term as usize].class;
@@ -182,7 +183,8 @@ fn what_is_wanted_decides_between_far_terms() {
     let mut mapping = Mapping::new(after, &f);
     mapping.insert(Point::before(after.terminator(join)), entry);
     let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
-    let mut certifier = Certifier::new(&pair);
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
     let facts = certifier.facts(Side::After, &mapping);
     let c = certifier.certificate();
     let far: Vec<TermId> = facts[0].far.iter().map(|term| c.terms[*term as usize].class).collect();
@@ -202,7 +204,8 @@ fn what_is_assigned_is_of_the_class_wanted() {
     });
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
     let synthesis = synthesize(&pair, Level::Avail);
-    let mut certifier = Certifier::new(&pair);
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
     let mut computed = 0;
     for (heading, mapping) in
         [(Side::Before, &synthesis.forward.mapping), (Side::After, &synthesis.backward.mapping)]

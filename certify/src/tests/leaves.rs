@@ -199,7 +199,8 @@ fn nonsense_gets_no_terms_and_no_panic() {
     let f = function(LOOPS);
     let applied = edited(&f, |_| ());
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
-    let mut certifier = Certifier::new(&pair);
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
     let step = |opcode, ty, operand_ty, args: &[Operand]| Step {
         opcode,
         ty,
@@ -255,7 +256,8 @@ fn long_chains_end_in_leaves_of_their_own() {
     let f = function(&text);
     let applied = edited(&f, |_| ());
     let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
-    let certifier = Certifier::new(&pair);
+    let common = pair.correspondence();
+    let certifier = Certifier::new(&common);
     let c = certifier.certificate();
     for k in 0..count {
         let own = class(c, 0, value(&f, &format!("p{k}")));

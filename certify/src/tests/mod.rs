@@ -1,9 +1,10 @@
 //! Small pairs of versions, one for each kind of reason in a certificate.
 
-use crate::{Certifier, Level, Side, VersionPair, synthesize};
+use crate::{Certifier, Side};
 use ir::edit::{Applied, Editor, Fuel, Pass, apply};
 use ir::rules::RULES;
 use ir::{Block, Edge, Function, Inst, Opcode, Point, Type, Value};
+use osr::{Level, VersionPair, synthesize};
 use smallvec::smallvec;
 use transition::certificate::{By, Certificate, EntryFacts, NO_TERM, TermId, TermKind};
 use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
@@ -57,7 +58,7 @@ fn inst(f: &Function, name: &str) -> Inst {
 
 fn certified(base: &Function, applied: &Applied) -> Certificate {
     let pair = VersionPair::new(base, applied.function(), applied.log()).expect("the log replays");
-    Certifier::new(&pair).into_certificate()
+    Certifier::new(&pair.correspondence()).into_certificate()
 }
 
 /// The certificate of a version with itself.

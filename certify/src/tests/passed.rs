@@ -1,9 +1,9 @@
 //! Branches that paths run past, because a redirected edge decides them.
 
 use super::{alone, block, certified, class, edited, function, value};
-use crate::{Level, VersionPair, synthesize};
 use ir::edit::Applied;
 use ir::{Block, Edge, Function};
+use osr::{Level, Reason, VersionPair, synthesize};
 use transition::mapping::Mapping;
 
 /// Two edges meet before a test. On the edge from the entry, the test is decided.
@@ -77,7 +77,7 @@ fn from_a_block_passed_by_there_are_no_entries() {
     assert!(
         unmapped
             .iter()
-            .all(|u| u.reason == crate::Reason::PassedBy && f.inst_block(u.point.inst()) == test)
+            .all(|u| u.reason == Reason::PassedBy && f.inst_block(u.point.inst()) == test)
     );
     assert_eq!(unmapped.len(), f.block_insts(test).count());
 }
