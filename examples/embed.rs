@@ -6,6 +6,7 @@
 //! The example needs only the facade. It loads and optimizes a module, makes the mappings, runs,
 //! and fires an entry in each direction.
 
+use osier::check::Checked;
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
 use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::cfg::Cfg;
@@ -109,7 +110,11 @@ fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
 
 /// Moves a paused run into another version, whose only values are those that the compensation code
 /// assigns. Returns the landing point.
-fn fire(machine: &mut Machine, mapping: &Mapping, to: VersionId) -> Result<Point, Box<dyn Error>> {
+fn fire(
+    machine: &mut Machine,
+    mapping: &Checked<Mapping>,
+    to: VersionId,
+) -> Result<Point, Box<dyn Error>> {
     let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
     let target = machine.fire_mapped(to, mapping)?;
     let entry = mapping.entry(source).ok_or("there was one")?;

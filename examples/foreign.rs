@@ -16,8 +16,9 @@ use osier::jit::{
     Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,
     SlotLayout, Vm,
 };
-use osier::osr::{Level, Truth};
+use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::resume::Truth;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};

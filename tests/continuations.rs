@@ -2,6 +2,7 @@
 //! entry of random programs and of kernels. Versions with OSR points end as the plain versions do,
 //! and their side exits are kept.
 
+use check::CheckedEntry;
 use interp::{
     Control, Host, Limits, Machine, NoObserver, Observer, Options, Outcome, PauseAtMarks,
     Program as Code, Run, Scope, TraceLevel, View,
@@ -10,12 +11,14 @@ use ir::module::FuncDecl;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module, Point, Value};
 use osier::driver::{Format, NoObserver as Unobserved, Vigilance, derive, load};
-use osr::{
-    Condition, ContinuationError, Instrumented, Level, PointSpec, Truth, VersionPair, continuation,
-    continuation_with_points, instrument, synthesize,
+use osr::{Level, VersionPair, synthesize};
+use resume::{
+    Condition, ContinuationError, Instrumented, PointSpec, Truth, continuation,
+    continuation_with_points, instrument,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
+use transition::VersionKey;
 use transition::mapping::{Entry, Mapping};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
@@ -55,11 +58,13 @@ fn way(
 ) -> Way {
     let mut entries = BTreeMap::new();
     let landed = armed.map_or(target, |a| &a.function);
+    let keys = (VersionKey::of(source), VersionKey::of(target));
     for (point, plain) in mapping.entries() {
         let name = format!("continuation {}", module.funcs.len());
+        let sealed = CheckedEntry::unproved(keys, point, plain);
         let made = match armed {
-            None => continuation(&name, source, target, plain),
-            Some(armed) => continuation_with_points(&name, source, target, armed, plain),
+            None => continuation(&name, source, target, sealed),
+            Some(armed) => continuation_with_points(&name, source, target, armed, sealed),
         };
         let entry = armed.map_or(Some(plain.clone()), |a| a.entry(plain));
         let Some(entry) = entry else {
@@ -84,7 +89,7 @@ fn way(
 }
 
 /// Asserts that each copied instruction is the same operation, on copies of the same operands.
-fn check_origins(made: &osr::Continuation, target: &Function) {
+fn check_origins(made: &resume::Continuation, target: &Function) {
     let (function, origins) = (&made.function, &made.origins);
     for inst in function.all_insts() {
         let Some(of) = origins.inst(inst) else { continue };
@@ -196,7 +201,9 @@ fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, co
             machine.unmark(source, [point.inst()]);
         }
         let (mut fired, mut continued) = (machine.clone(), machine.clone());
-        fired.fire(target, entry).expect("the entry is right");
+        let versions = (VersionKey::of(&way.source), VersionKey::of(&way.target));
+        let sealed = CheckedEntry::unproved(versions, point, entry);
+        fired.fire(target, sealed).expect("the entry is right");
         let expected = finish(&mut fired, &mut host(), body);
         continued.start(*rest, &values);
         let outcome = continued.run(&mut host(), &mut NoObserver);

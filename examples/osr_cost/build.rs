@@ -4,7 +4,7 @@ use super::measure::timed;
 use super::points::{Live, everywhere};
 use super::programs::{NAMES, module};
 use super::{Arguments, Report};
-use osr::Condition;
+use resume::Condition;
 use serde_json::json;
 use std::error::Error;
 
@@ -39,17 +39,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             let chosen: Vec<_> = all.iter().step_by(all.len().div_ceil(POINTS)).copied().collect();
             let target = engine.version(&module, func, function, &[])?;
             for &at in &chosen {
-                let entry = live.entry(at);
+                let mapping = live.mapping([at]);
+                let entry = mapping.checked_entry(at).ok_or("the mapping has one entry")?;
                 let mut best = f64::INFINITY;
                 for _ in 0..rounds {
                     let (seconds, rest) =
-                        timed(|| osr::continuation("rest", function, function, &entry));
+                        timed(|| resume::continuation("rest", function, function, entry));
                     best = best.min(seconds);
                     rest?;
                 }
-                let mapping = live.mapping([at]);
-                let (seconds, rest) =
-                    timed(|| engine.continuation(function, &mapping, at, &target, |rest| rest));
+                let (seconds, rest) = timed(|| engine.continuation(function, entry, &target));
                 made += 1;
                 instructions += rest?.instructions() as u64;
                 ir += best;
@@ -58,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
             let points: Vec<_> = chosen.iter().map(|at| live.point(*at, Condition::Flag)).collect();
             let mut best = f64::INFINITY;
             for _ in 0..rounds {
-                let (seconds, made) = timed(|| osr::instrument(function, &points));
+                let (seconds, made) = timed(|| resume::instrument(function, &points));
                 best = best.min(seconds);
                 made?;
             }

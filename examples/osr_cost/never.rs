@@ -8,7 +8,7 @@ use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Memory, Point};
 use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};
-use osr::{Condition, Truth};
+use resume::{Condition, Truth};
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
@@ -76,7 +76,9 @@ impl Compiled {
         let live = Live::new(function);
         let target = engine.version(&module, func, function, &[])?;
         vm.adopt(&target, Vec::new())?;
-        let rest = engine.continuation(function, &live.mapping([at]), at, &target, |rest| rest)?;
+        let mapping = live.mapping([at]);
+        let entry = mapping.checked_entry(at).ok_or("the mapping has one entry")?;
+        let rest = engine.continuation(function, entry, &target)?;
         let version = engine.version(&module, func, function, &[live.point(at, condition)])?;
         vm.install(&version, vec![Action::Continue(rest)])?;
         Ok(Compiled { vm, func, version: Some(version) })

@@ -1,11 +1,12 @@
 //! Points in versions, and transitions at them without compensation code.
 
+use check::Checked;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::loops::LoopForest;
 use ir::{Function, Point, Value};
-use osr::{Condition, PointSpec};
+use resume::{Condition, PointSpec};
 use std::collections::BTreeMap;
 use transition::mapping::{Assign, Entry, Mapping, Operand};
 
@@ -63,9 +64,9 @@ impl<'f> Live<'f> {
     }
 
     /// The mapping from the version to itself at some points.
-    pub(crate) fn mapping(&self, points: impl IntoIterator<Item = Point>) -> Mapping {
+    pub(crate) fn mapping(&self, points: impl IntoIterator<Item = Point>) -> Checked<Mapping> {
         let mut mapping = Mapping::new(self.function, self.function);
         points.into_iter().for_each(|at| mapping.insert(at, self.entry(at)));
-        mapping
+        Checked::unproved(mapping)
     }
 }

@@ -10,7 +10,7 @@ use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
 use jit::{Action, Quiet, Vm};
 use osier::driver::{Format, load};
-use osr::{Condition, PointSpec, Truth};
+use resume::{Condition, PointSpec, Truth};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -191,7 +191,8 @@ fn execute(module: &Arc<Module>, setup: Setup<'_>) -> Result<Run, jit::RunError>
             vm.adopt(&target, Vec::new()).map_err(jit::RunError::Link)?;
             let mapping = Live::new(function).mapping(points.iter().map(|point| point.at));
             for point in &points {
-                let rest = engine.continuation(function, &mapping, point.at, &target, |rest| rest);
+                let entry = mapping.checked_entry(point.at).expect("each point has an entry");
+                let rest = engine.continuation(function, entry, &target);
                 actions.push(Action::Continue(rest.map_err(jit::RunError::Continue)?));
             }
         } else {

@@ -5,7 +5,7 @@ use super::programs::{NAMES, module};
 use super::{Arguments, Report};
 use ir::{Func, Function, Module, Point};
 use jit::{CompileError, Engine, Version};
-use osr::Condition;
+use resume::Condition;
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;

@@ -4,11 +4,12 @@
 use super::measure::{quantile, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
+use check::Checked;
 use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Function, Module, Point};
 use jit::{Action, Continuation, Engine, HotLoop, OpenPoint, Quiet, RunError, Tier, Tiering, Vm};
 use osier::driver::{Format, load};
-use osr::Condition;
+use resume::Condition;
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Subject {
         self.module.body(self.func).expect("it is defined")
     }
 
-    fn mapping(&self) -> Mapping {
+    fn mapping(&self) -> Checked<Mapping> {
         Live::new(self.function()).mapping([self.at])
     }
 
@@ -84,8 +85,9 @@ impl Subject {
     }
 
     fn into(&self, target: &Arc<jit::Version>) -> Result<Arc<Continuation>, Box<dyn Error>> {
-        let function = self.function();
-        Ok(self.engine.continuation(function, &self.mapping(), self.at, target, |rest| rest)?)
+        let mapping = self.mapping();
+        let entry = mapping.checked_entry(self.at).ok_or("the loop header has an entry")?;
+        Ok(self.engine.continuation(self.function(), entry, target)?)
     }
 
     fn call(&self, vm: &mut Vm, n: u64) -> Result<(f64, u64), Box<dyn Error>> {

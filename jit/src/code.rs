@@ -5,7 +5,7 @@
 //! installed it, and a run that may have a frame in it each hold a count.
 
 use crate::error::CompileError;
-use crate::exits::Exits;
+use crate::exits::StackMaps;
 use crate::lower::{Lowered, inst_of};
 use crate::points::Cell;
 use crate::sys::ExitFrame;
@@ -52,7 +52,7 @@ impl Places {
 }
 
 /// A piece of native code. Dropping the last reference frees its memory.
-pub struct Code {
+pub struct MachineCode {
     /// Taken out when the code is dropped.
     module: ManuallyDrop<JITModule>,
     range: Range<usize>,
@@ -60,9 +60,9 @@ pub struct Code {
     /// freed.
     registration: ManuallyDrop<Registration>,
     places: Places,
-    exits: Exits,
+    exits: StackMaps,
     /// The bytes of this code, counted against the engine's limit.
-    _share: Share,
+    _share: BudgetShare,
     /// Data whose addresses are part of the code; `_cells` likewise.
     _kept: Lowered,
     _cells: Arc<[Cell]>,
@@ -76,45 +76,45 @@ pub struct Code {
 // SAFETY: no thread changes the code after it was finished. `JITModule` is only moved, and freed
 // when the last reference is dropped; it is not tied to a thread. All other fields are immutable or
 // atomic. The `Vm` decides which thread may *execute* the code.
-unsafe impl Send for Code {}
+unsafe impl Send for MachineCode {}
 // SAFETY: no method changes the code through a shared reference, and no method reads the
 // `JITModule`. All other fields are immutable or atomic.
-unsafe impl Sync for Code {}
+unsafe impl Sync for MachineCode {}
 
-impl std::fmt::Debug for Code {
+impl std::fmt::Debug for MachineCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Code({}, {} bytes)", self.name, self.range.len())
+        write!(f, "MachineCode({}, {} bytes)", self.name, self.range.len())
     }
 }
 
 /// The bytes of machine code that an engine has made and that still exist, and their limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct CodeBudget {
     used: Arc<AtomicUsize>,
     limit: usize,
 }
 
-impl Budget {
-    pub(crate) fn new(limit: usize) -> Budget {
-        Budget { used: Arc::default(), limit }
+impl CodeBudget {
+    pub(crate) fn new(limit: usize) -> CodeBudget {
+        CodeBudget { used: Arc::default(), limit }
     }
 
     /// Takes `bytes` from the budget. Returns `None`, and takes nothing, if fewer are left.
-    fn take(&self, bytes: usize) -> Option<Share> {
+    fn take(&self, bytes: usize) -> Option<BudgetShare> {
         let taken = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).ok()?;
-        Some(Share { used: Arc::clone(&self.used), bytes })
+        Some(BudgetShare { used: Arc::clone(&self.used), bytes })
     }
 }
 
 /// The bytes taken from a budget, until this value is dropped.
 #[derive(Debug)]
-struct Share {
+struct BudgetShare {
     used: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -129,7 +129,7 @@ pub(crate) struct About {
     pub(crate) cells: Arc<[Cell]>,
 }
 
-impl Code {
+impl MachineCode {
     /// Compiles the function lowered into `compilation`, makes its code executable and registers
     /// its traps. Costs one compilation by Cranelift.
     ///
@@ -138,10 +138,10 @@ impl Code {
     /// [`CompileError::Codegen`] for all other failures. The memory is freed in each case.
     pub(crate) fn compile(
         isa: &OwnedTargetIsa,
-        budget: &Budget,
+        budget: &CodeBudget,
         compilation: &mut Compilation,
         about: About,
-    ) -> Result<Code, CompileError> {
+    ) -> Result<MachineCode, CompileError> {
         let failed = |what: String| CompileError::Codegen { function: about.name.clone(), what };
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         let id = match define(&mut module, compilation) {
@@ -167,7 +167,7 @@ impl Code {
         };
         let table = TrapTable::new(buffer.traps().iter().map(|trap| (trap.offset, trap.code)));
         let places = Places::of(compilation);
-        let exits = match Exits::of(compiled_of(compilation), &about.lowered) {
+        let exits = match StackMaps::of(compiled_of(compilation), &about.lowered) {
             Ok(exits) => exits,
             Err(what) => {
                 // SAFETY: `Exits::of` only read the compiled buffer. No caller has an address of
@@ -186,7 +186,7 @@ impl Code {
             }
         };
         LIVE.fetch_add(1, Ordering::Relaxed);
-        Ok(Code {
+        Ok(MachineCode {
             module: ManuallyDrop::new(module),
             range,
             registration: ManuallyDrop::new(registration),
@@ -271,7 +271,7 @@ fn define(
     Ok(id)
 }
 
-impl Drop for Code {
+impl Drop for MachineCode {
     fn drop(&mut self) {
         // SAFETY: both fields are taken once, here, and nothing uses them afterwards. No thread
         // executes the code: each run that may have a frame in it holds a reference, so the last

@@ -6,7 +6,10 @@
 //! promised.
 
 use crate::sys::ExitFrame;
+use std::cell::Cell;
 use std::mem::offset_of;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
 
 /// The number of words in [`Context::signals`].
 pub(crate) const SIGNALS: usize = 64;
@@ -62,37 +65,62 @@ pub(crate) struct Helpers {
 pub(crate) const LAZY_DONE: u64 = 1;
 
 /// The fixed part of the context.
+///
+/// Native code reads and writes the fields while Rust holds a shared reference to the structure, so
+/// every field that changes is a cell. Other threads access the signals alone.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Context {
     /// The exception edge of the innermost entry trampoline: stack pointer, frame pointer, address.
-    pub(crate) entry: [u64; 3],
+    pub(crate) entry: Cell<[u64; 3]>,
     /// The lowest stack pointer that a prologue allows.
-    pub(crate) stack_limit: u64,
+    pub(crate) stack_limit: Cell<u64>,
     /// The words through which values cross from native code to Rust or to a continuation.
-    pub(crate) buffer: *mut u64,
+    pub(crate) buffer: Cell<*mut u64>,
     /// The number of instructions that may still be executed.
-    pub(crate) fuel: i64,
-    pub(crate) globals: *mut u64,
-    pub(crate) tables: *const TableView,
-    pub(crate) memories: *const MemoryView,
+    pub(crate) fuel: Cell<i64>,
+    pub(crate) globals: Cell<*mut u64>,
+    pub(crate) tables: Cell<*const TableView>,
+    pub(crate) memories: Cell<*const MemoryView>,
     /// For each function, the lowest number of a signature equal to its own.
-    pub(crate) signatures: *const u32,
+    pub(crate) signatures: Cell<*const u32>,
     /// The number of functions. Code may have been compiled when the module had fewer.
-    pub(crate) functions: u64,
+    pub(crate) functions: Cell<u64>,
     /// The number of a `userN` trap, or of the OSR point at which a run ends.
-    pub(crate) trap_number: u64,
+    pub(crate) trap_number: Cell<u64>,
     /// One of three numbers: the function being called, for the stub of functions without code; the
     /// cell of the OSR point that fires; or the count of values of a run that ends at an OSR point.
-    pub(crate) pending: u64,
-    /// The state of the `Vm` that runs this code.
-    pub(crate) vm: *mut (),
+    pub(crate) pending: Cell<u64>,
+    /// The state of the `Vm` whose run executes this code; null between runs.
+    pub(crate) vm: Cell<*mut ()>,
     pub(crate) helpers: Helpers,
     /// All words are equal: nonzero after an interrupt was requested. Each test of an interrupt
     /// reads a word of its own, as far as there are enough. Cranelift would otherwise replace the
     /// load of an inner loop by the earlier load of its outer loop, and the inner loop would never
     /// see a change (`an_inner_loop_sees_what_its_outer_loop_saw_before`).
-    pub(crate) signals: [u32; SIGNALS],
+    pub(crate) signals: [AtomicU32; SIGNALS],
+}
+
+impl Context {
+    /// A context of a machine that does not run.
+    pub(crate) fn new(helpers: Helpers) -> Context {
+        Context {
+            entry: Cell::new([0; 3]),
+            stack_limit: Cell::new(0),
+            buffer: Cell::new(ptr::null_mut()),
+            fuel: Cell::new(0),
+            globals: Cell::new(ptr::null_mut()),
+            tables: Cell::new(ptr::null()),
+            memories: Cell::new(ptr::null()),
+            signatures: Cell::new(ptr::null()),
+            functions: Cell::new(0),
+            trap_number: Cell::new(0),
+            pending: Cell::new(0),
+            vm: Cell::new(ptr::null_mut()),
+            helpers,
+            signals: [const { AtomicU32::new(0) }; SIGNALS],
+        }
+    }
 }
 
 /// The signal bit that ends the run.

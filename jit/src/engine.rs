@@ -1,10 +1,10 @@
 //! Compiles a version of a function to native code, for one configuration.
 
 use crate::abi;
-use crate::code::{About, Budget, Code};
+use crate::code::{About, CodeBudget, MachineCode};
 use crate::config::{Config, Effort};
 use crate::error::CompileError;
-use crate::lower::{Kind, Lowered, Unit, lower};
+use crate::lower::{CodeKind, Lowered, Unit, lower};
 use crate::points::Cell;
 use crate::stubs::Stub;
 use crate::sys::{self, Unsupported};
@@ -26,15 +26,15 @@ pub(crate) const BUFFER_WORDS: usize = 60_000;
 /// same time.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineInner>,
 }
 
-struct Inner {
+struct EngineInner {
     config: Config,
     isa: OwnedTargetIsa,
-    budget: Budget,
+    budget: CodeBudget,
     /// The stubs made so far, one for each kind and signature. Each is compiled at its first use.
-    stubs: Mutex<HashMap<Stub, Arc<Code>>>,
+    stubs: Mutex<HashMap<Stub, Arc<MachineCode>>>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -48,7 +48,7 @@ pub(crate) struct Request<'a> {
     pub(crate) module: &'a Module,
     pub(crate) func: Func,
     pub(crate) function: &'a Function,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CodeKind,
     pub(crate) cells: Arc<[Cell]>,
     /// Maps each instruction of `function` to the instruction of the version it is a copy of.
     /// `None` is the identity.
@@ -64,10 +64,10 @@ impl Engine {
         sys::supported()?;
         let isa = isa(&config)?;
         Ok(Engine {
-            inner: Arc::new(Inner {
+            inner: Arc::new(EngineInner {
                 config,
                 isa,
-                budget: Budget::new(config.code_bytes),
+                budget: CodeBudget::new(config.code_bytes),
                 stubs: Mutex::default(),
             }),
         })
@@ -91,7 +91,7 @@ impl Engine {
     /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
     ///   that of `func`.
     /// - [`CompileError::Codegen`] and [`CompileError::OutOfMemory`] from code generation.
-    pub(crate) fn compile(&self, request: Request<'_>) -> Result<Code, CompileError> {
+    pub(crate) fn compile(&self, request: Request<'_>) -> Result<MachineCode, CompileError> {
         let name = request.function.name().to_owned();
         let mut compilation = Compilation::new();
         let Request { module, func, function, kind, cells, origins } = request;
@@ -125,7 +125,7 @@ impl Engine {
                 limit: BUFFER_WORDS,
             });
         }
-        Code::compile(
+        MachineCode::compile(
             &self.inner.isa,
             &self.inner.budget,
             &mut compilation,
@@ -136,8 +136,13 @@ impl Engine {
     /// The Cranelift IR of a function as text, for debugging.
     pub fn clif(&self, module: &Module, function: &Function) -> String {
         let mut made = clif::Function::new();
-        let unit =
-            Unit { module, function, kind: Kind::Called, config: &self.inner.config, cells: &[] };
+        let unit = Unit {
+            module,
+            function,
+            kind: CodeKind::Called,
+            config: &self.inner.config,
+            cells: &[],
+        };
         lower(
             unit,
             &mut made,
@@ -153,7 +158,7 @@ impl Engine {
     /// # Errors
     /// [`CompileError::TooManyValues`] if the signature passes more values than the buffer or a
     /// call can hold; otherwise the errors of code generation.
-    pub(crate) fn stub(&self, stub: Stub) -> Result<Arc<Code>, CompileError> {
+    pub(crate) fn stub(&self, stub: Stub) -> Result<Arc<MachineCode>, CompileError> {
         let mut stubs = self.inner.stubs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = stubs.get(&stub) {
             return Ok(Arc::clone(known));
@@ -183,8 +188,12 @@ impl Engine {
             lowered: Lowered::default(),
             cells: Arc::from([]),
         };
-        let code =
-            Arc::new(Code::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)?);
+        let code = Arc::new(MachineCode::compile(
+            &self.inner.isa,
+            &self.inner.budget,
+            &mut compilation,
+            about,
+        )?);
         stubs.insert(stub, Arc::clone(&code));
         Ok(code)
     }
@@ -193,7 +202,12 @@ impl Engine {
 /// Checks that a function is well-formed and that a call of `func` may run it. Native code has no
 /// checks of its own for either, so everything else must be rejected here
 /// (`what_does_not_belong_together_is_refused`).
-fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result<(), CompileError> {
+fn check(
+    module: &Module,
+    func: Func,
+    function: &Function,
+    kind: CodeKind,
+) -> Result<(), CompileError> {
     if module.funcs[func].import.is_some() {
         return Err(CompileError::Invalid {
             function: function.name().to_owned(),
@@ -202,8 +216,8 @@ fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result
     }
     let (wanted, has) = (module.signature(func), function.signature());
     let fits = match kind {
-        Kind::Called => wanted == has,
-        Kind::Resumed => wanted.results == has.results,
+        CodeKind::Called => wanted == has,
+        CodeKind::Resumed => wanted.results == has.results,
     };
     let finding = verify_function(module, function).first().map(ToString::to_string);
     let what = match finding {
@@ -215,8 +229,8 @@ fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result
 }
 
 /// The largest number of arguments that the function takes or passes in a call.
-fn most_arguments(function: &Function, kind: Kind) -> usize {
-    let own = if kind == Kind::Called { function.signature().params.len() } else { 0 };
+fn most_arguments(function: &Function, kind: CodeKind) -> usize {
+    let own = if kind == CodeKind::Called { function.signature().params.len() } else { 0 };
     let calls = function.all_insts().map(|inst| function.inst(inst));
     let calls = calls.filter(|data| matches!(data.opcode, Opcode::Call | Opcode::CallIndirect));
     calls.map(|data| data.args.len()).fold(own, usize::max)

@@ -1,6 +1,5 @@
 //! The errors of compilation: of versions, and of transitions between them.
 
-use ir::Point;
 use std::fmt;
 
 /// The reason why a version could not be compiled. A failed compilation leaves no code behind.
@@ -85,13 +84,6 @@ pub enum ContinueError {
         /// The name of the function.
         function: String,
     },
-    /// The mapping has no entry at the point.
-    NoEntry {
-        /// The name of the function.
-        function: String,
-        /// The point.
-        at: Point,
-    },
     /// The entry does not fit the versions, or its compensation code cannot run.
     NotBuilt {
         /// The name of the function.
@@ -117,9 +109,6 @@ impl fmt::Display for ContinueError {
             }
             ContinueError::OtherEngine { function } => {
                 write!(f, "the version of @{function} to go on in was compiled by another engine")
-            }
-            ContinueError::NoEntry { function, at } => {
-                write!(f, "there is no entry before {} of @{function}", at.inst())
             }
             ContinueError::NotBuilt { function, what } => {
                 write!(f, "a transition of @{function} cannot be made: {what}")

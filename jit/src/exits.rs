@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The values of one exit, before code generation.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ExitShape {
     /// The number of the OSR point.
     pub(crate) number: u32,
     /// The values in order: each type, and the bits if the value is a constant. The exit needs no
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
 
 /// The location of a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Place {
+enum ValueLocation {
     /// A register: an index into the registers of an [`ExitFrame`].
     Register(u8),
     /// A word of the frame: its offset from the stack pointer, in bytes.
@@ -35,7 +35,7 @@ enum Place {
 
 /// The stack map of one exit.
 #[derive(Debug)]
-struct Exit {
+struct ExitMap {
     /// The return address of its call, as an offset into the code.
     returns_to: u32,
     number: u32,
@@ -46,7 +46,7 @@ struct Exit {
 /// A location in four bytes: a register, a word of the frame, or an index into the list of
 /// locations that are neither.
 #[derive(Clone, Copy, Debug)]
-struct Word(u32);
+struct PackedLocation(u32);
 
 /// The first encoding of a frame word. Registers have the encodings below.
 const FRAME: u32 = 8;
@@ -55,22 +55,22 @@ const LISTED: u32 = 1 << 31;
 
 /// The stack maps of all exits of a piece of code, ordered by return address.
 #[derive(Debug, Default)]
-pub(crate) struct Exits {
-    exits: Box<[Exit]>,
-    words: Box<[Word]>,
-    /// The locations that do not fit a [`Word`].
-    places: Box<[Place]>,
+pub(crate) struct StackMaps {
+    exits: Box<[ExitMap]>,
+    words: Box<[PackedLocation]>,
+    /// The locations that do not fit a [`PackedLocation`].
+    places: Box<[ValueLocation]>,
 }
 
-impl Exits {
+impl StackMaps {
     /// Builds the stack maps of compiled code. Exits that Cranelift found unreachable have none.
     /// Linear in the call sites and the values of the exits.
     ///
     /// # Errors
     /// A message if Cranelift's output contradicts the assumptions made here.
-    pub(crate) fn of(compiled: &CompiledCode, lowered: &Lowered) -> Result<Exits, String> {
+    pub(crate) fn of(compiled: &CompiledCode, lowered: &Lowered) -> Result<StackMaps, String> {
         if lowered.exits.is_empty() {
-            return Ok(Exits::default());
+            return Ok(StackMaps::default());
         }
         let sources = compiled.buffer.get_srclocs_sorted();
         let mut found = Vec::with_capacity(lowered.exits.len());
@@ -91,13 +91,21 @@ impl Exits {
             }
         }
         found.sort_unstable_by_key(|(returns_to, ..)| *returns_to);
-        let (mut words, mut listed) = (Vec::new(), Listed::default());
-        let mut exits = Vec::with_capacity(found.len());
+        let mut builder = StackMapBuilder::default();
         for (returns_to, shape, held) in found {
-            exits.push(Exit { returns_to, number: shape.number, words: words.len() as u32 });
-            describe(shape, held, &mut words, &mut listed)?;
+            builder.add(returns_to, shape.number, &locations(shape, held)?);
         }
-        Ok(Exits { exits: exits.into(), words: words.into(), places: listed.places.into() })
+        Ok(builder.finish())
+    }
+
+    /// The number of the OSR point of the exit whose call returns to `returns_to`, and the locations
+    /// of its values in order. `None` if the code has no such exit. Logarithmic in the exits.
+    fn exit(&self, returns_to: u32) -> Option<(u32, impl Iterator<Item = ValueLocation>)> {
+        let at = self.exits.binary_search_by_key(&returns_to, |exit| exit.returns_to).ok()?;
+        let exit = &self.exits[at];
+        let end = self.exits.get(at + 1).map_or(self.words.len(), |next| next.words as usize);
+        let words = &self.words[exit.words as usize..end];
+        Some((exit.number, words.iter().map(|word| word.place(&self.places))))
     }
 
     /// Copies the values of the exit whose call returns to `returns_to` into the buffer, and
@@ -113,22 +121,19 @@ impl Exits {
         frame: *const ExitFrame,
         buffer: &mut [u64],
     ) -> Option<u32> {
-        let at = self.exits.binary_search_by_key(&returns_to, |exit| exit.returns_to).ok()?;
-        let exit = &self.exits[at];
-        let end = self.exits.get(at + 1).map_or(self.words.len(), |next| next.words as usize);
-        for (word, described) in buffer.iter_mut().zip(&self.words[exit.words as usize..end]) {
-            let held = match described.place(&self.places) {
+        let (number, locations) = self.exit(returns_to)?;
+        for (word, location) in buffer.iter_mut().zip(locations) {
+            *word = match location {
                 // SAFETY: the caller guarantees that `sys::exit` made the frame and has not popped
                 // it, so its registers are initialized and readable.
-                Place::Register(at) => unsafe { (*frame).register(at) },
+                ValueLocation::Register(at) => unsafe { (*frame).register(at) },
                 // SAFETY: the caller guarantees a live frame of this code. Cranelift reported for
                 // this return address that the word lies inside the frame, above the `ExitFrame`.
-                Place::Stack(offset) => unsafe { ExitFrame::stack(frame, offset) },
-                Place::Constant(bits) => bits,
+                ValueLocation::Stack(offset) => unsafe { ExitFrame::stack(frame, offset) },
+                ValueLocation::Constant(bits) => bits,
             };
-            *word = held;
         }
-        Some(exit.number)
+        Some(number)
     }
 
     /// The size of the stack maps in bytes.
@@ -140,13 +145,13 @@ impl Exits {
 /// The list of locations during construction. Most exits of a function hand over the same
 /// constants, so equal locations share an entry.
 #[derive(Default)]
-struct Listed {
-    places: Vec<Place>,
-    numbers: BTreeMap<Place, u32>,
+struct OddLocations {
+    places: Vec<ValueLocation>,
+    numbers: BTreeMap<ValueLocation, u32>,
 }
 
-impl Listed {
-    fn number(&mut self, place: Place) -> u32 {
+impl OddLocations {
+    fn number(&mut self, place: ValueLocation) -> u32 {
         *self.numbers.entry(place).or_insert_with(|| {
             self.places.push(place);
             self.places.len() as u32 - 1
@@ -154,57 +159,149 @@ impl Listed {
     }
 }
 
-impl Word {
-    fn new(place: Place, listed: &mut Listed) -> Word {
-        Word(match place {
-            Place::Register(at) => u32::from(at),
-            Place::Stack(offset) if offset % 8 == 0 => FRAME + offset / 8,
+impl PackedLocation {
+    fn new(place: ValueLocation, listed: &mut OddLocations) -> PackedLocation {
+        PackedLocation(match place {
+            ValueLocation::Register(at) => u32::from(at),
+            ValueLocation::Stack(offset) if offset % 8 == 0 => FRAME + offset / 8,
             other => LISTED + listed.number(other),
         })
     }
 
-    fn place(self, places: &[Place]) -> Place {
+    fn place(self, places: &[ValueLocation]) -> ValueLocation {
         match self.0 {
-            at if at < FRAME => Place::Register(at as u8),
-            at if at < LISTED => Place::Stack(8 * (at - FRAME)),
+            at if at < FRAME => ValueLocation::Register(at as u8),
+            at if at < LISTED => ValueLocation::Stack(8 * (at - FRAME)),
             at => places[(at - LISTED) as usize],
         }
     }
 }
 
-/// Appends the words of one exit to `words`. `held` lists Cranelift's locations for the values that
-/// are not constants, in order.
-fn describe(
-    shape: &Shape,
-    held: &[FinalizedMachExceptionHandler],
-    words: &mut Vec<Word>,
-    listed: &mut Listed,
-) -> Result<(), String> {
-    let mut held = held.iter();
-    for (ty, constant) in &shape.values {
-        let place = match constant {
-            Some(bits) => Place::Constant(*bits),
-            None => match held.next() {
-                Some(FinalizedMachExceptionHandler::Context(at)) => place(*ty, *at)?,
-                other => return Err(format!("{other:?} where the place of a value was expected")),
-            },
-        };
-        words.push(Word::new(place, listed));
-    }
-    Ok(())
+/// Stack maps under construction.
+#[derive(Default)]
+struct StackMapBuilder {
+    exits: Vec<ExitMap>,
+    words: Vec<PackedLocation>,
+    odd: OddLocations,
 }
 
-fn place(ty: Type, at: ExceptionContextLoc) -> Result<Place, String> {
+impl StackMapBuilder {
+    /// Adds an exit. Return addresses must ascend.
+    fn add(&mut self, returns_to: u32, number: u32, locations: &[ValueLocation]) {
+        self.exits.push(ExitMap { returns_to, number, words: self.words.len() as u32 });
+        let odd = &mut self.odd;
+        self.words.extend(locations.iter().map(|place| PackedLocation::new(*place, odd)));
+    }
+
+    fn finish(self) -> StackMaps {
+        StackMaps {
+            exits: self.exits.into(),
+            words: self.words.into(),
+            places: self.odd.places.into(),
+        }
+    }
+}
+
+/// The locations of the values of one exit, in order. `held` lists Cranelift's locations for the
+/// values that are not constants, in order.
+fn locations(
+    shape: &ExitShape,
+    held: &[FinalizedMachExceptionHandler],
+) -> Result<Vec<ValueLocation>, String> {
+    let mut held = held.iter();
+    let values = shape.values.iter().map(|(ty, constant)| match constant {
+        Some(bits) => Ok(ValueLocation::Constant(*bits)),
+        None => match held.next() {
+            Some(FinalizedMachExceptionHandler::Context(at)) => place(*ty, *at),
+            other => Err(format!("expected the location of a value, found {other:?}")),
+        },
+    });
+    values.collect()
+}
+
+fn place(ty: Type, at: ExceptionContextLoc) -> Result<ValueLocation, String> {
     match at {
-        ExceptionContextLoc::SPOffset(offset) => Ok(Place::Stack(offset)),
+        ExceptionContextLoc::SPOffset(offset) => Ok(ValueLocation::Stack(offset)),
         // No float register is callee-saved here, so the number of a float's register would name
         // the wrong register.
         ExceptionContextLoc::GPR(number) if !ty.is_float() => {
-            let kept = saved_register(number).map(Place::Register);
+            let kept = saved_register(number).map(ValueLocation::Register);
             kept.ok_or_else(|| format!("a value in register {number}, which calls do not keep"))
         }
         ExceptionContextLoc::GPR(number) => {
             Err(format!("a float in register {number} over a call"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StackMapBuilder, ValueLocation};
+    use crate::sys::ExitFrame;
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    /// The words of the frame above the registers.
+    const WORDS: usize = 16;
+
+    /// The stack at a described exit.
+    #[repr(C)]
+    struct Stack {
+        frame: ExitFrame,
+        words: [u64; WORDS],
+    }
+
+    fn location() -> impl Strategy<Value = ValueLocation> {
+        prop_oneof![
+            (0..6u8).prop_map(ValueLocation::Register),
+            (0..8 * (WORDS as u32 - 1) + 1).prop_map(ValueLocation::Stack),
+            any::<u64>().prop_map(ValueLocation::Constant),
+            Just(ValueLocation::Constant(7)),
+        ]
+    }
+
+    /// The contents of a location, byte by byte.
+    fn contents(at: ValueLocation, registers: &[u64; 6], bytes: &[u8]) -> u64 {
+        match at {
+            ValueLocation::Register(at) => registers[usize::from(at)],
+            ValueLocation::Stack(offset) => {
+                let word = &bytes[offset as usize..offset as usize + 8];
+                u64::from_le_bytes(word.try_into().expect("eight bytes"))
+            }
+            ValueLocation::Constant(bits) => bits,
+        }
+    }
+
+    proptest! {
+        /// Reading an exit gives the contents of its locations, for each return address that has an
+        /// exit, and for no other.
+        #[test]
+        fn stack_maps_read_what_they_describe(
+            exits in btree_map(0..64u32, (any::<u32>(), vec(location(), 0..12)), 0..8),
+            registers: [u64; 6],
+            words: [u64; WORDS],
+        ) {
+            let mut builder = StackMapBuilder::default();
+            for (returns_to, (number, locations)) in &exits {
+                builder.add(*returns_to, *number, locations);
+            }
+            let maps = builder.finish();
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let stack = Stack { frame: ExitFrame::of_test(registers), words };
+            for returns_to in 0..64 {
+                let mut buffer = [u64::MAX; 12];
+                let frame = (&raw const stack).cast::<ExitFrame>();
+                // SAFETY: `stack` has the layout of a stack at an exit, and all locations lie in its
+                // registers and words. The pointer may read all of `stack`.
+                let number = unsafe { maps.read(returns_to, frame, &mut buffer) };
+                let expected = exits.get(&returns_to);
+                prop_assert_eq!(number, expected.map(|(number, _)| *number));
+                let locations = expected.map_or(&[][..], |(_, locations)| locations);
+                for (word, at) in buffer.iter().zip(locations) {
+                    prop_assert_eq!(*word, contents(*at, &registers, &bytes));
+                }
+                prop_assert!(buffer[locations.len()..].iter().all(|word| *word == u64::MAX));
+            }
         }
     }
 }

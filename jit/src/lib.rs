@@ -30,7 +30,7 @@ mod traps;
 mod version;
 mod vm;
 
-pub use code::{Code, live_code};
+pub use code::{MachineCode, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption};
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};

@@ -1,10 +1,10 @@
 //! Probes: transitions that stop at their landing point and hand over their values. Tests of
 //! transitions use them.
 
-use crate::code::Code;
+use crate::code::MachineCode;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
-use crate::lower::Kind;
+use crate::lower::CodeKind;
 use crate::points::{Cell, Trigger};
 use crate::version::{Continuation, Version, listed};
 use check::CheckedEntry;
@@ -57,7 +57,7 @@ impl Engine {
             module: &target.module,
             func,
             function: body,
-            kind: Kind::Resumed,
+            kind: CodeKind::Resumed,
             cells: Arc::clone(&cells),
             origins: Some(origins),
         };
@@ -85,7 +85,7 @@ impl Engine {
         target: &Version,
         point: PointSpec,
         cells: Arc<[Cell]>,
-        code: Arc<Code>,
+        code: Arc<MachineCode>,
     ) -> Result<Version, ContinueError> {
         let points = vec![point];
         let stubs = self.point_stubs(&target.function, &points).map_err(ContinueError::Compile)?;

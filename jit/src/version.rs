@@ -1,10 +1,10 @@
 //! Compiled versions with OSR points, and continuations: the compiled form of transitions into
 //! them.
 
-use crate::code::Code;
+use crate::code::MachineCode;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
-use crate::lower::Kind;
+use crate::lower::CodeKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
 use check::{CheckedEntry, Unproved};
@@ -25,7 +25,7 @@ pub struct Version {
     pub(crate) engine: Engine,
     pub(crate) module: Arc<Module>,
     pub(crate) function: Function,
-    pub(crate) code: Arc<Code>,
+    pub(crate) code: Arc<MachineCode>,
     pub(crate) points: Vec<PointSpec>,
     pub(crate) cells: Arc<[Cell]>,
     /// The function with its OSR points inserted; `None` without points.
@@ -43,9 +43,9 @@ pub struct Version {
 #[derive(Debug)]
 pub(crate) struct PointStubs {
     /// The initial target of every cell: asks the machine where control continues.
-    pub(crate) leave: Arc<Code>,
+    pub(crate) leave: Arc<MachineCode>,
     /// Returns the results that lie in the buffer, on behalf of the function.
-    pub(crate) back: Arc<Code>,
+    pub(crate) back: Arc<MachineCode>,
 }
 
 impl Version {
@@ -99,7 +99,7 @@ impl Version {
 /// that the target version needs, and continues at the landing point.
 #[derive(Debug)]
 pub struct Continuation {
-    pub(crate) code: Arc<Code>,
+    pub(crate) code: Arc<MachineCode>,
     pub(crate) source: VersionKey,
     pub(crate) at: Point,
     /// The values that the code reads from the buffer, in order.
@@ -258,7 +258,7 @@ impl Engine {
             module,
             func,
             function: instrumented.as_ref().map_or(function, |made| &made.function),
-            kind: Kind::Called,
+            kind: CodeKind::Called,
             cells: Arc::clone(&cells),
             origins,
         })?;
@@ -382,7 +382,7 @@ impl Engine {
                 module: &target.module,
                 func: target.func,
                 function: &function,
-                kind: Kind::Resumed,
+                kind: CodeKind::Resumed,
                 cells: Arc::clone(&target.cells),
                 origins: Some(origins),
             })

@@ -2,8 +2,9 @@
 //! Throughput is in instructions copied. Compare its inverse, the time for one instruction: it
 //! should not grow with the size.
 //!
-//!     cargo bench -p osier-osr --bench continuation
+//!     cargo bench -p osier-resume --bench continuation
 
+use check::CheckedEntry;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use ir::decided::Decided;
@@ -12,9 +13,10 @@ use ir::{
     Function, FunctionBuilder, Imm, InstSpec, Memory, Opcode, Point, Signature, Target, Type,
     Value, Variable,
 };
-use osier_osr::{Condition, PointSpec, continuation, instrument};
+use osier_resume::{Condition, PointSpec, continuation, instrument};
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use transition::VersionKey;
 use transition::mapping::{Assign, Entry, Operand};
 
 /// Approximate numbers of instructions of the functions.
@@ -98,10 +100,12 @@ fn entry_in_the_middle(function: &Function) -> Entry {
 fn continuations(bencher: Bencher<'_, '_>, size: usize) {
     let function = units(size);
     let entry = entry_in_the_middle(&function);
-    let made = continuation("rest", &function, &function, &entry).expect("the entry is right");
+    let key = VersionKey::of(&function);
+    let entry = CheckedEntry::unproved((key, key), entry.target, &entry);
+    let made = continuation("rest", &function, &function, entry).expect("the entry is right");
     let counted = bencher.counter(ItemsCount::new(made.function.inst_count()));
     counted.bench_local(|| {
-        continuation("rest", black_box(&function), black_box(&function), black_box(&entry))
+        continuation("rest", black_box(&function), black_box(&function), black_box(entry))
     });
 }
 

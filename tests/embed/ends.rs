@@ -1,6 +1,7 @@
 //! Runs that do not return. Each end is a value, and the machine remains usable.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
+use osier::check::Checked;
 use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
@@ -122,7 +123,9 @@ fn a_trap_in_compensation_code_is_a_trap() {
     entry.assigns[0].from = Operand::Step(zero + 1);
     let mut mapping = Mapping::between(VersionKey::of(&pair.base), VersionKey::of(&pair.opt));
     mapping.insert(at, entry);
-    let into = engine.continuation(&pair.base, &mapping, at, &fast, |code| code).expect("it fits");
+    let mapping = Checked::unproved(mapping);
+    let entry = mapping.checked_entry(at).expect("an entry");
+    let into = engine.continuation(&pair.base, entry, &fast).expect("it fits");
     let point = PointSpec::of_entry(&mapping, at, Condition::Countdown(3)).expect("an entry");
     let slow = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
     vm.install(&slow, vec![Action::Continue(into)]).expect("it fits");

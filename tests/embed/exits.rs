@@ -2,6 +2,7 @@
 //! more values than registers.
 
 use super::support::{Calls, Pair, engine, head, vm};
+use osier::check::Checked;
 use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, Effort, Exits, OpenPoint, PointSpec, RunError, Tier,
@@ -78,7 +79,7 @@ impl Tiering for Notes {
 }
 
 /// The mapping from the base to itself at the loop header, for all values live there.
-fn identity(pair: &Pair) -> Mapping {
+fn identity(pair: &Pair) -> Checked<Mapping> {
     let at = head(&pair.base);
     let requires = PointSpec::of_live(&pair.base, at, Condition::Flag).values;
     let assigns = requires
@@ -89,7 +90,7 @@ fn identity(pair: &Pair) -> Mapping {
         Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
     let mut mapping = Mapping::new(&pair.base, &pair.base);
     mapping.insert(at, entry);
-    mapping
+    Checked::unproved(mapping)
 }
 
 /// A machine with an armed point at the loop header, with the action that `lead` returns.
@@ -105,8 +106,8 @@ fn armed(
     let version =
         engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("it can be compiled");
     vm.install(&version, vec![Action::Ask]).expect("it fits");
-    let stay =
-        engine.continuation(&pair.base, &mapping, at, &version, |code| code).expect("it fits");
+    let entry = mapping.checked_entry(at).expect("an entry");
+    let stay = engine.continuation(&pair.base, entry, &version).expect("it fits");
     let action = lead(&stay, &mut vm);
     vm.relink(&version, 0, action).expect("it fits");
     vm.arm(&version, 0);

@@ -1,6 +1,7 @@
 //! Mistakes of an embedder, which the interface reports or rejects before native code runs.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
+use osier::check::{Checked, Unproved};
 use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{Func, Function, FunctionBuilder, Opcode, Point, Signature, Type};
 use osier::jit::{
@@ -18,13 +19,12 @@ fn a_continuation_is_made_by_the_engine_of_its_target() {
     let [guarded, checked] = [Bounds::Guarded, Bounds::Checked]
         .map(|bounds| engine(Config { bounds, ..Config::default() }));
     let target = checked.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let made =
-        guarded.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
+    let made = guarded.continuation(&pair.base, pair.into_loop(), &target);
     assert!(
         matches!(made, Err(ContinueError::OtherEngine { .. })),
         "it would rely on guards that are not there"
     );
-    let made = guarded.probe((pair.func, &pair.base), &pair.forward, head(&pair.base), &target);
+    let made = guarded.probe((pair.func, &pair.base), pair.into_loop(), &target);
     assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "likewise");
 }
 
@@ -75,9 +75,9 @@ fn zeros(params: &[Type], results: &[Type]) -> Function {
 fn improving_a_continuation_keeps_its_parameters() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let at = head(&pair.base);
+    let entry = pair.into_loop();
     let fewer = |code: Function| zeros(&code.signature().params[1..], &code.signature().results);
-    let made = engine.continuation(&pair.base, &pair.forward, at, &target, fewer);
+    let made = engine.continuation_with(&pair.base, entry, &target, fewer, Unproved::claim());
     assert!(
         matches!(&made, Err(ContinueError::NotBuilt { what, .. }) if what.contains("parameters")),
         "{made:?}"
@@ -90,11 +90,12 @@ fn improving_a_version_keeps_what_its_points_hand_over() {
     let at = head(&pair.base);
     let point = |values| PointSpec { at, condition: Condition::Flag, values };
     let required = pair.forward.entry(at).expect("an entry").requires.clone();
-    let less = osier::osr::instrument(&pair.base, &[point(required[1..].to_vec())])
+    let less = osier::resume::instrument(&pair.base, &[point(required[1..].to_vec())])
         .expect("it is there")
         .function;
-    let made =
-        engine.version_with(&pair.module, pair.func, &pair.base, &[point(required)], |_| less);
+    let points = [point(required)];
+    let claim = Unproved::claim();
+    let made = engine.version_with(&pair.module, pair.func, &pair.base, &points, |_| less, claim);
     assert!(
         matches!(&made, Err(CompileError::Point { what, .. }) if what.contains("point 0")),
         "{made:?}"
@@ -105,14 +106,14 @@ fn improving_a_version_keeps_what_its_points_hand_over() {
 fn improving_a_continuation_keeps_what_its_points_hand_over() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let target = pair.at_head(&engine, true, Condition::Flag);
-    let at = head(&pair.base);
+    let entry = pair.into_loop();
     let spoil = |code: Function| {
         let other = zeros(&code.signature().params, &code.signature().results);
         let first = Point::before(other.first_inst(other.entry()));
         let nothing = PointSpec { at: first, condition: Condition::Always, values: vec![] };
-        osier::osr::instrument(&other, &[nothing]).expect("it is there").function
+        osier::resume::instrument(&other, &[nothing]).expect("it is there").function
     };
-    let made = engine.continuation(&pair.base, &pair.forward, at, &target, spoil);
+    let made = engine.continuation_with(&pair.base, entry, &target, spoil, Unproved::claim());
     assert!(matches!(&made, Err(ContinueError::Compile(CompileError::Point { .. }))), "{made:?}");
 }
 
@@ -145,7 +146,7 @@ fn a_mapping_of_another_function_leads_nowhere() {
     let point =
         PointSpec { at, condition: Condition::Flag, values: pair.base.arguments().to_vec() };
     let version = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
-    // The two bases have one key, and the same ids for their first instructions and values.
+    // The two bases have the same ids for their first instructions and values.
     let landing = Point::before(other.base.first_inst(other.base.entry()));
     let value = other.base.arguments()[0];
     let assigns = vec![Assign { value, from: Operand::Step(0) }];
@@ -166,7 +167,8 @@ fn a_mapping_of_another_function_leads_nowhere() {
     };
     let mut mapping = Mapping::new(&other.base, &other.base);
     mapping.insert(at, entry);
-    let refused = vm.install(&version, vec![Action::Interpret(Arc::new(mapping))]);
+    let refused =
+        vm.install(&version, vec![Action::Interpret(Arc::new(Checked::unproved(mapping)))]);
     assert_eq!(
         refused,
         Err(LinkError::OtherVersion { number: 0 }),
@@ -185,8 +187,7 @@ fn a_loop_goes_on_in_its_own_function() {
     let mut vm = vm(&engine, &pair.module);
     let other = pair.module.lookup("other").expect("it is there");
     let target = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let into =
-        engine.continuation(&pair.base, &pair.forward, head(&pair.base), &target, |code| code);
+    let into = engine.continuation(&pair.base, pair.into_loop(), &target);
     vm.set_tiering(Box::new(Always(into.expect("it fits"))));
     let ended = invoke(&mut vm, other, &[10, 7]);
     assert!(

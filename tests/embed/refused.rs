@@ -1,38 +1,28 @@
 //! Versions, mappings and points that do not fit. The interface rejects each by name before a run.
 
 use super::support::{Pair, SUM, engine, head, invoke, vm};
+use osier::check::Checked;
 use osier::interp::Outcome;
 use osier::ir::{FunctionBuilder, Inst, Point};
 use osier::jit::{
     Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError,
     SlotLayout,
 };
-use osier::transition::VersionKey;
-use osier::transition::mapping::Mapping;
 use std::sync::Arc;
 
 #[test]
 fn a_mapping_of_other_versions_is_refused() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    let made = |source, mapping: &Mapping, at: Point| {
-        engine
-            .continuation(source, mapping, at, &fast, |code| code)
-            .map(|_| ())
-            .expect_err("refused")
-    };
+    let made =
+        |source, entry| engine.continuation(source, entry, &fast).map(|_| ()).expect_err("refused");
     let function = "sum".to_owned();
-    let at = head(&pair.base);
     assert_eq!(
-        made(&pair.opt, &pair.forward, at),
+        made(&pair.opt, pair.into_loop()),
         ContinueError::OtherSource { function: function.clone() }
     );
-    assert_eq!(
-        made(&pair.opt, &pair.backward, at),
-        ContinueError::OtherTarget { function: function.clone() }
-    );
-    let empty = Mapping::between(VersionKey::of(&pair.base), VersionKey::of(&pair.opt));
-    assert_eq!(made(&pair.base, &empty, at), ContinueError::NoEntry { function, at });
+    let back = pair.backward.checked_entry(head(&pair.opt)).expect("an entry");
+    assert_eq!(made(&pair.opt, back), ContinueError::OtherTarget { function });
 }
 
 #[test]
@@ -44,9 +34,9 @@ fn an_action_that_does_not_fit_is_refused() {
     assert_eq!(refused(vec![]), LinkError::Actions { points: 1, actions: 0 });
     let stale = Action::Interpret(Arc::clone(&pair.forward));
     assert_eq!(refused(vec![stale]), LinkError::OtherVersion { number: 0 });
-    let empty = Mapping::between(VersionKey::of(&pair.opt), VersionKey::of(&pair.base));
-    assert_eq!(refused(vec![Action::Interpret(Arc::new(empty))]), LinkError::NoEntry { number: 0 });
-    let nowhere = Arc::new(Mapping::between(VersionKey::of(&pair.opt), VersionKey::of(&pair.opt)));
+    let empty = Arc::new(Checked::empty(&pair.opt, &pair.base));
+    assert_eq!(refused(vec![Action::Interpret(empty)]), LinkError::NoEntry { number: 0 });
+    let nowhere = Arc::new(Checked::empty(&pair.opt, &pair.opt));
     assert_eq!(refused(vec![Action::Interpret(nowhere)]), LinkError::NotToBase { number: 0 });
     let hand = Action::Hand(Arc::clone(&pair.backward), Arc::new(SlotLayout::default()));
     assert!(matches!(refused(vec![hand]), LinkError::NoSlot { number: 0, .. }));
@@ -56,6 +46,25 @@ fn an_action_that_does_not_fit_is_refused() {
     assert_eq!(vm.relink(&fast, 1, Action::Ask), Err(LinkError::NoSuchPoint(1)));
     vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
     assert_eq!(vm.adopt(&fast, vec![Action::Ask]), Err(LinkError::Claimed));
+}
+
+/// Two functions of one text have the same ids in their versions. Their names alone tell the keys
+/// of the versions apart.
+#[test]
+fn a_mapping_of_a_function_with_equal_text_is_refused() {
+    let (pair, twin) = (Pair::new(SUM), Pair::new(&SUM.replace("@sum(", "@twin(")));
+    assert_eq!(head(&pair.opt), head(&twin.opt), "the same ids");
+    let engine = engine(Config::default());
+    let mut vm = vm(&engine, &pair.module);
+    let fast = pair.at_head(&engine, true, Condition::Flag);
+    let refused = vm.adopt(&fast, vec![Action::Interpret(Arc::clone(&twin.backward))]);
+    assert_eq!(refused, Err(LinkError::OtherVersion { number: 0 }));
+    let function = || "sum".to_owned();
+    let made = engine.continuation(&pair.base, twin.into_loop(), &fast).map(|_| ());
+    assert_eq!(made, Err(ContinueError::OtherSource { function: function() }));
+    let probed = engine.probe((pair.func, &pair.base), twin.into_loop(), &fast).map(|_| ());
+    assert_eq!(probed, Err(ContinueError::OtherSource { function: function() }));
+    vm.adopt(&fast, vec![Action::Interpret(Arc::clone(&pair.backward))]).expect("its own");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A loop, two versions of its function, and the mappings between them.
 
+use osier::check::{Checked, CheckedEntry};
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
 use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::cfg::Cfg;
@@ -11,6 +12,7 @@ use osier::jit::{
 };
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::transition::VersionKey;
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::process::Command;
 use std::sync::Arc;
@@ -69,8 +71,8 @@ pub(crate) struct Pair {
     pub(crate) func: Func,
     pub(crate) base: Function,
     pub(crate) opt: Function,
-    pub(crate) forward: Arc<Mapping>,
-    pub(crate) backward: Arc<Mapping>,
+    pub(crate) forward: Arc<Checked<Mapping>>,
+    pub(crate) backward: Arc<Checked<Mapping>>,
 }
 
 impl Pair {
@@ -111,12 +113,15 @@ impl Pair {
     ) -> Action {
         let (source, mapping) =
             if from_base { (&self.base, &self.forward) } else { (&self.opt, &self.backward) };
-        let made = engine.continuation(source, mapping, head(source), target, |code| code);
-        Action::Continue(made.expect("the loop's head has an entry"))
+        let entry = mapping.checked_entry(head(source)).expect("the loop's head has an entry");
+        Action::Continue(engine.continuation(source, entry, target).expect("it can be compiled"))
     }
-}
 
-impl Pair {
+    /// The entry up at the header of the loop.
+    pub(crate) fn into_loop(&self) -> CheckedEntry<'_> {
+        self.forward.checked_entry(head(&self.base)).expect("the loop's head has an entry")
+    }
+
     /// A continuation from the header of the base's loop to itself, which changes nothing.
     pub(crate) fn stay(&self, engine: &Engine, slow: &Arc<Version>) -> Arc<Continuation> {
         let at = head(&self.base);
@@ -127,9 +132,9 @@ impl Pair {
             .collect();
         let entry =
             Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
-        let mut mapping = Mapping::new(&self.base, &self.base);
-        mapping.insert(at, entry);
-        engine.continuation(&self.base, &mapping, at, slow, |code| code).expect("it fits")
+        let key = VersionKey::of(&self.base);
+        let entry = CheckedEntry::unproved((key, key), at, &entry);
+        engine.continuation(&self.base, entry, slow).expect("it fits")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lowers calls, and the operations that Rust helpers perform.
 
-use super::{Lowering, memory};
+use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::context::{function_offset, offset};
 use crate::stubs::to_word;
@@ -266,7 +266,3 @@ impl Lowering<'_, '_> {
         self.lowered.buffer = self.lowered.buffer.max(words);
     }
 }
-
-// A plausibility check alone. Unchecked accesses reach up to `GUARD_BYTES` beyond 4 GiB, and
-// `sys::region` must reserve at least as many bytes there; nothing compares the two constants.
-const _: () = assert!(memory::GUARD_BYTES < 1 << 32);

@@ -4,6 +4,7 @@ use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::context::offset;
 use crate::stubs::to_word;
+use crate::sys::region::GUARD;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
@@ -12,7 +13,13 @@ use ir::{Imm, InstData, Memory, Opcode, Shape};
 
 /// The bytes behind a memory of 4 GiB that fault. An access whose offset and size add up to at most
 /// this number needs no check.
-pub(crate) const GUARD_BYTES: u64 = 2 << 30;
+const GUARD_BYTES: u64 = 2 << 30;
+
+// Unchecked accesses reach up to `GUARD_BYTES` beyond 4 GiB, and each reservation must catch them.
+const _: () = assert!(GUARD_BYTES <= GUARD as u64);
+// An access has at least one byte, so the offset of an unchecked one is less than `GUARD_BYTES` and
+// fits the 32 bits of the instruction, which are signed.
+const _: () = assert!(GUARD_BYTES <= 1 << 31);
 
 pub(super) fn is_access(opcode: Opcode) -> bool {
     matches!(opcode.shape(), Shape::Load(_) | Shape::Store(_))
@@ -76,7 +83,7 @@ impl Lowering<'_, '_> {
             let flags = self.fixed_flags();
             let base = self.builder.ins().load(POINTER, flags, views, view);
             let at = self.builder.ins().iadd(base, index);
-            return (at, i32::try_from(offset).expect("the guard is smaller than 2^31 bytes"));
+            return (at, i32::try_from(offset).expect("jit: an unchecked offset is below 2^31"));
         }
         let flags = self.context_flags();
         let size = self.builder.ins().load(types::I64, flags, views, view + 8);

@@ -17,7 +17,7 @@ mod value;
 use crate::abi::{self, POINTER};
 use crate::config::{Bounds, Config, Interruption};
 use crate::context::{SIGNAL_INTERRUPT, SIGNALS, offset};
-use crate::exits::Shape;
+use crate::exits::ExitShape;
 use crate::points::Cell;
 use crate::traps;
 use cranelift_codegen::ir::{
@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 
 /// The source of a function's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum CodeKind {
     /// The arguments of a call.
     Called,
     /// The buffer, to which an OSR point stored them.
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
 pub(crate) struct Unit<'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CodeKind,
     pub(crate) config: &'a Config,
     /// The cells of the function's OSR points. They must outlive the code, which holds their
     /// addresses.
@@ -67,7 +67,7 @@ pub(crate) struct Lowered {
     /// The number of words of the buffer that the code uses.
     pub(crate) buffer: usize,
     /// The values of each described exit, by instruction.
-    pub(crate) exits: BTreeMap<Inst, Shape>,
+    pub(crate) exits: BTreeMap<Inst, ExitShape>,
 }
 
 /// The alias regions: memory of different regions never overlaps, and Cranelift may reorder
@@ -109,8 +109,8 @@ pub(crate) fn lower(
     target: TargetFrontendConfig,
 ) -> Lowered {
     to.signature = match unit.kind {
-        Kind::Called => abi::called(unit.function.signature()),
-        Kind::Resumed => abi::resumed(&unit.function.signature().results),
+        CodeKind::Called => abi::called(unit.function.signature()),
+        CodeKind::Resumed => abi::resumed(&unit.function.signature().results),
     };
     limit_stack(to);
     // Cranelift stores source locations relative to the first one it meets. Without this line, the
@@ -196,12 +196,12 @@ impl<'a> Lowering<'a, '_> {
         let given = self.builder.block_params(entry).to_vec();
         self.context = given[0];
         match self.unit.kind {
-            Kind::Called => {
+            CodeKind::Called => {
                 for (argument, value) in function.arguments().iter().zip(&given[1..]) {
                     self.values[*argument] = (*value).into();
                 }
             }
-            Kind::Resumed => {
+            CodeKind::Resumed => {
                 let types: Vec<Type> = function.signature().params.to_vec();
                 let loaded = self.load_buffer(&types);
                 for (argument, value) in function.arguments().iter().zip(loaded) {

@@ -10,7 +10,7 @@ use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::config::Exits;
 use crate::context::offset;
-use crate::exits::Shape;
+use crate::exits::ExitShape;
 use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -162,7 +162,7 @@ impl Lowering<'_, '_> {
         match self.unit.config.exits {
             Exits::Stored => self.stored_exit(number, &values),
             Exits::Described => {
-                self.described_exit(inst, Shape { number, values: handed }, &values)
+                self.described_exit(inst, ExitShape { number, values: handed }, &values)
             }
         }
     }
@@ -191,7 +191,7 @@ impl Lowering<'_, '_> {
     /// Calls `Helpers::exit`, which finds the values through the stack map and returns the number
     /// of the point. The values are context operands of the call, which the register allocator may
     /// leave in any callee-saved register or in the frame.
-    fn described_exit(&mut self, inst: Inst, shape: Shape, values: &[clif::Value]) {
+    fn described_exit(&mut self, inst: Inst, shape: ExitShape, values: &[clif::Value]) {
         self.reserve_buffer(values.len());
         let flags = self.fixed_flags();
         let exit = self.builder.ins().load(POINTER, flags, self.context, offset!(helpers.exit));

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::ptr;
 
-use super::traps::Trap;
+use super::traps::CaughtTrap;
 
 /// The exception edge of the innermost entry trampoline: the state at which control resumes when
 /// native code stops without returning.
@@ -34,7 +34,7 @@ pub(super) struct Activation {
     /// The head of the context that the native code runs with.
     pub(super) entry: *const EntryState,
     /// The trap that the signal handler recorded.
-    pub(super) trap: Cell<Option<Trap>>,
+    pub(super) trap: Cell<Option<CaughtTrap>>,
     /// The panic of a helper that `guard` caught.
     pub(super) panic: Cell<Option<Box<dyn Any + Send>>>,
     /// The enclosing entry.

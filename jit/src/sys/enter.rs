@@ -5,7 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 #[cfg(test)]
 pub(crate) use super::activation::EntryState;
-use super::traps::Trap;
+use super::traps::CaughtTrap;
 use super::{activation, host};
 
 /// The entry code of one signature (see [`super::trampoline::build`]). Returns 0 after a return of
@@ -15,10 +15,10 @@ pub(crate) type Trampoline =
 
 /// The reason why native code stopped without returning.
 #[derive(Debug)]
-pub(crate) enum Exit {
+pub(crate) enum NativeStop {
     /// An instruction trapped.
-    Trap(Trap),
-    /// A helper returned [`Status::Raise`], and has left its reason with the state behind the
+    Trap(CaughtTrap),
+    /// A helper returned [`HelperStatus::Raise`], and has left its reason with the state behind the
     /// context.
     Helper,
     /// A helper panicked. The payload is for `std::panic::resume_unwind`, once the caller has
@@ -29,7 +29,7 @@ pub(crate) enum Exit {
 /// The answer of a helper to the native code that called it.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum HelperStatus {
     /// Native code continues.
     Continue = 0,
     /// Native code must call the function at [`raise_address`].
@@ -41,7 +41,7 @@ pub(crate) enum Status {
 ///
 /// # Errors
 ///
-/// [`Exit`] if a trap or a helper stopped the native code. `values` is then unchanged.
+/// [`NativeStop`] if a trap or a helper stopped the native code. `values` is then unchanged.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ pub(crate) unsafe fn enter(
     context: *mut u8,
     code: *const u8,
     values: &mut [u64],
-) -> Result<(), Exit> {
+) -> Result<(), NativeStop> {
     activation::with_activation(context.cast_const().cast(), |activation| {
         // SAFETY: the caller guarantees that context, code and values fit the trampoline and
         // outlive the call. The activation names this context, so a trap during the call finds the
@@ -71,15 +71,15 @@ pub(crate) unsafe fn enter(
             return Ok(());
         }
         match (activation.panic.take(), activation.trap.take()) {
-            (Some(payload), _) => Err(Exit::Panic(payload)),
-            (None, Some(trap)) => Err(Exit::Trap(trap)),
-            (None, None) => Err(Exit::Helper),
+            (Some(payload), _) => Err(NativeStop::Panic(payload)),
+            (None, Some(trap)) => Err(NativeStop::Trap(trap)),
+            (None, None) => Err(NativeStop::Helper),
         }
     })
 }
 
 /// The address of the function that jumps to the exception edge of the innermost entry. Native code
-/// calls it after a helper returned [`Status::Raise`]. Its type is `extern "C" fn(context)`, and it
+/// calls it after a helper returned [`HelperStatus::Raise`]. Its type is `extern "C" fn(context)`, and it
 /// does not return.
 ///
 /// Only native code may call it, with the context that it was entered with. The jump discards the
@@ -96,9 +96,9 @@ pub(crate) fn raise_address() -> *const u8 {
 /// Runs the body of a helper that native code calls, and catches its panics: a panic cannot unwind
 /// through native frames.
 ///
-/// A panic becomes [`Status::Raise`], and the code that entered gets [`Exit::Panic`]. Outside of
+/// A panic becomes [`HelperStatus::Raise`], and the code that entered gets [`NativeStop::Panic`]. Outside of
 /// any entry, the panic passes.
-pub(crate) fn guard(body: impl FnOnce() -> Status) -> Status {
+pub(crate) fn guard(body: impl FnOnce() -> HelperStatus) -> HelperStatus {
     // Unwind safety: only the receiver of `Exit::Panic` can see state that the panic left half
     // done, and the exit tells it about the panic.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
@@ -108,7 +108,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Status) -> Status {
             let noted = activation::with_current(|activation| activation.panic.set(payload.take()));
             match (noted, payload) {
                 (None, Some(payload)) => panic::resume_unwind(payload),
-                _ => Status::Raise,
+                _ => HelperStatus::Raise,
             }
         }
     }

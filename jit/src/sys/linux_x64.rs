@@ -8,7 +8,7 @@ use std::{io, mem};
 
 use super::Unsupported;
 use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
-use super::traps::{self, Fault, FaultKind};
+use super::traps::{self, CpuFault, FaultKind};
 use crate::context::Context;
 
 pub(super) fn supported() -> Result<(), Unsupported> {
@@ -226,7 +226,7 @@ unsafe fn describe(
     signal: c_int,
     info: *const libc::siginfo_t,
     registers: &[libc::greg_t],
-) -> Option<Fault> {
+) -> Option<CpuFault> {
     let pc = registers[libc::REG_RIP as usize].cast_unsigned() as usize;
     let (kind, address) = match signal {
         libc::SIGFPE => (FaultKind::Arithmetic, None),
@@ -251,7 +251,7 @@ unsafe fn describe(
         _ => return None,
     };
     let frame = registers[libc::REG_RBP as usize].cast_unsigned() as usize;
-    Some(Fault { kind, pc, frame, address })
+    Some(CpuFault { kind, pc, frame, address })
 }
 
 /// Does what the previous handler of the signal would have done.

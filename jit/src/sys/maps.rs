@@ -5,7 +5,7 @@ use std::{fs, io};
 
 /// One line of `/proc/self/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mapping {
+pub(crate) struct MappedRange {
     /// The first address.
     pub(crate) start: usize,
     /// The first address after the mapping.
@@ -18,13 +18,13 @@ pub(crate) struct Mapping {
     pub(crate) executable: bool,
 }
 
-impl Mapping {
+impl MappedRange {
     /// Parses a line such as `7f10-7f20 rw-p 00000000 00:00 0`.
-    fn parse(line: &str) -> Option<Mapping> {
+    fn parse(line: &str) -> Option<MappedRange> {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
         let &[read, write, execute, _] = rest.as_bytes().first_chunk::<4>()?;
-        Some(Mapping {
+        Some(MappedRange {
             start: usize::from_str_radix(start, 16).ok()?,
             end: usize::from_str_radix(end, 16).ok()?,
             readable: read == b'r',
@@ -39,7 +39,7 @@ impl Mapping {
 /// # Errors
 ///
 /// If the file cannot be read (as on every host but Linux), or a line is malformed.
-pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
+pub(crate) fn mappings() -> io::Result<Vec<MappedRange>> {
     let text = fs::read_to_string("/proc/self/maps")?;
     let malformed = |line: &str| {
         io::Error::new(
@@ -47,7 +47,7 @@ pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
             format!("a mapping that is not understood: {line}"),
         )
     };
-    text.lines().map(|line| Mapping::parse(line).ok_or_else(|| malformed(line))).collect()
+    text.lines().map(|line| MappedRange::parse(line).ok_or_else(|| malformed(line))).collect()
 }
 
 /// The mappings that are both writable and executable.
@@ -55,6 +55,6 @@ pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
 /// # Errors
 ///
 /// The errors of [`mappings`].
-pub(crate) fn writable_and_executable() -> io::Result<Vec<Mapping>> {
+pub(crate) fn writable_and_executable() -> io::Result<Vec<MappedRange>> {
     Ok(mappings()?.into_iter().filter(|mapping| mapping.writable && mapping.executable).collect())
 }

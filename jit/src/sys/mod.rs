@@ -66,6 +66,12 @@ pub(crate) fn saved_register(number: u8) -> Option<u8> {
 }
 
 impl ExitFrame {
+    /// A frame with these registers, for a model of the stack.
+    #[cfg(test)]
+    pub(crate) fn of_test(registers: [u64; 6]) -> ExitFrame {
+        ExitFrame { registers, returns_to: 0 }
+    }
+
     /// The contents of a register, given its index from [`saved_register`].
     pub(crate) fn register(&self, at: u8) -> u64 {
         self.registers[usize::from(at)]

@@ -13,7 +13,7 @@ use super::host;
 const INDEXED: usize = (4u64 << 30) as usize;
 /// The bytes of address space behind it, which stay inaccessible. They catch the constant offset
 /// that an access adds to its index.
-const GUARD: usize = 2 << 30;
+pub(crate) const GUARD: usize = 2 << 30;
 
 /// Reserved address space. The first [`Reservation::bytes`] may be read and written; no byte is
 /// ever executable.
@@ -83,17 +83,11 @@ impl Reservation {
     /// given to [`reserve`], or if the system rejects the request.
     #[must_use]
     pub(crate) fn grow(&mut self, len: usize) -> bool {
-        if len < self.len || len > self.max {
-            return false;
-        }
-        let page = page_size();
-        let usable = self.len.next_multiple_of(page);
-        let wanted = len.next_multiple_of(page);
-        if wanted > usable {
-            // SAFETY: `usable` and `wanted` are multiples of the page size and at most the size of
-            // the mapping, which this value owns. References from `bytes` end at `len`, at most
-            // `usable`.
-            let allowed = unsafe { host::allow(self.base.as_ptr().add(usable), wanted - usable) };
+        let Some(pages) = added_pages(self.len, len, self.max, page_size()) else { return false };
+        if !pages.is_empty() {
+            // SAFETY: `added_pages` gives whole pages between the usable bytes and `max`, at most the
+            // size of the mapping, which this value owns. References from `bytes` end before them.
+            let allowed = unsafe { host::allow(self.base.as_ptr().add(pages.start), pages.len()) };
             if allowed.is_err() {
                 return false;
             }
@@ -116,10 +110,62 @@ impl Reservation {
     }
 }
 
+/// The bytes to make usable so that `now` usable bytes become `wanted`, as whole pages of `page`
+/// bytes. Empty if all pages are usable already. `None` if the bytes would become fewer, or more than
+/// `max`.
+fn added_pages(now: usize, wanted: usize, max: usize, page: usize) -> Option<Range<usize>> {
+    let grows = now <= wanted && wanted <= max;
+    grows.then(|| now.next_multiple_of(page)..wanted.next_multiple_of(page))
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
         // SAFETY: `reserve` made this mapping with this size, and nothing else unmaps it.
         // References into it borrow this value, so none is left when it drops.
         unsafe { host::unmap(self.base, INDEXED + GUARD) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GUARD, INDEXED, added_pages};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// After any series of growths, exactly the pages with a usable byte are accessible, and each
+        /// became so once.
+        #[test]
+        fn growth_covers_the_usable_bytes(
+            page in prop_oneof![Just(16usize), Just(64)],
+            max in 0..600usize,
+            lengths in vec(0..700usize, 0..12),
+        ) {
+            let (mut now, mut accessible) = (0, [false; 700]);
+            for wanted in lengths {
+                let Some(pages) = added_pages(now, wanted, max, page) else {
+                    prop_assert!(wanted < now || wanted > max, "{} to {}", now, wanted);
+                    continue;
+                };
+                prop_assert!(wanted >= now && wanted <= max);
+                prop_assert!(pages.start.is_multiple_of(page) && pages.end.is_multiple_of(page));
+                for byte in pages {
+                    prop_assert!(!std::mem::replace(&mut accessible[byte], true), "{} twice", byte);
+                }
+                now = wanted;
+                for (byte, is_accessible) in accessible.iter().enumerate() {
+                    prop_assert_eq!(*is_accessible, byte < now.next_multiple_of(page));
+                }
+            }
+        }
+    }
+
+    /// The pages of the longest memory end before the guard.
+    #[test]
+    fn the_longest_memory_has_a_guard() {
+        for page in [4096, 65_536] {
+            assert_eq!(added_pages(0, INDEXED, INDEXED, page), Some(0..INDEXED));
+        }
+        assert!(GUARD.is_multiple_of(65_536));
     }
 }

@@ -36,7 +36,7 @@ use super::host;
 
 /// A trap of native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Trap {
+pub(crate) struct CaughtTrap {
     /// The address of the instruction that trapped.
     pub(crate) pc: usize,
     /// The return address of the function that trapped. Set for [`crate::traps::HELPER`] alone, the
@@ -63,7 +63,7 @@ pub(super) enum FaultKind {
 
 /// A fault as the signal handler sees it: its kind, the program counter, the frame pointer, and the
 /// accessed address for [`FaultKind::Memory`].
-pub(super) struct Fault {
+pub(super) struct CpuFault {
     pub(super) kind: FaultKind,
     pub(super) pc: usize,
     pub(super) frame: usize,
@@ -116,7 +116,7 @@ impl TrapTable {
 /// One piece of registered code. A [`Registration`] or the writer's list of retired tables owns the
 /// table.
 #[derive(Clone, Copy)]
-struct Entry {
+struct RegisteredCode {
     start: usize,
     end: usize,
     table: *const TrapTable,
@@ -125,14 +125,14 @@ struct Entry {
 // SAFETY: an entry is read by every thread, through the pointer to its table. `TrapTable` is
 // immutable and `Sync` (`shared` below checks it). Its owner, a `Registration` or `Writer::tables`,
 // keeps the table until no array that names it can be read.
-unsafe impl Send for Entry {}
+unsafe impl Send for RegisteredCode {}
 
 const _: () = {
     const fn shared<T: Sync>() {}
     shared::<TrapTable>();
 };
 
-type List = Vec<Entry>;
+type List = Vec<RegisteredCode>;
 
 /// The published array; null before the first registration. The pointer owns the array and comes
 /// from `Box::into_raw`.
@@ -226,7 +226,7 @@ pub(crate) fn register(
             "registered code at {:#x} has the table of other code",
             range.start
         );
-        list.push(Entry { start: range.start, end: range.end, table: Arc::as_ptr(table) });
+        list.push(RegisteredCode { start: range.start, end: range.end, table: Arc::as_ptr(table) });
     }
     list.sort_by_key(|entry| entry.start);
     for pair in list.windows(2) {
@@ -255,7 +255,7 @@ fn install() -> io::Result<()> {
 
 /// The trap code at `pc`, if registered code contains `pc` and expects a fault of this kind there.
 /// Async-signal-safe.
-fn look_up(pc: usize, kind: FaultKind) -> Option<TrapCode> {
+pub(super) fn look_up(pc: usize, kind: FaultKind) -> Option<TrapCode> {
     READERS.fetch_add(1, Ordering::SeqCst);
     let list = LIST.load(Ordering::SeqCst);
     // SAFETY: the pointer is null or an array published by a writer. No writer frees that array
@@ -278,7 +278,7 @@ fn look_up(pc: usize, kind: FaultKind) -> Option<TrapCode> {
 /// Checks whether a fault is a trap of native code. If so, records it in the innermost activation
 /// and returns the exception edge at which the thread must resume. Returns `None` for other faults.
 /// Async-signal-safe: takes no lock and allocates nothing.
-pub(super) fn catch(fault: &Fault) -> Option<EntryState> {
+pub(super) fn catch(fault: &CpuFault) -> Option<EntryState> {
     activation::with_current(|activation| {
         let code = look_up(fault.pc, fault.kind)?;
         // SAFETY: the trap HELPER stands behind the call of a helper, so its function has a frame,
@@ -287,7 +287,7 @@ pub(super) fn catch(fault: &Fault) -> Option<EntryState> {
         // edge.
         let back = (code == crate::traps::HELPER)
             .then(|| unsafe { *(fault.frame as *const usize).add(1) });
-        activation.trap.set(Some(Trap { pc: fault.pc, back, code, address: fault.address }));
+        activation.trap.set(Some(CaughtTrap { pc: fault.pc, back, code, address: fault.address }));
         // SAFETY: the fault is at an instruction of registered native code, so native code runs in
         // the innermost activation. The contract of `enter` keeps the context of that activation
         // valid and free of references until `enter` returns.

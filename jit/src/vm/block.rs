@@ -1,61 +1,69 @@
 //! The memory of a context. It is allocated once, written by native code, and never moved.
 
+use super::helpers;
 use crate::context::{Context, SIGNALS};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::ptr::{NonNull, addr_of_mut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A [`Context`], followed by the code addresses of the functions.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct ContextBlock {
     context: NonNull<Context>,
+    functions: usize,
     layout: Layout,
 }
 
-// SAFETY: the memory is not tied to a thread. Only the `Vm` that made the block follows the pointer
-// to the rest of it, on the thread that runs the `Vm`; other threads reach the signals alone,
-// atomically.
-unsafe impl Send for Block {}
-// SAFETY: the methods with `&self` access the signals alone, as atomics. `context` and `function`
-// only compute addresses, and the `Vm` that made the block is the only one to access memory through
-// them.
-unsafe impl Sync for Block {}
+// SAFETY: the memory is not tied to a thread. The block owns it, and the values in it are numbers
+// and addresses whose owners move together with the `Vm` that made the block.
+unsafe impl Send for ContextBlock {}
+// SAFETY: a thread other than the one that runs the `Vm` has the block through `Current` alone,
+// which calls `signal` and `signals`, and these access atomics. The cells of the context, and the
+// words behind it, belong to the thread that runs the `Vm`.
+unsafe impl Sync for ContextBlock {}
 
-impl Block {
-    /// A zeroed block with room for this number of functions.
-    pub(super) fn new(functions: usize) -> Arc<Block> {
+impl ContextBlock {
+    /// A block with room for this number of functions, whose words are zero.
+    pub(super) fn new(functions: usize) -> Arc<ContextBlock> {
         let size = size_of::<Context>() + 8 * functions;
         let layout =
             Layout::from_size_align(size, 16).expect("jit: a module has fewer than 2^60 functions");
         // SAFETY: the layout has the size of a `Context` at least, so its size is not zero.
         let memory = unsafe { alloc_zeroed(layout) }.cast();
-        let Some(context) = NonNull::new(memory) else { handle_alloc_error(layout) };
-        Arc::new(Block { context, layout })
+        let Some(context) = NonNull::<Context>::new(memory) else { handle_alloc_error(layout) };
+        // SAFETY: the allocation has the size and the alignment of a `Context` at least, and nothing
+        // has been written to it yet.
+        unsafe { context.write(Context::new(helpers::TABLE)) };
+        Arc::new(ContextBlock { context, functions, layout })
     }
 
-    pub(super) fn context(&self) -> *mut Context {
+    /// The address that native code gets as its first argument.
+    pub(super) fn address(&self) -> *mut Context {
         self.context.as_ptr()
     }
 
-    /// The address of the word that holds the code address of a function.
-    ///
-    /// # Safety
-    /// The block was made for more than `index` functions.
-    pub(super) unsafe fn function(&self, index: usize) -> *mut *const u8 {
-        // SAFETY: `new` allocated one word for each function behind the context. The caller
-        // guarantees that `index` is less than their number, so the address stays inside the
-        // allocation.
-        unsafe { self.context.add(1).cast::<*const u8>().add(index).as_ptr() }
+    /// The fixed part. Native code may change its cells while it runs.
+    pub(super) fn context(&self) -> &Context {
+        // SAFETY: `new` wrote a `Context`, which stays in place as long as `self` lives. Nobody makes
+        // a mutable reference to it, and all fields that native code writes are cells.
+        unsafe { self.context.as_ref() }
     }
 
-    fn signals(&self) -> [&AtomicU32; SIGNALS] {
-        // SAFETY: the block is allocated as long as `self` lives, so the address of the field is
-        // inside the allocation. No reference to the context is made.
-        let first = unsafe { addr_of_mut!((*self.context()).signals).cast::<u32>() };
-        // SAFETY: `first` points to `SIGNALS` aligned words inside the block, which lives as long
-        // as `self`. Rust accesses these words as atomics alone, and native code only reads them.
-        std::array::from_fn(|i| unsafe { AtomicU32::from_ptr(first.add(i)) })
+    /// Makes calls of a function run some code.
+    ///
+    /// # Panics
+    /// If the block has no such function.
+    pub(super) fn point_at(&self, function: usize, code: *const u8) {
+        assert!(function < self.functions, "jit: function {function} of {}", self.functions);
+        // SAFETY: `new` allocated one word for each function behind the context, and the assertion
+        // shows that this is one of them. No reference to these words is ever made, and native code
+        // reads them on this thread alone, while Rust waits for it.
+        unsafe { self.context.add(1).cast::<*const u8>().add(function).write(code) }
+    }
+
+    fn signals(&self) -> &[AtomicU32; SIGNALS] {
+        &self.context().signals
     }
 
     /// Sets bits in all signal words.
@@ -70,27 +78,27 @@ impl Block {
 
     /// Clears bits in all signal words. Returns whether one of them was set.
     pub(super) fn clear(&self, bits: u32) -> bool {
-        let before = self.signals().map(|word| word.fetch_and(!bits, Ordering::SeqCst));
+        let before = self.signals().each_ref().map(|word| word.fetch_and(!bits, Ordering::SeqCst));
         before[0] & bits != 0
     }
 }
 
-impl Drop for Block {
+impl Drop for ContextBlock {
     fn drop(&mut self) {
         // SAFETY: `new` allocated the memory with this layout. `drop` runs when the last `Arc` is
-        // gone, so no reference to the signals is left, and the `Vm` whose native code uses the
-        // block has none either.
-        unsafe { dealloc(self.context().cast(), self.layout) }
+        // gone, so no reference to the context is left, and no native code runs with it: the `Vm`
+        // holds an `Arc` as long as it runs. A `Context` has nothing to drop.
+        unsafe { dealloc(self.address().cast(), self.layout) }
     }
 }
 
 /// The current block of a machine, for threads that signal from outside. Extending the machine
 /// replaces its block.
 #[derive(Clone, Debug)]
-pub(super) struct Current(Arc<Mutex<Arc<Block>>>);
+pub(super) struct Current(Arc<Mutex<Arc<ContextBlock>>>);
 
 impl Current {
-    pub(super) fn new(block: Arc<Block>) -> Current {
+    pub(super) fn new(block: Arc<ContextBlock>) -> Current {
         Current(Arc::new(Mutex::new(block)))
     }
 
@@ -101,7 +109,7 @@ impl Current {
 
     /// Replaces the current block, and copies its signals to the new one. The lock is held
     /// meanwhile, so no signal is lost.
-    pub(super) fn move_to(&self, block: Arc<Block>) -> Arc<Block> {
+    pub(super) fn move_to(&self, block: Arc<ContextBlock>) -> Arc<ContextBlock> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         block.signal(current.signals()[0].load(Ordering::SeqCst));
         *current = Arc::clone(&block);

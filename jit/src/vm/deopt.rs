@@ -1,9 +1,9 @@
 //! Deoptimization into an interpreter of the embedder.
 
+use super::access::RunAccess;
 use super::leave::reader;
 use super::native;
-use super::state::State;
-use super::stop::{RunError, Stop};
+use super::stop::{RunError, RunStop};
 use crate::version::Version;
 use check::Checked;
 use interp::{HostError, Memories};
@@ -63,24 +63,18 @@ pub struct DeoptFrame<'a> {
     pub point: Point,
     /// The slots of the layout. `None` where no value is live.
     pub slots: &'a [Option<Slot>],
-    state: *mut State,
+    access: RunAccess<'a>,
 }
 
 impl DeoptFrame<'_> {
     /// The memories of the program.
     pub fn memories(&mut self) -> &mut Memories {
-        // SAFETY: `hand` made the frame for a live state, and holds no reference to it until the
-        // handler returns; native code below waits. The returned reference borrows the frame, so
-        // neither `globals` nor `call` can run while it is alive.
-        unsafe { &mut *self.state }.machine.memories_mut()
+        self.access.state().machine.memories_mut()
     }
 
     /// The bits of the globals, in order.
     pub fn globals(&self) -> &[u64] {
-        // SAFETY: `hand` made the frame for a live state, and holds no reference to it until the
-        // handler returns. The returned reference borrows the frame, so neither `memories` nor
-        // `call` can change the state while it is alive.
-        unsafe { &*self.state }.machine.globals()
+        self.access.shared().machine.globals()
     }
 
     /// Calls a function of the program, natively if it has code.
@@ -91,28 +85,25 @@ impl DeoptFrame<'_> {
     /// # Panics
     /// If the number of arguments is not that of the function's parameters.
     pub fn call(&mut self, func: Func, args: &[u64]) -> Result<Vec<u64>, HandlerEnd> {
-        // SAFETY: the state is live and has a host, since its run waits for the handler. `hand`
-        // holds no reference to it meanwhile, and `&mut self` excludes references from `memories`
-        // and `globals`.
-        unsafe { native::run_called(self.state, func, args) }
-            .map_err(|stop| HandlerEnd(End::Stop(stop)))
+        native::run_called(&mut self.access, func, args)
+            .map_err(|stop| HandlerEnd(HandlerCause::Stop(stop)))
     }
 }
 
 /// The reason why a handler returns no results.
 #[derive(Debug)]
-pub struct HandlerEnd(End);
+pub struct HandlerEnd(HandlerCause);
 
 #[derive(Debug)]
-enum End {
-    Stop(Stop),
+enum HandlerCause {
+    Stop(RunStop),
     Host(HostError),
 }
 
 impl HandlerEnd {
     /// The program traps or exits, or the handler cannot continue.
     pub fn new(error: HostError) -> HandlerEnd {
-        HandlerEnd(End::Host(error))
+        HandlerEnd(HandlerCause::Host(error))
     }
 }
 
@@ -134,78 +125,82 @@ pub trait Handler {
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
 }
 
+/// The handler of a machine.
+pub(super) enum HandlerSlot {
+    /// The embedder has set none.
+    Empty,
+    /// The handler waits for an exit.
+    Idle(Box<dyn Handler + Send>),
+    /// The handler runs, in a frame of [`hand`].
+    Busy,
+}
+
+impl HandlerSlot {
+    /// Takes the handler out in order to run it.
+    ///
+    /// # Errors
+    /// The error of a run that needs the handler at this point, if there is none or it runs already.
+    fn start(&mut self, func: Func, point: usize) -> Result<Box<dyn Handler + Send>, RunError> {
+        match std::mem::replace(self, HandlerSlot::Busy) {
+            HandlerSlot::Idle(handler) => Ok(handler),
+            HandlerSlot::Busy => Err(RunError::HandlerBusy { func, point }),
+            HandlerSlot::Empty => {
+                *self = HandlerSlot::Empty;
+                Err(RunError::Stuck { func, point })
+            }
+        }
+    }
+}
+
 /// Resumes the function of a point in the handler, and returns the results of the function.
-///
-/// # Safety
-/// `vm` fulfills the contract of [`native::run`].
-pub(super) unsafe fn hand(
-    vm: *mut State,
-    version: &Arc<Version>,
-    number: usize,
+pub(super) fn hand(
+    access: &mut RunAccess<'_>,
+    (version, number): (&Arc<Version>, usize),
     mapping: &Checked<Mapping>,
     layout: &SlotLayout,
     values: &[u64],
-) -> Result<Vec<u64>, Stop> {
+) -> Result<Vec<u64>, RunStop> {
     let func = version.func;
     let entry = mapping
         .entry(version.points[number].at)
         .expect("jit: an action was checked when it was linked");
-    let (slots, handler, wanted) = {
-        // SAFETY: the caller guarantees a live state without other references. This reference ends
-        // with the block, before the handler runs.
-        let state = unsafe { &mut *vm };
-        let assigned = state.compensate(func, entry, reader(version, number, values))?;
-        let module = Arc::clone(&state.module);
-        let base = module.body(func).expect("jit: the base of a version has a body");
-        let mut slots = vec![None; layout.len()];
-        for (value, bits) in assigned {
-            let slot = layout.slot(value).expect("jit: a layout was checked when it was linked");
-            slots[slot] = Some(Slot { ty: base.value_type(value), bits });
-        }
-        let handler = state.handler.take();
-        state.is_handling |= handler.is_some();
-        (slots, handler, base.signature().results.to_vec())
-    };
-    let Some(mut handler) = handler else {
-        // SAFETY: the reference of the block above has ended, no handler has run, and the caller
-        // guarantees that there is no other reference.
-        let busy = unsafe { &*vm }.is_handling;
-        return Err(Stop::Failed(match busy {
-            true => RunError::HandlerBusy { func, point: number },
-            false => RunError::Stuck { func, point: number },
-        }));
-    };
-    let mut frame = DeoptFrame { func, point: entry.target, slots: &slots, state: vm };
-    // A panic must not skip the lines below, which put the handler back.
+    let state = access.state();
+    let assigned = state.compensate(func, entry, reader(version, number, values))?;
+    let module = Arc::clone(&state.modules.current);
+    let base = module.body(func).expect("jit: the base of a version has a body");
+    let mut slots = vec![None; layout.len()];
+    for (value, bits) in assigned {
+        let slot = layout.slot(value).expect("jit: a layout was checked when it was linked");
+        slots[slot] = Some(Slot { ty: base.value_type(value), bits });
+    }
+    let mut handler = state.handler.start(func, number).map_err(RunStop::Failed)?;
+    let point = entry.target;
+    let mut frame = DeoptFrame { func, point, slots: &slots, access: access.reborrow() };
+    // A panic must not skip the line below, which puts the handler back.
     let ended = catch_unwind(AssertUnwindSafe(|| handler.resume(&mut frame)));
-    // SAFETY: the handler has returned or panicked, so the references that it got through the frame
-    // have ended. The caller guarantees that there is no other.
-    let state = unsafe { &mut *vm };
-    state.handler.get_or_insert(handler);
-    state.is_handling = false;
-    let given = match ended {
-        Ok(Ok(given)) => given,
-        Ok(Err(HandlerEnd(End::Stop(stop)))) => return Err(stop),
-        Ok(Err(HandlerEnd(End::Host(error)))) => {
-            let site = state.machine.site(func, Some(entry.target.inst()));
-            return Err(Stop::Outcome(
-                state.machine.end_in_native(interp::EarlyEnd::Host(error), site),
-            ));
+    let state = access.state();
+    state.handler = HandlerSlot::Idle(handler);
+    match ended {
+        Ok(Ok(given)) => checked(func, &given, &base.signature().results),
+        Ok(Err(HandlerEnd(HandlerCause::Stop(stop)))) => Err(stop),
+        Ok(Err(HandlerEnd(HandlerCause::Host(error)))) => {
+            let site = state.machine.site(func, Some(point.inst()));
+            let end = state.machine.end_in_native(interp::EarlyEnd::Host(error), site);
+            Err(RunStop::Outcome(end))
         }
         Err(payload) => {
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let what =
                 text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-            return Err(Stop::Failed(RunError::HandlerPanicked { func, what }));
+            Err(RunStop::Failed(RunError::HandlerPanicked { func, what }))
         }
-    };
-    checked(func, &given, &wanted)
+    }
 }
 
 /// Checks that the results of a handler have the types of the function's results, and returns their
 /// bits.
-fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, Stop> {
-    let wrong = |what: String| Err(Stop::Failed(RunError::WrongResults { func, what }));
+fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, RunStop> {
+    let wrong = |what: String| Err(RunStop::Failed(RunError::WrongResults { func, what }));
     if given.len() != wanted.len() {
         return wrong(format!("{} results, and it has {}", given.len(), wanted.len()));
     }

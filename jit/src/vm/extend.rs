@@ -1,9 +1,8 @@
 //! Extends a machine by a further module.
 
 use super::VmError;
-use super::block::Block;
 use super::region::{self, Addresses};
-use super::state::{State, lazy_stubs};
+use super::state::{VmState, lazy_stubs};
 use crate::config::Bounds;
 use crate::engine::Engine;
 use interp::Region;
@@ -42,22 +41,24 @@ impl Provided {
     }
 }
 
-impl State {
+impl VmState {
     /// Replaces the module by one that begins like it (see [`super::Vm::extend`]).
     pub(super) fn extend(&mut self, module: &Arc<Module>) -> Result<(), VmError> {
-        if let Some(what) = other_beginning(&self.module, module) {
+        if let Some(what) = other_beginning(&self.modules.current, module) {
             return Err(VmError::OtherBeginning { what });
         }
         // The embedder has mutable access to the machine, and may have exchanged it or extended it
         // alone.
-        if self.share().is_err() {
+        if self.view.share(&mut self.machine, &self.modules).is_err() {
             return Err(VmError::Exchanged);
         }
         // Every step that may fail comes before the first change. The exception is an error of a
         // segment: the machine is extended then, so the state must follow, and the error is
         // returned at the end.
-        let mut provided = Provided::new(&self.engine, module, self.module.memories.len())?;
-        let stubs = lazy_stubs(&self.engine, module, self.lazy.len()).map_err(VmError::Compile)?;
+        let engine = &self.modules.engine;
+        let known = self.modules.current.funcs.len();
+        let mut provided = Provided::new(engine, module, self.modules.current.memories.len())?;
+        let stubs = lazy_stubs(engine, module, known).map_err(VmError::Compile)?;
         let program = self.machine.program().extended(module);
         let extended = self.machine.extend_with_regions(&program, &mut |_| provided.next());
         if let Err(error) = &extended
@@ -65,14 +66,10 @@ impl State {
         {
             return Err(VmError::Instantiate(error.clone()));
         }
-        let known = self.module.funcs.len();
-        self.earlier.push(Arc::downgrade(&self.module));
-        self.module = Arc::clone(module);
-        self.program = program;
-        self.guarded.append(&mut provided.addresses);
+        self.modules.extend(module, program);
         // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
-        self.block = self.interrupts.move_to(Block::new(module.funcs.len()));
-        self.profile.heed(self.heeded());
+        self.view.extend(module, provided.addresses);
+        self.policy.profile.heed(self.view.heeded());
         self.lay_out(stubs);
         self.mark_loops(known);
         extended.map_err(VmError::Instantiate)

@@ -1,14 +1,13 @@
 //! Links: the targets of OSR points, and the checks that an action fits its point.
 
 use super::deopt::SlotLayout;
-use super::state::State;
-use crate::code::Code;
+use super::state::VmState;
+use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
 use check::Checked;
-use ir::{Func, Inst, Point, Value};
+use ir::{Func, Value};
 use std::fmt;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use transition::VersionKey;
 use transition::mapping::Mapping;
 
@@ -119,15 +118,15 @@ impl std::error::Error for LinkError {}
 
 /// The target of one OSR point.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PointLink {
     pub(super) version: Arc<Version>,
     pub(super) number: usize,
     pub(super) action: Action,
 }
 
-impl Link {
+impl PointLink {
     /// The code that the link leads from and to, stubs included.
-    pub(super) fn codes(&self) -> impl Iterator<Item = &Arc<Code>> {
+    pub(super) fn codes(&self) -> impl Iterator<Item = &Arc<MachineCode>> {
         let target = match &self.action {
             Action::Continue(continuation) => Some([&continuation.code, &continuation.target.code]),
             Action::Ask | Action::Interpret(_) | Action::Hand(..) => None,
@@ -137,37 +136,7 @@ impl Link {
     }
 }
 
-/// A kind of transition that runs have made, and how often.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Transition {
-    /// The function.
-    pub func: Func,
-    /// The source point.
-    pub at: Inst,
-    /// The source version.
-    pub from: VersionKey,
-    /// The target version. `None` for an open point, whose target may differ each time.
-    pub to: Option<VersionKey>,
-    /// The engines between which the transition leads.
-    pub kind: TransitionKind,
-    /// The number of transitions.
-    pub count: u64,
-}
-
-/// The engines before and after a transition.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum TransitionKind {
-    /// From the interpreter to native code.
-    Up,
-    /// From native code to native code.
-    Across,
-    /// From native code to the interpreter.
-    Down,
-    /// From native code to an interpreter of the embedder.
-    Out,
-}
-
-impl State {
+impl VmState {
     pub(super) fn install(
         &mut self,
         version: &Arc<Version>,
@@ -178,10 +147,10 @@ impl State {
         }
         self.adopt(version, actions)?;
         let func = version.func();
-        let code = self.kept(&version.code);
+        self.table.keep(&version.code);
+        self.table.install(version);
         self.machine.set_external(func, true);
-        self.point_at(func, code);
-        self.installed.insert(func, Arc::clone(version));
+        self.point_at_current(func);
         self.sweep();
         Ok(())
     }
@@ -191,7 +160,7 @@ impl State {
         version: &Arc<Version>,
         actions: Vec<Action>,
     ) -> Result<(), LinkError> {
-        if !self.fits(version) {
+        if !self.modules.fits(version) {
             return Err(LinkError::OtherProgram);
         }
         let (points, given) = (version.points.len(), actions.len());
@@ -220,7 +189,7 @@ impl State {
     ) -> Result<(), LinkError> {
         let cell = version.cells.get(number).ok_or(LinkError::NoSuchPoint(number))?;
         let at = std::ptr::from_ref(cell).addr();
-        if !self.links.contains_key(&at) {
+        if self.table.link(at).is_none() {
             return Err(LinkError::NotAdopted);
         }
         self.check(version, number, &action)?;
@@ -229,27 +198,23 @@ impl State {
     }
 
     pub(super) fn uninstall(&mut self, func: Func) {
-        if self.installed.remove(&func).is_some() {
-            self.is_stale = true;
-            self.point_at_stub(func);
+        if self.table.uninstall(func) {
+            self.point_at_current(func);
             self.machine.set_external(func, false);
             self.sweep();
         }
     }
 
     pub(super) fn release(&mut self, version: &Arc<Version>) {
-        if self
-            .installed
-            .get(&version.func())
-            .is_some_and(|installed| Arc::ptr_eq(installed, version))
-        {
+        let installed = self.table.installed(version.func());
+        if installed.is_some_and(|installed| Arc::ptr_eq(installed, version)) {
             self.uninstall(version.func());
         }
-        self.is_stale = true;
+        self.table.outdate();
         let Some(stubs) = &version.stubs else { return self.sweep() };
         for (number, cell) in version.cells.iter().enumerate() {
-            self.note_fired(version, number);
-            if self.links.remove(&std::ptr::from_ref(cell).addr()).is_some() {
+            self.counts.note_fired(&self.table, version, number);
+            if self.table.unlink(std::ptr::from_ref(cell).addr()) {
                 // A frame of the version, or a continuation into it, may still reach the point.
                 // Without a link, the run then ends with `RunError::Released`.
                 cell.lead_to(stubs.leave.entry());
@@ -260,80 +225,22 @@ impl State {
 
     /// Makes a point lead to the target of an action. The caller has checked the action.
     fn link(&mut self, version: &Arc<Version>, number: usize, action: Action) {
-        self.note_fired(version, number);
+        self.counts.note_fired(&self.table, version, number);
         let stub = &version.stubs.as_ref().expect("jit: a version with points has stubs").leave;
         let code = match &action {
-            Action::Continue(continuation) => self.kept(&continuation.code),
-            Action::Ask | Action::Interpret(_) | Action::Hand(..) => self.kept(stub),
+            Action::Continue(continuation) => self.table.keep(&continuation.code),
+            Action::Ask | Action::Interpret(_) | Action::Hand(..) => self.table.keep(stub),
         };
         let cell = &version.cells[number];
         cell.lead_to(code);
-        self.is_stale = true;
-        self.links.insert(
-            std::ptr::from_ref(cell).addr(),
-            Link { version: Arc::clone(version), number, action },
-        );
-    }
-
-    /// Moves the count of a point's firings from its cell to `transitions`, under the current
-    /// action. Comes before each change of the action.
-    pub(super) fn note_fired(&mut self, version: &Arc<Version>, number: usize) {
-        let cell = &version.cells[number];
-        let count = cell.fired.swap(0, Ordering::Relaxed);
-        let Some(link) = self.links.get(&std::ptr::from_ref(cell).addr()).filter(|_| count > 0)
-        else {
-            return;
-        };
-        let (to, kind) = match &link.action {
-            Action::Continue(continuation) => {
-                (Some(continuation.target.key), TransitionKind::Across)
-            }
-            Action::Ask => (None, TransitionKind::Across),
-            Action::Interpret(mapping) => (Some(mapping.target()), TransitionKind::Down),
-            Action::Hand(mapping, _) => (Some(mapping.target()), TransitionKind::Out),
-        };
-        let at = version.points[number].at.inst();
-        let made = Transition { func: version.func, at, from: version.key, to, kind, count };
-        self.count(made);
-    }
-
-    pub(super) fn note_ascent(&mut self, func: Func, at: Point, continuation: &Continuation) {
-        let (from, _) = continuation.source();
-        let to = Some(continuation.target.key);
-        self.count(Transition {
-            func,
-            at: at.inst(),
-            from,
-            to,
-            kind: TransitionKind::Up,
-            count: 1,
-        });
-    }
-
-    /// Adds the count of a transition to the count of its kind.
-    fn count(&mut self, made: Transition) {
-        let key = Transition { count: 0, ..made };
-        *self.transitions.entry(key).or_default() += made.count;
-    }
-
-    /// Whether the machine can run a version: the same engine compiled it, for the machine's module
-    /// or one of the modules before. A declaration of an earlier module means the same in the later
-    /// ones ([`super::Vm::extend`]).
-    fn fits(&self, version: &Version) -> bool {
-        let module = Arc::as_ptr(&version.module);
-        let mut modules =
-            std::iter::once(Arc::as_ptr(&self.module)).chain(self.earlier.iter().map(Weak::as_ptr));
-        version.engine.is(&self.engine) && modules.any(|one| one == module)
+        let link = PointLink { version: Arc::clone(version), number, action };
+        self.table.set_link(std::ptr::from_ref(cell).addr(), link);
     }
 
     /// Whether a run of this machine may enter a continuation: its target fits the machine, and
     /// this machine has linked the points of the target.
     pub(super) fn may_enter(&self, continuation: &Continuation) -> bool {
-        let cells = &continuation.target.cells;
-        self.fits(&continuation.target)
-            && cells
-                .first()
-                .is_none_or(|cell| self.links.contains_key(&std::ptr::from_ref(cell).addr()))
+        self.modules.fits(&continuation.target) && self.table.has_linked(continuation)
     }
 
     /// Checks that an action fits a point of a version.
@@ -376,7 +283,9 @@ impl State {
                 if mapping.source() != version.key {
                     return Err(LinkError::OtherVersion { number });
                 }
-                if self.module.body(version.func).map(VersionKey::of) != Some(mapping.target()) {
+                if self.modules.current.body(version.func).map(VersionKey::of)
+                    != Some(mapping.target())
+                {
                     return Err(LinkError::NotToBase { number });
                 }
                 let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;

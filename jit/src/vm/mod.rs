@@ -32,21 +32,28 @@
 //! A `Vm` holds a reference to all code that it may execute. A frame may be in code that is
 //! replaced or released during a run, so the `Vm` frees this code only after the run has ended.
 
+mod access;
 mod block;
 mod deopt;
 mod extend;
 mod helpers;
 mod interpret;
 mod leave;
+mod ledger;
 mod link;
+mod modules;
 mod native;
+mod ranges;
 mod region;
 mod state;
 mod stop;
+mod table;
 mod tiering;
+mod view;
 
 pub use deopt::{DeoptFrame, Handler, HandlerEnd, Slot, SlotLayout};
-pub use link::{Action, LinkError, Transition, TransitionKind};
+pub use ledger::{Transition, TransitionKind};
+pub use link::{Action, LinkError};
 pub use stop::RunError;
 pub use tiering::{HotLoop, OpenPoint, Quiet, Tier, Tiering};
 
@@ -55,10 +62,11 @@ use crate::engine::Engine;
 use crate::error::CompileError;
 use crate::version::Version;
 use block::Current;
+use deopt::HandlerSlot;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Module};
-use state::State;
+use state::VmState;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,15 +74,15 @@ use std::sync::Arc;
 /// the interpreter.
 #[derive(Debug)]
 pub struct Vm {
-    /// Boxed, since native code holds the address of the state.
-    state: Box<State>,
+    /// Boxed, since the state is large and machines are moved.
+    state: Box<VmState>,
 }
 
-// SAFETY: `State` is not `Send` by itself because of pointers into memory that it owns, and because
-// of the pointer to the host, which is cleared at the end of each run. A run borrows the `Vm`
-// exclusively, so the `Vm` moves between runs alone
-// (`a_machine_moves_between_threads_between_runs`).
-unsafe impl Send for Vm {}
+// A `Vm` moves between runs (`a_machine_moves_between_threads_between_runs`).
+const _: () = {
+    const fn moves<T: Send>() {}
+    moves::<Vm>();
+};
 
 /// The reason why a program cannot be run natively.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,7 +167,7 @@ impl Vm {
         let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
         let state =
-            State::new(engine, module, machine, provided.addresses).map_err(VmError::Compile)?;
+            VmState::new(engine, module, machine, provided.addresses).map_err(VmError::Compile)?;
         Ok(Vm { state })
     }
 
@@ -204,7 +212,7 @@ impl Vm {
 
     /// The module that was taken up last, which begins like those before. Constant cost.
     pub fn module(&self) -> &Arc<Module> {
-        &self.state.module
+        &self.state.modules.current
     }
 
     /// The machine: memories, globals, trace.
@@ -220,23 +228,13 @@ impl Vm {
 
     /// The engine whose versions this machine runs.
     pub fn engine(&self) -> &Engine {
-        &self.state.engine
+        &self.state.modules.engine
     }
 
     /// The transitions made so far, in ascending order. Linear in the number of OSR points.
     pub fn transitions(&mut self) -> Vec<Transition> {
-        let points: Vec<_> = self
-            .state
-            .links
-            .values()
-            .map(|link| (Arc::clone(&link.version), link.number))
-            .collect();
-        points.iter().for_each(|(version, number)| self.state.note_fired(version, *number));
-        self.state
-            .transitions
-            .iter()
-            .map(|(made, count)| Transition { count: *count, ..made.clone() })
-            .collect()
+        let state = &mut *self.state;
+        state.counts.list(&state.table)
     }
 
     /// Sets the [`Tiering`] that runs ask when a function is called without code, a loop turns hot
@@ -247,7 +245,7 @@ impl Vm {
 
     /// Sets the [`Handler`] that continues after an exit with [`Action::Hand`].
     pub fn set_handler(&mut self, handler: Box<dyn Handler + Send>) {
-        self.state.handler = Some(handler);
+        self.state.handler = HandlerSlot::Idle(handler);
     }
 
     /// Installs a version: calls of its function run it from now on. Takes one action for each
@@ -317,7 +315,7 @@ impl Vm {
 
     /// A handle that ends runs from outside.
     pub fn interrupt(&self) -> Interrupt {
-        Interrupt { current: self.state.interrupts.clone() }
+        Interrupt { current: self.state.view.interrupts() }
     }
 
     /// Asks the [`Tiering`] for code of a function without code, as a call by native code would.

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// The reason why a run is being ended.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum RunStop {
     /// An end that the interpreter has, too.
     Outcome(Outcome),
     /// An end that only machines with native code have.

@@ -1,10 +1,10 @@
 //! Tiering: the questions that a run asks the embedder about the code to compile.
 
-use super::block::Block;
+use super::block::ContextBlock;
 use super::link::{Action, LinkError};
-use super::state::State;
-use super::stop::{RunError, Stop};
-use crate::code::Code;
+use super::state::VmState;
+use super::stop::{RunError, RunStop};
+use crate::code::MachineCode;
 use crate::context::SIGNAL_INTERRUPT;
 use crate::engine::Engine;
 use crate::error::ContinueError;
@@ -100,18 +100,18 @@ impl Tiering for Quiet {}
 /// The operations on a machine that are allowed while its run waits for a [`Tiering`].
 #[derive(Debug)]
 pub struct Tier<'a> {
-    state: &'a mut State,
+    state: &'a mut VmState,
 }
 
 impl Tier<'_> {
     /// The engine of the machine, which compiles.
     pub fn engine(&self) -> &Engine {
-        &self.state.engine
+        &self.state.modules.engine
     }
 
     /// The module of the machine.
     pub fn module(&self) -> &Arc<Module> {
-        &self.state.module
+        &self.state.modules.current
     }
 
     /// The state of the program, including the run that waits.
@@ -176,7 +176,7 @@ impl Tier<'_> {
 
     /// The installed version of a function.
     pub fn installed(&self, func: Func) -> Option<&Arc<Version>> {
-        self.state.installed.get(&func)
+        self.state.table.installed(func)
     }
 }
 
@@ -185,18 +185,18 @@ impl Tier<'_> {
 pub(super) struct Profile {
     threshold: Option<u32>,
     /// The block whose signals end the run.
-    heeds: Option<Arc<Block>>,
+    heeds: Option<Arc<ContextBlock>>,
     /// The counts by version and instruction. The lists grow on demand.
     visits: Vec<Vec<u32>>,
 }
 
 impl Profile {
-    pub(super) fn new(tiering: &dyn Tiering, heeds: Option<Arc<Block>>) -> Profile {
+    pub(super) fn new(tiering: &dyn Tiering, heeds: Option<Arc<ContextBlock>>) -> Profile {
         Profile { threshold: tiering.threshold(), heeds, visits: Vec::new() }
     }
 
     /// Sets the block whose signals end runs.
-    pub(super) fn heed(&mut self, heeds: Option<Arc<Block>>) {
+    pub(super) fn heed(&mut self, heeds: Option<Arc<ContextBlock>>) {
         self.heeds = heeds;
     }
 
@@ -237,54 +237,86 @@ impl Observer for Profile {
     }
 }
 
-/// The native code in which a function of the interpreter continues.
+/// The native code in which a function of the interpreter continues: a continuation into a version
+/// of the function, whose inputs are in the buffer. [`VmState::ascent`] alone makes one.
 pub(super) struct Ascent {
-    pub(super) func: Func,
-    pub(super) code: Arc<Code>,
+    func: Func,
+    code: Arc<MachineCode>,
 }
 
-impl State {
+impl Ascent {
+    /// The function.
+    pub(super) fn func(&self) -> Func {
+        self.func
+    }
+
+    /// The code.
+    pub(super) fn code(&self) -> &Arc<MachineCode> {
+        &self.code
+    }
+}
+
+/// The embedder's policy, and the counts that it asks for.
+pub(super) struct TieringPolicy {
+    /// `None` while a question is asked, and before the embedder has set one.
+    tiering: Option<Box<dyn Tiering + Send>>,
+    pub(super) profile: Profile,
+}
+
+impl TieringPolicy {
+    /// No policy. The interpreter looks for interrupts in a block if there is one.
+    pub(super) fn new(heeds: Option<Arc<ContextBlock>>) -> TieringPolicy {
+        TieringPolicy { tiering: None, profile: Profile::new(&Quiet, heeds) }
+    }
+}
+
+impl VmState {
+    /// Sets the tiering, and starts to count for it.
+    pub(super) fn set_tiering(&mut self, tiering: Box<dyn Tiering + Send>) {
+        let profile = Profile::new(&*tiering, self.view.heeded());
+        self.policy = TieringPolicy { tiering: Some(tiering), profile };
+        self.mark_loops(0);
+    }
+
     /// Asks the tiering, which gets access to this state. A panic of the tiering passes, after the
     /// tiering is back in its place.
     pub(super) fn ask<R>(
         &mut self,
         question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
-    ) -> Result<R, Stop> {
-        let mut tiering = self.tiering.take();
+    ) -> Result<R, RunStop> {
+        let mut tiering = self.policy.tiering.take();
         let answer = catch_unwind(AssertUnwindSafe(|| match &mut tiering {
             Some(tiering) => question(&mut **tiering, &mut Tier { state: self }),
             None => question(&mut Quiet, &mut Tier { state: self }),
         }));
-        // A `Tier` offers no way to set another tiering, so the field is empty here. The test keeps
-        // a later one from being overwritten.
-        if self.tiering.is_none() {
-            self.tiering = tiering;
-        }
-        answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(Stop::Failed)
+        // A `Tier` offers no way to set another tiering, so the place is still empty.
+        self.policy.tiering = tiering;
+        answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(RunStop::Failed)
     }
 
     /// Marks the instructions at which visits are counted: entries and loop headers, in all
     /// functions except the first `known`. Linear in these functions.
     pub(super) fn mark_loops(&mut self, known: usize) {
-        let module = Arc::clone(&self.module);
-        if !self.profile.watches() {
+        if !self.policy.profile.watches() {
             return;
         }
+        let module = &self.modules.current;
         for (func, body) in module.defined().skip_while(|(func, _)| func.index() < known) {
-            self.machine.mark(self.bases[&func], counted(body));
+            let base = self.modules.base(func).expect("jit: a function with a body has a base");
+            self.machine.mark(base, counted(body));
         }
     }
 
     /// Decides how a run continues that has paused at a marked instruction. Returns the native code
     /// whose inputs are in the buffer, or `None` to stay in the interpreter.
-    pub(super) fn ascent(&mut self) -> Result<Option<Ascent>, Stop> {
-        if self.profile.is_interrupted() {
-            return Err(Stop::Failed(RunError::Interrupted));
+    pub(super) fn ascent(&mut self) -> Result<Option<Ascent>, RunStop> {
+        if self.policy.profile.is_interrupted() {
+            return Err(RunStop::Failed(RunError::Interrupted));
         }
         let view = self.machine.view().expect("jit: a paused run has an activation");
         let (func, inst) = (view.func(), view.inst());
-        let module = Arc::clone(&self.module);
-        let body = module.body(func).expect("jit: an activation is of a function with a body");
+        let module = Arc::clone(&self.modules.current);
+        let body = module.body(func).expect("jit: the function of an activation has a body");
         if inst == body.first_inst(body.entry()) {
             self.ask(|tiering, tier| tiering.called(tier, func))?;
             return Ok(None);
@@ -299,20 +331,20 @@ impl State {
         // values as well.
         let fits = continuation.target.func == func;
         if !fits || continuation.source() != (VersionKey::of(body), at) {
-            return Err(Stop::Failed(RunError::Continue(ContinueError::OtherSource {
+            return Err(RunStop::Failed(RunError::Continue(ContinueError::OtherSource {
                 function: body.name().to_owned(),
             })));
         }
         if !self.may_enter(&continuation) {
-            return Err(Stop::Failed(RunError::Link(LinkError::NotAdopted)));
+            return Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted)));
         }
         let view = self.machine.view().expect("jit: the run is still paused");
-        for (word, value) in self.buffer.iter_mut().zip(continuation.requires()) {
+        for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             *word = view.value(*value);
         }
-        self.note_ascent(func, at, &continuation);
+        self.counts.note_ascent(func, at, &continuation);
         let code = Arc::clone(&continuation.code);
-        self.keep(&code);
+        self.table.keep(&code);
         Ok(Some(Ascent { func, code }))
     }
 }

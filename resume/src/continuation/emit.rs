@@ -1,7 +1,7 @@
 //! Emits the function of a continuation: compensation code, followed by the copied region.
 
-use super::entry::Plan;
-use super::region::Region;
+use super::entry::PlannedEntry;
+use super::region::CopiedRegion;
 use super::{Continuation, ContinuationError};
 use crate::copy::Origins;
 use cranelift_entity::EntityRef;
@@ -22,10 +22,10 @@ use transition::mapping::{Operand, Replay, Step};
 /// a definition.
 pub(super) fn emit(
     name: &str,
-    plan: &Plan<'_>,
-    region: &Region<'_>,
+    plan: &PlannedEntry<'_>,
+    region: &CopiedRegion<'_>,
 ) -> Result<Continuation, ContinuationError> {
-    let mut emitter = Emitter::new(name, plan, region);
+    let mut emitter = ContinuationEmitter::new(name, plan, region);
     emitter.lay_out();
     emitter.compensate();
     // Before the copies: they read the values that compensation code and the code behind the
@@ -59,9 +59,9 @@ fn check_definitions(continuation: &Continuation) -> Result<(), ContinuationErro
     Ok(())
 }
 
-struct Emitter<'r> {
-    plan: &'r Plan<'r>,
-    region: &'r Region<'r>,
+struct ContinuationEmitter<'r> {
+    plan: &'r PlannedEntry<'r>,
+    region: &'r CopiedRegion<'r>,
     target: &'r Function,
     builder: FunctionBuilder,
     /// The parameters, followed by the results of the steps that are needed.
@@ -84,14 +84,18 @@ struct Emitter<'r> {
     provided: Vec<(Value, usize)>,
 }
 
-impl<'r> Emitter<'r> {
-    fn new(name: &str, plan: &'r Plan<'r>, region: &'r Region<'r>) -> Emitter<'r> {
+impl<'r> ContinuationEmitter<'r> {
+    fn new(
+        name: &str,
+        plan: &'r PlannedEntry<'r>,
+        region: &'r CopiedRegion<'r>,
+    ) -> ContinuationEmitter<'r> {
         let target = plan.target;
         let signature = Signature {
             params: plan.params.iter().copied().collect(),
             ..target.signature().clone()
         };
-        Emitter {
+        ContinuationEmitter {
             plan,
             region,
             target,

@@ -8,7 +8,7 @@ use transition::certificate::is_well_typed;
 use transition::mapping::{Entry, Operand};
 
 /// An entry all of whose operands exist and have types that fit.
-pub(super) struct Plan<'e> {
+pub(super) struct PlannedEntry<'e> {
     pub(super) target: &'e Function,
     pub(super) entry: &'e Entry,
     /// The types of the values required, in order.
@@ -17,7 +17,7 @@ pub(super) struct Plan<'e> {
     places: SmallVec<[(Value, usize); 16]>,
 }
 
-impl<'e> Plan<'e> {
+impl<'e> PlannedEntry<'e> {
     /// Checks an entry. Cost: linear in the entry, times the logarithm of the number of values
     /// required.
     ///
@@ -27,14 +27,14 @@ impl<'e> Plan<'e> {
         source: &Function,
         target: &'e Function,
         entry: &'e Entry,
-    ) -> Result<Plan<'e>, ContinuationError> {
+    ) -> Result<PlannedEntry<'e>, ContinuationError> {
         if !target.has_inst(entry.target.inst()) {
             return Err(ContinuationError::NoSuchPoint(entry.target));
         }
         // Entries of any origin reach this code, so the values need not ascend.
         let mut places: SmallVec<_> = entry.requires.iter().copied().zip(0..).collect();
         places.sort_unstable();
-        let mut plan = Plan { target, entry, params: SmallVec::new(), places };
+        let mut plan = PlannedEntry { target, entry, params: SmallVec::new(), places };
         for &value in &entry.requires {
             if !source.has_value(value) {
                 return Err(ContinuationError::NotInSource(value));

@@ -19,7 +19,7 @@ use crate::instrument::Instrumented;
 use check::CheckedEntry;
 use ir::decided::Decided;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
-use region::{Region, Taken};
+use region::{CopiedRegion, DecidedBranches};
 use std::fmt;
 use transition::VersionKey;
 use transition::mapping::Entry;
@@ -135,15 +135,17 @@ pub fn continuation(
     entry: CheckedEntry<'_>,
 ) -> Result<Continuation, ContinuationError> {
     let entry = entry_between(source, target, entry)?;
-    let plan = entry::Plan::new(source, target, entry)?;
+    let plan = entry::PlannedEntry::new(source, target, entry)?;
     // The whole region first: deciding branches costs an analysis of the whole version, and most
     // entries lack nothing.
     let whole = made(name, &plan, None);
     let has_points = || target.all_insts().any(|inst| target.inst(inst).opcode == Opcode::OsrExit);
     match whole {
-        Err(ContinuationError::NotProvided(_)) if !has_points() => {
-            made(name, &plan, Some(Taken { decided: &Decided::new(target), origins: None }))
-        }
+        Err(ContinuationError::NotProvided(_)) if !has_points() => made(
+            name,
+            &plan,
+            Some(DecidedBranches { decided: &Decided::new(target), origins: None }),
+        ),
         whole => whole,
     }
 }
@@ -188,17 +190,16 @@ pub fn continuation_with_points(
     // Constants decide branches as in the version *without* points. In the instrumented one, code
     // behind a point that always exits is unreachable, and constants would decide too much for a
     // run that lands there (`points_decide_nothing`).
-    let result =
-        entry::Plan::new(source, &instrumented.function, &moved).and_then(|plan| {
-            match made(name, &plan, None) {
-                Err(ContinuationError::NotProvided(_)) => made(
-                    name,
-                    &plan,
-                    Some(Taken { decided: &Decided::new(version), origins: Some(origins) }),
-                ),
-                whole => whole,
-            }
-        });
+    let result = entry::PlannedEntry::new(source, &instrumented.function, &moved).and_then(
+        |plan| match made(name, &plan, None) {
+            Err(ContinuationError::NotProvided(_)) => made(
+                name,
+                &plan,
+                Some(DecidedBranches { decided: &Decided::new(version), origins: Some(origins) }),
+            ),
+            whole => whole,
+        },
+    );
     result.map_err(|error| match error {
         ContinuationError::NotProvided(value) => ContinuationError::NotProvided(named(value)),
         ContinuationError::WrongType { value, ty, given } => {
@@ -213,10 +214,10 @@ pub fn continuation_with_points(
 /// second time without it.
 fn made(
     name: &str,
-    plan: &entry::Plan<'_>,
-    taken: Option<Taken<'_>>,
+    plan: &entry::PlannedEntry<'_>,
+    taken: Option<DecidedBranches<'_>>,
 ) -> Result<Continuation, ContinuationError> {
-    let mut region = Region::new(plan.target, plan.entry, taken)?;
+    let mut region = CopiedRegion::new(plan.target, plan.entry, taken)?;
     let continuation = emit::emit(name, plan, &region)?;
     let function = &continuation.function;
     // A parameter without users stays: the signature is that of the entry.

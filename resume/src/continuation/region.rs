@@ -11,14 +11,14 @@ use transition::mapping::Entry;
 
 /// The edges that runs take, as far as constants tell. The region ignores all others.
 #[derive(Clone, Copy)]
-pub(super) struct Taken<'f> {
+pub(super) struct DecidedBranches<'f> {
     /// The analysis of the version that entries lead to.
     pub(super) decided: &'f Decided,
     /// The sources of the code, if it is a copy of that version.
     pub(super) origins: Option<&'f Origins>,
 }
 
-impl Taken<'_> {
+impl DecidedBranches<'_> {
     fn may_take(&self, edge: Edge) -> bool {
         match self.origins {
             None => self.decided.may_take(edge),
@@ -31,7 +31,7 @@ impl Taken<'_> {
 }
 
 /// The part of a version behind a landing point.
-pub(super) struct Region<'f> {
+pub(super) struct CopiedRegion<'f> {
     pub(super) target: &'f Function,
     /// The landing instruction.
     pub(super) landing: Inst,
@@ -39,11 +39,11 @@ pub(super) struct Region<'f> {
     pub(super) block: Block,
     /// The reachable blocks, in reverse postorder of the graph that starts at the landing point. If
     /// the landing block is among them, control comes back to it. Its copy is then split at the
-    /// landing point, or whole if that is its start ([`Region::lands_at_start`]).
+    /// landing point, or whole if that is its start ([`CopiedRegion::lands_at_start`]).
     pub(super) order: Vec<Block>,
     /// By block index: whether `order` has the block.
     reached: FixedBitSet,
-    taken: Option<Taken<'f>>,
+    taken: Option<DecidedBranches<'f>>,
     /// By value of the version: whether an effect, a trap, a branch or a result behind the landing
     /// point depends on it.
     needed: FixedBitSet,
@@ -51,7 +51,7 @@ pub(super) struct Region<'f> {
     provided: FixedBitSet,
 }
 
-impl<'f> Region<'f> {
+impl<'f> CopiedRegion<'f> {
     /// Finds the region behind the landing point of an entry. Cost: linear in the reachable code.
     ///
     /// # Errors
@@ -60,10 +60,10 @@ impl<'f> Region<'f> {
     pub(super) fn new(
         target: &'f Function,
         entry: &Entry,
-        taken: Option<Taken<'f>>,
-    ) -> Result<Region<'f>, ContinuationError> {
+        taken: Option<DecidedBranches<'f>>,
+    ) -> Result<CopiedRegion<'f>, ContinuationError> {
         let landing = entry.target.inst();
-        let mut region = Region {
+        let mut region = CopiedRegion {
             target,
             landing,
             block: target.inst_block(landing),

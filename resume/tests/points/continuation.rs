@@ -2,6 +2,7 @@
 //! entries that are refused.
 
 use crate::common::{edited, function, inst, value};
+use check::CheckedEntry;
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome, PauseAlways, Program, Run};
 use ir::decided::Decided;
 use ir::liveness::Liveness;
@@ -9,12 +10,13 @@ use ir::module::FuncDecl;
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Point, Type, Value};
-use osier_osr::{
-    Condition, Continuation, ContinuationError, Level, PointSpec, VersionPair, continuation,
-    continuation_with_points, instrument, synthesize,
+use osier_resume::{
+    Condition, Continuation, ContinuationError, Instrumented, PointSpec, instrument,
 };
+use osr::{Level, VersionPair, synthesize};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
+use transition::VersionKey;
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// A loop in a loop. The inner loop is one block; the outer loop sets values that the inner one
@@ -105,6 +107,35 @@ fn of_values(at: Inst, values: &[Value]) -> Entry {
         requires.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
     let target = Point::before(at);
     Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+}
+
+/// The continuation of an entry that nobody has proved.
+fn continuation(
+    name: &str,
+    source: &Function,
+    target: &Function,
+    entry: &Entry,
+) -> Result<Continuation, ContinuationError> {
+    osier_resume::continuation(name, source, target, claimed(source, target, entry))
+}
+
+/// The continuation into a version with points, of an entry that nobody has proved.
+fn continuation_with_points(
+    name: &str,
+    source: &Function,
+    version: &Function,
+    armed: &Instrumented,
+    entry: &Entry,
+) -> Result<Continuation, ContinuationError> {
+    let entry = claimed(source, version, entry);
+    osier_resume::continuation_with_points(name, source, version, armed, entry)
+}
+
+/// Claims that an entry leads from `source` to `target`. Continuations do not depend on the source
+/// point, so any point will do.
+fn claimed<'e>(source: &Function, target: &Function, entry: &'e Entry) -> CheckedEntry<'e> {
+    let versions = (VersionKey::of(source), VersionKey::of(target));
+    CheckedEntry::unproved(versions, Point::before(source.first_inst(source.entry())), entry)
 }
 
 fn rest(f: &Function, entry: &Entry) -> Continuation {
@@ -635,4 +666,20 @@ fn entries_that_are_synthesized() {
         }
     }
     assert!(made > 20, "{made} entries");
+}
+
+/// A continuation is made of an entry between the two versions given, and of no other.
+#[test]
+fn entries_of_other_versions_are_refused() {
+    let f = function(NESTED);
+    let other = function(&NESTED.replace("@f(", "@g("));
+    let entry = identity(&f, inst(&f, "j"));
+    for (source, target) in [(&other, &f), (&f, &other)] {
+        let refused = osier_resume::continuation("rest", &f, &f, claimed(source, target, &entry));
+        assert_eq!(
+            refused.err(),
+            Some(ContinuationError::OtherVersions),
+            "equal text, other names"
+        );
+    }
 }

@@ -6,7 +6,7 @@ use interp::{Machine, NoHost, NoObserver, Outcome};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use ir::{Function, Inst, Module, OsrPoint, Point, Type, Value};
-use osier_osr::{Condition, InstrumentError, Instrumented, PointSpec, Truth, instrument};
+use osier_resume::{Condition, InstrumentError, Instrumented, PointSpec, Truth, instrument};
 use transition::mapping::{Assign, Entry, Operand};
 
 const SUM: &str = "\

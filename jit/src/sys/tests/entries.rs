@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, TrapCode, Type};
 use cranelift_module::FuncId;
 
 use super::harness::{Code, Context, DATA, Helper, call_helper, native, trap_of};
-use crate::sys::enter::{Exit, Status, Trampoline, guard};
+use crate::sys::enter::{HelperStatus, NativeStop, Trampoline, guard};
 use crate::sys::maps;
 
 const INNER: TrapCode = TrapCode::unwrap_user(1);
@@ -51,7 +51,7 @@ struct Inside {
 }
 
 /// Enters the function of `Inside`. Writes a code for the kind of its exit to the second data word.
-extern "C" fn enter_inside(context: *mut Context) -> Status {
+extern "C" fn enter_inside(context: *mut Context) -> HelperStatus {
     guard(|| {
         // SAFETY: `nested` stored the address of a live `Inside` in the context, and both outlive
         // the entry from which native code calls this helper.
@@ -64,22 +64,22 @@ extern "C" fn enter_inside(context: *mut Context) -> Status {
         let result = code.run(inside.trampoline, inside.function, used, &mut []);
         let seen = match result {
             Ok(()) => 1,
-            Err(Exit::Trap(trap)) => 100 + u64::from(trap.code.as_raw().get()),
-            Err(Exit::Helper) => 2,
-            Err(Exit::Panic(payload)) => panic::resume_unwind(payload),
+            Err(NativeStop::Trap(trap)) => 100 + u64::from(trap.code.as_raw().get()),
+            Err(NativeStop::Helper) => 2,
+            Err(NativeStop::Panic(payload)) => panic::resume_unwind(payload),
         };
         // SAFETY: the context is alive in the frame of `nested`, and the inner entry has ended, so
         // no reference to it is left.
         unsafe { (*context).data[1] = seen };
-        Status::Continue
+        HelperStatus::Continue
     })
 }
 
-extern "C" fn fail(_: *mut Context) -> Status {
-    guard(|| Status::Raise)
+extern "C" fn fail(_: *mut Context) -> HelperStatus {
+    guard(|| HelperStatus::Raise)
 }
 
-extern "C" fn break_down(_: *mut Context) -> Status {
+extern "C" fn break_down(_: *mut Context) -> HelperStatus {
     // `panic!` and not `resume_unwind`, so that a backtrace across native frames is taken if the
     // environment asks for one.
     guard(|| panic!("broken"))
@@ -156,7 +156,7 @@ fn a_helper_that_fails_raises_to_the_innermost_entry() {
 #[test]
 fn a_panic_of_a_helper_passes_through_both_entries() {
     nested(Some(break_down), false, |code, trampoline, outer, context| {
-        let Err(Exit::Panic(payload)) = code.run(trampoline, outer, context, &mut []) else {
+        let Err(NativeStop::Panic(payload)) = code.run(trampoline, outer, context, &mut []) else {
             panic!("no panic arrived")
         };
         assert_eq!(payload.downcast_ref::<&str>(), Some(&"broken"));
@@ -171,13 +171,13 @@ fn without_native_code_around_it_a_guard_lets_panics_pass() {
     assert_eq!(caught.expect_err("it passes").downcast_ref::<u8>(), Some(&3));
 }
 
-extern "C" fn look_at_mappings(context: *mut Context) -> Status {
+extern "C" fn look_at_mappings(context: *mut Context) -> HelperStatus {
     guard(|| {
         let found = maps::writable_and_executable().expect("the mappings can be read");
         // SAFETY: native code passes the context that it was entered with. It is alive in the
         // test's frame, and the test holds no reference during the run.
         unsafe { (*context).data[0] += 1 + 100 * found.len() as u64 };
-        Status::Continue
+        HelperStatus::Continue
     })
 }
 
@@ -338,11 +338,11 @@ fn registers_that_a_callee_saves_survive_a_raise() {
     assert_eq!(context.data[0], 3);
 }
 
-extern "C" fn count(context: *mut Context) -> Status {
+extern "C" fn count(context: *mut Context) -> HelperStatus {
     // SAFETY: native code passes the context that it was entered with. It is alive in the test's
     // frame, and the test holds no reference during the run.
     guard(|| unsafe {
         (*context).data[0] += 1;
-        Status::Continue
+        HelperStatus::Continue
     })
 }

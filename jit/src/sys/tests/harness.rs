@@ -14,7 +14,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, default_libcall_names};
 
-use crate::sys::enter::{self, EntryState, Exit, Status, Trampoline};
+use crate::sys::enter::{self, EntryState, HelperStatus, NativeStop, Trampoline};
 use crate::sys::trampoline;
 use crate::sys::traps::{self, Registration, TrapTable};
 
@@ -177,7 +177,7 @@ impl Code {
         function: FuncId,
         context: *mut Context,
         values: &mut [u64],
-    ) -> Result<(), Exit> {
+    ) -> Result<(), NativeStop> {
         assert!(self.registration.is_some(), "the code is finished");
         // SAFETY: each test passes a live context, a function of the trampoline's signature, and as
         // many words as it has parameters and results. The test functions access only their context
@@ -200,7 +200,7 @@ impl Drop for Code {
 }
 
 /// A Rust function that native code calls.
-pub(super) type Helper = extern "C" fn(*mut Context) -> Status;
+pub(super) type Helper = extern "C" fn(*mut Context) -> HelperStatus;
 
 /// Emits a call of a helper, and a raise if its status asks for one.
 pub(super) fn call_helper(b: &mut FunctionBuilder<'_>, context: Value, helper: Helper) {
@@ -225,9 +225,9 @@ pub(super) fn call_helper(b: &mut FunctionBuilder<'_>, context: Value, helper: H
 ///
 /// # Panics
 /// If it ended otherwise.
-pub(super) fn trap_of(result: Result<(), Exit>) -> traps::Trap {
+pub(super) fn trap_of(result: Result<(), NativeStop>) -> traps::CaughtTrap {
     match result {
-        Err(Exit::Trap(trap)) => trap,
+        Err(NativeStop::Trap(trap)) => trap,
         other => panic!("not a trap: {other:?}"),
     }
 }

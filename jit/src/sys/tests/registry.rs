@@ -9,7 +9,9 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, TrapCode};
 
 use super::harness::{Code, Context, native, trap_of};
-use crate::sys::traps::{FaultKind, READERS, TrapTable, register};
+use crate::sys::traps::{FaultKind, READERS, Registration, TrapTable, look_up, register};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 /// Addresses without code. Each test takes ranges of its own.
 fn nowhere(n: usize) -> std::ops::Range<usize> {
@@ -59,10 +61,10 @@ fn traps_are_found_while_other_threads_register_and_unregister() {
 #[test]
 fn code_compiled_while_native_code_runs_traps_too() {
     use super::harness::call_helper;
-    use crate::sys::enter::{Status, guard};
+    use crate::sys::enter::{HelperStatus, guard};
     // A helper that compiles a function, enters it, sees its trap and frees it, while native code
     // waits.
-    extern "C" fn compile_and_run(context: *mut Context) -> Status {
+    extern "C" fn compile_and_run(context: *mut Context) -> HelperStatus {
         guard(|| {
             let mut code = Code::new();
             let signature = native(&[], &[]);
@@ -75,7 +77,7 @@ fn code_compiled_while_native_code_runs_traps_too() {
             // SAFETY: native code passes the context that it was entered with. It is alive in the
             // test's frame, and the inner entry has ended.
             unsafe { (*context).data[0] = u64::from(trap.code.as_raw().get()) };
-            Status::Continue
+            HelperStatus::Continue
         })
     }
     let mut code = Code::new();
@@ -156,5 +158,68 @@ fn a_fault_fits_the_codes_of_its_own_kind_alone() {
     assert_eq!(codes(8), [Some(zero), Some(zero), Some(TrapCode::HEAP_OUT_OF_BOUNDS)]);
     for offset in [0, 1, 3, 4, 6, 7, 9, u32::MAX] {
         assert_eq!(codes(offset), [None; 3]);
+    }
+}
+
+/// A step of the model: registers some pieces of code at once, or drops a registration.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Each piece lies in a place of its own, has a length, and may trap at an offset.
+    Register(Vec<(usize, usize, usize)>),
+    /// The number is taken modulo the registrations there are.
+    Drop(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let pieces = vec((0..12usize, 1..=0x80usize, 0..0x80usize), 1..4);
+    prop_oneof![pieces.prop_map(Step::Register), (0..8usize).prop_map(Step::Drop)]
+}
+
+/// A piece of code of the model: its addresses, and the address that may trap.
+type Piece = (std::ops::Range<usize>, usize);
+
+/// The pieces of a step that lie in places where no code is registered.
+fn pieces(wanted: Vec<(usize, usize, usize)>, held: &[(Registration, Vec<Piece>)]) -> Vec<Piece> {
+    let mut made: Vec<Piece> = Vec::new();
+    for (place, length, trap) in wanted {
+        // Behind the places of the other tests.
+        let start = nowhere(200 + place).start;
+        let taken = held.iter().flat_map(|(_, pieces)| pieces).chain(&made);
+        if taken.into_iter().all(|(range, _)| range.start != start) {
+            made.push((start..start + length, start + trap.min(length - 1)));
+        }
+    }
+    made
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The process-wide list answers as a list of all pieces that are registered.
+    #[test]
+    fn the_list_of_code_is_what_is_registered(steps in vec(step(), 0..12)) {
+        let code = TrapCode::unwrap_user(9);
+        let mut held: Vec<(Registration, Vec<Piece>)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Register(wanted) => {
+                    let made = pieces(wanted, &held);
+                    let tables = made.iter().map(|(range, trap)| {
+                        let table = TrapTable::new([((trap - range.start) as u32, code)]);
+                        (range.clone(), Arc::new(table))
+                    });
+                    held.push((register(tables).expect("no range overlaps"), made));
+                }
+                Step::Drop(number) if !held.is_empty() => {
+                    let number = number % held.len();
+                    drop(held.swap_remove(number));
+                }
+                Step::Drop(_) => {}
+            }
+            for pc in nowhere(200).start..nowhere(212).start {
+                let expected = held.iter().flat_map(|(_, pieces)| pieces).any(|(_, trap)| *trap == pc);
+                prop_assert_eq!(look_up(pc, FaultKind::Undefined), expected.then_some(code));
+            }
+        }
     }
 }

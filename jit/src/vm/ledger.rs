@@ -1,0 +1,91 @@
+//! The transitions that the runs of a machine have made.
+
+use super::link::Action;
+use super::table::CodeTable;
+use crate::version::{Continuation, Version};
+use ir::{Func, Inst, Point};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use transition::VersionKey;
+
+/// A kind of transition that runs have made, and how often.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Transition {
+    /// The function.
+    pub func: Func,
+    /// The source point.
+    pub at: Inst,
+    /// The source version.
+    pub from: VersionKey,
+    /// The target version. `None` for an open point, whose target may differ each time.
+    pub to: Option<VersionKey>,
+    /// The engines between which the transition leads.
+    pub kind: TransitionKind,
+    /// The number of transitions.
+    pub count: u64,
+}
+
+/// The engines before and after a transition.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum TransitionKind {
+    /// From the interpreter to native code.
+    Up,
+    /// From native code to native code.
+    Across,
+    /// From native code to the interpreter.
+    Down,
+    /// From native code to an interpreter of the embedder.
+    Out,
+}
+
+/// The number of transitions of each kind: those that the interpreter made, and those of cells that
+/// were read. Cells count the rest.
+#[derive(Default)]
+pub(super) struct TransitionCounts {
+    /// By transition with the count 0.
+    counts: BTreeMap<Transition, u64>,
+}
+
+impl TransitionCounts {
+    /// Moves the count of a point's firings from its cell to this list, under the current action.
+    /// Comes before each change of the action.
+    pub(super) fn note_fired(&mut self, table: &CodeTable, version: &Version, number: usize) {
+        let cell = &version.cells[number];
+        let count = cell.fired.swap(0, Ordering::Relaxed);
+        let Some(link) = table.link(std::ptr::from_ref(cell).addr()).filter(|_| count > 0) else {
+            return;
+        };
+        let (to, kind) = match &link.action {
+            Action::Continue(continuation) => {
+                (Some(continuation.target.key), TransitionKind::Across)
+            }
+            Action::Ask => (None, TransitionKind::Across),
+            Action::Interpret(mapping) => (Some(mapping.target()), TransitionKind::Down),
+            Action::Hand(mapping, _) => (Some(mapping.target()), TransitionKind::Out),
+        };
+        let at = version.points[number].at.inst();
+        self.count(Transition { func: version.func, at, from: version.key, to, kind, count });
+    }
+
+    /// Counts a transition from the interpreter to native code.
+    pub(super) fn note_ascent(&mut self, func: Func, at: Point, continuation: &Continuation) {
+        let (from, _) = continuation.source();
+        let (at, to) = (at.inst(), Some(continuation.target.key));
+        self.count(Transition { func, at, from, to, kind: TransitionKind::Up, count: 1 });
+    }
+
+    /// The transitions so far, in ascending order. Linear in the OSR points.
+    pub(super) fn list(&mut self, table: &CodeTable) -> Vec<Transition> {
+        for link in table.links() {
+            self.note_fired(table, &link.version, link.number);
+        }
+        let counted = self.counts.iter();
+        counted.map(|(made, count)| Transition { count: *count, ..made.clone() }).collect()
+    }
+
+    /// Adds the count of a transition to the count of its kind.
+    fn count(&mut self, made: Transition) {
+        let key = Transition { count: 0, ..made };
+        *self.counts.entry(key).or_default() += made.count;
+    }
+}

@@ -1,0 +1,173 @@
+//! The part of a machine that native code reads and writes.
+
+use super::block::{ContextBlock, Current};
+use super::modules::ModuleChain;
+use super::region::Addresses;
+use super::stop::RunError;
+use crate::config::Interruption;
+use crate::context::{Context, MemoryView, SIGNAL_INTERRUPT, TableView};
+use crate::engine::BUFFER_WORDS;
+use crate::lower::call::canonical_signatures;
+use cranelift_entity::EntityRef;
+use interp::Machine;
+use ir::{Func, Memory, Module, Table};
+use std::sync::Arc;
+
+/// The context of a machine, and all that its addresses lead to. Memories, tables and globals belong
+/// to the machine of the interpreter.
+pub(super) struct NativeView {
+    block: Arc<ContextBlock>,
+    /// The current block, for threads that end runs from outside.
+    interrupts: Current,
+    /// The words through which values cross.
+    pub(super) buffer: Box<[u64]>,
+    /// The address ranges of the guarded memories. A fault at another address is not a trap of the
+    /// program.
+    guarded: Addresses,
+    memories: Box<[MemoryView]>,
+    tables: Box<[TableView]>,
+    signatures: Box<[u32]>,
+    interruption: Interruption,
+}
+
+// SAFETY: the raw pointers are addresses in memories and tables of the machine that is owned beside
+// this view. Native code alone follows them, and `share` writes them anew before each entry.
+unsafe impl Send for NativeView {}
+
+impl NativeView {
+    /// A view without memories and tables, and with a context for a module.
+    pub(super) fn new(
+        module: &Module,
+        guarded: Addresses,
+        interruption: Interruption,
+    ) -> NativeView {
+        let block = ContextBlock::new(module.funcs.len());
+        NativeView {
+            interrupts: Current::new(Arc::clone(&block)),
+            block,
+            buffer: vec![0; BUFFER_WORDS].into(),
+            guarded,
+            memories: [].into(),
+            tables: [].into(),
+            signatures: [].into(),
+            interruption,
+        }
+    }
+
+    /// Replaces the block by one with room for the functions of a later module. The caller points
+    /// the functions at their code afterwards.
+    pub(super) fn extend(&mut self, module: &Module, mut guarded: Addresses) {
+        self.guarded.append(&mut guarded);
+        self.block = self.interrupts.move_to(ContextBlock::new(module.funcs.len()));
+    }
+
+    /// Allocates the views of all declarations of a module. Linear in the declarations.
+    pub(super) fn lay_out(&mut self, module: &Module) {
+        let memory = MemoryView { base: std::ptr::null_mut(), bytes: 0 };
+        let table = TableView { entries: std::ptr::null(), count: 0 };
+        self.memories = vec![memory; module.memories.len()].into();
+        self.tables = vec![table; module.tables.len()].into();
+        self.signatures = canonical_signatures(module);
+    }
+
+    /// The fixed part of the context.
+    pub(super) fn context(&self) -> &Context {
+        self.block.context()
+    }
+
+    /// The address of the context, for an entry into native code.
+    pub(super) fn address(&self) -> *mut Context {
+        self.block.address()
+    }
+
+    /// Makes calls of a function run some code.
+    pub(super) fn point_at(&self, func: Func, code: *const u8) {
+        self.block.point_at(func.index(), code);
+    }
+
+    /// Writes the current addresses of memories, tables and globals, and the fuel, to the context.
+    /// Linear in their number.
+    ///
+    /// # Errors
+    /// [`RunError::Exchanged`] if they are not those that the machine was made with. Embedders and
+    /// hosts get mutable references to the machine and its memories, and may exchange them
+    /// (`memories_that_were_exchanged_are_refused`). Native code relies on the guards behind
+    /// memories and on the number of globals.
+    pub(super) fn share(
+        &mut self,
+        machine: &mut Machine,
+        modules: &ModuleChain,
+    ) -> Result<(), RunError> {
+        modules.require_own(machine)?;
+        for (index, view) in self.memories.iter_mut().enumerate() {
+            let bytes = machine.memory_bytes_mut(Memory::new(index));
+            if self.guarded.get(index).is_some_and(|range| range.start != bytes.as_ptr().addr()) {
+                return Err(RunError::Exchanged);
+            }
+            *view = MemoryView { base: bytes.as_mut_ptr(), bytes: bytes.len() as u64 };
+        }
+        if machine.globals_mut().len() < modules.current.globals.len() {
+            return Err(RunError::Exchanged);
+        }
+        for (index, view) in self.tables.iter_mut().enumerate() {
+            let entries = machine.table_entries_mut(Table::new(index));
+            *view = TableView { entries: entries.as_ptr(), count: entries.len() as u64 };
+        }
+        self.context().globals.set(machine.globals_mut().as_mut_ptr());
+        self.give_fuel(machine);
+        self.publish();
+        Ok(())
+    }
+
+    /// Writes the addresses of the buffer and of the views to the context. They stay the same; but
+    /// each use of the boxes in Rust makes earlier pointers into them invalid, so native code gets
+    /// new ones after each such use.
+    pub(super) fn publish(&mut self) {
+        let buffer = self.buffer.as_mut_ptr();
+        let context = self.block.context();
+        context.buffer.set(buffer);
+        context.tables.set(self.tables.as_ptr());
+        context.memories.set(self.memories.as_ptr());
+        context.signatures.set(self.signatures.as_ptr());
+        context.functions.set(self.signatures.len() as u64);
+    }
+
+    /// Writes the fuel of the machine to the context. Native code counts it down there.
+    pub(super) fn give_fuel(&self, machine: &Machine) {
+        self.context().fuel.set(i64::try_from(machine.fuel()).unwrap_or(i64::MAX));
+    }
+
+    /// Reads the fuel back from the context, if code counts it. Native code writes memories and
+    /// globals in place.
+    pub(super) fn take_back(&self, machine: &mut Machine) {
+        if self.interruption == Interruption::Fuel {
+            machine.set_fuel(self.context().fuel.get().max(0) as u64);
+        }
+    }
+
+    /// Copies values to the beginning of the buffer.
+    pub(super) fn fill_buffer(&mut self, values: &[u64]) {
+        self.buffer[..values.len()].copy_from_slice(values);
+    }
+
+    /// Whether a fault at an address is one of a guarded memory.
+    pub(super) fn is_guarded(&self, address: usize) -> bool {
+        self.guarded.iter().any(|range| range.contains(&address))
+    }
+
+    /// Drops a request to end a run that no run has noticed.
+    pub(super) fn forget_interrupts(&self) {
+        self.block.clear(SIGNAL_INTERRUPT);
+    }
+
+    /// The handle of threads that end runs from outside.
+    pub(super) fn interrupts(&self) -> Current {
+        self.interrupts.clone()
+    }
+
+    /// The block in which the interpreter looks for interrupts. `None` without
+    /// [`Interruption::Signal`].
+    pub(super) fn heeded(&self) -> Option<Arc<ContextBlock>> {
+        (self.interruption == Interruption::Signal).then(|| Arc::clone(&self.block))
+    }
+}
