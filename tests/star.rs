@@ -18,13 +18,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("osier-wasm", &["osier-ir"]),
     ("osier-jit", &["osier-ir", "osier-osr"]),
     ("osier-provers", &["osier-ir"]),
+    ("osier-mutants", &[]),
     (
         "osier-judges",
         &["osier", "osier-ir", "osier-jit", "osier-passes", "osier-verify", "osier-wasm"],
     ),
     (
         "osier",
-        &["osier-ir", "osier-passes", "osier-osr", "osier-verify", "osier-wasm", "osier-jit"],
+        &[
+            "osier-ir",
+            "osier-passes",
+            "osier-osr",
+            "osier-verify",
+            "osier-wasm",
+            "osier-jit",
+            "osier-mutants", // for trials and tests alone
+        ],
     ),
 ];
 

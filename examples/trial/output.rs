@@ -70,7 +70,7 @@ pub(crate) fn killed(
 }
 
 /// How a run ended, without the place.
-fn shown(outcome: &Outcome) -> String {
+pub(crate) fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Trapped { kind, .. } => format!("trap: {kind}"),
         other => other.to_string(),

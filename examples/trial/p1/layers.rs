@@ -1,10 +1,11 @@
 //! The layers that may notice a bug, each by itself.
 
 use super::made::{How, Made, Pair};
+use crate::cases::Case;
 use crate::cases::oracle_options;
 use crate::output;
 use ir::certificate::{Certificate, VersionTerms};
-use ir::interp::{Limits, NoHost};
+use ir::interp::{self, Limits, Machine, NoHost, NoObserver};
 use ir::mapping::VersionKey;
 use ir::{Func, Point};
 use osier::{ir, verify};
@@ -217,9 +218,28 @@ fn output(program: &Program, made: &Made) -> bool {
                 let fails = |side: usize| {
                     !output::killed(program, case, side, &case.mappings[side]).is_empty()
                 };
-                output::versions_differ(program, case) || fails(0) || fails(1)
+                versions_differ(program, case) || fails(0) || fails(1)
             })
         })
+}
+
+/// Whether the two versions of a case, run from the start, end otherwise for some arguments.
+fn versions_differ(program: &Program, case: &Case) -> bool {
+    let code = interp::Program::new(&program.module);
+    let limits = oracle_options(program, 0).limits;
+    program.arguments.iter().any(|args| {
+        let checked = interp::Options { track_memory: true, ..interp::Options::default() };
+        let machine = Machine::with_options(&code, limits, checked);
+        let mut machine = machine.expect("generated modules can be instantiated");
+        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
+        let [before, after] = ids.map(|id| {
+            let mut machine = machine.clone();
+            machine.set_current(case.func, id);
+            let outcome = machine.invoke(program.main, args, &mut NoHost, &mut NoObserver);
+            (output::shown(&outcome), machine.memory_digest())
+        });
+        before != after
+    })
 }
 
 /// What a judge says; nothing when it panics: it asks for versions that fit its contract.

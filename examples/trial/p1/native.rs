@@ -1,7 +1,8 @@
 //! The layer of native code: in a process of its own, since wrong code may do anything.
 
+use mutants::switch::with;
+use mutants::table::{Mutant, Table};
 use osier::fuzz::{Case, Clock, Options, judge_native};
-use osier::ir::seeded::{Bug, with};
 use osier::ir::text::parse_module;
 use osier::passes;
 use std::io::Write as _;
@@ -69,11 +70,11 @@ fn indirect(seed: u64) -> Case {
 ///
 /// # Panics
 /// When no child can be started.
-pub(crate) fn noticed(bug: Bug, programs: usize) -> Option<usize> {
+pub(crate) fn noticed(bug: &Mutant, programs: usize) -> Option<usize> {
     let mut at = 0;
     let exe = std::env::current_exe().expect("the path of this program");
     let child = Command::new(exe)
-        .args(["native-bug", bug.name(), "--programs", &programs.to_string()])
+        .args(["native-bug", bug.name.as_str(), "--programs", &programs.to_string()])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .output()
@@ -96,7 +97,8 @@ pub(crate) struct Args {
 /// What a child does: tells the number of each program before it is judged, and ends otherwise than
 /// well when something is found.
 pub(crate) fn child(args: &Args) -> bool {
-    let bug = Bug::ALL.iter().copied().find(|bug| bug.name() == args.name).expect("a bug");
+    let table = Table::read().expect("the table of mutants");
+    let bug = table.mutant(&args.name).expect("a bug").id;
     jit::process::limit(&LIMITS).expect("limits of the process");
     let judge = || {
         let started = Instant::now();
