@@ -109,7 +109,7 @@ fn switched(table: &Table, line: &str) -> String {
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (name, rest) = part.split_once("\")").unwrap_or((part, ""));
-        // `findings` tells of names that are in no table.
+        // `consistency` reports names that no table has.
         let id = table.mutant(name).map_or(0, |m| m.id);
         text.push_str(&format!("::mutants::switch::is_on({id}){rest}"));
     }
@@ -130,8 +130,7 @@ pub fn sources(table: &Table, root: &Path) -> Sources {
 /// The sources with all edits applied.
 ///
 /// # Errors
-/// Everything that is wrong with the table, each in a paragraph: a text that its file does not have
-/// once, edits that overlap, mutants without a condition, names and ids that are not unique, areas
+/// The findings, each in a paragraph: a text that does not occur exactly once in its file, edits that overlap, mutants without a condition, names and ids that are not unique, areas
 /// with fewer than six mutants.
 pub fn apply(table: &Table, sources: &Sources) -> Result<Sources, Vec<String>> {
     let mut findings = consistency(table);
@@ -211,7 +210,7 @@ fn apply_to(table: &Table, edits: &[&Edit], source: &str) -> Result<String, Vec<
 /// How many mutants an area has at least: fewer say little about the judges.
 const AREA_LEAST: usize = 6;
 
-/// What is wrong with a table by itself.
+/// The findings about a table by itself.
 fn consistency(table: &Table) -> Vec<String> {
     let mut findings = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -244,7 +243,7 @@ fn consistency(table: &Table) -> Vec<String> {
     findings
 }
 
-/// What to say of a text that a file does not have: where it is most alike.
+/// The finding about a text that its file does not have, with the most similar lines.
 fn missing(edit: &Edit, before: &[&str], source: &str) -> String {
     let mut message = format!(
         "{}: {}: {} does not have this text:\n{}",
@@ -259,7 +258,8 @@ fn missing(edit: &Edit, before: &[&str], source: &str) -> String {
     message
 }
 
-/// As many lines of a source as a text has, those most alike, with the number of the first.
+/// The lines of a source that are most similar to a text, as many as the text has, and the number of
+/// the first.
 fn nearest<'s>(text: &[&str], source: &'s str) -> Option<(usize, Vec<&'s str>)> {
     let wanted = words(&text.join("\n"));
     let lines: Vec<&str> = source.lines().collect();

@@ -1,11 +1,11 @@
-//! The table of mutants fits the sources: a change of production code that moves a text is noticed
-//! here, in a second, and not when the trial runs.
+//! The table of mutants fits the sources. A change of production code that touches a text of the
+//! table fails here, in a second, and not when the trial runs.
 
 use osier_mutants::apply::{Sources, apply, sources};
 use osier_mutants::copy::root;
 use osier_mutants::table::{Malformed, Table};
 
-/// Areas that the table covers at least: each pass, the log, composition, mappings, native code.
+/// The number of areas at least: passes, the log, composition, mappings, native code.
 const AREAS_LEAST: usize = 15;
 
 #[test]
@@ -37,7 +37,7 @@ fn two() {
 }
 ";
 
-/// Six mutants, so that the area is large enough, with edits that the text gives.
+/// A table with one area of six mutants and the given edits.
 fn table(edits: &str) -> Table {
     let mut text = "area Test\n: A test.\n".to_owned();
     for id in 1..=6 {
@@ -57,13 +57,13 @@ fn applied(edits: &str) -> Result<String, Vec<String>> {
     apply(&table(edits), &files).map(|mut changed| changed.remove("a.rs").unwrap_or_default())
 }
 
-/// What a table that does not fit is told, as one text.
-fn refused(edits: &str) -> String {
+/// The findings about a table that does not fit, as one text.
+fn findings(edits: &str) -> String {
     applied(edits).expect_err("the table does not fit").join("\n")
 }
 
 #[test]
-fn a_text_is_found_whatever_its_blanks_and_comments() {
+fn a_text_is_found_despite_other_blanks_and_comments() {
     let text =
         applied("in a.rs\n  first(1);\n- second(2,\n- );\n+ if mutant(\"M1\") {}\n").expect("fits");
     let (before, rest) = text.split_once("::mutants::switch::is_on(1)").expect("the switch");
@@ -81,36 +81,36 @@ fn two_edits_may_share_a_line_that_stays() {
 }
 
 #[test]
-fn a_text_that_is_gone_is_told_with_the_place_most_alike() {
-    let told = refused("in a.rs\n- second(3,\n- );\n- last();\n+ third();\n");
-    assert!(told.contains("test.mutants:15: M6: a.rs does not have this text"), "{told}");
+fn a_missing_text_is_reported_with_the_most_similar_lines() {
+    let found = findings("in a.rs\n- second(3,\n- );\n- last();\n+ third();\n");
+    assert!(found.contains("test.mutants:15: M6: a.rs does not have this text"), "{found}");
     assert!(
-        told.contains("the most alike is a.rs:5:\n            2,\n        );\n        last();\n"),
-        "{told}"
+        found.contains("the most alike is a.rs:5:\n            2,\n        );\n        last();\n"),
+        "{found}"
     );
 }
 
 #[test]
-fn a_text_that_is_there_twice_is_told_with_both_lines() {
-    let told = refused("in a.rs\n- first(1);\n+ third();\n");
-    assert!(told.contains("2 times, in lines 2, 11"), "{told}");
-    assert!(refused("in a.rs\n- st();\n+ third();\n").contains("does not have"), "part of a word");
+fn a_text_that_occurs_twice_is_reported_with_both_lines() {
+    let found = findings("in a.rs\n- first(1);\n+ third();\n");
+    assert!(found.contains("2 times, in lines 2, 11"), "{found}");
+    assert!(findings("in a.rs\n- st();\n+ third();\n").contains("does not have"), "part of a word");
 }
 
 #[test]
-fn edits_of_one_place_are_told() {
-    let told =
-        refused("in a.rs\n- second(2,);\n+ x();\nin a.rs\n- second(2,);\n- last();\n+ y();\n");
-    assert!(told.contains("change the same place, a.rs:4"), "{told}");
+fn edits_of_one_place_are_reported() {
+    let found =
+        findings("in a.rs\n- second(2,);\n+ x();\nin a.rs\n- second(2,);\n- last();\n+ y();\n");
+    assert!(found.contains("change the same place, a.rs:4"), "{found}");
 }
 
 #[test]
-fn a_table_that_contradicts_itself_is_told() {
+fn contradictions_of_a_table_are_reported() {
     let mut twice = table("");
     let text =
         "area Test\n: A test.\nmutant 6 M6\n: Is wrong.\nmutant 7 M7\nin b.rs\n+ mutant(\"M8\");\n";
     twice.add("more.mutants", text).expect("a table");
-    let told = apply(&twice, &Sources::new()).expect_err("contradictions").join("\n");
+    let found = apply(&twice, &Sources::new()).expect_err("contradictions").join("\n");
     for finding in [
         "id 6 stands twice",
         "mutant M6 stands twice",
@@ -120,17 +120,18 @@ fn a_table_that_contradicts_itself_is_told() {
         "M7 has no summary",
         "there is no file b.rs",
     ] {
-        assert!(told.contains(finding), "{finding}: {told}");
+        assert!(found.contains(finding), "{finding}: {found}");
     }
 }
 
 #[test]
-fn a_line_outside_the_format_is_told() {
-    let said = |text: &str| Table::default().add("t.mutants", text).expect_err("not in the format");
-    let Malformed { at, why } = said("area A\n\n- code();\n");
+fn a_line_outside_the_format_is_reported() {
+    let error =
+        |text: &str| Table::default().add("t.mutants", text).expect_err("not in the format");
+    let Malformed { at, why } = error("area A\n\n- code();\n");
     assert_eq!((at.as_str(), why.as_str()), ("t.mutants:3", "a line of code outside an edit"));
-    assert!(said("mutant 1 A\n").why.contains("before any area"));
-    assert!(said("area A\nin a.rs\n").why.contains("before any mutant"));
-    assert!(said("area A\nmutant x A\n").why.contains("x is no id"));
-    assert!(said("areas A\n").why.contains("neither"));
+    assert!(error("mutant 1 A\n").why.contains("before any area"));
+    assert!(error("area A\nin a.rs\n").why.contains("before any mutant"));
+    assert!(error("area A\nmutant x A\n").why.contains("x is no id"));
+    assert!(error("areas A\n").why.contains("neither"));
 }
