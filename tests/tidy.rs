@@ -319,6 +319,31 @@ fn libraries_do_no_io_and_keep_no_state() {
     report(checked, findings);
 }
 
+/// Folders whose sources may name mutants; everything else is production code.
+const TRIALS: &[&str] = &["tests/", "examples/"];
+
+#[test]
+fn production_code_has_no_mutants() {
+    let words = ["seeded", "mutant", "mutants", "osier_mutants"];
+    let is_production = |s: &Source| !TRIALS.iter().any(|folder| s.path.starts_with(folder));
+    let mut findings = Vec::new();
+    let sources: Vec<Source> = sources().into_iter().filter(is_production).collect();
+    for source in &sources {
+        let found = identifiers_of(source).into_iter();
+        let named = found.filter(|(word, _)| words.contains(&word.as_str()));
+        findings.extend(named.map(|(word, line)| format!("{}:{line}: `{word}`", source.path)));
+    }
+    // `tests/star.rs` holds the other crates to this.
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    let manifest = manifest.expect("the root manifest");
+    let (_, rest) = manifest.split_once("\n[dependencies]\n").expect("dependencies");
+    let dependencies = rest.split("\n[").next().expect("rows");
+    if dependencies.contains("osier-mutants") {
+        findings.push("Cargo.toml: the root package depends on osier-mutants".to_owned());
+    }
+    report(sources.len(), findings);
+}
+
 #[test]
 fn every_crate_takes_the_lints_of_the_workspace() {
     let manifests: Vec<(String, String)> =
@@ -431,7 +456,7 @@ const PASS_HEADINGS: &[&str] = &[
     "Cost",
 ];
 
-/// Whether a header has every heading of a pass, each written `*Heading*:`, in order.
+/// Whether a header has every heading of a pass, each written `*Side*:`, in order.
 fn missing_heading(header: &str) -> Option<&'static str> {
     let mut rest = header;
     for heading in PASS_HEADINGS {

@@ -1,6 +1,6 @@
 //! The checker and the oracles on trial: the share of wrong mappings that each detects.
 //!
-//!     cargo run --release --features seeded-bugs --example trial -- p1
+//!     cargo run --release --example trial -- p1
 //!     cargo run --release --example trial -- p2 --damages 1000000
 //!     cargo run --release --example trial -- p3
 //!     cargo run --release --example trial -- garbage --certificates 10000000
@@ -10,6 +10,7 @@
 mod cases;
 mod garbage;
 mod output;
+mod p1;
 mod p2;
 mod p2_table;
 mod p3;
@@ -26,6 +27,11 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Pool {
+    /// Wrong changes of our own code, in a copy of the workspace that has them
+    P1(p1::Args),
+    /// One wrong change of native code, in a process that may come to any end: what P1 starts
+    #[command(hide = true)]
+    NativeBug(p1::native::Args),
     /// Random damage to mappings
     P2(p2_table::Args),
     /// Checkers without one of their checks
@@ -36,6 +42,8 @@ enum Pool {
 
 fn main() -> ExitCode {
     let passed = match Args::parse().pool {
+        Pool::P1(args) => p1::run(&args),
+        Pool::NativeBug(args) => p1::native::child(&args),
         Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),

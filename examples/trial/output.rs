@@ -70,7 +70,7 @@ pub(crate) fn killed(
 }
 
 /// The end of a run, without its place.
-fn shown(outcome: &Outcome) -> String {
+pub(crate) fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Trapped { kind, .. } => format!("trap: {kind}"),
         other => other.to_string(),

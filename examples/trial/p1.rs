@@ -9,10 +9,12 @@ mod programs;
 use layers::{Layer, Rejected};
 use made::Made;
 use matrix::Row;
-use osier::ir::seeded::{Area, Bug};
-use programs::{Programs, Subject};
+use mutants::switch::IS_COPY;
+use mutants::table::{Mutant, Table};
+use programs::{NATIVE, Programs, Subject};
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,14 +38,19 @@ pub(crate) struct Args {
 /// verifier have a chance too.
 const AT_LEAST: usize = 100;
 
+/// Runs the trial in the copy of the workspace that has the bugs; there, runs it.
 pub(crate) fn run(args: &Args) -> bool {
-    // Editor and makers panic thousands of times here. The trial counts the panics, and their
-    // messages would only flood the output.
+    if !IS_COPY {
+        return run_in_copy();
+    }
+    let table = Table::read().expect("the copy was made with the table");
+    // Editor and makers panic by the thousand here; that they do is counted, and what they say is
+    // not wanted.
     std::panic::set_hook(Box::new(|_| {}));
-    let wanted = |b: &Bug| args.bug.as_ref().is_none_or(|part| b.name().contains(part.as_str()));
-    let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(wanted).collect();
+    let wanted = |b: &&Mutant| args.bug.as_ref().is_none_or(|part| b.name.contains(part.as_str()));
+    let bugs: Vec<&Mutant> = table.mutants.iter().filter(wanted).collect();
     let next = AtomicUsize::new(0);
-    let rows: Mutex<BTreeMap<usize, Row>> = Mutex::new(BTreeMap::new());
+    let rows: Mutex<BTreeMap<usize, Row<'_>>> = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..args.jobs.max(1) {
             scope.spawn(|| {
@@ -51,24 +58,40 @@ pub(crate) fn run(args: &Args) -> bool {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(bug) = bugs.get(number) else { return };
-                    let row = trial.try_bug(*bug);
+                    let row = trial.try_bug(bug);
                     rows.lock().expect("no trial panics").insert(number, row);
                 }
             });
         }
     });
-    let rows: Vec<Row> = rows.into_inner().expect("no trial panics").into_values().collect();
+    let rows: Vec<Row<'_>> = rows.into_inner().expect("no trial panics").into_values().collect();
     let text = matrix::text(&rows);
     std::io::stdout().write_all(text.as_bytes()).expect("standard output can be written");
     !rows.is_empty() && rows.iter().all(|r| r.killed_by_any() && r.escaped == 0)
 }
 
-/// The state of one thread.
+/// Makes and builds the copy, and runs the same command there.
+fn run_in_copy() -> bool {
+    let status = mutants::copy::build("trial").and_then(|program| {
+        let mut trial = Command::new(&program);
+        trial.args(std::env::args_os().skip(1));
+        trial.status().map_err(|e| format!("{}: {e}", program.display()))
+    });
+    match status {
+        Ok(status) => status.success(),
+        Err(why) => {
+            writeln!(std::io::stderr(), "{why}").expect("standard error can be written");
+            false
+        }
+    }
+}
+
+/// What one thread works with.
 struct Trial<'a> {
     args: &'a Args,
     programs: Programs,
-    /// The programs made without a bug, by number, for one area at a time.
-    clean: (Option<Area>, BTreeMap<usize, Clean>),
+    /// The programs made without a bug, for one area at a time: by number.
+    clean: (String, BTreeMap<usize, Clean>),
 }
 
 /// A program made without a bug.
@@ -80,15 +103,15 @@ struct Clean {
 
 impl<'a> Trial<'a> {
     fn new(args: &'a Args) -> Trial<'a> {
-        Trial { args, programs: Programs::read(args.size), clean: (None, BTreeMap::new()) }
+        Trial { args, programs: Programs::read(args.size), clean: (String::new(), BTreeMap::new()) }
     }
 
-    fn try_bug(&mut self, bug: Bug) -> Row {
-        if self.clean.0 != Some(bug.area()) {
-            self.clean = (Some(bug.area()), BTreeMap::new());
+    fn try_bug<'t>(&mut self, bug: &'t Mutant) -> Row<'t> {
+        if self.clean.0 != bug.area {
+            self.clean = (bug.area.clone(), BTreeMap::new());
         }
         let mut row = Row::new(bug);
-        if bug.area() == Area::Native {
+        if bug.area == NATIVE {
             let noticed = native::noticed(bug, self.args.programs);
             row.programs = noticed.map_or(self.args.programs, |number| number + 1);
             row.reached = row.programs;
@@ -99,16 +122,16 @@ impl<'a> Trial<'a> {
             if number >= AT_LEAST && Layer::JUDGES.iter().all(|l| row.killed(*l)) {
                 break;
             }
-            let subject = self.programs.subject(number, bug.area());
+            let subject = self.programs.subject(number, &bug.area);
             self.judge(number, &subject, bug, &mut row);
         }
         row
     }
 
-    /// Judges one program, made with the bug, by the layers that have not killed the bug yet.
-    fn judge(&mut self, number: usize, subject: &Subject, bug: Bug, row: &mut Row) {
+    /// Puts one program, made with the bug, to the layers that have not killed it.
+    fn judge(&mut self, number: usize, subject: &Subject, bug: &Mutant, row: &mut Row<'_>) {
         row.programs += 1;
-        let made = Made::new(&self.programs.subject(number, bug.area()), Some(bug));
+        let made = Made::new(&self.programs.subject(number, &bug.area), Some(bug));
         let clean = self.clean.1.entry(number).or_insert_with(|| {
             let made = Made::new(subject, None);
             assert!(made.is_sound(), "without a bug nothing is refused: program {number}");

@@ -22,8 +22,8 @@
 
 use crate::harness::{file, osier, scratch};
 use osier::driver::{Certified, Format, NoObserver, Vigilance, certify, derive, load};
-use osier::ir::interp::NoHost;
-use osier::ir::mapping::{Assign, Mapping, Operand};
+use osier::interp::NoHost;
+use osier::transition::mapping::{Assign, Mapping, Operand};
 use osier::ir::text::{FunctionText, print_function};
 use osier::ir::{Effects, Function, Inst, Module, Point};
 use osier::osr::{Condition, Level, PointSpec, continuation, instrument};

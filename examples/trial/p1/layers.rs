@@ -1,11 +1,12 @@
 //! The layers that may detect a bug, each by itself.
 
 use super::made::{How, Made, Pair};
+use crate::cases::Case;
 use crate::cases::oracle_options;
 use crate::output;
-use check::relate;
-use check::verdict::{Check, Options};
-use interp::{Limits, NoHost};
+use transition::certificate::{Certificate, VersionTerms};
+use interp::{self, Limits, Machine, NoHost, NoObserver};
+use transition::VersionKey;
 use ir::{Func, Point};
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,13 +219,31 @@ fn output(program: &Program, made: &Made) -> bool {
                 let fails = |side: usize| {
                     !output::killed(program, case, side, &case.mappings[side]).is_empty()
                 };
-                output::versions_differ(program, case) || fails(0) || fails(1)
+                versions_differ(program, case) || fails(0) || fails(1)
             })
         })
 }
 
-/// The verdict of a judge; `false` if it panics, since judges require versions that keep their
-/// contract.
+/// Whether the two versions of a case, run from the start, end otherwise for some arguments.
+fn versions_differ(program: &Program, case: &Case) -> bool {
+    let code = interp::Program::new(&program.module);
+    let limits = oracle_options(program, 0).limits;
+    program.arguments.iter().any(|args| {
+        let checked = interp::Options { track_memory: true, ..interp::Options::default() };
+        let machine = Machine::with_options(&code, limits, checked);
+        let mut machine = machine.expect("generated modules can be instantiated");
+        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
+        let [before, after] = ids.map(|id| {
+            let mut machine = machine.clone();
+            machine.set_current(case.func, id);
+            let outcome = machine.invoke(program.main, args, &mut NoHost, &mut NoObserver);
+            (output::shown(&outcome), machine.memory_digest())
+        });
+        before != after
+    })
+}
+
+/// What a judge says; nothing when it panics: it asks for versions that fit its contract.
 fn quietly(judge: impl FnOnce() -> bool) -> bool {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or(false)
 }

@@ -3,9 +3,11 @@
 use super::programs::Subject;
 use crate::cases::Case;
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
-use ir::seeded::{Bug, with};
+use transition::mapping::Mapping;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
+use mutants::switch::with;
+use mutants::table::Mutant;
 use osier::{ir, osr, passes};
 use osr::{Certifier, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
 use std::collections::BTreeSet;
@@ -60,10 +62,11 @@ pub(crate) enum How {
 }
 
 impl Made {
-    pub(crate) fn new(subject: &Subject, bug: Option<Bug>) -> Made {
+    pub(crate) fn new(subject: &Subject, bug: Option<&Mutant>) -> Made {
         let mut made = Made::default();
         for (func, base) in subject.program.module.defined() {
-            with(bug, || made.function(&subject.program.module, func, base, &subject.steps));
+            let make = || made.function(&subject.program.module, func, base, &subject.steps);
+            with(bug.map(|bug| bug.id), make);
         }
         made
     }

@@ -1,14 +1,15 @@
 //! The kill matrix: for each bug, the layers that detect it.
 
 use super::layers::Layer;
-use osier::ir::seeded::{Area, Bug};
+use super::programs::NATIVE;
+use mutants::table::Mutant;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The results for one bug.
-pub(crate) struct Row {
-    bug: Bug,
-    /// The number of programs tried.
+/// What became of one bug.
+pub(crate) struct Row<'t> {
+    bug: &'t Mutant,
+    /// Programs tried.
     pub(crate) programs: usize,
     /// The programs among them whose versions or mappings differ from those without the bug.
     pub(crate) reached: usize,
@@ -20,8 +21,8 @@ pub(crate) struct Row {
     kills: BTreeMap<Layer, usize>,
 }
 
-impl Row {
-    pub(crate) fn new(bug: Bug) -> Row {
+impl<'t> Row<'t> {
+    pub(crate) fn new(bug: &'t Mutant) -> Row<'t> {
         Row { bug, programs: 0, reached: 0, escaped: 0, beside: 0, kills: BTreeMap::new() }
     }
 
@@ -40,42 +41,43 @@ impl Row {
     }
 }
 
-/// The reason why the checker cannot detect a bug; `None` if it can.
-fn hidden(bug: Bug) -> Option<&'static str> {
-    match bug {
-        bug if bug.area() == Area::Native => Some("versions and mappings are right"),
-        Bug::AdceForgetsBranches
-        | Bug::AdceCountsOneUseLess
-        | Bug::CfgMergesJoins
-        | Bug::CfgForgetsUses
-        | Bug::CfgSkipsFullBlocks => {
+/// Why the checker cannot see a bug; `None` where it can.
+fn hidden(bug: &Mutant) -> Option<&'static str> {
+    match bug.name.as_str() {
+        _ if bug.area == NATIVE => Some("versions and mappings are right"),
+        "AdceForgetsBranches"
+        | "AdceCountsOneUseLess"
+        | "CfgMergesJoins"
+        | "CfgForgetsUses"
+        | "CfgSkipsFullBlocks" => {
             Some("the editor refuses each such edit, so there is no wrong version")
         }
-        Bug::LogOmitsReplacements
-        | Bug::LogOmitsDeletions
-        | Bug::LogWrongPlace
-        | Bug::LogMoveAsDeleteAdd
-        | Bug::LogReplacementTurned
-        | Bug::LogFoldTurned
-        | Bug::LogHoistAsSink => {
+        "LogOmitsReplacements"
+        | "LogOmitsDeletions"
+        | "LogWrongPlace"
+        | "LogMoveAsDeleteAdd"
+        | "LogReplacementTurned"
+        | "LogFoldTurned"
+        | "LogHoistAsSink" => {
             Some("the versions are right, and no mapping is made of a log that does not replay")
         }
         _ => None,
     }
 }
 
-pub(crate) fn text(rows: &[Row]) -> String {
+pub(crate) fn text(rows: &[Row<'_>]) -> String {
     let mut out = format!("{:>4} {:<28}", "id", "bug");
     Layer::ALL
         .iter()
         .for_each(|l| write!(out, " {:>7}", l.name()).expect("writing to a string cannot fail"));
     writeln!(out, " {:>9}", "reached").expect("writing to a string cannot fail");
-    let mut area: Option<Area> = None;
+    let mut area = "";
     for row in rows {
-        if area.replace(row.bug.area()) != Some(row.bug.area()) {
-            writeln!(out, "{:?}", row.bug.area()).expect("writing to a string cannot fail");
+        if area != row.bug.area {
+            area = &row.bug.area;
+            writeln!(out, "{area}").expect("writing to a string cannot fail");
         }
-        write!(out, "{:>4} {:<28}", row.bug as usize + 1, row.bug.name())
+        write!(out, "{:>4} {:<28}", row.bug.id, row.bug.name)
             .expect("writing to a string cannot fail");
         for layer in Layer::ALL {
             let number = row.kills.get(&layer).map_or_else(|| "-".to_owned(), usize::to_string);
@@ -88,7 +90,7 @@ pub(crate) fn text(rows: &[Row]) -> String {
     out
 }
 
-fn totals(rows: &[Row], out: &mut String) {
+fn totals(rows: &[Row<'_>], out: &mut String) {
     let by = |layer: Layer| rows.iter().filter(|r| r.killed(layer)).count();
     let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string cannot fail");
     line(format!(
@@ -109,17 +111,17 @@ fn totals(rows: &[Row], out: &mut String) {
     for layer in Layer::ALL {
         line(format!("{:>8} kills {}", layer.name(), by(layer)));
     }
-    let seen: Vec<&Row> = rows.iter().filter(|r| hidden(r.bug).is_none()).collect();
+    let seen: Vec<&Row<'_>> = rows.iter().filter(|r| hidden(r.bug).is_none()).collect();
     let killed = seen.iter().filter(|r| r.killed(Layer::Checker)).count();
     line(format!("the checker can see {} and kills {killed} of them by itself", seen.len()));
     for row in rows {
         if let Some(reason) = hidden(row.bug) {
-            line(format!("  cannot see {}: {reason}", row.bug.name()));
+            line(format!("  cannot see {}: {reason}", row.bug.name));
         } else if !row.killed(Layer::Checker) {
-            line(format!("  misses {}", row.bug.name()));
+            line(format!("  misses {}", row.bug.name));
         }
     }
     for row in rows.iter().filter(|r| !r.killed_by_any()) {
-        line(format!("survives: {}: {}", row.bug.name(), row.bug.summary().trim()));
+        line(format!("survives: {}: {}", row.bug.name, row.bug.summary));
     }
 }

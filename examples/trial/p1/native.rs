@@ -1,7 +1,8 @@
 //! The layer of native code, in a child process, since wrong code may do anything.
 
+use mutants::switch::with;
+use mutants::table::{Mutant, Table};
 use osier::fuzz::{Case, Clock, Options, judge_native};
-use osier::ir::seeded::{Bug, with};
 use osier::ir::text::parse_module;
 use osier::passes;
 use std::io::Write as _;
@@ -68,12 +69,12 @@ fn indirect(seed: u64) -> Case {
 /// program does.
 ///
 /// # Panics
-/// If no child process can be started.
-pub(crate) fn noticed(bug: Bug, programs: usize) -> Option<usize> {
+/// When no child can be started.
+pub(crate) fn noticed(bug: &Mutant, programs: usize) -> Option<usize> {
     let mut at = 0;
     let exe = std::env::current_exe().expect("the path of this program");
     let child = Command::new(exe)
-        .args(["native-bug", bug.name(), "--programs", &programs.to_string()])
+        .args(["native-bug", bug.name.as_str(), "--programs", &programs.to_string()])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .output()
@@ -96,7 +97,8 @@ pub(crate) struct Args {
 /// The child process: prints the number of each program before judging it, and exits with [`FOUND`]
 /// if it detects the bug.
 pub(crate) fn child(args: &Args) -> bool {
-    let bug = Bug::ALL.iter().copied().find(|bug| bug.name() == args.name).expect("a bug");
+    let table = Table::read().expect("the table of mutants");
+    let bug = table.mutant(&args.name).expect("a bug").id;
     jit::process::limit(&LIMITS).expect("limits of the process");
     let judge = || {
         let started = Instant::now();

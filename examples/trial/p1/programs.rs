@@ -1,7 +1,6 @@
 //! The programs for the trial of bugs: the `.oir` tests with `run` lines, then generated programs.
 
 use osier::driver::{Format, load};
-use osier::ir::seeded::Area;
 use osier::{ir, passes, verify};
 use passes::Pipeline;
 use std::collections::BTreeMap;
@@ -46,11 +45,11 @@ impl Programs {
         Programs { hand_made, size }
     }
 
-    /// A program, made again each time, so that the versions derived from it have the same ids.
-    pub(crate) fn subject(&self, number: usize, area: Area) -> Subject {
+    /// A program, made anew: what is derived from it has the same ids each time.
+    pub(crate) fn subject(&self, number: usize, area: &str) -> Subject {
         let parse = |names: &str| passes::parse(names).expect("a pipeline");
         if let Some(made) = self.hand_made.get(number) {
-            let second = if area == Area::Compose { Some("O1") } else { None };
+            let second = if area == "Compose" { Some("O1") } else { None };
             let steps =
                 [Some(made.pipeline.as_str()), second].into_iter().flatten().map(parse).collect();
             return Subject { program: made.program(), steps };
@@ -71,37 +70,41 @@ impl HandMade {
     }
 }
 
-/// The pipelines that reach an area. A bar marks a version to keep.
-fn plans(area: Area) -> &'static [&'static str] {
+/// The area of native code, which a judge of its own is asked about.
+pub(crate) const NATIVE: &str = "Native";
+
+/// The passes that reach an area, a bar where a version is kept.
+fn plans(area: &str) -> &'static [&'static str] {
     match area {
-        Area::Sccp => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
-        Area::Simplify => &["simplify", "O1", "simplify,adce", "sccp,simplify"],
-        Area::Cse => &["cse", "O1", "cse,adce", "cse,licm"],
-        Area::Gvn => &["gvn", "O2", "simplify,gvn,adce", "gvn,licm"],
-        Area::Motion => &["sink", "hoist", "O2", "hoist,licm,sink", "simplify,sink,adce"],
-        Area::Licm => &["loop_canon,licm", "O1", "preheaders,licm", "canonical"],
-        Area::LoopCanon => &["loop_canon,licm", "preheaders,licm", "loop_canon", "O1"],
-        Area::Adce => &["adce", "O1", "cse,adce", "canonical"],
-        Area::CfgClean => &["cfg_clean", "O1", "sccp,cfg_clean", "cfg_clean,cse"],
-        Area::LoadElim => {
+        "Sccp" => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
+        "Simplify" => &["simplify", "O1", "simplify,adce", "sccp,simplify"],
+        "Cse" => &["cse", "O1", "cse,adce", "cse,licm"],
+        "Gvn" => &["gvn", "O2", "simplify,gvn,adce", "gvn,licm"],
+        "Motion" => &["sink", "hoist", "O2", "hoist,licm,sink", "simplify,sink,adce"],
+        "Licm" => &["loop_canon,licm", "O1", "preheaders,licm", "canonical"],
+        "LoopCanon" => &["loop_canon,licm", "preheaders,licm", "loop_canon", "O1"],
+        "Adce" => &["adce", "O1", "cse,adce", "canonical"],
+        "CfgClean" => &["cfg_clean", "O1", "sccp,cfg_clean", "cfg_clean,cse"],
+        "LoadElim" => {
             &["load_elim", "cse,load_elim", "simplify,cse,load_elim,adce", "load_elim,licm"]
         }
-        Area::Dse => &["dse", "cse,dse", "simplify,cse,dse,adce", "dse,licm"],
-        Area::Log => &["O1", "canonical", "simplify,cse,licm,sccp,adce"],
-        Area::Compose => &[
+        "Dse" => &["dse", "cse,dse", "simplify,cse,dse,adce", "dse,licm"],
+        "Log" => &["O1", "canonical", "simplify,cse,licm,sccp,adce"],
+        "Compose" => &[
             "sccp,cfg_clean,simplify,cse|preheaders,licm,cse,adce,cfg_clean",
             "O1|canonical",
             "cse,simplify|loop_canon,licm,adce",
         ],
-        // Programs for native code draw their own passes.
-        Area::Native => &[],
-        Area::Osr => &[
+        // What is put to native code draws passes itself.
+        NATIVE => &[],
+        "Osr" => &[
             "O1",
             "canonical",
             "simplify,cse,licm,sccp,adce",
             "loop_canon,licm,cse,adce",
             "sccp,loop_canon",
         ],
+        _ => panic!("no passes are listed for the area {area}"),
     }
 }
 

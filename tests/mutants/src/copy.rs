@@ -1,0 +1,165 @@
+//! The copy of the workspace in which every mutant can be switched on.
+
+use crate::apply::{apply, sources};
+use crate::switch::IS_COPY;
+use crate::table::Table;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of this workspace.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate in tests/mutants")
+}
+
+/// The folder that holds copy and build: `target/mutants`.
+pub fn folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| root().join("target")).join("mutants")
+}
+
+/// Makes the copy of the workspace, builds one of its examples there, and returns its path. Files
+/// that have not changed keep their time, so that cargo builds again only what depends on a change.
+///
+/// # Errors
+/// The findings about the table, a file that cannot be read or written, or a build that fails.
+pub fn build(example: &str) -> Result<PathBuf, String> {
+    if IS_COPY {
+        return Err("this is the copy already".to_owned());
+    }
+    let folder = folder();
+    let (workspace, target) = (folder.join("workspace"), folder.join("build"));
+    let table = Table::read().map_err(|malformed| malformed.to_string())?;
+    let files = mutated(&table)?;
+    write(&files, &workspace).map_err(|e| format!("{}: {e}", workspace.display()))?;
+    // Conditions make some code unreachable and some imports unused: the warnings say nothing.
+    let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
+    flags.push(" -A warnings");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut build = Command::new(cargo);
+    build.args(["build", "--release", "--offline", "--example", example]);
+    build.current_dir(&workspace).env("CARGO_TARGET_DIR", &target).env("RUSTFLAGS", flags);
+    let status = build.status().map_err(|e| format!("cargo does not start: {e}"))?;
+    if !status.success() {
+        return Err(format!("the mutated copy in {} does not build", workspace.display()));
+    }
+    let name = format!("{example}{}", std::env::consts::EXE_SUFFIX);
+    Ok(target.join("release/examples").join(name))
+}
+
+/// The files of the copy, by path from the root.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Every file of the workspace, as the copy has it.
+fn mutated(table: &Table) -> Result<Files, String> {
+    let mut files = Files::new();
+    let text =
+        |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
+    let manifest = text(&root().join("Cargo.toml"))?;
+    for entry in top(&manifest)? {
+        read(Path::new(&entry), &mut files).map_err(|e| format!("{entry}: {e}"))?;
+    }
+    let changed = apply(table, &sources(table, root())).map_err(|found| found.join("\n"))?;
+    let mut crates: BTreeSet<PathBuf> = BTreeSet::new();
+    for (name, text) in changed {
+        let ancestors = Path::new(&name).ancestors().skip(1);
+        let home = ancestors.into_iter().find(|a| files.contains_key(&a.join("Cargo.toml")));
+        crates.insert(home.ok_or_else(|| format!("{name} is in no crate"))?.to_owned());
+        files.insert(name.into(), text.into_bytes());
+    }
+    for home in crates {
+        let depth = home.components().count();
+        let path = format!("{}tests/mutants", "../".repeat(depth));
+        let row = format!(
+            "[dependencies]\nmutants = {{ package = \"osier-mutants\", path = \"{path}\" }}\n"
+        );
+        replace(&mut files, &home.join("Cargo.toml"), "[dependencies]\n", &row)?;
+    }
+    let switch = Path::new("tests/mutants/src/switch.rs");
+    replace(
+        &mut files,
+        switch,
+        "pub const IS_COPY: bool = false;",
+        "pub const IS_COPY: bool = true;",
+    )?;
+    Ok(files)
+}
+
+fn replace(files: &mut Files, path: &Path, before: &str, after: &str) -> Result<(), String> {
+    let text = files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let text = text.filter(|text| text.matches(before).count() == 1);
+    let text = text.ok_or_else(|| format!("{} does not have `{before}` once", path.display()))?;
+    files.insert(path.to_owned(), text.replace(before, after).into_bytes());
+    Ok(())
+}
+
+/// The names at the root that the copy needs: files, the folders of members, and those of the root
+/// package.
+fn top(manifest: &str) -> Result<BTreeSet<String>, String> {
+    let rest = manifest.split_once("members = [").ok_or("the root manifest lists no members")?.1;
+    let list = rest.split_once(']').ok_or("the list of members has no end")?.0;
+    let members = list.split('"').skip(1).step_by(2);
+    let folders = members.chain(["src", "tests", "examples", "benches"]);
+    let mut names: BTreeSet<String> =
+        folders.filter_map(|path| path.split('/').next()).map(str::to_owned).collect();
+    names.retain(|name| root().join(name).is_dir());
+    for entry in fs::read_dir(root()).map_err(|e| format!("{}: {e}", root().display()))? {
+        let entry = entry.map_err(|e| e.to_string())?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_file() && !name.starts_with('.') {
+            names.insert(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Reads a file, or every file in a folder, but for what is hidden or built.
+fn read(relative: &Path, files: &mut Files) -> io::Result<()> {
+    let path = root().join(relative);
+    if path.is_file() {
+        files.insert(relative.to_owned(), fs::read(path)?);
+        return Ok(());
+    }
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let is_left_out = name == "target" || name.to_string_lossy().starts_with('.');
+        if !is_left_out {
+            read(&relative.join(name), files)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a folder hold these files and no others.
+fn write(files: &Files, to: &Path) -> io::Result<()> {
+    remove_others(files, to, Path::new(""))?;
+    for (relative, bytes) in files {
+        let path = to.join(relative);
+        if fs::read(&path).is_ok_and(|there| there == *bytes) {
+            continue;
+        }
+        fs::create_dir_all(path.parent().expect("a file is in a folder"))?;
+        fs::write(path, bytes)?;
+    }
+    Ok(())
+}
+
+fn remove_others(files: &Files, to: &Path, relative: &Path) -> io::Result<()> {
+    let folder = to.join(relative);
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let relative = relative.join(entry.file_name());
+        if entry.path().is_dir() {
+            remove_others(files, to, &relative)?;
+        } else if !files.contains_key(&relative) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
