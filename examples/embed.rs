@@ -1,19 +1,19 @@
-//! What a JIT does with the library, in the small: a loop turns hot and goes on in optimized code,
-//! an assumption fails and it goes back, all within one call.
+//! A minimal JIT with this library: a loop becomes hot and continues in optimized code, an
+//! assumption fails and the run returns to the base, all within one call.
 //!
 //!     cargo run --release --example embed
 //!
-//! Nothing but the facade is needed: load, optimize, make the mappings, run, and fire an entry in
-//! each direction.
+//! The example needs only the facade. It loads and optimizes a module, makes the mappings, runs,
+//! and fires an entry in each direction.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::cfg::Cfg;
-use osier::ir::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::loops::LoopForest;
-use osier::ir::mapping::Mapping;
 use osier::ir::{Module, Point};
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::transition::mapping::Mapping;
 use std::error::Error;
 use std::io::{self, Write as _};
 
@@ -50,8 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let optimized =
         derive(&module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
 
-    // Every point from which a run may move, both ways, and the code that gives the state expected
-    // there. What is handed out is proved; the rest is dropped and counted.
+    // The mappings in both directions: for each feasible point a landing point and compensation
+    // code. The driver returns the proved entries; it drops and counts the others.
     let certified = certify(&module, base, &optimized, &[Level::Avail], &mut driver::NoObserver);
     let maps = certified.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
@@ -71,13 +71,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     pause(&mut machine, 100)?;
     let landed = fire(&mut machine, &maps.forward.mapping, fast)?;
 
-    // In the optimized code, say that an assumption fails 500 iterations later.
+    // In the optimized code, assume that a speculation fails 500 iterations later.
     machine.mark(fast, [landed.inst()]);
     pause(&mut machine, 500)?;
     fire(&mut machine, &maps.backward.mapping, slow)?;
 
-    // The rest runs in the first version again, and the result is what it would have been without
-    // moving.
+    // The rest runs in the base again, and the result must be that of a run without transitions.
     machine.unmark(slow, [base.first_inst(header)]);
     let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) else {
         return Err("paused again".into());
@@ -87,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if outcome == expected { Ok(()) } else { Err("the results differ".into()) }
 }
 
-/// An instance of the module with something to sum in its memory.
+/// An instance of the module with numbers in its memory.
 fn instance(module: &Module) -> Result<Machine, Box<dyn Error>> {
     let mut machine = Machine::new(module, Limits::default())?;
     let memory = module.memories.keys().next().ok_or("the module has no memory")?;
@@ -98,7 +97,7 @@ fn instance(module: &Module) -> Result<Machine, Box<dyn Error>> {
     Ok(machine)
 }
 
-/// Runs to a marked instruction, that many times.
+/// Runs until the marked instructions have been visited this many times.
 fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
     for _ in 0..times {
         if let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) {
@@ -108,8 +107,8 @@ fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Moves a paused run into another version: what the entry's compensation code assigns is all that
-/// the version is given. Returns the point landed at.
+/// Moves a paused run into another version, whose only values are those that the compensation code
+/// assigns. Returns the landing point.
 fn fire(machine: &mut Machine, mapping: &Mapping, to: VersionId) -> Result<Point, Box<dyn Error>> {
     let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
     let target = machine.fire_mapped(to, mapping)?;

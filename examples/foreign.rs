@@ -1,16 +1,16 @@
-//! Deoptimization into an interpreter that is not ours, with frames of its own.
+//! Deoptimization into a foreign interpreter with frames of its own.
 //!
 //!     cargo run --release --example foreign
 //!
-//! A toy language has a register machine of a few lines, whose numbers grow without bound (here:
-//! 128 bits), and a translation of its code to the IR, whose numbers have 64. Natively, a guard at
-//! the loop's head watches the sum; when it comes near the limit, the run leaves native code for
-//! the toy's interpreter, in the middle of the loop, with each value in the register that the toy
-//! keeps it in.
+//! A toy language has a register machine of a few lines, whose numbers have 128 bits, standing for
+//! numbers without bound. The toy's compiler translates its code to the IR, with numbers of 64
+//! bits. In native code, a guard at the loop header watches the sum. When the sum comes near the
+//! limit, the run exits to the toy's interpreter in the middle of the loop, with each value in the
+//! register where the toy keeps it.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{HostError, Limits, NoHost, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
-use osier::ir::interp::{HostError, Limits, NoHost, Options};
 use osier::ir::{Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use osier::jit::{
     Action, Condition, Config, DeoptFrame, Engine, Handler, HandlerEnd, PointSpec, Slot,
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// An instruction of the toy; operands are registers.
 #[derive(Clone, Copy)]
 enum Op {
-    /// Goes on at an instruction unless the first is less than the second.
+    /// Jumps to an instruction unless the first register is less than the second.
     UnlessLess(usize, usize, usize),
     AddProduct(usize, usize, usize),
     AddOne(usize),
@@ -48,7 +48,7 @@ const CODE: [Op; 5] = [
 ];
 const MODULUS: u128 = 1_000_000_007;
 
-/// The toy's interpreter: from an instruction, with registers, to the result.
+/// The toy's interpreter: runs from an instruction with registers, and returns the result.
 fn interpret(mut pc: usize, mut registers: [u128; 3]) -> u64 {
     loop {
         pc += 1;
@@ -63,8 +63,8 @@ fn interpret(mut pc: usize, mut registers: [u128; 3]) -> u64 {
     }
 }
 
-/// What the toy's compiler makes of the code. Blocks are named after the instructions they begin
-/// with, values after their registers.
+/// The output of the toy's compiler for the code. Blocks are named after the instructions they
+/// start with, values after their registers.
 const TRANSLATED: &[u8] = br#"
 func @squares(%n: i64) -> i64 {
 entry:
@@ -86,7 +86,7 @@ pc4:
 }
 "#;
 
-/// Goes on in the toy's interpreter. It knows where by the point of the translated code.
+/// Continues in the toy's interpreter, at the instruction for the point of the translated code.
 struct Toy {
     pcs: BTreeMap<Point, usize>,
 }
@@ -104,7 +104,7 @@ impl Handler for Toy {
     }
 }
 
-/// Computes, before the loop's head, whether the sum comes near what 64 bits hold.
+/// Computes, before the loop's branch, whether the sum comes near the limit of 64 bits.
 struct Watch;
 
 impl Pass for Watch {
@@ -120,8 +120,8 @@ impl Pass for Watch {
     }
 }
 
-/// The value of the sum at the head of the loop, and the instruction that decides whether the loop
-/// goes on.
+/// The value of the sum at the loop header, and the instruction that decides whether the loop
+/// continues.
 fn sum_at_head(function: &Function) -> (Value, Inst) {
     let head = function
         .blocks()
@@ -150,12 +150,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         Condition::Guard { value: large.ok_or("the guard's condition")?, when: Truth::NonZero };
     let point = PointSpec::of_entry(&back, Point::before(branch), guard).ok_or("a way back")?;
 
-    // Where the toy has what: the base's values by register, and its points by instruction.
+    // The toy's frame: the register of each value of the base, and the instruction of each point.
     let (sum, landing) = sum_at_head(base);
     let (n, i) = (base.arguments()[0], base.block_params(base.inst_block(landing))[1]);
     let entry = back.entry(point.at).ok_or("a way back")?;
-    // What the IR computes besides (the comparison, say) is of no use to the toy: a register of its
-    // own.
+    // The toy does not need the other values of the IR (for example the comparison), which get a
+    // register of their own.
     let register = |value| {
         [(sum, SUM), (n, N), (i, I)].iter().find(|(v, _)| *v == value).map_or(3, |(_, slot)| *slot)
     };

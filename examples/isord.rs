@@ -1,16 +1,17 @@
-//! A version specialized while the loop runs: is an array sorted by a comparator that is known at
-//! run time only?
+//! A version specialized while its loop runs. The loop tests whether an array is sorted by a
+//! comparator that is only known at run time.
 //!
 //!     cargo run --release --example isord
 //!
-//! The loop calls its comparator through a table. It runs natively, and after 1000 rounds leaves
-//! through an *open* OSR point: the embedder looks at the comparator in use, guards it and calls it
-//! directly behind the guard. The run goes on there, in mid-loop. A later call with another
-//! comparator fails the guard and goes on in the interpreter, at the same round.
+//! The loop calls its comparator through a table. It runs natively, and exits after 1000 iterations
+//! through an *open* OSR point. The embedder reads the current comparator, adds a guard on it, and
+//! calls it directly after the guard. The run continues in the new version, in the middle of the
+//! loop. A later call with another comparator fails the guard, and continues in the interpreter at
+//! the same iteration.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{Limits, NoHost, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
-use osier::ir::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Function, Imm, Inst, InstSpec, Opcode, Point, Type};
 use osier::jit::{
     Action, Condition, Config, Continuation, Engine, OpenPoint, PointSpec, RunError, Tier, Tiering,
@@ -62,7 +63,7 @@ no:
 "#;
 const LENGTH: u64 = 50_000;
 
-/// Computes, before the indirect call, whether the comparator is still this one.
+/// Computes, before the indirect call, whether the comparator is still the expected one.
 struct Compare(u64);
 
 impl Pass for Compare {
@@ -79,7 +80,7 @@ impl Pass for Compare {
     }
 }
 
-/// Behind the guard, calls this comparator directly.
+/// Calls the expected comparator directly after the guard.
 struct CallDirectly(Func);
 
 impl Pass for CallDirectly {
@@ -104,7 +105,7 @@ fn indirect_call(function: &Function) -> Inst {
         .expect("isord has one")
 }
 
-/// Specializes when it is asked.
+/// A policy that specializes the loop when the open point fires.
 struct Specialize;
 
 impl Tiering for Specialize {
@@ -122,8 +123,8 @@ impl Tiering for Specialize {
             apply(&derived.function, &Compare(seen), &mut Fuel::UNLIMITED.clone()).into_parts();
         derived.log.extend(log);
         derived.function = function;
-        // Both ways, proved: into the loop by what is live, out of it at the call by whatever is
-        // needed.
+        // Proved mappings in both directions: into the loop from live values, and out of it at the
+        // call from all available values.
         let maps = certify(
             &module,
             &base,

@@ -1,12 +1,13 @@
-//! What optimizing a program costs: beside LLVM's `opt` on the same program, with and without the
-//! log, and beside mapping and checking. All in one run, interleaved, the fastest of several
-//! rounds.
+//! The cost of optimizing a program, compared with LLVM's `opt` on the same program, with
+//! optimizing without the log, and with mapping and checking. All are timed in one process,
+//! alternating, and the fastest of several rounds counts.
 //!
-//!     cargo run --release --example speed -- CORPUS/sqlite.m2r.wasm --bitcode CORPUS/objects/sqlite.m2r
+//!     cargo run --release --example speed -- CORPUS/sqlite.m2r.wasm \
+//!         --bitcode CORPUS/objects/sqlite.m2r
 //!
-//! `--bitcode` names a folder with the LLVM bitcode the module was made from (`*.m2r.bc`;
-//! `tests/corpus/build` leaves it). From the time of `opt` that of reading alone is subtracted. The
-//! passes given to it are the nearest to those of the pipeline; it runs without writing anything.
+//! `--bitcode` names a folder with the LLVM bitcode from which the module was made (`*.m2r.bc`;
+//! `tests/corpus/build` leaves it). The time of reading alone is subtracted from the time of `opt`.
+//! `opt` runs the passes nearest to those of the pipeline and writes no output.
 
 use clap::Parser;
 use ir::edit::{Fuel, apply, apply_without_log};
@@ -135,7 +136,7 @@ fn certify_all(module: &Module, pipeline: &Pipeline) {
     }
 }
 
-/// The bitcode files of a folder, in order.
+/// The bitcode files of a folder, sorted.
 fn bitcode_in(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;

@@ -1,14 +1,15 @@
-//! Which action of a log is the first that has to do with something.
+//! Finds the first action of a log that concerns a value, an instruction, a block, or an entry that
+//! the checker dropped.
 //!
-//! `osr` names the action to blame for the points it finds no entry for. This is for what it does
-//! not see: entries that the checker drops, points that one version alone has, values that an entry
-//! sets.
+//! `osr` itself names the action to blame for each point without an entry. This module finds the
+//! action for other subjects: entries that the checker drops, points that only one version has, and
+//! values that an entry assigns.
 
+use check::verdict::{Place, Verdict};
 use ir::edit::{ActionKind, ActionLog};
 use ir::{Block, Function, Inst, Point, Value};
-use verify::verdict::{Place, Verdict};
 
-/// The two versions and the log between them.
+/// The two versions of a function and the log that leads from `base` to `opt`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct History<'a> {
     pub(crate) base: &'a Function,
@@ -17,8 +18,9 @@ pub(crate) struct History<'a> {
 }
 
 impl History<'_> {
-    /// The first action that mentions a value, or the instruction that defines it. Cost: linear in
-    /// the log.
+    /// The number in the log of the first action that mentions a value or the instruction that
+    /// defines it. `None` if neither version has the value, or no action mentions it. Cost: linear
+    /// in the log.
     pub(crate) fn of_value(&self, value: Value) -> Option<usize> {
         let defining =
             [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
@@ -27,7 +29,8 @@ impl History<'_> {
         })
     }
 
-    /// The first action that mentions an instruction, or removes the block it stands in.
+    /// The number of the first action that mentions an instruction or removes the block that
+    /// contains it. Cost: linear in the log.
     pub(crate) fn of_inst(&self, inst: Inst) -> Option<usize> {
         let block = [self.base, self.opt]
             .into_iter()
@@ -38,7 +41,8 @@ impl History<'_> {
         })
     }
 
-    /// The first action that removes a block, merges it into another, or makes it.
+    /// The number of the first action that removes a block, merges it into another, or creates it.
+    /// Cost: linear in the log.
     pub(crate) fn of_block(&self, block: Block) -> Option<usize> {
         self.first(|kind| {
             removes_block(kind, block)
@@ -47,8 +51,9 @@ impl History<'_> {
         })
     }
 
-    /// The action to blame for a block that control never comes to: the branch that was folded away
-    /// from it or from what was removed together with it, or else what removed it.
+    /// The action to blame for an unreachable block. That is the folded branch whose removed edge
+    /// led to the block, or to a block that one action removed together with it. Without such a
+    /// branch, it is the action that removed the block. Cost: linear in the log.
     pub(crate) fn of_unreachable(&self, block: Block) -> Option<usize> {
         let removal = self.first(|kind| removes_block(kind, block));
         let removed: &[Block] = match removal.map(|at| self.log.actions()[at].kind()) {
@@ -56,6 +61,8 @@ impl History<'_> {
             _ => &[],
         };
         let leads_there = |kind: &ActionKind| {
+            // Actions list only the edge that a fold keeps. The base lists the removed edges,
+            // provided that it has the branch.
             let ActionKind::FoldBranch { inst, keep } = kind else { return false };
             let targets = if self.base.has_inst(*inst) {
                 self.base.inst(*inst).targets.as_slice()
@@ -68,8 +75,9 @@ impl History<'_> {
         self.first(leads_there).or(removal).or_else(|| self.of_block(block))
     }
 
-    /// The action to blame for an entry that was not accepted: the first about what the failed
-    /// check is about, or else about the point's own instruction.
+    /// The action to blame for an entry that the checker dropped: the first action about the entity
+    /// that the failed check names, or else the first about the instruction of the point. `None`
+    /// also for a verdict without a finding. Cost: linear in the log.
     pub(crate) fn of_rejected(&self, point: Point, verdict: &Verdict) -> Option<usize> {
         let of_finding = match verdict.finding()?.at {
             Place::Value(value) => self.of_value(value),

@@ -1,16 +1,15 @@
 //! Osier: an OSR-aware optimizing compiler middle-end.
 //!
-//! This is the library that authors of JITs depend on. It re-exports the crates it is made of and
-//! holds the [`driver`], the one place where they meet: loading a module, running a pipeline of
-//! passes over it with every step verified, the figures of the [`report`], and what there is to
-//! [`explain`] about one point. [`fuzz`] puts all of it to the judges of [`verify`] on random
-//! programs. The `osier` command is a thin layer above.
+//! Authors of JITs depend on this library. It re-exports the crates of the project and holds the
+//! [`driver`], which connects them: it loads modules, runs pipelines of passes with every step
+//! verified, and makes checked mappings. [`report`] computes figures about mappings, and
+//! [`explain`] explains a single point. [`fuzz`] tests the whole with random programs and the
+//! judges of [`verify`]. The `osier` command is a thin layer above the library.
 
 mod blame;
 pub mod driver;
 pub mod explain;
 pub mod export;
-pub mod fuzz;
 mod limits;
 pub mod listing;
 #[cfg(feature = "native")]
@@ -21,10 +20,15 @@ mod table;
 
 pub use limits::Limits;
 
+pub use certify;
+pub use check;
+pub use interp;
 pub use ir;
 #[cfg(feature = "native")]
 pub use jit;
 pub use osr;
 pub use passes;
-pub use verify;
+#[cfg(feature = "native")]
+pub use resume;
+pub use transition;
 pub use wasm;

@@ -1,27 +1,27 @@
-//! What reading and running a program may use: one structure, for the library and the command.
+//! Limits on reading and running a program, in one structure for the library and the command.
 //!
-//! Reaching a limit is an outcome of its own everywhere, never a panic: a file is refused with a
-//! message, a run ends with an [`ir::interp::Outcome`] that says which limit it was. `docs/oir.md`
-//! lists the limits with the options that set them. Nesting has none: nothing here recurses on it.
+//! Exceeding a limit is an outcome, never a panic: the loader rejects a file with a message, and a
+//! run ends with an [`interp::Outcome`] that names the limit. `docs/oir.md` lists the limits
+//! with the options that set them. Nesting needs no limit, since no code recurses on it.
 
-use ir::interp;
+use interp;
 use wasm::ImportLimits;
 
-/// What reading and running a program may use.
+/// Limits on reading and running a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of a file.
+    /// The most bytes of an input.
     pub input_bytes: u64,
-    /// Instructions of one function, constants and terminators included.
+    /// The most instructions of one function, constants and terminators included.
     pub function_instructions: u64,
-    /// What importing WebAssembly may use.
+    /// Limits on importing WebAssembly.
     pub import: ImportLimits,
-    /// What a run may use.
+    /// Limits on a run.
     pub run: interp::Limits,
 }
 
 impl Default for Limits {
-    /// 256 MiB, 2^24 instructions, and the defaults of importer and interpreter.
+    /// 256 MiB, 2^24 instructions, and the defaults of the importer and the interpreter.
     fn default() -> Limits {
         Limits {
             input_bytes: 256 << 20,

@@ -1,19 +1,19 @@
-//! Action logs and mappings as text for people, values and blocks by the names the text form gives
-//! them.
+//! Prints action logs and mappings as text for people. Values and blocks have the names of the text
+//! form.
 
 use crate::driver::{Certified, CertifiedMapping, Derived};
 use cranelift_entity::SecondaryMap;
 use ir::edit::ActionLog;
-use ir::mapping::{Assign, Entry, Operand, Replay, Step};
 use ir::text::{FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Unmapped};
 use std::fmt::Write;
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
-/// Bytes of an instruction that are shown beside its point.
+/// The most bytes of an instruction that a listing shows beside its point.
 const INST: usize = 60;
 
-/// The actions of a log, one a line, under the name of the function.
+/// The actions of a log, one per line, under the name of the function.
 pub fn actions(name: &str, log: &ActionLog) -> String {
     let plural = if log.len() == 1 { "" } else { "s" };
     let mut out = format!("func @{name}: {} action{plural}\n", log.len());
@@ -23,15 +23,15 @@ pub fn actions(name: &str, log: &ActionLog) -> String {
     out
 }
 
-/// A point of a function as listings show it, and the instruction about to execute there. Cost:
-/// linear in the function.
+/// The place of a point in a function, in the notation of listings, and the instruction that is
+/// about to execute there. Cost: linear in the function.
 pub fn place(module: &Module, function: &Function, point: Point) -> String {
     let version = Version::new(module, function);
     format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
 }
 
-/// Mappings both ways between a version and the one derived from it: every point with its entry, or
-/// why it has none.
+/// Lists the mappings in both directions between a base and a version derived from it: every point
+/// with its entry, or with the reason why it has none.
 pub fn mappings(
     module: &Module,
     base: &Function,
@@ -57,12 +57,12 @@ pub fn mappings(
     out
 }
 
-/// A version and the names of its values.
+/// A version and the names of its values and blocks.
 #[derive(Debug)]
 pub(crate) struct Version<'a> {
     pub(crate) version: &'a Function,
     pub(crate) text: FunctionText<'a>,
-    /// The place of each instruction in its block.
+    /// The index of each instruction in its block.
     places: SecondaryMap<Inst, u32>,
 }
 
@@ -83,17 +83,17 @@ impl Version<'_> {
         format!("{}:{}", self.text.block(block), self.places[point.inst()])
     }
 
-    /// The place of a point and the id of the instruction about to execute there.
+    /// The place of a point and the id of the instruction that is about to execute there.
     fn point(&self, point: Point) -> String {
         format!("{} {}", self.place(point), point.inst())
     }
 
-    /// The instruction about to execute at a point, as a comment.
+    /// The instruction that is about to execute at a point, as a comment.
     fn comment(&self, point: Point) -> String {
         format!("  ; {}", self.text.inst_up_to(point.inst(), INST))
     }
 
-    /// A step of compensation code, by the names this version gives the values it reads.
+    /// A step of compensation code. The values that it reads have the names of this version.
     pub(crate) fn step(&self, step: &Step) -> String {
         if step.opcode == Opcode::Const {
             return format!("const.{} {}", step.ty, print_literal(step.ty, step.bits));
@@ -102,13 +102,13 @@ impl Version<'_> {
         format!("{}.{} {}", step.opcode.name(), step.ty, args.join(", "))
     }
 
-    /// A write that is executed on moving over, by the names this version gives what it reads.
+    /// A replayed store. The values that it reads have the names of this version.
     pub(crate) fn replay(&self, replay: &Replay) -> String {
         let args: Vec<String> = replay.args.iter().map(|arg| self.operand(*arg)).collect();
         format!("{}.{} of {}", replay.opcode.name(), replay.ty, args.join(", "))
     }
 
-    /// What a step or an assignment reads.
+    /// An operand of a step, a replay or an assignment.
     pub(crate) fn operand(&self, operand: Operand) -> String {
         match operand {
             Operand::Source(value) => self.text.value(value),
@@ -121,7 +121,7 @@ impl Version<'_> {
     }
 }
 
-/// One direction being written.
+/// The printer of one direction.
 struct Listing<'a> {
     source: &'a Version<'a>,
     target: &'a Version<'a>,

@@ -1,61 +1,60 @@
-//! The documents the command prints as JSON, and what their keys mean.
+//! The JSON documents that the command prints, with the meaning of their keys.
 //!
-//! Keys are added freely and never renamed; [`SCHEMA`] grows when the meaning of one changes. A key
-//! whose feature does not exist yet is `null`, never 0: a consumer can tell "not measured" from
-//! "none". `tests/cli/report.rs` holds the keys to the contract.
+//! Later versions may add keys but never rename one. [`SCHEMA`] grows if the meaning of a key
+//! changes. A key without a measurement is `null`, never 0, so that consumers can tell "not
+//! measured" from "none". `tests/cli/report.rs` holds the keys to this contract.
 
 mod explain;
-mod fuzz;
 
 pub use explain::{
     Answer, Computed, Done, Explanation, Kept, Move, Place, Replayed, SetValue, Status, Why,
 };
-pub use fuzz::{FuzzFailure, FuzzFigures, FuzzPass, FuzzReport, by_oracle};
 
-use crate::driver::Checked;
+use crate::driver::CheckCounts;
 use ir::edit::Action;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 
-/// The version of every document here, their `schema` key.
+/// The version of all documents, in their key `schema`.
 pub const SCHEMA: u32 = 1;
 
-/// The names of the reconstruction levels, in the order reports show them. The first five form one
-/// chain, each level's pool holding the one before; `pure` and `full` are not built yet.
+/// The names of the reconstruction levels, in the order of reports. The first five form a chain:
+/// the pool of each level contains that of the level before. `pure` and `full` do not exist yet.
 pub const LEVELS: [&str; 7] = ["empty", "live", "live_e", "alias", "avail", "pure", "full"];
 
-/// One figure for each level; `null` in JSON where a level does not exist yet.
+/// One figure per level. A level that does not exist yet is `null` in JSON.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PerLevel<T>([Option<T>; LEVELS.len()]);
 
 impl<T> PerLevel<T> {
-    /// The figure of the level with this place in [`LEVELS`].
+    /// The figure of the level with this index in [`LEVELS`].
     ///
     /// # Panics
-    /// When there is no such place.
+    /// If the index is out of bounds.
     pub fn get(&self, level: usize) -> Option<&T> {
         self.0[level].as_ref()
     }
 
-    /// Sets the figure of the level with this place in [`LEVELS`].
+    /// Sets the figure of the level with this index in [`LEVELS`].
     ///
     /// # Panics
-    /// When there is no such place.
+    /// If the index is out of bounds.
     pub fn set(&mut self, level: usize, figure: T) {
         self.0[level] = Some(figure);
     }
 
-    /// Every level that has a figure, by place.
+    /// The levels with a figure, by index in [`LEVELS`].
     pub fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.0.iter().enumerate().filter_map(|(level, figure)| Some((level, figure.as_ref()?)))
     }
 
-    /// The figures with a function applied to each.
+    /// Applies a function to each figure.
     pub fn map<U>(&self, mut f: impl FnMut(&T) -> U) -> PerLevel<U> {
         PerLevel(std::array::from_fn(|level| self.get(level).map(&mut f)))
     }
 
-    /// Adds the figures of `other` level by level; a level only one of them has keeps what it has.
+    /// Adds the figures of `other` level by level. A figure that only one of them has stays as it
+    /// is.
     pub fn merge(&mut self, other: &PerLevel<T>, mut add: impl FnMut(&mut T, &T))
     where
         T: Clone,
@@ -79,7 +78,8 @@ impl<T: Serialize> Serialize for PerLevel<T> {
     }
 }
 
-/// How a whole number is spread over points: `mean` and `max` in JSON, both `null` over no points.
+/// The distribution of a whole number over points. JSON shows `mean` and `max`; both are `null` for
+/// no points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spread {
     count: u64,
@@ -88,26 +88,26 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Takes in the number of one point.
+    /// Adds the number of one point.
     pub fn add(&mut self, number: u64) {
         self.count += 1;
         self.sum += number;
         self.max = self.max.max(number);
     }
 
-    /// Takes in every point of another spread.
+    /// Adds all points of another distribution.
     pub fn merge(&mut self, other: &Spread) {
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
-    /// The mean; `None` over no points.
+    /// The mean. `None` for no points.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The largest; `None` over no points.
+    /// The maximum. `None` for no points.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
@@ -135,51 +135,52 @@ impl Serialize for Spread {
     }
 }
 
-/// What `osier report` prints.
+/// The document that `osier report` prints.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// What was read.
+    /// The program, before any selection of functions.
     pub program: Program,
     /// The passes, in order.
     pub pipeline: Vec<String>,
-    /// The level `infeasible` and `blame` are taken at.
+    /// The level of `infeasible` and `blame`.
     pub level: String,
-    /// The functions looked at, in module order, those the pipeline leaves as they are included.
+    /// The selected functions in module order, unchanged ones included.
     pub functions: Vec<FunctionReport>,
     /// Sums over the changed functions.
     pub totals: Totals,
-    /// Whether the command was interrupted: then only the functions done by then are there.
+    /// Whether the command was interrupted. The report then covers the functions that were complete
+    /// by then.
     pub interrupted: bool,
-    /// Where the time went.
+    /// The times of the command.
     pub time: Time,
 }
 
-/// What was read, before any selection of functions.
+/// The program that was read, before any selection of functions.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Program {
-    /// The path as it was given.
+    /// The path in the form in which the user gave it.
     pub path: String,
-    /// The functions with a body.
+    /// The number of functions with a body.
     pub functions: u64,
-    /// Their instructions, constants and terminators included.
+    /// The number of their instructions, constants and terminators included.
     pub instructions: u64,
 }
 
 /// The size of one version, or of several together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Size {
-    /// Instructions, constants and terminators included.
+    /// The number of instructions, constants and terminators included.
     pub instructions: u64,
-    /// Those of them that are constants.
+    /// The number of these instructions that are constants.
     pub constants: u64,
-    /// Block parameters, the arguments of the function not among them.
+    /// The number of block parameters, without the arguments of the function.
     pub params: u64,
 }
 
 impl Size {
-    /// The size of a version. Cost: linear in it.
+    /// The size of a version. Cost: linear in the version.
     pub fn of(function: &ir::Function) -> Size {
         let mut size = Size::default();
         for block in function.blocks() {
@@ -202,19 +203,19 @@ impl Size {
     }
 }
 
-/// How many actions of each kind a log holds, by [`ir::edit::ActionKind::name`]. The six
-/// instruction actions of the thesis are always there, the primitives of control flow when there
-/// are any.
+/// The number of actions of each kind in a log, by [`ir::edit::ActionKind::name`]. The six
+/// instruction actions of the thesis are always present. Actions on control flow are present if the
+/// log has any.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(transparent)]
 pub struct Actions(BTreeMap<&'static str, u64>);
 
 impl Actions {
-    /// The kinds that are always there.
+    /// The kinds that are always present.
     pub const INSTRUCTION: [&'static str; 6] =
         ["add", "delete", "hoist", "sink", "replace_operand", "replace_all"];
 
-    /// Counts a log.
+    /// Counts the actions of a log.
     pub fn of(log: &[Action]) -> Actions {
         let mut actions = Actions::default();
         for action in log {
@@ -223,8 +224,8 @@ impl Actions {
         actions
     }
 
-    /// Every kind with its count: the instruction actions as [`Actions::INSTRUCTION`] has them,
-    /// then the others by name.
+    /// All kinds with their counts: first the kinds in [`Actions::INSTRUCTION`], then the others by
+    /// name.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let others = self.0.keys().copied().filter(|name| !Actions::INSTRUCTION.contains(name));
         Actions::INSTRUCTION.into_iter().chain(others).map(|name| (name, self.0[name]))
@@ -249,70 +250,71 @@ impl Default for Actions {
     }
 }
 
-/// One function: its two versions, what happened between them, and the mappings both ways.
+/// One function: the sizes of its two versions, the actions between them, and the mappings in both
+/// directions.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FunctionReport {
-    /// Its name in the module.
+    /// The name of the function in the module.
     pub name: String,
-    /// The version read.
+    /// The size of the base.
     pub base: Size,
-    /// The version the pipeline made.
+    /// The size of the optimized version.
     pub opt: Size,
-    /// What the pipeline did.
+    /// The actions of the pipeline.
     pub actions: Actions,
     /// From the base to the optimized version.
     pub forward: Direction,
     /// From the optimized version to the base.
     pub backward: Direction,
-    /// What the checker said of the entries of both directions, at all levels.
-    pub checked: Checked,
+    /// The verdicts of the checker on entries of both directions at all levels.
+    pub checked: CheckCounts,
 }
 
 impl FunctionReport {
-    /// Whether the pipeline changed the function: its log is not empty.
+    /// Whether the pipeline changed the function, that is, whether its log has actions.
     pub fn is_changed(&self) -> bool {
         self.actions.total() > 0
     }
 }
 
-/// The mapping from one version to another, in figures.
+/// Figures about the mapping from one version to another.
 ///
-/// At a level, a point's entry is the one this level's synthesis made, or else the one of the
-/// nearest earlier level in the chain. Shares are of `points` - `unreachable`.
+/// At a level, the entry of a point is the one in the mapping of that level. Without one, it is
+/// that of the nearest lower level in the chain. Shares relate to `points` - `unreachable`.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Direction {
-    /// Every point of the version left, the unreachable ones included.
+    /// The number of points of the source version, unreachable points included.
     pub points: u64,
-    /// Points in blocks that control never reaches.
+    /// The number of unreachable points: points in blocks that are proved never to run.
     pub unreachable: u64,
-    /// Points that have an entry.
+    /// The number of points with an entry.
     pub feasible: PerLevel<u64>,
     /// The size of compensation code, in steps and copies, over the points with an entry.
     pub chi: PerLevel<Spread>,
-    /// Values to be kept alive past their last use, function arguments not among them.
+    /// The number of kept values, function arguments excluded, over the points with an entry.
     pub kept: PerLevel<Spread>,
-    /// Function arguments to be kept alive past their last use.
+    /// The number of kept function arguments, over the points with an entry.
     pub kept_args: PerLevel<Spread>,
-    /// Reachable points without an entry, by reason: those of `osr::Reason`, and `unproved` where
-    /// there was an entry that the checker did not accept. They add up to `points` - `unreachable`
-    /// - `feasible`.
+    /// The number of reachable points without an entry, by reason: the reasons of `osr::Reason`,
+    /// and `unproved` for an entry that the checker dropped. They add up to `points` -
+    /// `unreachable` - `feasible` of the report's level.
     pub infeasible: BTreeMap<String, u64>,
-    /// The same points, by the pass whose action is the first that made it so; `none` where no
-    /// action is to blame.
+    /// The same points, by the pass of the first action to blame, or `none` if no action can be
+    /// named.
     pub blame: BTreeMap<String, u64>,
-    /// The same points, by reason and then by pass: the sums over passes are `infeasible`, those
-    /// over reasons `blame`.
+    /// The same points, by reason and then by pass. Sums over passes give `infeasible`; sums over
+    /// reasons give `blame`.
     pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl Direction {
-    /// The points shares are of.
+    /// The number of reachable points, to which shares relate.
     pub fn reachable(&self) -> u64 {
         self.points - self.unreachable
     }
 
-    /// The points with an entry at a level, in percent; `None` at a level that does not exist yet
-    /// or where there are no reachable points.
+    /// The share of points with an entry at a level, in percent. `None` if the level does not exist
+    /// yet or there are no reachable points.
     pub fn share(&self, level: usize) -> Option<f64> {
         let feasible = *self.feasible.get(level)?;
         (self.reachable() > 0).then(|| 100.0 * feasible as f64 / self.reachable() as f64)
@@ -341,178 +343,180 @@ fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) 
     }
 }
 
-/// Sums over the functions the pipeline changed. The others map onto themselves and would only
-/// flatter.
+/// Sums over the functions that the pipeline changed. An unchanged function maps to itself at every
+/// point and would only improve the figures.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Totals {
-    /// How many functions there were.
+    /// The counts of functions.
     pub functions: FunctionCounts,
-    /// The versions read.
+    /// The size of the bases.
     pub base: Size,
-    /// The versions made.
+    /// The size of the optimized versions.
     pub opt: Size,
-    /// What the pipeline did.
+    /// The actions of the pipeline.
     pub actions: Actions,
-    /// The largest changed functions by instructions of the base, at most [`Totals::LARGEST`],
-    /// largest first; of equals the one that comes first in the module.
+    /// The names of the largest changed functions, at most [`Totals::LARGEST`], by instructions of
+    /// the base. The largest comes first; functions of equal size are in module order.
     pub largest: Vec<String>,
     /// From the base to the optimized version.
     pub forward: DirectionTotals,
     /// From the optimized version to the base.
     pub backward: DirectionTotals,
-    /// What the checker said of the entries of both directions, at all levels, in the changed
+    /// The verdicts of the checker on entries of both directions at all levels, in the changed
     /// functions.
-    pub checked: Checked,
+    pub checked: CheckCounts,
 }
 
 impl Totals {
-    /// How many functions [`Totals::largest`] holds: as many as the thesis looks at.
+    /// The number of functions in [`Totals::largest`]: as many as the thesis examines.
     pub const LARGEST: usize = 12;
 }
 
-/// How many functions a report is about.
+/// The counts of functions of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct FunctionCounts {
-    /// The functions looked at.
+    /// The number of selected functions.
     pub selected: u64,
-    /// Those the pipeline changed.
+    /// The number of functions that the pipeline changed.
     pub changed: u64,
-    /// Those it left as they are.
+    /// The number of functions that the pipeline left unchanged.
     pub unchanged: u64,
 }
 
 /// The sums of one direction, and the shares of feasible points.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct DirectionTotals {
-    /// Every changed function together.
+    /// The sums over all changed functions.
     #[serde(flatten)]
     pub sum: Direction,
-    /// Shares over the changed functions.
+    /// The shares over the changed functions.
     pub share: PerLevel<Share>,
-    /// Shares over [`Totals::largest`].
+    /// The shares over the functions in [`Totals::largest`].
     pub share_largest: PerLevel<Share>,
 }
 
 /// The share of feasible points over several functions, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
 pub struct Share {
-    /// The mean of the functions' shares, each function counting once.
+    /// The mean of the shares of functions. Each function counts once.
     pub mean: f64,
     /// The lowest share of a function.
     pub min: f64,
     /// The highest share of a function.
     pub max: f64,
-    /// The share of all points together, each point counting once.
+    /// The share of all points together. Each point counts once.
     pub weighted: f64,
 }
 
-/// Where the time went, in seconds. Several threads at work count each for itself: the times of
-/// steps are their sums.
+/// The times of the command, in seconds. Times of steps are sums over all threads.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
 pub struct Time {
-    /// The threads that worked.
+    /// The number of threads.
     pub jobs: u64,
-    /// What a clock showed from the start of the command until the figures were complete.
+    /// The wall-clock time from the start of the command until the figures were complete.
     pub elapsed: f64,
-    /// Reading the file and building the module.
+    /// The time to read the file and build the module.
     pub import: f64,
-    /// Running the passes.
+    /// The time to run the passes.
     pub optimize: f64,
-    /// Verifying each version and replaying each log.
+    /// The time to verify each version and replay each log.
     pub replay: f64,
-    /// Making the mappings and their certificates.
+    /// The time to make the mappings and their certificates.
     pub map: f64,
-    /// Checking the mappings.
+    /// The time to check the mappings.
     pub check: f64,
 }
 
-/// What `osier check` writes.
+/// The document that `osier check` prints.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Check {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The sums over all functions.
     #[serde(flatten)]
-    pub checked: Checked,
-    /// The functions looked at, in module order.
+    pub checked: CheckCounts,
+    /// The checked functions, in module order.
     pub functions: Vec<CheckedFunction>,
-    /// Whether the command was interrupted: then only the functions done by then are there.
+    /// Whether the command was interrupted. The document then covers the functions that were
+    /// complete by then.
     pub interrupted: bool,
-    /// The time of checking, in seconds, that of several threads added up.
+    /// The time to check, in seconds, summed over all threads.
     pub seconds: f64,
 }
 
-/// What the checker said of the mappings of one function, both ways.
+/// The verdicts on the mappings of one function in both directions.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct CheckedFunction {
-    /// Its name in the module.
+    /// The name of the function in the module.
     pub name: String,
-    /// What was said.
+    /// The counts of the verdicts.
     #[serde(flatten)]
-    pub checked: Checked,
+    pub checked: CheckCounts,
 }
 
-/// What `osier run --stats` writes.
+/// The document that `osier run --stats` writes.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct RunStats {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// What was compiled to native code, in order; `null` where the interpreter ran the program.
+    /// The compiled pieces of code, in order. `null` if the interpreter ran the program.
     pub compiled: Option<Vec<CompiledCode>>,
-    /// The transitions made; `null` where the interpreter ran the program.
+    /// The transitions made. `null` if the interpreter ran the program.
     pub transitions: Option<Vec<MadeTransition>>,
-    /// Instructions executed, terminators included; `null` where native code ran, which counts them
-    /// with `--fuel` alone.
+    /// The number of executed instructions, terminators included. `null` if native code ran: it
+    /// counts instructions only with `--fuel`.
     pub instructions: Option<u64>,
-    /// Where the time went.
+    /// The times of the run.
     pub seconds: RunSeconds,
 }
 
-/// A piece of native code.
+/// A compiled piece of native code.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct CompiledCode {
-    /// The function.
+    /// The name of the function.
     pub function: String,
-    /// `version`, or `continuation`: what control goes on in after a transition.
+    /// `version`, or `continuation` for code that a transition enters.
     pub kind: &'static str,
-    /// Instructions of its function.
+    /// The number of instructions of the compiled function.
     pub instructions: usize,
-    /// Bytes of machine code.
+    /// The size of the machine code in bytes.
     pub bytes: usize,
-    /// When it was begun, in seconds after the program was.
+    /// The time at which compiling began, in seconds after the start of the run.
     pub at: f64,
-    /// How long it took, in seconds.
+    /// The duration of compiling, in seconds.
     pub seconds: f64,
 }
 
-/// A transition that was made, so many times.
+/// A transition that a run made, with its count.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct MadeTransition {
-    /// The function.
+    /// The name of the function.
     pub function: String,
-    /// The source point, as listings show it.
+    /// The source point, in the notation of listings.
     pub point: String,
-    /// The version left: `interpreter` or `native`.
+    /// The executor of the source version: `interpreter` or `native`.
     pub from: &'static str,
-    /// The version gone on in: `interpreter`, `native` or `embedder`.
+    /// The executor of the target version: `interpreter`, `native` or `embedder`.
     pub to: &'static str,
-    /// How often.
+    /// The number of times that the run made the transition.
     pub count: u64,
 }
 
-/// Where the time of a run went, in seconds.
+/// The times of a run, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
 pub struct RunSeconds {
-    /// Reading the file and building the module.
+    /// The time to read the file and build the module.
     pub import: f64,
-    /// Running the passes; and in the tiered engine, as part of `execute`, running them over what
-    /// is hot and making and checking the mappings that lead there. `null` in other engines without
-    /// a pipeline.
+    /// The time to run the passes before the run. In the tiered engine it also includes the time
+    /// within `execute` to optimize hot functions and to make and check the mappings to them.
+    /// `null` in other engines without a pipeline.
     pub optimize: Option<f64>,
-    /// Verifying each version and replaying each log before the run; `null` without a pipeline.
+    /// The time to verify each version and replay each log before the run. `null` without a
+    /// pipeline.
     pub replay: Option<f64>,
-    /// Compiling to native code, part of `execute`; `null` where the interpreter ran the program.
+    /// The time to compile native code, part of `execute`. `null` if the interpreter ran the
+    /// program.
     pub compile: Option<f64>,
-    /// Running the program.
+    /// The time to run the program.
     pub execute: f64,
 }

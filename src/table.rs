@@ -1,8 +1,8 @@
-//! Aligned text: tables of figures, wrapped lists, shortened names.
+//! Aligned text: tables of figures, wrapped lists, and shortened names.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A table whose first column holds labels and whose others hold figures, aligned at the right.
+/// A table. Its first column holds labels, the others hold figures aligned to the right.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     label: usize,
@@ -10,37 +10,37 @@ pub(crate) struct Table {
     rows: Vec<Row>,
 }
 
-/// A row of a table. A label is indented by two blanks for each level below another.
+/// A row of a table. Each level of nesting indents the label by two blanks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Row {
     /// A label and figures.
     Figures(String, Vec<String>),
-    /// Headings, each over so many columns.
+    /// Headings, each with the number of columns that it spans.
     Spans(Vec<(usize, String)>),
-    /// A text that keeps to no columns.
+    /// A text across all columns.
     Text(String),
 }
 
 impl Table {
-    /// No rows, of columns this wide.
+    /// An empty table with the widths of its label and columns.
     pub(crate) fn new(label: usize, columns: &[usize]) -> Table {
         Table { label, columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row. A missing figure leaves its column blank.
+    /// Adds a row of figures. A missing figure leaves its column blank.
     pub(crate) fn row<C: AsRef<str>>(&mut self, label: &str, figures: impl IntoIterator<Item = C>) {
         let figures = figures.into_iter().map(|figure| figure.as_ref().to_owned()).collect();
         self.rows.push(Row::Figures(label.to_owned(), figures));
     }
 
-    /// Adds a row of headings, each over so many columns.
+    /// Adds a row of headings, each with the number of columns that it spans.
     pub(crate) fn spans(&mut self, headings: &[(usize, &str)]) {
         self.rows.push(Row::Spans(
             headings.iter().map(|(columns, text)| (*columns, (*text).to_owned())).collect(),
         ));
     }
 
-    /// Adds a line that keeps to no columns.
+    /// Adds a text across all columns.
     pub(crate) fn line(&mut self, text: &str) {
         self.rows.push(Row::Text(text.to_owned()));
     }
@@ -50,7 +50,7 @@ impl Table {
         &self.rows
     }
 
-    /// The lines of the table as text; a label too wide is shortened.
+    /// The table as lines of text. A label that is too wide is shortened.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.rows.iter().map(|row| self.text(row)).collect()
     }
@@ -79,13 +79,13 @@ impl Table {
     }
 }
 
-/// A text and as many blanks as make it this wide.
+/// A text padded with blanks to this width.
 fn padded(text: &str, width: usize) -> String {
     let blanks = width.saturating_sub(text.width());
     format!("{text}{:blanks$}", "")
 }
 
-/// A number with a blank between groups of three digits.
+/// A number in groups of three digits, separated by blanks.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -98,8 +98,8 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A name at most this wide, its middle left out when it is longer. Control characters become `?`:
-/// names come from the input, and a terminal obeys what it is sent.
+/// A name of at most this width. A longer name loses its middle. Control characters become `?`:
+/// names come from the input, and a terminal would obey the characters.
 pub(crate) fn shortened(name: &str, width: usize) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if name.width() <= width {
@@ -111,7 +111,7 @@ pub(crate) fn shortened(name: &str, width: usize) -> String {
     format!("{head}…{}", tail.chars().rev().collect::<String>())
 }
 
-/// As many of the characters as fit.
+/// The longest prefix of the characters that fits this width.
 fn taken(chars: impl Iterator<Item = char>, width: usize) -> String {
     let mut left = width;
     let fits = |c: &char| {
@@ -123,8 +123,8 @@ fn taken(chars: impl Iterator<Item = char>, width: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// A text broken at blanks into lines at most this wide. The first starts with `label`, the others
-/// are indented as far; a word wider than a line is shortened.
+/// Wraps a text at blanks into lines of at most this width. The first line starts with `label`, and
+/// the others are indented as far. A word wider than a line is shortened.
 pub(crate) fn wrapped<'a>(
     label: &str,
     words: impl IntoIterator<Item = &'a str>,

@@ -1,13 +1,12 @@
-//! Attempts to change a function behind the editor's back, or to forge what its log says: none
-//! compiles.
+//! Attempts to change a function without the editor, or to forge a log. None of them compiles.
 //!
-//! Each file of `tests/compile-fail` is one attempt, with the message it must fail with beside it.
-//! The toolchain is pinned, so messages do not drift; after a change of toolchain run with
-//! `TRYBUILD=overwrite` and review the difference.
+//! Each file of `tests/compile-fail` is one attempt; the file beside it holds the expected compiler
+//! message. The toolchain is pinned, so messages do not drift. After a change of toolchain, run the
+//! test with `TRYBUILD=overwrite` and review the difference.
 
 use std::path::Path;
 
-/// An attempt that is deleted by mistake would otherwise go unnoticed.
+/// The number of attempts, so that the test fails if a file is deleted by mistake.
 const ATTEMPTS: usize = 20;
 
 fn files_with(extension: &str) -> usize {
@@ -21,6 +20,6 @@ fn files_with(extension: &str) -> usize {
 fn no_forgery_compiles() {
     assert_eq!(files_with("rs"), ATTEMPTS, "attempts");
     trybuild::TestCases::new().compile_fail("tests/compile-fail/*.rs");
-    // Without an expected message any message would do.
+    // Without an expected message, `trybuild` accepts any.
     assert_eq!(files_with("stderr"), ATTEMPTS, "expected messages");
 }

@@ -1,12 +1,11 @@
-//! Continuations compute what a run computes that makes the transition: from every entry of random
-//! programs, and of kernels. Versions with OSR points compute what the versions compute, and their
-//! exits are kept.
+//! A continuation ends exactly as a run that fires the entry. The tests compare the two at every
+//! entry of random programs and of kernels. Versions with OSR points end as the plain versions do,
+//! and their side exits are kept.
 
-use ir::interp::{
+use interp::{
     Control, Host, Limits, Machine, NoObserver, Observer, Options, Outcome, PauseAtMarks,
     Program as Code, Run, Scope, TraceLevel, View,
 };
-use ir::mapping::{Entry, Mapping};
 use ir::module::FuncDecl;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module, Point, Value};
@@ -17,11 +16,12 @@ use osr::{
 };
 use std::collections::BTreeMap;
 use std::path::Path;
+use transition::mapping::{Entry, Mapping};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 use wasm::wasi::Wasi;
 
-/// What was compared.
+/// How much was compared.
 #[derive(Default, Debug)]
 struct Counts {
     entries: u64,
@@ -33,18 +33,18 @@ struct Counts {
     in_calls: u64,
 }
 
-/// Entries from one version of a function to another, with the continuation of each as a function
-/// of the module.
+/// The entries from one version of a function to another. The continuation of each entry is a
+/// function of the module.
 struct Way {
     func: Func,
     source: Function,
     target: Function,
-    /// By point of the source: the entry, and the function.
+    /// By point of the source version: the entry and its continuation.
     entries: BTreeMap<Point, (Entry, Func)>,
 }
 
-/// Adds the continuations of all entries of a mapping to a module; with points, where the version
-/// landed in has some.
+/// Adds the continuations of all entries of a mapping to a module. With `armed`, the continuations
+/// have the OSR points of the target version.
 fn way(
     module: &mut Module,
     of: Func,
@@ -83,7 +83,7 @@ fn way(
     Way { func: of, source: source.clone(), target: landed.clone(), entries }
 }
 
-/// Whatever is a copy is the same operation of copies.
+/// Asserts that each copied instruction is the same operation, on copies of the same operands.
 fn check_origins(made: &osr::Continuation, target: &Function) {
     let (function, origins) = (&made.function, &made.origins);
     for inst in function.all_insts() {
@@ -102,14 +102,14 @@ fn check_origins(made: &osr::Continuation, target: &Function) {
     }
 }
 
-/// How a run, or the activation it began with, came to its end.
+/// The end of a run, or of the activation that was innermost at its start.
 #[derive(Debug)]
 enum End {
     Whole(Outcome),
     Returned(Vec<u64>),
 }
 
-/// Pauses where fewer activations are left than this.
+/// Pauses as soon as fewer activations than this are left.
 struct AtReturn(usize);
 
 impl Observer for AtReturn {
@@ -120,7 +120,7 @@ impl Observer for AtReturn {
     }
 }
 
-/// Runs a machine until its innermost activation returns, or the run ends; `body` gives the version
+/// Runs a machine until its innermost activation returns or the run ends. `body` gives the version
 /// of a caller.
 fn finish<'f>(
     machine: &mut Machine,
@@ -155,8 +155,7 @@ fn alike(continued: &Outcome, fired: &End) -> bool {
     }
 }
 
-/// How much is compared: how often from one point, how often at all, and within how many
-/// instructions.
+/// Bounds on a comparison: visits of one point, transitions in total, and instructions.
 #[derive(Clone, Copy)]
 struct Effort {
     visits: u32,
@@ -168,8 +167,8 @@ fn host() -> Wasi<'static> {
     Wasi::new(vec!["program".to_owned(), "3".to_owned()], &[][..], std::io::sink(), std::io::sink())
 }
 
-/// Runs a program with the source version to the points it has entries at, and from there both
-/// ways: with a transition, and by the continuation.
+/// Runs a program in the source version to the points with entries. From each, compares a run that
+/// fires the entry with one that calls the continuation.
 fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, counts: &mut Counts) {
     let limits = Limits { fuel: effort.fuel, ..Limits::default() };
     let mut machine = Machine::with_options(&Code::new(module), limits, Default::default())
@@ -216,8 +215,8 @@ fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, co
     }
 }
 
-/// A function and what a pipeline makes of it, with the mapping to the other version of each;
-/// nothing if that is the same.
+/// A function and its optimized version, each with the mapping to the other version; `None` if the
+/// pipeline changes nothing.
 fn versions(module: &Module, func: Func) -> Option<[(Function, Mapping); 2]> {
     let base = module.body(func).expect("it has a body");
     let pipeline = passes::registry::parse("O1").expect("a known pipeline");
@@ -250,16 +249,16 @@ fn continuations_of_random_programs_end_as_transitions_do() {
     assert!(counts.replaying > 50 && counts.trapped > 1_000, "{counts:?}");
 }
 
-/// A version with a point wherever it has an entry out of it, which hands over what the entry
-/// requires. With a generator a few of them are guards, or always leave; the others are asked and
-/// stay.
+/// A version with an OSR point wherever it has an outgoing entry. A point hands over the values
+/// that the entry requires. With a generator, a few points are guards or always exit; the others
+/// check their condition and stay.
 fn armed(version: &Function, out: &Mapping, mut prng: Option<&mut Prng>) -> Instrumented {
     let mut specs = Vec::new();
     for (at, entry) in out.entries() {
         let mut condition =
             if specs.len() % 2 == 0 { Condition::Flag } else { Condition::Countdown(100) };
         if let Some(prng) = prng.as_deref_mut() {
-            // What entries into the version provide is what those out of it require.
+            // A guard value must be among the values an incoming entry provides, and these are.
             let integers: Vec<Value> = entry
                 .requires
                 .iter()
@@ -280,8 +279,7 @@ fn armed(version: &Function, out: &Mapping, mut prng: Option<&mut Prng>) -> Inst
     instrument(version, &specs).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The points that are armed in the version landed in leave from the continuation as from the
-/// version.
+/// The armed points of the target version exit from the continuation as from the version itself.
 #[test]
 fn continuations_of_armed_versions_leave_as_these_do() {
     let mut counts = Counts::default();
@@ -311,7 +309,7 @@ fn continuations_of_armed_versions_leave_as_these_do() {
     assert!(counts.transitions - counts.left > 2_000, "{counts:?}");
 }
 
-/// The kernels of the corpus that are run here.
+/// The kernels of the corpus that this test runs.
 const KERNELS: [&str; 6] = ["sort", "queens", "hash.o2", "vm", "nbody", "mixed.o2"];
 
 fn kernel(name: &str) -> (Module, Func) {
@@ -322,7 +320,7 @@ fn kernel(name: &str) -> (Module, Func) {
     (module, start)
 }
 
-/// In calls too: from functions in the middle of a program.
+/// Covers entries inside calls too, from functions in the middle of a program.
 #[test]
 fn continuations_of_kernels_end_as_transitions_do() {
     let mut counts = Counts::default();
@@ -347,7 +345,7 @@ fn continuations_of_kernels_end_as_transitions_do() {
     );
 }
 
-/// A machine that is asked to leave nowhere does what it does without points, effects and all.
+/// A version whose points never exit behaves as the version without points, including its effects.
 #[test]
 fn armed_versions_run_as_the_plain_ones() {
     let mut runs = 0;

@@ -1,24 +1,25 @@
-//! Every point of kernels and of generated programs explained, and counted: explanations say what
-//! the report says.
+//! Explanations agree with the report. The tests explain every point of kernels and of generated
+//! programs, and count the answers as the report does.
 
 use ir::{Function, Module};
 use osier::driver::{Derived, NoObserver, Vigilance, certify, derive};
 use osier::explain::{Question, explain, text};
 use osier::report::{UNBLAMED, UNPROVED, function_report};
 use osier::schema::{Answer, Direction, Explanation, LEVELS, SCHEMA, Status};
-use osr::{Heading, Level};
+use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
+use transition::Side;
 use verify::generate::{Weights, generate};
 
-/// The levels, with the place of each among the schema's.
+/// The levels, each with its index in the schema.
 fn levels() -> impl Iterator<Item = (usize, Level)> {
     Level::ALL.into_iter().map(|level| {
         (LEVELS.iter().position(|n| *n == level.name()).expect("in the schema"), level)
     })
 }
 
-/// Kernels, and generated programs of these seeds with pipelines in turn.
+/// Kernels, and generated programs of these seeds, which take pipelines in turn.
 fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
     let pipeline = |text: &str| passes::parse(text).expect("known passes");
     let mut programs = Vec::new();
@@ -45,7 +46,7 @@ fn sum(counts: &BTreeMap<String, u64>) -> u64 {
     counts.values().sum()
 }
 
-/// The counts of a direction add up, by reason, by pass, and by both.
+/// Asserts that the counts of a direction add up by reason, by pass and by both.
 fn adds_up(side: &Direction, level: usize, what: &str) {
     let missing = side.reachable() - side.feasible.get(level).expect("a figure for each level");
     assert_eq!(sum(&side.infeasible), missing, "{what}: by reason");
@@ -69,8 +70,8 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
                 let report = function_report(&module, base, &derived, level, &mut NoObserver);
                 for (side, way) in [(&report.forward, "forward"), (&report.backward, "backward")] {
                     adds_up(side, place, &format!("{name} @{} {way} {level}", base.name()));
-                    // Dropped entries are mostly those of code that never runs, with or without the
-                    // passes.
+                    // The checker drops entries mostly in unreachable code, where no pass is to
+                    // blame.
                     let found =
                         side.infeasible_by_pass.iter().filter(|(reason, _)| *reason != UNPROVED);
                     let unnamed: u64 = found.filter_map(|(_, passes)| passes.get(UNBLAMED)).sum();
@@ -80,12 +81,12 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
             }
         }
     }
-    // Points without an entry there are, and mostly somebody to blame.
+    // There are points without an entry, and for most of them the report names a pass.
     let few = named.iter().zip(&not_named).all(|(named, not_named)| *not_named <= named / 10);
     assert!(named.iter().sum::<u64>() > 1000 && few, "{named:?} and {not_named:?}");
 }
 
-/// What explanations of all points say, counted as the report counts.
+/// The answers for all points, counted as the report counts.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Counted {
     unreachable: u64,
@@ -130,16 +131,16 @@ fn explanation(base: &Function, answers: Vec<Answer>) -> Explanation {
     }
 }
 
-/// Explains every point of one version and counts; each explanation fits a terminal.
+/// Explains every point of one version and counts the answers. Each explanation fits 80 columns.
 fn explain_all(
     module: &Module,
     base: &Function,
     derived: &Derived,
-    heading: Heading,
+    heading: Side,
     level: Level,
 ) -> Counted {
     let certified = certify(module, base, derived, &Level::ALL, &mut NoObserver);
-    let version = if heading == Heading::Forward { base } else { &derived.function };
+    let version = if heading == Side::Before { base } else { &derived.function };
     let mut counted = Counted::default();
     for inst in version.all_insts() {
         let question = Question { point: &inst.to_string(), headings: &[heading], level };
@@ -163,7 +164,7 @@ fn explanations_of_all_points_are_what_the_report_counts() {
             {
                 let report = function_report(&module, base, &derived, level, &mut NoObserver);
                 for (heading, side) in
-                    [(Heading::Forward, &report.forward), (Heading::Backward, &report.backward)]
+                    [(Side::Before, &report.forward), (Side::After, &report.backward)]
                 {
                     let counted = explain_all(&module, base, &derived, heading, level);
                     assert_eq!(
@@ -214,7 +215,7 @@ fn no_text_is_too_odd_to_be_asked_for() {
         "body:0\0",
     ];
     for point in odd.into_iter().chain(more) {
-        let question = Question { point, headings: &[Heading::Forward], level: Level::Avail };
+        let question = Question { point, headings: &[Side::Before], level: Level::Avail };
         let error = explain(&module, base, &derived, &certified, question)
             .expect_err(&point[..point.len().min(99)]);
         let message = error.to_string();
@@ -234,13 +235,13 @@ fn an_entry_that_was_dropped_is_said_not_to_be_proved() {
     let inst = base.all_insts().find(|i| i.to_string() == "inst12").expect("it is there");
     let point = ir::Point::before(inst);
     let division = base.all_insts().find(|i| i.to_string() == "inst7").expect("it is there");
-    let at = verify::verdict::Place::Value(base.inst(division).result().expect("one result"));
-    let finding = verify::verdict::Finding { check: verify::verdict::Check::AssignValue, at };
+    let at = check::verdict::Place::Value(base.inst(division).result().expect("one result"));
+    let finding = check::verdict::Finding { check: check::verdict::Check::AssignValue, at };
     for made in &mut certified.levels {
         made.forward.mapping.remove(point);
-        made.forward.rejected.push((point, verify::verdict::Verdict::Undecided(finding)));
+        made.forward.rejected.push((point, check::verdict::Verdict::Undecided(finding)));
     }
-    let question = Question { point: "inst12", headings: &[Heading::Forward], level: Level::Avail };
+    let question = Question { point: "inst12", headings: &[Side::Before], level: Level::Avail };
     let answers = explain(&module, base, &derived, &certified, question).expect("a point");
     assert_eq!(answers[0].status, Status::Unproved);
     let why = answers[0].why.as_ref().expect("a reason");

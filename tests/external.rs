@@ -1,8 +1,8 @@
-//! Functions that run outside the interpreter: with an embedder that answers their calls by nested
-//! runs of the interpreter, programs do what they do without, effect by effect, in both tiers and
-//! with any amount of fuel.
+//! Functions that run outside the interpreter. An embedder that answers external calls by nested
+//! runs of the interpreter gives the same effects as a plain run, in both tiers and with any amount
+//! of fuel.
 
-use ir::interp::{
+use interp::{
     EarlyEnd, Host, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program,
     Resumed, Run, TraceLevel,
 };
@@ -13,7 +13,7 @@ use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 use wasm::wasi::Wasi;
 
-/// How a run ended, with everything it left behind.
+/// The end of a run, with the fuel, memory and effects it left.
 #[derive(PartialEq, Debug)]
 struct End {
     outcome: Outcome,
@@ -22,7 +22,7 @@ struct End {
     effects: (u64, u64),
 }
 
-/// The exact tier, with the digest of memory at every effect and without, and the fast one.
+/// The exact tier, with and without a digest of memory at every effect, and the fast tier.
 fn options() -> [Options; 3] {
     let digest = Options { trace: TraceLevel::Digest, ..Options::default() };
     [
@@ -43,9 +43,9 @@ fn end(machine: &Machine, outcome: Outcome) -> End {
     End { outcome, fuel: machine.fuel(), memory: machine.memory_digest(), effects }
 }
 
-/// Goes on with a run to its end; every call of an external function is answered by a nested run of
-/// the same one. What is watched, and from where on, `watched` says for every time that the run
-/// goes on. Also the number of calls.
+/// Continues a run to its end, and answers every call of an external function by a nested run of
+/// that function. Each time the run continues, `watched` says whether an observer watches it.
+/// Returns the outcome and the number of calls.
 fn drive(
     machine: &mut Machine,
     host: &mut dyn Host,
@@ -88,8 +88,8 @@ fn drive(
     (outcome, calls)
 }
 
-/// A run of a program by itself and with these functions external; what both ended with, and the
-/// number of calls that were answered.
+/// Runs a program by itself and with these functions external, and asserts that both end alike.
+/// Returns that end, and the number of calls answered.
 fn both(
     program: &Program,
     func: Func,
@@ -128,7 +128,7 @@ fn both(
     first
 }
 
-/// All functions that have bodies, and every second of them.
+/// Every second function with a body, the remaining ones, and all of them.
 fn choices(module: &Module) -> [Vec<Func>; 3] {
     let all: Vec<Func> = module.defined().map(|(func, _)| func).collect();
     let some = |rest| {
@@ -185,8 +185,8 @@ fn kernels_end_alike() {
     assert!(answered > 1_000, "{answered} calls answered");
 }
 
-/// Runs that are watched behind some calls and not behind others: values are where either tier
-/// looks for them.
+/// An observer watches the runs after some calls and not after others. Each tier must find the
+/// values that the other has left.
 #[test]
 fn runs_change_tiers_at_calls() {
     let mut answered = 0;

@@ -1,5 +1,5 @@
-//! The figures of a report over generated programs: they add up at every level, and a chain of
-//! levels loses nothing on its way.
+//! The figures of a report over generated programs: they add up at every level, and each level of
+//! the chain has at least the entries of the one below.
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osier::report::function_report;
@@ -10,7 +10,7 @@ use verify::generate::{Weights, generate};
 const PROGRAMS: u64 = 40;
 const SIZE: u32 = 120;
 
-/// What is wrong with the figures of a direction at the level the gaps were counted at.
+/// Asserts that the figures of a direction add up at the level at which the gaps were counted.
 fn adds_up(direction: &Direction, level: Level, what: &str) {
     let place =
         LEVELS.iter().position(|name| *name == level.name()).expect("a level of the schema");
@@ -27,7 +27,7 @@ fn adds_up(direction: &Direction, level: Level, what: &str) {
     assert!(empty.max().unwrap_or(0) == 0, "{what}: compensation code where nothing may be done");
 }
 
-/// The reports on every function of a generated program.
+/// The reports on all functions of a generated program.
 fn reports(seed: u64, level: Level) -> Vec<FunctionReport> {
     let program = generate(seed, SIZE, &Weights::default());
     let pipeline = passes::Pipeline::default();
@@ -59,7 +59,7 @@ fn figures_add_up_at_every_level() {
             missing += report.forward.infeasible.values().sum::<u64>();
         }
     }
-    // Else the test would have seen nothing.
+    // With fewer, the assertions above would hold without checking anything.
     assert!(
         changed > PROGRAMS && missing > 0,
         "{changed} changed functions, {missing} points without entry"

@@ -1,8 +1,8 @@
-//! The fuzzer under a small budget: nothing diverges, what is judged is worth judging, and what is
-//! wrong is found, reduced, and written down.
+//! The fuzzer under a small budget. It finds no divergence, its figures stay above their floors,
+//! and it finds, reduces and prints seeded mistakes.
 
+use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
-use ir::interp::{Limits, Machine, NoHost, NoObserver};
 use ir::text::parse_module;
 use ir::{Function, Opcode};
 use osier::fuzz::{
@@ -13,7 +13,7 @@ use osr::Edge;
 use passes::registry::StaticPass;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Generated programs, a seed each.
+/// Generated programs, one for each seed.
 struct Seeds(Options);
 
 impl Source for Seeds {
@@ -27,7 +27,7 @@ fn run(options: Options, jobs: usize, cases: u64, transitions: u64) -> Results {
     campaign(&Seeds(options), jobs, &budget, &|_| {})
 }
 
-/// Fails the test with the first finding.
+/// The figures of a campaign. Fails the test with the first finding if there is one.
 fn clean(results: &Results) -> &Figures {
     if let Some(failure) = results.failures.first() {
         panic!("case {}: {}", failure.number, failure.findings[0]);
@@ -63,7 +63,7 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
     assert!(figures.composed >= 1000 && figures.same_point >= 100_000, "{figures:#?}");
 }
 
-/// Each pass by itself finds something to do in at least half of the programs.
+/// Each pass alone changes at least half of the programs.
 #[test]
 fn every_pass_acts_on_half_of_the_programs() {
     for pass in passes::registry::PASSES {
@@ -94,8 +94,7 @@ fn figures_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// Whatever the options, the same case comes of the same seed, first or later.
-/// One case, and then nothing; counts what is asked for behind the end.
+/// A source with one case. Counts the requests after its end.
 struct OneCase {
     seeds: Seeds,
     asked: AtomicU64,
@@ -126,13 +125,14 @@ fn a_source_that_has_ended_is_not_asked_again() {
 #[test]
 fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
     let asked = AtomicU64::new(0);
-    // Before the batch, and before its first case.
+    // The campaign asks before the batch and before its first case.
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 2;
     let budget = Budget { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &stop };
     let results = campaign(&Seeds(Options::default()), 1, &budget, &|_| {});
     assert_eq!(clean(&results).programs, 1);
 }
 
+/// A seed gives the same case at any place in a campaign.
 #[test]
 fn a_seed_stands_for_one_case() {
     let first = Options { seed: 7, ..Options::default() };
@@ -145,7 +145,7 @@ fn a_seed_stands_for_one_case() {
     );
 }
 
-/// Every switch makes transitions, and the runs end as those without.
+/// Every switch fires transitions, and the runs end as those without.
 #[test]
 fn every_stress_switch_moves_runs() {
     let off = Stress::default();
@@ -192,8 +192,7 @@ fn shuffling_changes_the_order_of_passes() {
     assert_eq!(sorted(order(true, 1)), sorted(order(false, 1)));
 }
 
-/// A pass that is wrong: it takes the first subtraction of each function for one the other way
-/// around.
+/// A wrong pass: it swaps the operands of the first subtraction of each function.
 struct TurnsSubtractions;
 
 impl Pass for TurnsSubtractions {
@@ -218,7 +217,7 @@ impl Pass for TurnsSubtractions {
 
 static TURNS_SUBTRACTIONS: TurnsSubtractions = TurnsSubtractions;
 
-/// A pass that panics when it meets a multiplication.
+/// A pass that panics if the function has a multiplication.
 struct Panics;
 
 impl Pass for Panics {
@@ -237,8 +236,8 @@ impl Pass for Panics {
 
 static PANICS: Panics = Panics;
 
-/// Adds one to the first constant in the compensation code of every entry that leads to an earlier
-/// version.
+/// Damages every entry that leads to an earlier version: adds one to the first constant of its
+/// compensation code.
 fn off_by_one(edge: &mut Edge) {
     if edge.from < edge.to {
         return;
@@ -257,8 +256,8 @@ fn off_by_one(edge: &mut Edge) {
     damaged.into_iter().for_each(|(point, entry)| edge.mapping.insert(point, entry));
 }
 
-/// The first of many cases in which this oracle finds something, the passes given put before what
-/// was drawn.
+/// The first case in which this oracle finds something. A wrong pass, if given, runs before the
+/// drawn ones.
 fn first_failure(
     oracle: Oracle,
     wrong: Option<StaticPass>,
@@ -282,7 +281,7 @@ fn instructions(case: &Case) -> usize {
     case.module.defined().map(|(_, body): (_, &Function)| body.inst_count()).sum()
 }
 
-/// Reduces a failing case, and demands that it is small and fails before the same oracle still.
+/// Reduces a failing case, and asserts that the result is small and still fails the same oracle.
 fn reduced(
     oracle: Oracle,
     wrong: Option<StaticPass>,
@@ -341,7 +340,7 @@ fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
     );
 }
 
-/// The same mistake, seen without a run.
+/// The certificates refute the same mistake without a run.
 #[test]
 fn a_wrong_mapping_is_refuted_by_its_certificates() {
     let (case, judged) = reduced(Oracle::Certificates, None, Some(off_by_one), 12);
@@ -349,7 +348,7 @@ fn a_wrong_mapping_is_refuted_by_its_certificates() {
     assert!(judged.findings[0].message.contains("backward: refuted"), "{}", judged.findings[0]);
 }
 
-/// What is printed as a test is one: a module that parses, and calls that end as they say.
+/// A printed failure is a test: its module parses, and its call ends as its `run` line says.
 #[test]
 fn a_failure_is_printed_as_a_test_that_runs() {
     let (case, judged) = reduced(Oracle::State, None, Some(off_by_one), 12);
@@ -368,7 +367,7 @@ fn a_failure_is_printed_as_a_test_that_runs() {
     }
 }
 
-/// Cases put to native code alone, in this process.
+/// Judges cases in native code alone, in this process, and adds up the figures.
 fn native(options: &Options, seeds: std::ops::Range<u64>) -> Figures {
     let clock: osier::fuzz::Clock = std::sync::Arc::new(|| std::time::Duration::ZERO);
     let mut all = Figures::default();

@@ -1,5 +1,5 @@
-//! Levels made together are what each is alone: what a level takes over from the one below, it
-//! would have found.
+//! Mappings of several levels synthesized together equal those synthesized one by one: each entry
+//! that a level takes over from the level below is the one it would have found.
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osr::{Level, VersionPair, synthesize, synthesize_levels};
@@ -30,7 +30,7 @@ fn levels_made_together_are_those_made_apart() {
         let avail = &together[Level::Avail as usize].1;
         kept += avail.forward.mapping.entries().filter(|(_, e)| !e.kept.is_empty()).count();
     }
-    // Each level finds entries that the one below does not, and the last keeps values.
+    // Each level has more entries than the one below, and `avail` keeps values.
     assert!(entries.windows(2).all(|w| w[0] < w[1]), "{entries:?}");
     assert!(kept > 1000, "{kept}");
 }

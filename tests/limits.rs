@@ -1,13 +1,13 @@
-//! Limits: every one is in the manual with its default, and exceeding it is told.
+//! Limits: the manual lists each with its default, and an input that exceeds one is reported.
 
 use osier::Limits;
 use osier::driver::{Format, load_within};
-use osier::ir::interp;
+use osier::interp;
 use osier::wasm::ImportLimits;
 
-/// The limits of reading, with their options and defaults, and those of runs.
+/// The limits on inputs with their options and defaults, and those on runs.
 fn rows() -> Vec<(&'static str, &'static str, u64)> {
-    // Taken apart, so that a limit that is added is missed here.
+    // Destructured without `..`, so that a new limit fails to compile here until it has a row.
     let Limits { input_bytes, function_instructions, import, run } = Limits::default();
     let ImportLimits { base_bytes, bytes_per_input_byte } = import;
     assert_eq!(bytes_per_input_byte, 64, "help and manual say so");

@@ -1,9 +1,9 @@
 //! The `.oir` tests: every file below `tests/oir` is one test, named by its path.
 //!
 //! `cargo test --test oir licm` runs the files with `licm` in their path. With `OIR_BLESS=1` the
-//! blocks of expected output are written anew, and nothing else. The strictness of the format has
-//! tests of its own, `strict::...`. Every call is made in the interpreter and natively. The format
-//! is documented by `tests/oir/readme.oir`.
+//! run rewrites the blocks of expected output, and nothing else. The tests `strict::...` cover the
+//! strictness of the format. Every call runs in the interpreter and natively.
+//! `tests/oir/readme.oir` documents the format.
 
 #[allow(dead_code, reason = "shared with `tests/native`, which uses the rest")]
 #[path = "native/both.rs"]
@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Native runs that all files together make at least: a `run` line that is not run natively is
-/// missed.
+/// The fewest native runs over all files. Fewer mean that some `run` line did not run natively.
 const NATIVE_RUNS_AT_LEAST: usize = 5_000;
 
 fn main() -> ExitCode {
@@ -48,8 +47,8 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A trial for each file. None, or one with another extension, is an error: it would be run by
-/// nobody.
+/// One trial for each file. Finding no file, or one with another extension, is an error, since no
+/// test would run it.
 fn trials(folder: &Path, bless: bool) -> Result<Vec<Trial>, String> {
     let mut paths = Vec::new();
     collect(folder, &mut paths)?;

@@ -1,10 +1,11 @@
 //! Every pass, alone and in random sequences, keeps the meaning of random programs.
 //!
-//! After each pass: well-formedness, replay, and that an empty log means an unchanged function.
-//! After each sequence: results, traps, effects and memory as before, on every argument vector.
+//! After each pass the tests check well-formedness, replay, and that the log is empty exactly if
+//! the function is unchanged. After each sequence they compare results, traps, effects and memory
+//! on every argument vector.
 
+use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::edit::{Fuel, Pass, apply, check_replay};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
 use passes::registry::{PASSES, StaticPass, parse};
@@ -12,11 +13,11 @@ use std::collections::BTreeMap;
 use verify::generate::{MAIN, Program as Generated, Weights, generate};
 use verify::prng::Prng;
 
-/// What a run shows to the outside.
+/// The observable behavior of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Observed {
     outcome: String,
-    effects: Vec<(ir::interp::Effect, u64)>,
+    effects: Vec<(interp::Effect, u64)>,
     memory: u64,
 }
 
@@ -28,7 +29,7 @@ fn observe(module: &Module, arguments: &[Vec<u64>]) -> Vec<Observed> {
         let mut machine = machine.expect("a generated module can be instantiated");
         let func = module.lookup(MAIN).expect("a generated module has a main function");
         let outcome = match machine.invoke(func, args, &mut NoHost, &mut NoObserver) {
-            // The site of a trap may differ: equal operations are merged.
+            // The site of a trap may differ, since passes merge equal operations.
             Outcome::Trapped { kind, .. } => format!("trapped: {kind}"),
             outcome => outcome.to_string(),
         };
@@ -41,7 +42,7 @@ fn observe(module: &Module, arguments: &[Vec<u64>]) -> Vec<Observed> {
     arguments.iter().map(run).collect()
 }
 
-/// Runs a pass on every function, checking each result by itself.
+/// Runs a pass on every function and checks each result. Returns the number of actions.
 fn run_pass(module: &mut Module, pass: &dyn Pass, fuel: &mut Fuel) -> usize {
     let funcs: Vec<Func> = module.defined().map(|(f, _)| f).collect();
     let mut actions = 0;
@@ -110,7 +111,7 @@ fn sequences_of_passes_keep_the_meaning() {
     }
 }
 
-/// Whatever the fuel, what was done is a correct prefix of what would have been done.
+/// With any amount of fuel, a pass performs a correct prefix of its rewrites.
 #[test]
 fn every_amount_of_fuel_keeps_the_meaning() {
     let mut stopped = 0;
@@ -139,7 +140,7 @@ fn every_amount_of_fuel_keeps_the_meaning() {
     assert!(stopped > 200, "only {stopped} runs were stopped by their fuel");
 }
 
-/// A second run of these passes finds nothing left to do.
+/// Each of these passes finds nothing left to do after its own first execution.
 #[test]
 fn these_passes_finish_in_one_run() {
     for seed in 3000..3060 {

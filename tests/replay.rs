@@ -1,5 +1,5 @@
-//! Replay of real logs: what the default pipeline logs on generated programs and kernels is the
-//! truth, and any of it left out, put elsewhere or changed is noticed.
+//! Replay of the logs of the default pipeline on generated programs and kernels. The logs check,
+//! and the check rejects a log with an action dropped, swapped or edited.
 
 use ir::edit::{ActionKind, ActionLog, ClaimedLog};
 use ir::{Function, Module};
@@ -7,7 +7,7 @@ use osier::driver::{Format, NoObserver, Vigilance, derive, load};
 use passes::Pipeline;
 use verify::generate::{Weights, generate};
 
-/// The log of the default pipeline, and the version it led to.
+/// The log of the default pipeline, and the version after it.
 fn optimized(module: &Module, base: &Function) -> (ActionLog, Function) {
     let derived = derive(module, base, &Pipeline::default(), Vigilance::Off, &mut NoObserver);
     (derived.log, derived.function)
@@ -24,7 +24,8 @@ fn modules() -> Vec<Module> {
     modules
 }
 
-/// Tries a damage at every index of every log; all must be noticed. Returns how many were tried.
+/// Damages every log at sampled indices and asserts that the check rejects each damaged log.
+/// Returns the number of damaged logs.
 fn damage(mut change: impl FnMut(&mut ClaimedLog, usize, &Function) -> bool) -> usize {
     let mut tried = 0;
     for module in modules() {
@@ -32,7 +33,7 @@ fn damage(mut change: impl FnMut(&mut ClaimedLog, usize, &Function) -> bool) -> 
             let (log, after) = optimized(&module, base);
             let truth = ClaimedLog::from(&log);
             assert_eq!(truth.check(base, &after), Ok(()));
-            // Each check replays the whole log: long ones are sampled.
+            // Each check replays the whole log, so long logs are sampled.
             for index in (0..log.len()).step_by(1 + log.len() / 40) {
                 let mut claim = truth.clone();
                 if change(&mut claim, index, base) && claim != truth {
@@ -61,7 +62,7 @@ fn a_dropped_action_is_noticed() {
 
 #[test]
 fn two_swapped_actions_are_noticed() {
-    // Their stamps swapped as well, so that only what they do tells.
+    // The stamps stay in place, so only the effect of the actions can give the swap away.
     let tried = damage(|claim, index, _| {
         let Some((second, first)) = index.checked_sub(1).map(|before| (index, before)) else {
             return false;

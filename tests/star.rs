@@ -1,15 +1,16 @@
-//! Dependencies form a star: `ir` below everything, and no crate of the ring depends on another.
+//! Dependencies form a star: every crate depends on `ir`, and no crate of the ring depends on
+//! another.
 //!
-//! The code that makes mappings and the code that judges them share data types, which live in `ir`,
-//! and nothing else. Development dependencies count too: a test of a judge that used a maker would
-//! be written against the maker's view of things.
+//! The crates that synthesize mappings and those that judge them share the data types of `ir`, and
+//! nothing else. Development dependencies count too: a test of a judge that used `osr` would share
+//! the errors of `osr`.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Every crate of the workspace with the workspace crates it may depend on. An edge that is not
-/// here is absent; a crate that is not here does not exist.
+/// listed must be absent, and a crate that is not listed must not exist.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("osier-ir", &[]),
     ("osier-passes", &["osier-ir"]),
@@ -28,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What `cargo metadata` says about the workspace, without what its crates depend on outside.
+/// The description of the workspace by `cargo metadata`, without external dependencies.
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
@@ -45,7 +46,8 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("`{key}` is a list in {value}"))
 }
 
-/// Every crate of the workspace with the workspace crates it depends on, for whatever purpose.
+/// Every crate of the workspace with the workspace crates it depends on, of all kinds of
+/// dependencies.
 fn edges() -> BTreeMap<String, BTreeSet<String>> {
     let metadata = metadata();
     let packages = list(&metadata, "packages");

@@ -1,31 +1,32 @@
-//! The state oracle over random programs, random pipelines and every level: mappings as they are
-//! made hold, and what is taken from them is missed.
+//! The state oracle over random programs, random pipelines and every level: synthesized mappings
+//! hold, and mappings that provide too little do not.
 //!
-//! The floors keep the test from becoming easy: a generator or a pass that stops planting loops, or
-//! a level that stops writing compensation code, fails here.
+//! The floors keep the test from becoming easy. It fails if a generator or a pass no longer makes
+//! loops, or if a level no longer writes compensation code.
 
+use interp::{Limits, NoHost};
 use ir::cfg::Cfg;
-use ir::interp::{Limits, NoHost};
 use ir::liveness::Liveness;
-use ir::mapping::Mapping;
 use ir::{Function, Inst, Value};
 use osier::driver::{NoObserver, Vigilance, derive};
 use osr::{Level, Synthesis, VersionPair, synthesize_levels};
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
 use std::collections::{BTreeMap, BTreeSet};
+use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
 use verify::prng::Prng;
 use verify::state_oracle::{Counts, Difference, FunctionPair, Oracle, OracleOptions, Report};
 
-/// A version of the main function, what both versions run past in step, and the mappings by level.
+/// A version of the main function, the anchors it has in common with the base, and the mappings by
+/// level.
 struct Derived {
     function: Function,
     anchors: BTreeSet<Inst>,
     syntheses: Vec<(Level, Synthesis)>,
 }
 
-/// Every third program is put through the usual passes, the others through random ones.
+/// `O1` for every third program, and eight random passes for the others.
 fn pipeline(seed: u64) -> Pipeline {
     let mut prng = Prng::new(seed);
     let names: Vec<&str> = (0..8).map(|_| PASSES[prng.index(PASSES.len())].name()).collect();
@@ -33,7 +34,7 @@ fn pipeline(seed: u64) -> Pipeline {
     parse(&text).expect("a pipeline of known passes")
 }
 
-/// The main function after a pipeline; nothing if that changes nothing.
+/// The main function after a pipeline; `None` if the pipeline changes nothing.
 fn derived(program: &Program, seed: u64) -> Option<Derived> {
     let base = program.module.body(program.main).expect("the main function has a body");
     let derived = derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
@@ -105,8 +106,8 @@ fn random_mappings_hold_at_every_level() {
     assert!(share(avail.compared, avail.transitions) >= 6.0, "{avail:?}");
 }
 
-/// A value provided that is live where the entry lands, or, if `kept`, that only entries of the
-/// other direction use there, is taken away at random.
+/// Removes one random provided value from a mapping. With `kept`, the value is one that only
+/// entries of the other direction require at the landing point; otherwise it is live there.
 fn with_less(
     mapping: &Mapping,
     target: &Function,
@@ -127,8 +128,8 @@ fn with_less(
     Some((damaged, value))
 }
 
-/// What an entry provides is demanded, by the target version or by the entries of the other
-/// direction: without it the entry is refused, and no run is needed to see it.
+/// The target version or the entries of the other direction need every provided value. The judge
+/// rejects an entry without one of them, and needs no run for it.
 #[test]
 fn what_is_taken_from_a_random_mapping_is_missed() {
     let (mut missed, mut missed_kept) = (0, 0);

@@ -1,8 +1,7 @@
-//! Promises about the sources themselves: sizes, headers, words that must not occur, paths that
-//! must exist.
+//! Properties of the sources themselves: sizes, headers, forbidden words, existing paths.
 //!
-//! Sources are read as tokens where it matters, so that a word in a comment or a string is no
-//! finding. Every check also demands that it had something to check.
+//! Where it matters, the tests read sources as tokens, so that a word in a comment or a string is
+//! no finding. Every check also fails if it had nothing to check.
 
 #[path = "tidy/functions.rs"]
 mod functions;
@@ -16,14 +15,15 @@ use std::fs;
 use std::path::Path;
 use tree::{Source, files, sources};
 
-/// Lines a module should stay below, and lines none may reach. Tables and tests are exempt.
+/// The number of lines a module should not exceed, and the number it must not reach. Tables and
+/// tests are exempt.
 const MODULE_LINES: usize = 600;
 const MODULE_LINES_AT_MOST: usize = 1000;
 
-/// Modules longer than [`MODULE_LINES`], each with the reason why it is not cut in two.
+/// Modules longer than [`MODULE_LINES`], each with the reason why it is not split.
 const LONG_MODULES: &[(&str, &str)] = &[];
 
-/// Lines no function may exceed outside tests.
+/// The number of lines a function must not exceed outside tests.
 const FUNCTION_LINES: usize = 100;
 
 /// Functions longer than [`FUNCTION_LINES`], by file and name, each with the reason.
@@ -43,11 +43,7 @@ const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[
 /// Library crates: no input or output, no clock, no global state.
 const LIBRARIES: &[&str] = &["ir/", "passes/", "osr/", "verify/", "wasm/"];
 
-/// The one module of a library with state, and the feature without which that does not exist.
-const SWITCHED_STATE: (&str, &str) =
-    ("ir/src/seeded.rs", "#[cfg(feature = \"seeded-bugs\")]\nmod switch {");
-
-/// Fails with every finding at once, and when nothing was looked at.
+/// Fails with all findings at once, and if nothing was checked.
 fn report(checked: usize, findings: Vec<String>) {
     assert!(checked > 0, "nothing was checked");
     assert!(findings.is_empty(), "{} of {checked}:\n{}", findings.len(), findings.join("\n"));
@@ -108,11 +104,11 @@ fn passes_and_pipelines_are_listed() {
     report(rows.len(), findings);
 }
 
-/// Lines of code of the checker, without comments, blank lines and tests, that can make an entry
-/// hold: all files but the one that only tells what is refuted from what is undecided. A reader has
-/// to go through these to believe it. 1,500 is wanted; memory that differs between versions,
-/// replays, liveness without what never runs, and lines that go on past branches which they decide
-/// (95) took the rest.
+/// Lines of code of the checker that can make an entry hold, without comments, blank lines and
+/// tests. They are all its files except the one that only tells refuted from undecided. A reader
+/// must go through these lines to trust the checker. The goal is 1,500. The rest handles memory
+/// that differs between versions, replays, liveness without unreachable code, and paths that
+/// continue past branches they decide (95 lines).
 const CHECKER_LINES: usize = 1913;
 
 #[test]
@@ -162,7 +158,7 @@ fn functions_are_short() {
     report(checked, findings);
 }
 
-/// Every identifier of a token stream, macros' arguments included, with its line.
+/// Every identifier of a token stream with its line, including those in arguments of macros.
 fn identifiers(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
     let mut pending = vec![tokens];
     while let Some(tokens) = pending.pop() {
@@ -187,14 +183,14 @@ fn identifiers_of(source: &Source) -> Vec<(String, usize)> {
 
 #[test]
 fn no_stub_no_skipped_test_no_unsafe() {
-    // Spelled as tokens are: this file holds them as literals, which are no identifiers.
+    // This file holds the words as string literals, which are no identifiers.
     let words = ["todo", "unimplemented", "ignore", "unsafe"];
     let mut findings = Vec::new();
     let sources = sources();
     for source in &sources {
         for (word, line) in identifiers_of(source) {
             let allowed = word == "unsafe" && source.path.starts_with("jit/");
-            // `unsafe_code` is a lint and another identifier; `ignore` is an attribute here.
+            // `unsafe_code` is another identifier (a lint); `ignore` is an attribute here.
             if words.contains(&word.as_str()) && !allowed {
                 findings.push(format!("{}:{line}: `{word}`", source.path));
             }
@@ -231,16 +227,7 @@ fn libraries_do_no_io_and_keep_no_state() {
                 findings.push(format!("{}:{}: `{first}` `{second}`", source.path, pair[1].1));
             }
         }
-        let (path, switch) = SWITCHED_STATE;
-        let is_switched = source.path == path;
-        if is_switched {
-            let (before, _) = source.text.split_once(switch).expect("state is behind its feature");
-            assert!(
-                !state.iter().any(|word| before.contains(word)),
-                "{path} keeps state without its feature"
-            );
-        }
-        let kept = tokens.iter().filter(|(word, _)| state.contains(&word.as_str()) && !is_switched);
+        let kept = tokens.iter().filter(|(word, _)| state.contains(&word.as_str()));
         findings.extend(kept.map(|(word, line)| format!("{}:{line}: `{word}`", source.path)));
     }
     report(checked, findings);
@@ -262,7 +249,7 @@ const LINTS: &str = "[lints]\nworkspace = true\n";
 
 #[test]
 fn no_leftover_mark_and_no_path_of_a_machine() {
-    // In halves, so that this file does not hold what it looks for.
+    // In halves, so that this file does not contain the marks.
     let marks = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X")];
     let places = [
         concat!("/ho", "me/"),
@@ -282,7 +269,7 @@ fn no_leftover_mark_and_no_path_of_a_machine() {
     report(files.len(), findings);
 }
 
-/// Whether a line contains a word that no letter, digit or part of a longer path comes before.
+/// Whether a line contains a word, not preceded by a letter, a digit or a part of a longer path.
 fn contains_word(line: &str, word: &str) -> bool {
     let starts = line.match_indices(word).map(|(at, _)| at);
     let free =
@@ -346,7 +333,7 @@ fn names_that_are_gone_are_found() {
     }
 }
 
-/// What the header of every pass tells, in this order.
+/// The headings of the header of every pass, in this order.
 const PASS_HEADINGS: &[&str] = &[
     "Does",
     "Does not",
@@ -358,7 +345,7 @@ const PASS_HEADINGS: &[&str] = &[
     "Cost",
 ];
 
-/// Whether a header has every heading of a pass, each written `*Heading*:`, in order.
+/// Whether a header has every heading of a pass, each written `*Side*:`, in order.
 fn missing_heading(header: &str) -> Option<&'static str> {
     let mut rest = header;
     for heading in PASS_HEADINGS {
@@ -406,9 +393,9 @@ fn every_pass_says_what_it_does_and_why_it_may() {
 fn oir_files_lie_where_they_are_run() {
     let files: Vec<(String, String)> =
         files().into_iter().filter(|(path, _)| path.ends_with(".oir")).collect();
-    // The files in `tests/cli/` are inputs of the sessions beside them; the manuals show those in
-    // `docs/examples/`, and `manuals_show_what_is_printed` runs the command on them.
-    let run = ["tests/oir/", "tests/cli/", "docs/examples/"];
+    // Sessions name the files in `cli/tests/cli/`, their inputs. Manuals show the files in
+    // `docs/examples/`: `manuals_show_what_is_printed` runs the command on them.
+    let run = ["tests/oir/", "cli/tests/cli/", "docs/examples/"];
     let astray =
         files.iter().filter(|(path, _)| !run.iter().any(|folder| path.starts_with(folder)));
     report(files.len(), astray.map(|(path, _)| format!("{path} is run by nobody")).collect());

@@ -1,7 +1,7 @@
-//! The two tiers of the interpreter: runs that nobody watches are run by another loop than the
-//! others, and must end alike, with any amount of fuel.
+//! The two tiers of the interpreter. The fast tier executes runs without an observer in a loop of
+//! its own. It must end as the exact tier does, with any amount of fuel.
 
-use ir::interp::{
+use interp::{
     Limits, Machine, NoObserver, Options, Outcome, PauseAtMarks, Program, Run, TraceLevel,
 };
 use ir::text::parse_module;
@@ -12,7 +12,7 @@ use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 use wasm::wasi::Wasi;
 
-/// How a run ended, with everything it left behind.
+/// The end of a run, with the fuel and memory it left.
 #[derive(PartialEq, Debug)]
 struct End {
     outcome: Outcome,
@@ -21,7 +21,7 @@ struct End {
     computed: u64,
 }
 
-/// With a trace the exact tier runs, without the fast one.
+/// With a trace the exact tier executes the whole run.
 const TIERS: [TraceLevel; 2] = [TraceLevel::Digest, TraceLevel::Off];
 
 fn machine(program: &Program, fuel: u64, trace: TraceLevel) -> Machine {
@@ -39,7 +39,7 @@ fn end(machine: &Machine, outcome: Outcome) -> End {
     }
 }
 
-/// Runs a function in both tiers and returns what both ended with.
+/// Runs a function in both tiers, asserts that both end alike, and returns that end.
 fn both(program: &Program, func: Func, args: &[u64], fuel: u64, what: &str) -> End {
     let ends = TIERS.map(|trace| {
         let mut machine = machine(program, fuel, trace);
@@ -59,7 +59,7 @@ fn both(program: &Program, func: Func, args: &[u64], fuel: u64, what: &str) -> E
     fast.0
 }
 
-/// Programs that exercise everything the generator makes, with arguments.
+/// Programs that cover all constructs of the generator, with arguments.
 fn programs() -> impl Iterator<Item = (u64, Module, Func, Vec<Vec<u64>>)> {
     (0..150).map(|seed| {
         let made = generate(seed, 100, &Weights::default());
@@ -96,15 +96,15 @@ fn kernels_end_alike_with_any_fuel() {
         let entry = module.lookup("_start").expect("it is exported");
         let program = Program::new(&module);
         let used = u64::MAX - both(&program, entry, &[], u64::MAX, name).fuel;
-        // Each amount once near the start and near the end, where a group of instructions is cut
-        // everywhere.
+        // Every amount near the start and near the end, so that the fuel runs out at every
+        // instruction of a group.
         for fuel in (0..300).chain(used.saturating_sub(60)..=used + 1) {
             both(&program, entry, &[], fuel, name);
         }
     }
 }
 
-/// A run that is watched for a while and then no more.
+/// An observer watches a run for a while and then no longer.
 #[test]
 fn a_run_may_change_tiers() {
     let mut resumed = 0;
@@ -118,7 +118,7 @@ fn a_run_may_change_tiers() {
             let insts: Vec<_> = body.all_insts().collect();
             machine.mark(version, [insts[seed as usize % insts.len()]]);
             machine.start(entry, &args);
-            let mut host = ir::interp::NoHost;
+            let mut host = interp::NoHost;
             let outcome = match machine.run(&mut host, &mut PauseAtMarks) {
                 Run::Done(outcome) => outcome,
                 Run::Called { .. } => panic!("nothing runs elsewhere"),
@@ -136,8 +136,8 @@ fn a_run_may_change_tiers() {
     assert!(resumed > 100, "{resumed} runs went on in the other tier");
 }
 
-/// Runs `@f` of a text in both tiers with every amount of fuel up to what it needs, and returns
-/// what it computes.
+/// Runs `@f` of a text in both tiers with every amount of fuel up to the amount it needs, and
+/// returns its results.
 fn results(text: &str, args: &[u64]) -> Vec<u64> {
     let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
     let func = module.lookup("f").expect("the text has it");
@@ -152,7 +152,7 @@ fn results(text: &str, args: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Two parameters change places on every round: neither may have the slot of the other.
+/// Two parameters swap in every iteration, so neither may take the slot of the other.
 #[test]
 fn parameters_that_swap() {
     let text = r"
@@ -170,7 +170,7 @@ done:
     assert_eq!(results(text, &[4, 10, 20]), [21, 12]);
 }
 
-/// A parameter is read behind the definition of the argument passed to it, and one behind the loop.
+/// One parameter is read after the definition of the argument passed to it, and one after the loop.
 #[test]
 fn parameters_read_late() {
     let text = r"
@@ -191,7 +191,7 @@ done:
     assert_eq!(results(text, &[5]), [4, 10, 24]);
 }
 
-/// An argument is passed on and read behind the loop too, and one to two parameters at once.
+/// An argument is passed on and also read after the loop, and one is passed to two parameters.
 #[test]
 fn arguments_read_behind_the_loop() {
     let text = r"
@@ -213,7 +213,7 @@ done(%d: i32):
     assert_eq!(results(text, &[6]), [6, 36, 36]);
 }
 
-/// Loops that end with an addition, a comparison of the sum on either side, and the branch on it.
+/// Loops that end with an addition, a comparison of the sum on either side, and a branch on it.
 #[test]
 fn steps_of_loops() {
     let mut returned = 0;
@@ -268,7 +268,7 @@ done:
     assert_eq!(results(text, &[9]), [0, 45]);
 }
 
-/// Instructions that only the exact loop executes read and define what loops pass around.
+/// Instructions that only the exact tier executes read and define the parameters of a loop.
 #[test]
 fn instructions_left_to_the_exact_loop() {
     let text = r"
@@ -290,13 +290,13 @@ done:
   %read = load.i32 @far[%j]
   return %size, %next, %read
 }";
-    // Pages: 1, 2, 4; then 4 more and there are too many.
+    // Pages: 1, 2, 4; four more exceed the limit.
     assert_eq!(results(text, &[3]), [4, 7, 2]);
     assert_eq!(results(text, &[4]), [u32::MAX.into(), 6, 4]);
 }
 
-/// A loop calls, through a loop of another function, one that has no fast code, being too large for
-/// it: from then on all activations are run exactly, with what was in slots that values shared.
+/// A loop calls, through a loop of another function, a function too large for fast code. From then
+/// on the exact tier runs all activations, and must find the values in the slots they shared.
 #[test]
 fn a_callee_without_fast_code() {
     let mut text = r"
@@ -355,7 +355,7 @@ entry:
     }
 }
 
-/// Tests of OSR points are 0 and exits end the run in both tiers, in the middle of calls and with
+/// `osr_test` gives 0 in both tiers. An `osr_exit` ends the run in both, also inside calls and with
 /// values in shared slots.
 #[test]
 fn osr_points() {

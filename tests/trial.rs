@@ -1,9 +1,5 @@
-//! The trial of the checker and the oracles under a small budget, and that the bugs it seeds are
-//! there. `docs/testing.md` holds the tables of the whole trial.
-
-use ir::seeded::{Area, Bug, seeded};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+//! The trial of the checker and the oracles under a small budget. `docs/testing.md` holds the tables
+//! of the whole trial.
 
 #[path = "../examples/trial/cases.rs"]
 mod cases;
@@ -11,46 +7,6 @@ mod cases;
 mod output;
 #[path = "../examples/trial/p2.rs"]
 mod p2;
-
-/// The sources that hold bugs, as one text without the list of them.
-fn sources() -> String {
-    let mut text = String::new();
-    let mut work: Vec<PathBuf> = ["ir/src", "passes/src", "osr/src", "jit/src"]
-        .map(|f| Path::new(env!("CARGO_MANIFEST_DIR")).join(f))
-        .into();
-    while let Some(path) = work.pop() {
-        if path.is_dir() {
-            let entries = std::fs::read_dir(&path).expect("a folder of sources");
-            work.extend(entries.map(|e| e.expect("a folder of sources").path()));
-        } else if !path.ends_with("ir/src/seeded.rs") {
-            text.push_str(&std::fs::read_to_string(&path).expect("a source"));
-        }
-    }
-    text
-}
-
-#[test]
-fn every_bug_has_its_place() {
-    assert!(Bug::ALL.len() >= 60, "{} bugs", Bug::ALL.len());
-    let sources = sources();
-    let mut areas: BTreeMap<Area, u32> = BTreeMap::new();
-    for bug in Bug::ALL {
-        *areas.entry(bug.area()).or_default() += 1;
-        let condition = format!("Bug::{}", bug.name());
-        let ends = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric());
-        assert!(
-            sources.split(&condition).skip(1).any(|rest| ends(&rest)),
-            "{condition} is nowhere"
-        );
-    }
-    assert!(areas.len() >= 13, "areas: {areas:?}");
-    assert!(areas.values().all(|count| *count >= 6), "at least six in each area: {areas:?}");
-}
-
-#[test]
-fn no_bug_is_switched_on() {
-    assert!(!Bug::ALL.iter().any(|bug| seeded(*bug)));
-}
 
 #[test]
 fn no_damaged_entry_escapes_the_checker() {

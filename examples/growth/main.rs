@@ -1,21 +1,23 @@
-//! How time grows with the size of one function: a generated function is doubled again and again,
-//! and import, optimizing, mapping, certifying and checking are timed in one run.
+//! The growth of time with the size of one function. The program doubles a generated function again
+//! and again, and times import, optimization, mapping, certification and checking in one process.
 //!
 //!     cargo run --release --example growth -- --doublings 8
 //!     cargo run --release --example growth -- --shape chain
 //!     cargo run --release --example growth -- --programs sqlite.m2r.wasm
 //!
-//! Prints a line per size, with `--programs` per range of sizes of the functions of real programs
-//! (their sum): instructions, seconds of each step, and by what factor each grew from the size
-//! before. A factor near 2 is linear growth, one near 4 quadratic. Each step is run several times
-//! and the fastest counts; the shortest times are still mostly noise.
+//! It prints a line per size, or with `--programs` a line per range of sizes of the functions of
+//! real programs, summed up. A line has the instructions, the seconds of each step, and the factor
+//! of growth from the size before. A factor near 2 is linear growth, one near 4 quadratic. Each
+//! step runs several times and the fastest counts; the shortest times are still mostly noise.
 
 mod shapes;
 
+use check::relate;
+use check::verdict::{Options, Verdict};
 use clap::Parser;
 use ir::{Function, Module};
 use osier::driver::{Format, NoObserver, Vigilance, derive, load};
-use osr::{Certifier, Heading, Level, VersionPair, synthesize};
+use osr::{Certifier, Level, VersionPair, synthesize};
 use passes::Pipeline;
 use shapes::Shape;
 use std::collections::BTreeMap;
@@ -25,20 +27,18 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use verify::checker::relate;
-use verify::state_oracle::Direction;
-use verify::verdict::{Options, Verdict};
+use transition::Side;
 
 /// Times import, optimizing and mapping of a function doubled again and again
 #[derive(Debug, Parser)]
 struct Args {
-    /// What the function is made of
+    /// The shape of the function
     #[arg(long, value_name = "SHAPE", default_value = "loops")]
     shape: Shape,
     /// Take the functions of these programs instead, by size
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["shape", "doublings", "units"])]
     programs: Vec<PathBuf>,
-    /// How often the function is doubled
+    /// The number of doublings
     #[arg(long, value_name = "N", default_value_t = 8)]
     doublings: u32,
     /// Copies of the unit in the smallest function
@@ -60,20 +60,20 @@ struct Sample {
 const STEPS: [&str; 5] = ["import", "optimize", "map", "certify", "check"];
 
 impl Sample {
-    /// The sum of two; of functions of one program.
+    /// Adds the times and sizes of further functions.
     fn add(&mut self, other: &Sample) {
         self.functions += other.functions;
         self.instructions += other.instructions;
         self.seconds.iter_mut().zip(other.seconds).for_each(|(sum, s)| *sum += s);
     }
 
-    /// Takes the lesser times.
+    /// Keeps the smaller time of each step.
     fn keep_fastest(&mut self, other: &Sample) {
         self.seconds.iter_mut().zip(other.seconds).for_each(|(least, s)| *least = least.min(s));
     }
 }
 
-/// Everything once, of a module with one function.
+/// All steps once, for a module with one function.
 fn once(bytes: &[u8]) -> Result<Sample, String> {
     let begun = Instant::now();
     let module: Module =
@@ -85,7 +85,7 @@ fn once(bytes: &[u8]) -> Result<Sample, String> {
     Ok(sample)
 }
 
-/// All steps but import, of one function.
+/// All steps but import, for one function.
 fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
     let mut sample =
         Sample { functions: 1, instructions: function.inst_count(), ..Sample::default() };
@@ -101,13 +101,13 @@ fn steps(module: &Module, function: &Function) -> Result<Sample, String> {
     let synthesis = synthesize(&pair, Level::Avail);
     take(2);
     let mut certifier = Certifier::new(&pair);
-    let facts = certifier.facts(Heading::Forward, &synthesis.forward.mapping);
+    let facts = certifier.facts(Side::Before, &synthesis.forward.mapping);
     let certificate = certifier.into_certificate();
     take(3);
     let relation = relate(module, [function, &derived.function], &certificate, Options::default());
     let relation = relation.map_err(|verdict| verdict.to_string())?;
     let (mapping, armed) = (&synthesis.forward.mapping, &synthesis.backward.mapping);
-    let verdicts = relation.judge(Direction::Forward, mapping, &facts, &[armed]);
+    let verdicts = relation.judge(Side::Before, mapping, &facts, &[armed]);
     take(4);
     if verdicts.iter().any(Verdict::is_refuted) {
         return Err(format!("@{} has entries that are refuted", function.name()));
@@ -129,7 +129,7 @@ fn line(sample: &Sample, previous: Option<&Sample>) -> String {
     line
 }
 
-/// The times of generated functions.
+/// Prints the times of generated functions.
 fn doubled(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> Result<(), String> {
     let mut previous: Option<Sample> = None;
     for doubling in 0..=args.doublings {
@@ -145,8 +145,9 @@ fn doubled(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> R
     Ok(())
 }
 
-/// The times of the functions of a program, summed by size: each line those of up to twice the
-/// size. The last column is microseconds an instruction, of all steps.
+/// Prints the times of the functions of programs, summed by size. Each line has the functions of up
+/// to twice the size of the line before. The last column is microseconds per instruction, over all
+/// steps.
 fn by_size(args: &Args, say: &mut impl FnMut(String) -> Result<(), String>) -> Result<(), String> {
     let mut sizes: BTreeMap<u32, Sample> = BTreeMap::new();
     for path in &args.programs {

@@ -1,15 +1,15 @@
-//! What the functions are made of.
+//! The shapes of the generated functions.
 
 use clap::ValueEnum;
 
 /// A kind of function, of any size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Shape {
-    /// Loops with an exit in their middle, loads, stores and arithmetic, one behind the other
+    /// Loops in a row, each with an exit in its middle, loads, stores and arithmetic
     Loops,
-    /// Additions, each of the one before
+    /// Additions, each to the result of the one before
     Chain,
-    /// Additions of constants, which are summed up
+    /// Additions of constants, which fold into one
     Sums,
     /// Blocks that are merged
     Merges,
@@ -21,20 +21,20 @@ pub(crate) enum Shape {
     Memory,
     /// Divisions that may trap
     Traps,
-    /// Stores with a branch behind each, all to one place, where all of it is read again and
-    /// written to a global
+    /// Stores with a branch after each, all to one block, which reads all places again and writes
+    /// the values to a global
     Stairs,
 }
 
-/// Copies of one loop within another: deeper ones say little about real code.
+/// The depth of a nest of loops: deeper ones say little about real code.
 const MAX_DEPTH: u32 = 64;
 
 impl Shape {
-    /// A module with one function of so many units.
+    /// A module with one function of this number of units.
     ///
     /// # Errors
     ///
-    /// When the text is not WebAssembly, which is a bug.
+    /// If the text is not WebAssembly, which is a bug.
     pub(crate) fn program(self, units: u32) -> Result<Vec<u8>, wat::Error> {
         let mut text =
             "(module (memory 1) (global $g (mut i32) (i32.const 0)) (func (export \"f\") (param i32 i32) (result i32)"
@@ -80,7 +80,7 @@ impl Shape {
     }
 }
 
-/// Nests of loops, each as deep as allowed.
+/// Nests of loops, each as deep as [`MAX_DEPTH`] allows.
 fn nests(text: &mut String, units: u32) {
     let mut left = units;
     while left > 0 {
@@ -97,9 +97,9 @@ fn nests(text: &mut String, units: u32) {
     }
 }
 
-/// The way `goto out` leaves a function: the reads behind it are of memory that as many edges bring
-/// as there are. The load at the start is what shows, of the first reads, that they do not trap, so
-/// that a write between them goes.
+/// The shape of code with `goto out`: the memory read at the end is a join of as many edges as
+/// there are units. The load at the start proves that the first of these reads do not trap, so that
+/// `dse` can remove a write between them.
 fn stairs(text: &mut String, units: u32) {
     text.push_str("(drop (i64.load (local.get 0))) (block");
     for unit in 0..units {
@@ -116,8 +116,8 @@ fn stairs(text: &mut String, units: u32) {
     }
 }
 
-/// A loop with an exit in its middle, over loads, stores and arithmetic that repeats itself, has
-/// invariants and dead ends. Locals carry values from unit to unit.
+/// A loop with an exit in its middle, over loads, stores and arithmetic with repeated, invariant
+/// and dead operations. Locals carry values from unit to unit.
 const LOOP: &str = "
   (local.set 2 (i32.const 8))
   (block (loop

@@ -1,4 +1,4 @@
-//! What building a continuation costs: in IR, by instruction of what is built, and in Cranelift.
+//! The cost of building a continuation: in IR, per instruction built, and in Cranelift.
 
 use super::measure::timed;
 use super::points::{Live, everywhere};
@@ -8,7 +8,7 @@ use osr::Condition;
 use serde_json::json;
 use std::error::Error;
 
-/// Continuations built of each function.
+/// The number of continuations built for each function.
 const POINTS: usize = 6;
 /// Functions with fewer instructions are left out.
 const LEAST: usize = 20;

@@ -1,16 +1,16 @@
-//! Hot loops. Each is a function `@f(%n: i64, %stop: i64) -> i64` that goes around its loop `%n`
-//! times, with a value `%guard` in the header that is 1 in iteration `%stop`.
+//! Hot loops. Each is a function `@f(%n: i64, %stop: i64) -> i64` with a loop of `%n` iterations.
+//! The header computes a value `%guard` that is 1 in iteration `%stop`.
 
-/// A loop: its name, what its variables begin with, what an iteration does, and what they become.
-/// `%i` counts, and `%at` is the address of element `%i & 1023` of the array of words at 0.
+/// A loop: its name, its variables, and its body. `%i` counts iterations, and `%at` is the address
+/// of element `%i & 1023` of the array of words at 0.
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
-    /// Type and first bits of each variable.
+    /// Type and initial bits of each variable.
     pub(crate) variables: Vec<(&'static str, String)>,
     pub(crate) body: String,
     /// The values of the variables in the next iteration.
     pub(crate) next: Vec<String>,
-    /// What else the module has.
+    /// Further declarations of the module.
     pub(crate) more: &'static str,
 }
 
@@ -29,7 +29,8 @@ fn kernel(
     }
 }
 
-/// So many sums, each of what the one before was; `mul` makes an iteration longer.
+/// A loop of `width` operations, each on the result of its predecessor; `mul` makes an iteration
+/// longer.
 fn wide(name: &'static str, width: usize, operation: &str) -> Kernel {
     let variables = (0..width).map(|k| ("i64", (k * 7 + 3).to_string())).collect();
     let mut body = String::new();
@@ -41,7 +42,7 @@ fn wide(name: &'static str, width: usize, operation: &str) -> Kernel {
 }
 
 impl Kernel {
-    /// The module, with so many stores before the loop, which move it.
+    /// The module, with `padding` stores before the loop, which move its code.
     pub(crate) fn text(&self, padding: usize) -> String {
         let mut text =
             String::from("memory @m 1\nglobal @pad: mut i64 = 0\nglobal @result: mut i64 = 0\n");
@@ -94,7 +95,7 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     all
 }
 
-/// Loops of which an iteration takes a nanosecond or less, or hardly more.
+/// Loops with iterations of about a nanosecond or less.
 fn short() -> Vec<Kernel> {
     vec![
         kernel(
@@ -122,7 +123,7 @@ fn short() -> Vec<Kernel> {
     ]
 }
 
-/// Loops of which an iteration takes longer.
+/// Loops with longer iterations.
 fn long() -> Vec<Kernel> {
     let mut call = kernel(
         "call",

@@ -1,18 +1,18 @@
-//! What OSR costs in native code: points that never fire, transitions, building continuations, code
-//! size.
+//! The costs of OSR in native code: points that never fire, transitions, building continuations,
+//! code size.
 //!
 //! ```text
-//! cargo run --release --example osr_cost -- never            # hot loops with a point that never fires
-//! cargo run --release --example osr_cost -- programs         # whole programs with a point at every loop header
-//! cargo run --release --example osr_cost -- transition       # from version to version and back
-//! cargo run --release --example osr_cost -- build            # continuations, in IR and by Cranelift
-//! cargo run --release --example osr_cost -- size             # bytes of code with points
+//! cargo run --release --example osr_cost -- never       # hot loops with a point that never fires
+//! cargo run --release --example osr_cost -- programs    # real programs, a point at each header
+//! cargo run --release --example osr_cost -- transition  # from version to version and back
+//! cargo run --release --example osr_cost -- build       # continuations, in IR and by Cranelift
+//! cargo run --release --example osr_cost -- size        # bytes of code with points
 //! ```
 //!
-//! A ratio compares the fastest of many runs, taken by turns in one process. Since the place of a
-//! short loop in its 64 bytes of code can make a factor of two, every variant is compiled at
-//! several places. Each table has the ratio of a thing to itself, compiled a second time:
-//! differences up to that mean nothing.
+//! A ratio compares the fastest of many runs, which alternate in one process. The place of a short
+//! loop in its 64 bytes of code can change its time by a factor of two, so every variant is
+//! compiled at several places. Each table has the ratio of a variant to itself, compiled a second
+//! time. Differences up to that ratio mean nothing.
 
 mod build;
 mod kernels;
@@ -29,25 +29,25 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// What OSR costs in native code
+/// Measures the costs of OSR in native code
 #[derive(Parser, Debug)]
 struct Arguments {
-    /// What to measure
+    /// The cost to measure
     #[command(subcommand)]
     what: What,
     /// Print JSON instead of a table
     #[arg(long, global = true)]
     json: bool,
-    /// Rounds, of which the fastest counts; a default of its own for each table
+    /// Rounds, of which the fastest counts; each table has a default
     #[arg(long, global = true)]
     rounds: Option<usize>,
-    /// Only what has this in its name
+    /// Only items with this in their name
     #[arg(long, global = true, default_value = "")]
     only: String,
-    /// What stands at OSR points
+    /// The kind of side exits at OSR points
     #[arg(long, global = true, value_enum, default_value = "stored")]
     exits: Exits,
-    /// Where `tests/corpus/build programs` has put its modules
+    /// The folder where `tests/corpus/build programs` has put its modules
     #[arg(long, global = true, default_value = "target/corpus")]
     programs: PathBuf,
 }
@@ -55,14 +55,14 @@ struct Arguments {
 /// [`jit::Exits`], on the command line.
 #[derive(ValueEnum, Debug, Clone, Copy)]
 enum Exits {
-    /// Code that stores what is handed over
+    /// Code that stores the values
     Stored,
-    /// A call, and beside the code where everything is
+    /// A call, with a stack map of the values beside the code
     Described,
 }
 
 impl Arguments {
-    /// The engine that is measured.
+    /// The engine to measure.
     fn engine(&self) -> Result<Engine, Unsupported> {
         let exits = match self.exits {
             Exits::Stored => jit::Exits::Stored,
@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a subcommand found out.
+/// The results of a subcommand.
 struct Report {
     table: String,
     json: serde_json::Value,

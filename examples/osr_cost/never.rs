@@ -1,10 +1,10 @@
-//! What a point costs that never fires, in hot loops.
+//! The cost of a point that never fires, in hot loops.
 
 use super::kernels::{Kernel, kernels};
 use super::measure::{Times, geometric_mean, highest, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
-use ir::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
+use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Memory, Point};
 use jit::{Action, Engine, Quiet, Vm};
 use osier::driver::{Format, load};
@@ -13,14 +13,14 @@ use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
 
-/// Places that each variant is compiled at.
+/// The number of code places at which each variant is compiled.
 const PLACES: usize = 8;
 /// Iterations of a run.
 const ITERATIONS: u64 = 300_000;
-/// At least so many nanoseconds make a loop a long one.
+/// The nanoseconds per iteration from which a loop counts as long.
 const LONG: f64 = 2.0;
 
-/// What is compared with the version without a point.
+/// The variants; each is compared with the version without a point.
 const VARIANTS: [Variant; 5] =
     [Variant::Plain, Variant::Again, Variant::Flag, Variant::Countdown, Variant::Guard];
 
@@ -89,8 +89,8 @@ impl Compiled {
         }
     }
 
-    /// Makes the code that was measured fire, and gives how often it did; its result has to be
-    /// `expected`, that of one more than twice as many iterations than are measured.
+    /// Makes the measured code fire, and returns the number of transitions. `expected` is the
+    /// result of one more than twice the measured iterations, which the run must return.
     fn fires(&mut self, variant: Variant, expected: u64) -> Result<u64, Box<dyn Error>> {
         let Some(version) = self.version.clone() else { return Ok(0) };
         if variant == Variant::Flag {
@@ -109,7 +109,7 @@ impl Compiled {
     }
 }
 
-/// Puts numbers into the memory: words at 0, floats between 1 and 2 at 16384.
+/// Fills the memory with numbers: words at 0, floats between 1 and 2 at 16384.
 fn fill(vm: &mut Vm) -> Result<(), Box<dyn Error>> {
     let memories = vm.machine_mut().memories_mut();
     let mut state = 1u64;
@@ -123,7 +123,7 @@ fn fill(vm: &mut Vm) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What was measured of a kernel, by variant.
+/// The measurements of a kernel, by variant.
 struct Row {
     name: &'static str,
     times: Vec<Times>,
@@ -131,7 +131,7 @@ struct Row {
 }
 
 impl Row {
-    /// Nanoseconds of an iteration at the best place.
+    /// Nanoseconds per iteration at the best place.
     fn nanoseconds(&self, variant: usize) -> f64 {
         self.times[variant].best() / ITERATIONS as f64 * 1e9
     }

@@ -1,13 +1,13 @@
-//! Points in versions, and transitions at them that have nothing to compute.
+//! Points in versions, and transitions at them without compensation code.
 
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::loops::LoopForest;
-use ir::mapping::{Assign, Entry, Mapping, Operand};
 use ir::{Function, Point, Value};
 use osr::{Condition, PointSpec};
 use std::collections::BTreeMap;
+use transition::mapping::{Assign, Entry, Mapping, Operand};
 
 /// The first points of loop headers.
 pub(crate) fn headers(function: &Function) -> Vec<Point> {
@@ -16,15 +16,14 @@ pub(crate) fn headers(function: &Function) -> Vec<Point> {
     forest.loops().map(|l| Point::before(function.first_inst(forest.header(l)))).collect()
 }
 
-/// Every point of code that a run can come to: nothing lives where none does, so nothing could go
-/// on there.
+/// Every reachable point. An unreachable point has no live values, so no run could continue there.
 pub(crate) fn everywhere(function: &Function) -> Vec<Point> {
     let decided = Decided::new(function);
     let blocks = function.blocks().filter(|block| decided.cfg().is_reachable(*block));
     blocks.flat_map(|block| function.block_insts(block)).map(Point::before).collect()
 }
 
-/// What is live at points of a version: it is worked out once.
+/// The live values at points of a version, analyzed once.
 pub(crate) struct Live<'f> {
     function: &'f Function,
     liveness: Liveness,
@@ -36,12 +35,12 @@ impl<'f> Live<'f> {
         Live { function, liveness }
     }
 
-    /// What is live at a point, ascending.
+    /// The values live at a point, in ascending order.
     pub(crate) fn at(&self, point: Point) -> Vec<Value> {
         self.liveness.live_before(self.function, point).iter().collect()
     }
 
-    /// A point that hands over what is live.
+    /// A point that hands over the live values.
     pub(crate) fn point(&self, at: Point, condition: Condition) -> PointSpec {
         PointSpec { at, condition, values: self.at(at) }
     }

@@ -1,12 +1,12 @@
-//! What points cost that never fire, at loop headers of real programs.
+//! The cost of points that never fire, at the loop headers of real programs.
 
 use super::measure::{Times, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
-use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::interp::{
+use interp::{
     Control, Limits, Machine, Observer, Options, Outcome, Program, Scope, TraceLevel, View,
 };
+use ir::edit::{Editor, Fuel, Pass, apply};
 use ir::{Func, Function, Global, Imm, InstSpec, Module, Opcode, Type};
 use jit::{Action, Quiet, Vm};
 use osier::driver::{Format, load};
@@ -17,7 +17,7 @@ use std::error::Error;
 use std::sync::Arc;
 use wasm::wasi::Wasi;
 
-/// The real programs, by both routes.
+/// The real programs, built by both routes.
 pub(crate) const NAMES: [&str; 8] = [
     "bzip2.m2r",
     "bzip2.o2",
@@ -28,18 +28,18 @@ pub(crate) const NAMES: [&str; 8] = [
     "sqlite.m2r",
     "sqlite.o2",
 ];
-/// Sizes at which a run takes some tenths of a second natively.
+/// Sizes for which a native run takes some tenths of a second.
 const SIZES: [(&str, &str); 4] =
     [("bzip2", "2000000"), ("zlib", "4000000"), ("lua", "600"), ("sqlite", "40000")];
 /// Sizes for counting visits in the interpreter.
 const SMALL: [(&str, &str); 4] =
     [("bzip2", "20000"), ("zlib", "20000"), ("lua", "4"), ("sqlite", "500")];
-/// Functions with the most visited loops, which countdowns and guards are put into.
+/// The number of functions with the most visited loops, which get countdowns and guards.
 const HOT: usize = 5;
-/// Places that each function of each variant is compiled at.
+/// The number of code places at which each function of each variant is compiled.
 const PLACES: usize = 8;
 
-/// A program, if it is built.
+/// A program; `None` if it is not built.
 pub(crate) fn module(
     arguments: &Arguments,
     name: &str,
@@ -64,15 +64,15 @@ enum Variant {
     Flags,
     /// A countdown at every loop header of the hottest functions.
     Countdowns,
-    /// At every loop header of the hottest functions, a guard that the first argument, a pointer,
-    /// is not null.
+    /// A guard at every loop header of the hottest functions: the first argument, a pointer, is not
+    /// null.
     Guards,
 }
 
 const VARIANTS: [Variant; 5] =
     [Variant::Plain, Variant::Again, Variant::Flags, Variant::Countdowns, Variant::Guards];
 
-/// Visits of loop headers.
+/// The numbers of visits of loop headers, by function.
 struct Visits(BTreeMap<Func, u64>);
 
 impl Observer for Visits {
@@ -106,7 +106,8 @@ fn start(module: &Arc<Module>) -> Result<Func, Box<dyn Error>> {
     module.lookup("_start").ok_or_else(|| "it exports no _start".into())
 }
 
-/// Sets the stack pointer to what it is, so many times, at the beginning: moves what comes behind.
+/// Adds stores of the stack pointer's own value at the start of a function, which moves the code
+/// that follows.
 struct Pad(usize);
 
 impl Pass for Pad {
@@ -160,7 +161,7 @@ struct Run {
     fired: u64,
 }
 
-/// How a run is set up.
+/// The settings of a run.
 #[derive(Clone, Copy)]
 struct Setup<'a> {
     arguments: &'a Arguments,
@@ -300,7 +301,7 @@ fn measure(
         armed: false,
     };
     let expected = execute(module, plain)?.printed;
-    // A guard that fires is none: the first argument is not always a pointer.
+    // A guard that fires is no guard: the first argument is not always a pointer.
     loop {
         match execute(
             module,

@@ -1,4 +1,4 @@
-//! Bytes of code with OSR points in it, and of what is noted beside the code.
+//! Bytes of code with OSR points, and bytes of the descriptions beside the code.
 
 use super::points::{Live, everywhere, headers};
 use super::programs::{NAMES, module};
@@ -10,12 +10,12 @@ use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
 
-/// Where points are put.
+/// A choice of places for points.
 type Where = fn(&Function) -> Vec<Point>;
 
 const PLACES: [(&str, Where); 2] = [("at headers", headers), ("everywhere", everywhere)];
 
-/// What a program takes with points somewhere.
+/// The sizes of a program with points at some places.
 #[derive(Default)]
 struct Total {
     points: usize,

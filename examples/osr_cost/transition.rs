@@ -1,11 +1,10 @@
-//! What a transition costs: from version to version and back, answered each time, and to the
-//! interpreter and up.
+//! The cost of a transition: from version to version and back, through a policy that answers each
+//! time, to the interpreter, and from it into native code.
 
 use super::measure::{quantile, timed};
 use super::points::{Live, headers};
 use super::{Arguments, Report};
-use ir::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
-use ir::mapping::Mapping;
+use interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use ir::{Func, Function, Module, Point};
 use jit::{Action, Continuation, Engine, HotLoop, OpenPoint, Quiet, RunError, Tier, Tiering, Vm};
 use osier::driver::{Format, load};
@@ -13,15 +12,16 @@ use osr::Condition;
 use serde_json::json;
 use std::error::Error;
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
-/// Live values at the point, the counter and the bound among them.
+/// The numbers of live values at the point, including the counter and the bound.
 const WIDTHS: [usize; 4] = [4, 10, 16, 26];
 /// Iterations of a run, each of which makes one transition.
 const ITERATIONS: u64 = 1_000_000;
-/// Iterations of a run whose transitions are answered by Rust code.
+/// Iterations of a run in which a policy in Rust answers each transition.
 const ASKED: u64 = 100_000;
 
-/// A loop with so many live values, each of which changes in every iteration.
+/// A loop with `width` live values, each of which changes in every iteration.
 fn text(width: usize) -> String {
     let values = width - 2;
     let list = |item: &dyn Fn(usize) -> String| -> String {
@@ -77,7 +77,7 @@ impl Subject {
         Ok(Vm::new(&self.engine, &self.module, limits, options)?)
     }
 
-    /// A version with a point at the loop header that waits for its flag.
+    /// A version with a flag point at the loop header.
     fn version(&self) -> Result<Arc<jit::Version>, Box<dyn Error>> {
         let point = Live::new(self.function()).point(self.at, Condition::Flag);
         Ok(self.engine.version(&self.module, self.func, self.function(), &[point])?)
@@ -97,7 +97,7 @@ impl Subject {
     }
 }
 
-/// Answers every open point with the same continuation, kept.
+/// A policy that answers every open point with the same cached continuation.
 struct Cached(Arc<Continuation>);
 
 impl Tiering for Cached {
@@ -126,7 +126,7 @@ impl Tiering for Cached {
     }
 }
 
-/// Goes on natively in the same continuation when a loop is hot.
+/// A policy that enters the same continuation when a loop is hot.
 struct Up(Arc<Continuation>);
 
 impl Tiering for Up {
@@ -155,10 +155,11 @@ impl Tiering for Up {
     }
 }
 
-/// Nanoseconds of each kind of transition with so many live values, and how many were made.
+/// Nanoseconds of each kind of transition with this number of live values, and the number of
+/// transitions.
 struct Row {
     width: usize,
-    /// Of an iteration without transition.
+    /// Nanoseconds of an iteration without a transition.
     iteration: f64,
     resolved: f64,
     made: u64,
@@ -190,8 +191,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     Ok(Report { table, json: json!(rows) })
 }
 
-/// Two versions that lead to each other in every iteration: nanoseconds of an iteration without,
-/// and what a transition adds.
+/// Two versions that lead to each other in every iteration. Returns the nanoseconds of an iteration
+/// without transitions, the nanoseconds that a transition adds, and the number of transitions.
 fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dyn Error>> {
     let mut vm = subject.vm()?;
     vm.set_tiering(Box::new(Quiet));
@@ -219,7 +220,7 @@ fn alternate(subject: &Subject, rounds: usize) -> Result<(f64, f64, u64), Box<dy
     Ok((without * scale, (with - without) * scale, made))
 }
 
-/// What a transition costs whose target is asked for each time, the answer being ready.
+/// The nanoseconds of a transition for which a policy returns a cached continuation each time.
 fn open(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     let mut vm = subject.vm()?;
     let version = subject.version()?;
@@ -235,7 +236,8 @@ fn open(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     Ok((with - without) * 1e9 / ASKED as f64)
 }
 
-/// What leaving for the interpreter costs, with the last iteration and the return there.
+/// The nanoseconds of a transition into the interpreter, with the last iteration and the return
+/// there.
 fn down(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     let mut vm = subject.vm()?;
     vm.set_tiering(Box::new(Quiet));
@@ -251,8 +253,8 @@ fn down(subject: &Subject, rounds: usize) -> Result<f64, Box<dyn Error>> {
     Ok((quantile(&mut with, 0.1) - quantile(&mut without, 0.1)) * 1e9)
 }
 
-/// What entering native code from the interpreter costs, with the last iteration and the return
-/// there, the question who goes on included.
+/// The nanoseconds of a transition from the interpreter into native code, with the last iteration,
+/// the return there, and the question to the policy.
 fn up(subject: &Subject) -> Result<f64, Box<dyn Error>> {
     let target = subject.engine.version(&subject.module, subject.func, subject.function(), &[])?;
     let rest = subject.into(&target)?;

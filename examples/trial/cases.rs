@@ -1,17 +1,18 @@
-//! Generated programs with their mappings: what the damage is done to.
+//! Generated programs with their mappings, which are then damaged.
 
-use ir::certificate::{Certificate, MappingFacts};
-use ir::interp::Limits;
-use ir::mapping::Mapping;
+use interp::Limits;
 use ir::{Func, Function, Inst};
 use osier::driver::{NoObserver, Vigilance, derive};
 use osier::{ir, osr, passes, verify};
-use osr::{Certifier, Heading, Level, VersionPair, synthesize};
+use osr::{Certifier, Level, VersionPair, synthesize};
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 use verify::generate::{Program, Weights, generate};
 use verify::state_oracle::{FunctionPair, OracleOptions};
 
-/// A function and a version derived from it, with the log and the mappings both ways.
+/// A function and a version derived from it, with the log and the mappings in both directions.
 pub(crate) struct Case {
     pub(crate) func: Func,
     pub(crate) versions: [Function; 2],
@@ -31,11 +32,11 @@ impl Case {
         [&self.versions[0], &self.versions[1]]
     }
 
-    pub(crate) fn heading(side: usize) -> Heading {
-        if side == 0 { Heading::Forward } else { Heading::Backward }
+    pub(crate) fn heading(side: usize) -> Side {
+        if side == 0 { Side::Before } else { Side::After }
     }
 
-    /// The certificate, and the facts behind mappings both ways.
+    /// The certificate, and the facts for the mappings in both directions.
     pub(crate) fn certificate(&self, mappings: [&Mapping; 2]) -> (Certificate, [MappingFacts; 2]) {
         let pair = VersionPair::new(&self.versions[0], &self.versions[1], &self.log)
             .expect("the log was replayed");
@@ -45,7 +46,7 @@ impl Case {
     }
 }
 
-/// The pipelines taken in turn.
+/// The pipelines, which programs take in turn.
 pub(crate) const PIPELINES: [&str; 4] =
     ["O1", "canonical", "simplify,cse,licm,sccp,adce", "canonical,load_elim,dse,adce"];
 

@@ -1,13 +1,13 @@
-//! Certificates that make no sense: the checker says no, and never panics.
+//! Garbled certificates: the checker rejects them and never panics.
 
 use crate::cases::cases;
+use check::relate;
+use check::verdict::Options;
 use osier::verify;
 use std::io::Write as _;
-use verify::checker::relate;
+use transition::Side;
 use verify::damage::garble;
 use verify::prng::Prng;
-use verify::state_oracle::Direction;
-use verify::verdict::Options;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> bool {
                 related += 1;
                 for side in [0, 1] {
                     let verdicts = relation.judge(
-                        Direction::BOTH[side],
+                        Side::BOTH[side],
                         &mappings[side],
                         &facts[side],
                         &[&mappings[1 - side]],

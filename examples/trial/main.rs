@@ -1,17 +1,15 @@
-//! The checker and the oracles on trial: how many wrong mappings each of them notices.
+//! The checker and the oracles on trial: the share of wrong mappings that each detects.
 //!
 //!     cargo run --release --features seeded-bugs --example trial -- p1
 //!     cargo run --release --example trial -- p2 --damages 1000000
 //!     cargo run --release --example trial -- p3
 //!     cargo run --release --example trial -- garbage --certificates 10000000
 //!
-//! `docs/testing.md` says what the pools are and holds the tables that these commands print.
+//! `docs/testing.md` defines the pools and holds the tables that these commands print.
 
 mod cases;
 mod garbage;
 mod output;
-#[cfg(feature = "seeded-bugs")]
-mod p1;
 mod p2;
 mod p2_table;
 mod p3;
@@ -28,27 +26,16 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Pool {
-    /// Wrong changes of our own code: needs the feature `seeded-bugs`
-    #[cfg(feature = "seeded-bugs")]
-    P1(p1::Args),
-    /// One wrong change of native code, in a process that may come to any end: what P1 starts
-    #[cfg(feature = "seeded-bugs")]
-    #[command(hide = true)]
-    NativeBug(p1::native::Args),
     /// Random damage to mappings
     P2(p2_table::Args),
     /// Checkers without one of their checks
     P3(p3::Args),
-    /// Certificates that make no sense
+    /// Garbled certificates
     Garbage(garbage::Args),
 }
 
 fn main() -> ExitCode {
     let passed = match Args::parse().pool {
-        #[cfg(feature = "seeded-bugs")]
-        Pool::P1(args) => p1::run(&args),
-        #[cfg(feature = "seeded-bugs")]
-        Pool::NativeBug(args) => p1::native::child(&args),
         Pool::P2(args) => p2_table::run(&args),
         Pool::P3(args) => p3::run(&args),
         Pool::Garbage(args) => garbage::run(&args),

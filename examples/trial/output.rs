@@ -1,17 +1,17 @@
-//! The output oracle: takes an entry at the first visit of its source point and compares only how
-//! the run ends.
+//! The output oracle: fires an entry at the first visit of its source point, and compares only the
+//! end of the run.
 
 use crate::cases::Case;
-use ir::interp::{
+use interp::{
     Control, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope, View,
 };
-use ir::mapping::Mapping;
 use ir::{Inst, Point};
 use osier::{ir, verify};
 use std::collections::BTreeSet;
+use transition::mapping::Mapping;
 use verify::generate::Program as Generated;
 
-/// Stops at every marked point.
+/// Pauses at every marked point.
 struct Stop;
 
 impl Observer for Stop {
@@ -22,7 +22,7 @@ impl Observer for Stop {
     }
 }
 
-/// The source points of a case's mapping whose entry makes a run end otherwise. All other functions
+/// The source points of a case's mapping whose entry changes the end of a run. All other functions
 /// run as they are in the module.
 pub(crate) fn killed(
     program: &Generated,
@@ -69,27 +69,7 @@ pub(crate) fn killed(
     killed
 }
 
-/// Whether the two versions of a case, run from the start, end otherwise for some arguments.
-#[cfg(feature = "seeded-bugs")]
-pub(crate) fn versions_differ(program: &Generated, case: &Case) -> bool {
-    let code = Program::new(&program.module);
-    let limits = crate::cases::oracle_options(program, 0).limits;
-    program.arguments.iter().any(|args| {
-        let checked = Options { track_memory: true, ..Options::default() };
-        let machine = Machine::with_options(&code, limits, checked);
-        let mut machine = machine.expect("generated modules can be instantiated");
-        let ids = case.versions().map(|v| machine.add_version(&program.module, case.func, v));
-        let [before, after] = ids.map(|id| {
-            let mut machine = machine.clone();
-            machine.set_current(case.func, id);
-            let outcome = machine.invoke(program.main, args, &mut NoHost, &mut NoObserver);
-            (shown(&outcome), machine.memory_digest())
-        });
-        before != after
-    })
-}
-
-/// How a run ended, without the place.
+/// The end of a run, without its place.
 fn shown(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Trapped { kind, .. } => format!("trap: {kind}"),

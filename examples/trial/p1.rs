@@ -1,4 +1,4 @@
-//! Pool P1: wrong changes of our own code, each judged by every layer apart from the others.
+//! Pool P1: seeded bugs, each judged by every layer independently of the others.
 
 mod layers;
 mod made;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The most programs that one bug is tried on, those of `tests/oir` included
+    /// The most programs for one bug, those of `tests/oir` included
     #[arg(long, default_value_t = 1000)]
     programs: usize,
     /// The size of generated programs
@@ -32,13 +32,13 @@ pub(crate) struct Args {
     bug: Option<String>,
 }
 
-/// Programs that every bug is tried on, however soon it is killed: editor and verifier get a chance
-/// too.
+/// The least number of programs for every bug, even if it is killed earlier, so that editor and
+/// verifier have a chance too.
 const AT_LEAST: usize = 100;
 
 pub(crate) fn run(args: &Args) -> bool {
-    // Editor and makers panic by the thousand here; that they do is counted, and what they say is
-    // not wanted.
+    // Editor and makers panic thousands of times here. The trial counts the panics, and their
+    // messages would only flood the output.
     std::panic::set_hook(Box::new(|_| {}));
     let wanted = |b: &Bug| args.bug.as_ref().is_none_or(|part| b.name().contains(part.as_str()));
     let bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(wanted).collect();
@@ -63,18 +63,18 @@ pub(crate) fn run(args: &Args) -> bool {
     !rows.is_empty() && rows.iter().all(|r| r.killed_by_any() && r.escaped == 0)
 }
 
-/// What one thread works with.
+/// The state of one thread.
 struct Trial<'a> {
     args: &'a Args,
     programs: Programs,
-    /// The programs made without a bug, for one area at a time: by number.
+    /// The programs made without a bug, by number, for one area at a time.
     clean: (Option<Area>, BTreeMap<usize, Clean>),
 }
 
 /// A program made without a bug.
 struct Clean {
     made: Made,
-    /// What the checker rejects of it all the same; not asked before it matters.
+    /// The entries of it that the checker rejects anyway; computed when first needed.
     rejected: Option<Rejected>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Trial<'a> {
         row
     }
 
-    /// Puts one program, made with the bug, to the layers that have not killed it.
+    /// Judges one program, made with the bug, by the layers that have not killed the bug yet.
     fn judge(&mut self, number: usize, subject: &Subject, bug: Bug, row: &mut Row) {
         row.programs += 1;
         let made = Made::new(&self.programs.subject(number, bug.area()), Some(bug));

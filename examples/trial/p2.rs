@@ -2,33 +2,34 @@
 
 use crate::cases::{Case, cases, oracle_options};
 use crate::output;
+use check::relate;
+use check::verdict::{Options, Verdict};
 use ir::Point;
-use ir::mapping::Mapping;
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
-use verify::checker::relate;
+use transition::Side;
+use transition::mapping::Mapping;
 use verify::damage::{Damage, Damager};
 use verify::generate::Program;
 use verify::prng::Prng;
-use verify::state_oracle::{Direction, FunctionPair, Oracle};
-use verify::verdict::{Options, Verdict};
+use verify::state_oracle::{FunctionPair, Oracle};
 
-/// What is done.
+/// The settings of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// How many entries are damaged, at least.
+    /// The least number of damaged entries.
     pub(crate) damages: u64,
     /// The first seed.
     pub(crate) seed: u64,
     /// The size of the programs.
     pub(crate) size: u32,
-    /// How often the entries of one program are damaged anew.
+    /// How often the entries of one program are damaged.
     pub(crate) rounds: u32,
 }
 
-/// Damages entries until there are enough, and asks everybody. Returns what became of them, and the
-/// number of programs.
+/// Damages entries until there are enough, and asks the checker and the oracles. Returns the
+/// results and the number of programs.
 pub(crate) fn measure(settings: Settings) -> (Table, u64) {
     let mut table = Table::new();
     let (mut done, mut programs) = (0, 0);
@@ -46,26 +47,26 @@ pub(crate) fn measure(settings: Settings) -> (Table, u64) {
     (table, programs)
 }
 
-/// The rows of all kinds, added.
+/// The sum of the rows of all kinds of damage.
 pub(crate) fn total(table: &Table) -> Row {
     let mut all = Row::default();
     table.values().for_each(|row| all.add(row));
     all
 }
 
-/// What became of damaged entries of one kind.
+/// The results for damaged entries of one kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Row {
     pub(crate) damages: u64,
     pub(crate) accepted: u64,
     pub(crate) refuted: u64,
     pub(crate) undecided: u64,
-    /// By the state oracle in a run.
+    /// Killed by the state oracle in a run.
     pub(crate) killed: u64,
     pub(crate) killed_refuted: u64,
-    /// Accepted, and then killed by a run: must be 0.
+    /// Accepted by the checker and killed by a run: must be 0.
     pub(crate) escaped: u64,
-    /// In the rounds that the output oracle saw too: all, killed by either.
+    /// In the rounds with the output oracle: all entries, and those killed by either oracle.
     pub(crate) sampled: u64,
     pub(crate) sampled_state: u64,
     pub(crate) sampled_output: u64,
@@ -88,7 +89,7 @@ impl Row {
 
 pub(crate) type Table = BTreeMap<Damage, Row>;
 
-/// Damages every entry of one direction once, and asks everybody.
+/// Damages every entry of one direction once, and asks the checker and the oracles.
 fn one_round(
     program: &Program,
     cases: &[Case],
@@ -109,7 +110,7 @@ fn one_round(
     let options = oracle_options(program, seed);
     let mut oracle =
         Oracle::new(&program.module, &pairs, options).expect("the mappings are of their pairs");
-    program.arguments.iter().for_each(|args| oracle.run(program.main, args, &ir::interp::NoHost));
+    program.arguments.iter().for_each(|args| oracle.run(program.main, args, &interp::NoHost));
     let mut killed: BTreeSet<(String, Point)> = BTreeSet::new();
     for divergence in &oracle.report().divergences {
         if let Some(entry) = divergence.entry.as_ref().filter(|e| e.visit.is_some()) {
@@ -153,7 +154,7 @@ fn one_round(
     done
 }
 
-/// The mapping with every entry damaged that can be, and how.
+/// The mapping with every possible entry damaged, and the kind of each damage.
 fn damage(case: &Case, side: usize, prng: &mut Prng) -> (Mapping, BTreeMap<Point, Damage>) {
     let [source, target] = [&case.versions[side], &case.versions[1 - side]];
     let damager = Damager::new(source, target);
@@ -171,18 +172,15 @@ fn damage(case: &Case, side: usize, prng: &mut Prng) -> (Mapping, BTreeMap<Point
     (mapping, kinds)
 }
 
-/// The verdicts on a mapping, with the best facts that can be found for it.
+/// The verdicts on a mapping, with the best facts that the certifier finds for it.
 fn judge(program: &Program, case: &Case, side: usize, mapping: &Mapping) -> Vec<Verdict> {
     let mut mappings = [&case.mappings[0], &case.mappings[1]];
     mappings[side] = mapping;
     let (certificate, facts) = case.certificate(mappings);
     match relate(&program.module, case.versions(), &certificate, Options::default()) {
-        Ok(relation) => relation.judge(
-            Direction::BOTH[side],
-            mapping,
-            &facts[side],
-            &[&case.mappings[1 - side]],
-        ),
+        Ok(relation) => {
+            relation.judge(Side::BOTH[side], mapping, &facts[side], &[&case.mappings[1 - side]])
+        }
         Err(verdict) => vec![verdict; mapping.len()],
     }
 }

@@ -1,4 +1,4 @@
-//! The command that tries random damage to mappings and prints what became of it.
+//! The command that damages mappings at random and prints the results.
 
 use crate::p2::{Row, Settings, Table, measure, total};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     /// The size of the programs
     #[arg(long, default_value_t = 40)]
     size: u32,
-    /// How often the entries of one program are damaged anew
+    /// How often the entries of one program are damaged
     #[arg(long, default_value_t = 12)]
     rounds: u32,
 }

@@ -1,28 +1,28 @@
-//! Pool P3: each check of the checker left out in turn. A check whose absence lets nothing through
-//! is redundant, or untested. The mutants are random, and those written by hand, one at least for
-//! each check.
+//! Pool P3: the checker with each of its checks left out in turn. A check whose absence lets no
+//! mutant through is redundant or untested. The mutants are random ones and hand-written ones, at
+//! least one for each check.
 
 #[allow(dead_code)] // the tests of the checker beside it draft more
-#[path = "../../verify/tests/checker/wrong/mod.rs"]
+#[path = "../../check/tests/checker/wrong/mod.rs"]
 mod wrong;
 
 use crate::cases::{Case, cases};
-use ir::certificate::{Certificate, MappingFacts};
-use ir::mapping::Mapping;
+use check::relate;
+use check::verdict::{Check, Options, Verdict};
 use ir::{Function, Module};
 use osier::{ir, verify};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use verify::checker::relate;
+use transition::Side;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 use verify::damage::{Damage, Damager, garble_once};
 use verify::prng::Prng;
-use verify::state_oracle::Direction;
-use verify::verdict::{Check, Options, Verdict};
 use wrong::Wrong;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Stop after this many programs, whatever has been let through
+    /// The number of programs
     #[arg(long, default_value_t = 400)]
     programs: u64,
     /// The first seed
@@ -43,8 +43,8 @@ struct Mutant {
     mappings: [Mapping; 2],
 }
 
-/// By check: how many mutants it alone stopped, those written by hand and the random ones, and the
-/// first of them.
+/// By check: the numbers of hand-written and of random mutants that it alone stopped, and the first
+/// of them.
 type Through = BTreeMap<Check, (u64, u64, String)>;
 
 pub(crate) fn run(args: &Args) -> bool {
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> bool {
     Check::ALL.iter().all(|check| through.contains_key(check))
 }
 
-/// Tries the mutants of one program; returns how many.
+/// Tries the mutants of one program. Returns their number.
 fn one_program(args: &Args, seed: u64, through: &mut Through) -> u64 {
     let (program, cases) = cases(seed, args.size);
     let mut prng = Prng::new(seed ^ 0x7e57_c4ec);
@@ -106,12 +106,12 @@ fn one_program(args: &Args, seed: u64, through: &mut Through) -> u64 {
     u64::from(args.mutants) * cases.len() as u64
 }
 
-/// Whether a weakened checker lets through what the full one stops.
+/// Whether a weakened checker accepts an entry that the full one does not.
 fn passes(full: &[Verdict], weakened: &[Verdict]) -> bool {
     full.iter().zip(weakened).any(|(full, weakened)| !full.holds() && weakened.holds())
 }
 
-/// The check that stopped the first entry that was stopped.
+/// The check that stopped the first entry not accepted.
 fn stopped_by(verdicts: &[Verdict]) -> Option<Check> {
     verdicts.iter().find_map(|v| v.finding()).map(|f| f.check)
 }
@@ -156,12 +156,9 @@ fn verdicts(
 ) -> Vec<Verdict> {
     let relation = relate(module, versions, certificate, options);
     let judge = |side: usize| match &relation {
-        Ok(relation) => relation.judge(
-            Direction::BOTH[side],
-            &mappings[side],
-            &facts[side],
-            &[&mappings[1 - side]],
-        ),
+        Ok(relation) => {
+            relation.judge(Side::BOTH[side], &mappings[side], &facts[side], &[&mappings[1 - side]])
+        }
         Err(verdict) => vec![*verdict; mappings[side].len()],
     };
     judge(0).into_iter().chain(judge(1)).collect()

@@ -1,9 +1,9 @@
-//! Accesses: a place in memory together with the address it is counted from.
+//! Accesses: a place in memory together with the address that its offset counts from.
 //!
-//! [`crate::place`] says what follows from the distance of two addresses. Here is where distances
-//! come from: an address is a value plus a constant, found by stripping additions of constants, and
-//! two addresses with one base have a known distance. Values that a pass has found equal count as
-//! one base if it says so.
+//! [`crate::place`] derives facts from the distance of two addresses; this module computes that
+//! distance. It represents an address as a base value plus a constant, by stripping additions of
+//! constants. Two addresses with the same base have a known distance. A pass that knows equal
+//! values can make them count as one base.
 
 use crate::entity::{Inst, Value};
 use crate::function::Function;
@@ -11,8 +11,9 @@ use crate::opcode::Opcode;
 use crate::place::Place;
 use crate::types::Type;
 
-/// How many additions are stripped off an address. Passes that run before make one of several; in
-/// unreachable code additions may go around in a circle.
+/// The number of additions stripped off an address at most. Earlier passes merge several additions
+/// of constants into one. The limit is also needed for termination: in unreachable code, additions
+/// may form a cycle.
 const ADDITIONS: usize = 8;
 
 /// An address operand: a value plus a constant, modulo 2^32.
@@ -23,8 +24,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// An `i32` as a value plus a constant. `leader` gives for a value the one that stands for all
-    /// that equal it. Cost: constant.
+    /// Decomposes an `i32` value into a base and a constant. `leader` maps each value to the
+    /// representative of the values equal to it. Cost: constant.
     ///
     /// # Panics
     /// When the function does not have the value.
@@ -49,13 +50,13 @@ impl Address {
         self.base
     }
 
-    /// The other address minus this one, modulo 2^32, where both have one base.
+    /// The address `other` minus this address, modulo 2^32; `None` if the bases differ.
     pub fn distance_to(self, other: Address) -> Option<u32> {
         (self.base == other.base).then(|| other.offset.wrapping_sub(self.offset))
     }
 }
 
-/// The operand and the constant, of a sum with a constant.
+/// The operand and the constant of an addition of a constant; `None` for any other value.
 fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
     let data = function.inst(function.defining_inst(value)?);
     let [a, b] = *data.args.as_slice() else { return None };
@@ -67,21 +68,21 @@ fn addend(function: &Function, value: Value) -> Option<(Value, u32)> {
     with_constant(a, b).or_else(|| with_constant(b, a))
 }
 
-/// What one read or write touches.
+/// The memory access of one read or write.
 ///
-/// Two accesses are compared where both have executed and not trapped, and the values that their
-/// addresses are made of are the same instances.
+/// Comparing two accesses is valid only if both executed without a trap, and if both refer to the
+/// same instances of their base values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Access {
-    /// The place.
+    /// The accessed place.
     pub place: Place,
-    /// Where the place is counted from; `None` of globals and sizes.
+    /// The address that the place is relative to; `None` for globals and sizes.
     pub address: Option<Address>,
 }
 
 impl Access {
-    /// What an instruction reads; `None` if it reads nothing, or more than one place. `leader` as
-    /// for [`Address::of`].
+    /// The access of an instruction that reads. `None` if it reads no place, or more than one.
+    /// `leader` is as in [`Address::of`].
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -95,8 +96,8 @@ impl Access {
             .map(|place| Access::at(function, inst, place, leader))
     }
 
-    /// What an instruction writes; `None` if it writes nothing, or more than one place. `leader` as
-    /// for [`Address::of`].
+    /// The access of an instruction that writes. `None` if it writes no place, or more than one.
+    /// `leader` is as in [`Address::of`].
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -133,8 +134,8 @@ impl Access {
         self.place.covers(&other.place, self.distance_to(other))
     }
 
-    /// Whether the other access cannot trap once this one has not: [`Place::vouches_for`] at one
-    /// address.
+    /// Whether the other access cannot trap after this one did not trap: [`Place::vouches_for`],
+    /// for equal addresses.
     pub fn vouches_for(&self, other: &Access) -> bool {
         self.address == other.address && self.place.vouches_for(&other.place)
     }

@@ -1,20 +1,21 @@
-//! A list without a meaningful order that loses its items cheaply, whichever goes next.
+//! An unordered list with cheap removal of any item.
 
 use std::collections::BTreeSet;
 
-/// Items this near the end are found by looking; most lists are never longer.
+/// The length of the end of the list that a removal searches linearly. Most lists are never longer,
+/// so they need no index.
 const NEAR: usize = 32;
 
-/// Items that may occur more than once, in an order that follows from the insertions and removals
-/// alone.
+/// A multiset of items. The insertions and removals alone determine the order of its items.
 ///
-/// Insertion and removal cost at most the logarithm of the length, amortized, whatever the order: a
-/// pass that replaces the users of a value front to back takes them from the far end of the list.
+/// An insertion or removal costs at most the logarithm of the length, amortized, in any order of
+/// calls. Front-to-back removal must be cheap too. A pass that replaces the users of a value in
+/// order removes them from the far end of the list.
 #[derive(Debug)]
 pub(crate) struct Bag<T> {
     items: Vec<T>,
-    /// Each item with each of its places. Made when an item is first looked for far from the end,
-    /// so the many short lists do without.
+    /// Every (item, position) pair. The first removal far from the end builds this index, so the
+    /// many short lists have none.
     #[expect(
         clippy::box_collection,
         reason = "one word for the many lists without an index, not four"
@@ -34,12 +35,13 @@ impl<T: Copy + Ord> Bag<T> {
         self.items.push(item);
     }
 
-    /// Removes the last occurrence of an item, whose place the last item takes. Whether there was
-    /// one.
+    /// Removes the last occurrence of an item. The last item of the list takes its position.
+    /// Returns whether the item occurred.
     pub(crate) fn remove(&mut self, item: T) -> bool {
         let Some(at) = self.last_place(item) else { return false };
         self.items.swap_remove(at);
         let last = self.items.len();
+        // All removals from a list this short search it linearly, so the index is no longer needed.
         if last <= NEAR {
             self.places = None;
         } else if let Some(places) = &mut self.places {
@@ -52,8 +54,9 @@ impl<T: Copy + Ord> Bag<T> {
         true
     }
 
-    /// The same with and without the index, so that a replay, which starts without, ends with equal
-    /// lists. The test `the_index_changes_nothing` breaks otherwise.
+    /// The position of the last occurrence of an item. The answer must be the same with and without
+    /// the index: a replay starts without an index and must end with equal lists. The test
+    /// `the_index_changes_nothing` fails otherwise.
     fn last_place(&mut self, item: T) -> Option<usize> {
         let far = self.items.len().saturating_sub(NEAR);
         let near = self.items[far..].iter().rposition(|i| *i == item);
@@ -74,7 +77,7 @@ impl<T> Default for Bag<T> {
     }
 }
 
-/// Without the index, which the copy makes anew if it needs one.
+/// The clone has no index; it builds a new one on demand.
 impl<T: Clone> Clone for Bag<T> {
     fn clone(&self) -> Self {
         Bag { items: self.items.clone(), places: None }
@@ -106,7 +109,7 @@ impl<T> IntoIterator for Bag<T> {
 mod tests {
     use super::*;
 
-    /// What the list is by definition.
+    /// The reference implementation of a removal: a plain list.
     fn removed(items: &mut Vec<u32>, item: u32) -> bool {
         let at = items.iter().rposition(|i| *i == item);
         at.map(|at| items.swap_remove(at)).is_some()
@@ -122,7 +125,7 @@ mod tests {
         let (mut bag, mut plain) = (Bag::default(), Vec::new());
         let (mut indexed, mut missed) = (0, 0);
         for step in 0..40_000 {
-            // Grows and shrinks again and again, with items that are there several times or not at
+            // The list grows and shrinks repeatedly, with items that occur several times or not at
             // all.
             let item = draw(150);
             if draw(100) < if step / 500 % 2 == 0 { 60 } else { 40 } {
@@ -142,7 +145,7 @@ mod tests {
         assert!(indexed > 1_000 && missed > 1_000, "{indexed} {missed}");
     }
 
-    /// Quadratic by searching alone: tens of billions of steps.
+    /// A linear search per removal would make these removals quadratic: tens of billions of steps.
     #[test]
     fn items_go_front_to_back_and_every_second_at_a_low_cost() {
         let count = 300_000;

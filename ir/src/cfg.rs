@@ -1,32 +1,32 @@
 //! Reachability and block order.
 //!
-//! [`Cfg`] numbers the blocks that control can reach in *reverse postorder*: every block comes
-//! before its successors, back edges aside. The other analyses ([`crate::dom`], [`crate::loops`],
-//! [`crate::liveness`]) work on these dense numbers and turn them back into blocks at their
-//! borders.
+//! [`Cfg`] numbers the reachable blocks in *reverse postorder*: every block comes before its
+//! successors, except along back edges. The other analyses ([`crate::dom`], [`crate::loops`],
+//! [`crate::liveness`]) work on these dense numbers. Their public interfaces use blocks.
 
 use crate::entity::Block;
 use crate::function::Function;
 use crate::inst::Edge;
 use cranelift_entity::EntityRef;
 
-/// The number of an unreachable block in [`Cfg::number`]. Never leaves this module.
+/// The number of an unreachable block in [`Cfg::number`]. It does not leave this module.
 const UNREACHABLE: u32 = u32::MAX;
 
 /// The reachable part of a control-flow graph, in reverse postorder.
 ///
-/// Holds for one stamp of one function; queries that take the function panic on another.
+/// The result is valid for one stamp of one function. Queries that take the function panic on any
+/// other stamp.
 #[derive(Clone, Debug)]
 pub struct Cfg {
     stamp: u64,
     rpo: Vec<Block>,
-    /// By block index: its place in `rpo`, or `UNREACHABLE`.
+    /// By block index: its position in `rpo`, or `UNREACHABLE`.
     number: Vec<u32>,
     succs: Adjacency,
     preds: Adjacency,
 }
 
-/// Lists of neighbors by rpo number, one after the other in one vector.
+/// Neighbor lists by reverse-postorder number, concatenated in one vector.
 #[derive(Clone, Debug, Default)]
 struct Adjacency {
     /// The neighbors of `n` are `list[start[n]..start[n + 1]]`.
@@ -39,7 +39,7 @@ impl Adjacency {
         &self.list[self.start[n as usize] as usize..self.start[n as usize + 1] as usize]
     }
 
-    /// The reversed lists.
+    /// The lists of the reversed graph.
     fn reversed(&self) -> Adjacency {
         let count = self.start.len() - 1;
         let mut start = vec![0u32; count + 1];
@@ -62,7 +62,8 @@ impl Adjacency {
 }
 
 impl Cfg {
-    /// Walks the function from its entry, targets in order. Cost: linear in blocks and edges.
+    /// Searches the function from its entry, targets in order. Cost: linear in the number of blocks
+    /// and edges.
     ///
     /// # Panics
     /// When the function has no block.
@@ -70,8 +71,7 @@ impl Cfg {
         Cfg::of_edges(function, |_| true)
     }
 
-    /// As [`Cfg::new`], along the edges that `may_take` admits alone: what it denies is taken not
-    /// to be there.
+    /// As [`Cfg::new`], on the graph of the edges for which `may_take` returns `true`.
     ///
     /// # Panics
     /// When the function has no block.
@@ -91,15 +91,15 @@ impl Cfg {
         Cfg { stamp: function.stamp(), rpo, number, succs, preds }
     }
 
-    /// The stamp of the function this was computed on.
+    /// The stamp of the function that the graph was computed on.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// Checks that the function has not changed since.
+    /// Checks that the function has not changed since the graph was computed.
     ///
     /// # Panics
-    /// When it has.
+    /// When the function has changed.
     pub fn check(&self, function: &Function) {
         check_stamp("Cfg", self.stamp, function);
     }
@@ -114,12 +114,13 @@ impl Cfg {
         self.rpo_index(block).is_some()
     }
 
-    /// The place of a block in [`Cfg::rpo`]; `None` when it is unreachable.
+    /// The position of a block in [`Cfg::rpo`]; `None` if the block is unreachable.
     pub fn rpo_index(&self, block: Block) -> Option<usize> {
         self.number(block).map(|n| n as usize)
     }
 
-    pub(crate) fn number(&self, block: Block) -> Option<u32> {
+    /// The index of a block in reverse postorder; `None` if it is unreachable. Cost: constant.
+    pub fn number(&self, block: Block) -> Option<u32> {
         self.number.get(block.index()).copied().filter(|n| *n != UNREACHABLE)
     }
 
@@ -132,32 +133,34 @@ impl Cfg {
         self.rpo.len()
     }
 
-    /// The successors of a block by rpo number, once for each edge, targets in order.
+    /// The successors of a block, by reverse-postorder number, once for each edge, targets in
+    /// order.
     pub(crate) fn succs(&self, number: u32) -> &[u32] {
         self.succs.of(number)
     }
 
-    /// The reachable predecessors of a block by rpo number, once for each edge, ascending.
-    pub(crate) fn preds(&self, number: u32) -> &[u32] {
+    /// The reachable predecessors of a block, by reverse-postorder number, once for each edge, in
+    /// ascending order.
+    pub fn preds(&self, number: u32) -> &[u32] {
         self.preds.of(number)
     }
 }
 
-/// A depth-first tree: its nodes by preorder number. The walk is that of [`Cfg::new`], so a tree
-/// ancestor comes first in reverse postorder too.
+/// A depth-first tree with its nodes in preorder. The search is the one of [`Cfg::new`], so an
+/// ancestor in the tree also comes first in reverse postorder.
 pub(crate) struct DepthFirst {
-    /// By preorder number: the rpo number.
+    /// By preorder number: the reverse-postorder number.
     pub(crate) node: Vec<u32>,
-    /// By rpo number: the preorder number.
+    /// By reverse-postorder number: the preorder number.
     pub(crate) pre: Vec<u32>,
-    /// By preorder number: the preorder number of the parent; the root is its own.
+    /// By preorder number: the preorder number of the parent. The root is its own parent.
     pub(crate) parent: Vec<u32>,
     /// By preorder number: the largest preorder number in the subtree.
     last: Vec<u32>,
 }
 
 impl DepthFirst {
-    /// Cost: linear in blocks and edges.
+    /// Builds the tree. Cost: linear in the number of blocks and edges.
     pub(crate) fn new(cfg: &Cfg) -> DepthFirst {
         let count = cfg.len();
         let mut tree = DepthFirst {
@@ -189,13 +192,13 @@ impl DepthFirst {
         tree
     }
 
-    /// Whether `a` is `b` or above it; both preorder numbers.
+    /// Whether `a` equals `b` or is an ancestor of `b`. Both are preorder numbers.
     pub(crate) fn is_ancestor(&self, a: u32, b: u32) -> bool {
         a <= b && b <= self.last[a as usize]
     }
 }
 
-/// Panics when `function` is not at the stamp an analysis was computed at.
+/// Panics when `function` is not at the stamp that an analysis was computed at.
 pub(crate) fn check_stamp(analysis: &str, stamp: u64, function: &Function) {
     assert!(
         stamp == function.stamp(),
@@ -205,7 +208,7 @@ pub(crate) fn check_stamp(analysis: &str, stamp: u64, function: &Function) {
     );
 }
 
-/// Where the edges lead that leave a block and may be taken, targets in order.
+/// The targets of the edges of a block for which `may_take` returns `true`, in order.
 fn edges<'f>(
     function: &'f Function,
     block: Block,
@@ -218,12 +221,12 @@ fn edges<'f>(
         .map(|(_, target)| target.block)
 }
 
-/// The blocks reachable from the entry, each after its successors but for back edges.
+/// The blocks reachable from the entry, each after its successors, except along back edges.
 fn postorder(function: &Function, may_take: &impl Fn(Edge) -> bool) -> Vec<Block> {
     let mut order = Vec::new();
     let mut seen = vec![false; function.block_bound()];
-    // The blocks on the current path, each with the index of its next target: an explicit stack,
-    // since the input decides the depth.
+    // The blocks on the current path, each with the index of its next target. An explicit stack,
+    // because the input determines the depth.
     let mut path = vec![(function.entry(), 0usize)];
     seen[function.entry().index()] = true;
     while let Some((block, next)) = path.last_mut() {
@@ -250,8 +253,8 @@ mod tests {
     use crate::dom::DomTree;
     use crate::{FunctionBuilder, Signature};
 
-    /// A function and the same one action later. Only this crate can make a stamp without an
-    /// action.
+    /// A function, and the same function with a later stamp. Only this crate can change a stamp
+    /// without an action.
     fn two_versions() -> (Function, Function) {
         let mut builder = FunctionBuilder::new("f", Signature::default());
         let block = builder.create_block();

@@ -1,11 +1,12 @@
-//! Which branches constants decide, and so which edges no run takes.
+//! Decided branches: the branches that constants decide, and the edges that no run takes as a
+//! result.
 //!
-//! Constants are followed through operations and block parameters along the edges that may be
-//! taken, assuming at first that none is (Wegman and Zadeck, "Constant Propagation with Conditional
-//! Branches", TOPLAS 1991). It is a fact about one version, whoever asks: what has to be provided
-//! where transitions land follows from it ([`crate::liveness::Liveness::of_run`]), and must be the
-//! same for all mappings that lead there. The pass `sccp` has an analysis of its own, so that a
-//! mistake in one of them shows as a difference.
+//! The analysis propagates constants through operations and block parameters, along the edges that
+//! may be taken. It starts from the assumption that no edge is taken (Wegman and Zadeck, "Constant
+//! Propagation with Conditional Branches", TOPLAS 1991). The result is a fact about one version,
+//! independent of any mapping. The values that an entry must provide follow from it
+//! ([`crate::liveness::Liveness::of_run`]), and must be the same for all mappings to that version.
+//! The pass `sccp` has its own analysis, so that a mistake in one of them shows as a difference.
 
 use crate::cfg::{Cfg, check_stamp};
 use crate::entity::{Block, Inst, Value};
@@ -13,14 +14,14 @@ use crate::eval::{eval, is_evaluated};
 use crate::function::Function;
 use crate::inst::{Edge, InstData};
 use crate::opcode::Opcode;
-use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
 
-/// The branches of a function that constants decide. Holds for one stamp.
+/// The decided branches of a function, valid for one stamp.
 ///
-/// Every run from the start of the function takes edges that [`Decided::may_take`] admits alone.
+/// Every run from the start of the function takes only edges for which [`Decided::may_take`]
+/// returns `true`.
 #[derive(Clone, Debug)]
 pub struct Decided {
     choices: BTreeMap<Inst, u32>,
@@ -28,7 +29,7 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Finds them. Cost: linear in the operands of the function.
+    /// Computes the decided branches. Cost: linear in the number of operands of the function.
     ///
     /// # Panics
     /// When the function has no block.
@@ -54,8 +55,8 @@ impl Decided {
         Decided { choices, cfg }
     }
 
-    /// Whether a run may take an edge of a block that it may come to, as far as constants tell: its
-    /// branch, if it is decided, goes there.
+    /// Whether a run that reaches the source block of an edge may take the edge. The answer is
+    /// `false` only if constants decide the branch for another target.
     pub fn may_take(&self, edge: Edge) -> bool {
         admits(&self.choices, edge)
     }
@@ -65,15 +66,15 @@ impl Decided {
         &self.cfg
     }
 
-    /// Whether no branch is decided: then every edge may be taken.
+    /// Whether no branch is decided. Every edge may be taken then.
     pub fn is_empty(&self) -> bool {
         self.choices.is_empty()
     }
 
-    /// Checks that the function has not changed since.
+    /// Checks that the function has not changed since the analysis was computed.
     ///
     /// # Panics
-    /// When it has.
+    /// When the function has changed.
     pub fn check(&self, function: &Function) {
         check_stamp("Decided", self.cfg.stamp(), function);
     }
@@ -83,17 +84,17 @@ fn admits(choices: &BTreeMap<Inst, u32>, edge: Edge) -> bool {
     choices.get(&edge.inst).is_none_or(|index| *index == edge.index)
 }
 
-/// What a value holds whenever it is computed. Only ever moves down this list.
+/// The contents of a value over all its computations. An entry only moves down this list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Content {
-    /// It has not been computed, on the edges found so far.
+    /// No computation of the value has been reached yet.
     Unseen,
-    /// Always these bits.
+    /// The value always has these bits.
     Always(u64),
     Unknown,
 }
 
-/// The targets a terminator continues at, as far as is known.
+/// The targets at which a terminator may continue, as far as the search knows.
 enum Targets {
     NoneYet,
     One(u32),
@@ -104,7 +105,7 @@ struct Search<'f> {
     function: &'f Function,
     contents: Vec<Content>,
     entered: FixedBitSet,
-    /// Instructions to be looked at, of blocks that are entered; and which those are.
+    /// A work list of instructions in entered blocks, and the set of its members.
     work: Vec<Inst>,
     listed: FixedBitSet,
 }
@@ -131,8 +132,8 @@ impl Search<'_> {
         self.contents[value.index()]
     }
 
-    /// The terminator comes last: it is looked at once where many of its arguments are found out
-    /// one by one.
+    /// The terminator goes onto the stack first and is processed last. The search then evaluates it
+    /// once instead of after each of its arguments.
     fn enter(&mut self, block: Block) {
         if self.entered.put(block.index()) {
             return;
@@ -150,8 +151,8 @@ impl Search<'_> {
         }
     }
 
-    /// Notes what a value holds; those that read it are looked at again. A value moves down twice
-    /// at most.
+    /// Records the contents of a value and lists its users again. The contents of a value move down
+    /// at most twice.
     fn lower(&mut self, value: Value, content: Content) {
         if self.content(value) == content {
             return;
@@ -164,7 +165,8 @@ impl Search<'_> {
         }
     }
 
-    /// What the results of an instruction hold, given its operands. What traps has none.
+    /// The contents of an instruction's results, given its operands. The results of an operation
+    /// that traps count as unknown.
     fn computed(&self, data: &InstData) -> Content {
         if let Some(bits) = data.constant() {
             return Content::Always(bits);
@@ -200,13 +202,13 @@ impl Search<'_> {
             Content::Unseen => Targets::NoneYet,
             Content::Unknown => Targets::Any,
             Content::Always(bits) if data.opcode == Opcode::BrIf => {
-                Targets::One(u32::from((bits == 0) != seeded(Bug::DecidedOtherWay)))
+                Targets::One(u32::from(bits == 0))
             }
             Content::Always(bits) => Targets::One(bits.min(data.targets.len() as u64 - 1) as u32),
         }
     }
 
-    /// Goes on along the edges that may be taken. What other edges pass has been met before.
+    /// Follows the edges that may be taken. The arguments on other edges do not count.
     fn leave(&mut self, inst: Inst, data: &InstData) {
         let targets = match self.targets(inst) {
             Targets::NoneYet => return,
@@ -217,9 +219,9 @@ impl Search<'_> {
             self.enter(target.block);
             for (&param, &arg) in self.function.block_params(target.block).iter().zip(&target.args)
             {
+                // The contents of a parameter are the meet over all edges taken so far.
                 let met = match (self.content(param), self.content(arg)) {
                     (Content::Unseen, content) | (content, Content::Unseen) => content,
-                    (first, _) if seeded(Bug::DecidedByFirstEdge) => first,
                     (a, b) if a == b => a,
                     _ => Content::Unknown,
                 };

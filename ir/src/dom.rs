@@ -1,14 +1,18 @@
-//! The dominator tree: which blocks, instructions and values every path to a place has passed.
+//! The dominator tree: the blocks, instructions and values that every path to a point passes.
 //!
-//! SemiNCA on the dense numbers of [`Cfg`]. Measured against
-//! `petgraph::algo::dominators::simple_fast` (Cooper, Harvey and Kennedy's iteration over hash
-//! maps; its input graph already built) on graphs of 1,500 to 50,000 blocks: 3 to 10 times faster
-//! where edges are as in programs or random, 120 times in 5,000 nested loops, 2,400 times in an
-//! irreducible ladder of 10,000 blocks (0.2 ms against 0.4 s), where the iteration is quadratic;
-//! the same iteration on dense arrays still took 0.12 s there. Input decides the shape, so the
-//! algorithm is written again here.
+//! The implementation is SemiNCA on the dense numbers of [`Cfg`]. It was measured against
+//! `petgraph::algo::dominators::simple_fast`, the iteration of Cooper, Harvey and Kennedy over hash
+//! maps, with its input graph already built. The graphs had 1,500 to 50,000 blocks:
 //!
-//! Unreachable blocks are in no relation: they dominate nothing and nothing dominates them.
+//! - With edges as in programs, or random edges, SemiNCA was 3 to 10 times faster.
+//! - In 5,000 nested loops it was 120 times faster.
+//! - In an irreducible ladder of 10,000 blocks it was 2,400 times faster (0.2 ms against 0.4 s),
+//!   because the iteration is quadratic there. The same iteration on dense arrays still took 0.12
+//!   s.
+//!
+//! The input determines the shape of the graph, so the project has its own implementation.
+//!
+//! Unreachable blocks neither dominate a block nor are dominated by one.
 
 use crate::cfg::{Cfg, DepthFirst, check_stamp};
 use crate::entity::{Block, Inst, Point, Value};
@@ -16,14 +20,15 @@ use crate::function::{Function, ValueDef};
 
 /// The dominator tree of the reachable blocks.
 ///
-/// Holds for one stamp of one function; queries that take the function panic on another.
+/// The result is valid for one stamp of one function. Queries that take the function panic on any
+/// other stamp.
 #[derive(Clone, Debug)]
 pub struct DomTree {
     cfg: Cfg,
-    /// By rpo number: the rpo number of the immediate dominator; the entry is its own.
+    /// By reverse-postorder number: the number of the immediate dominator. The entry is its own.
     idom: Vec<u32>,
-    /// By rpo number: place in a preorder walk of the tree, and the largest place in the subtree.
-    /// Together they make dominance two comparisons.
+    /// By reverse-postorder number: the position in a preorder walk of the tree (`first`), and the
+    /// largest position in the subtree (`last`). With both, a dominance test is two comparisons.
     first: Vec<u32>,
     last: Vec<u32>,
     preorder: Vec<Block>,
@@ -34,7 +39,7 @@ pub struct DomTree {
 }
 
 impl DomTree {
-    /// Computes the tree. Cost: near linear in blocks and edges in all that was measured.
+    /// Computes the tree. Cost: near linear in the number of blocks and edges in all measurements.
     ///
     /// # Panics
     /// When `cfg` is stale.
@@ -65,8 +70,8 @@ impl DomTree {
             let (from, to) = (self.child_start[n as usize], self.child_start[n as usize + 1]);
             stack.extend(child_numbers[from as usize..to as usize].iter().rev());
         }
-        // A child's rpo number is larger than its parent's: by descending number children come
-        // first.
+        // A child has a larger reverse-postorder number than its parent, so this order visits
+        // children first.
         self.last.clone_from(&self.first);
         for n in (1..self.idom.len()).rev() {
             let parent = self.idom[n] as usize;
@@ -74,20 +79,20 @@ impl DomTree {
         }
     }
 
-    /// The stamp of the function this was computed on.
+    /// The stamp of the function that the tree was computed on.
     pub fn stamp(&self) -> u64 {
         self.cfg.stamp()
     }
 
-    /// Checks that the function has not changed since.
+    /// Checks that the function has not changed since the tree was computed.
     ///
     /// # Panics
-    /// When it has.
+    /// When the function has changed.
     pub fn check(&self, function: &Function) {
         check_stamp("DomTree", self.stamp(), function);
     }
 
-    /// The block order this was computed on.
+    /// The control-flow graph that the tree was computed on.
     pub fn cfg(&self) -> &Cfg {
         &self.cfg
     }
@@ -98,8 +103,8 @@ impl DomTree {
         (n != 0).then(|| self.cfg.block(self.idom[n as usize]))
     }
 
-    /// Whether every path from the entry to `b` passes `a`. A reachable block dominates itself;
-    /// false when either is unreachable. Cost: constant.
+    /// Whether every path from the entry to `b` passes `a`. A reachable block dominates itself. The
+    /// answer is `false` if either block is unreachable. Cost: constant.
     pub fn dominates(&self, a: Block, b: Block) -> bool {
         match (self.cfg.number(a), self.cfg.number(b)) {
             (Some(a), Some(b)) => self.dominates_number(a, b),
@@ -112,8 +117,8 @@ impl DomTree {
         self.first[a] <= self.first[b] && self.first[b] <= self.last[a]
     }
 
-    /// The blocks a block dominates immediately, in reverse postorder. Empty for unreachable
-    /// blocks.
+    /// The blocks whose immediate dominator is this block, in reverse postorder. The list is empty
+    /// for unreachable blocks.
     pub fn children(&self, block: Block) -> &[Block] {
         match self.cfg.number(block) {
             Some(n) => {
@@ -124,22 +129,23 @@ impl DomTree {
         }
     }
 
-    /// The reachable blocks, each before the blocks it dominates, subtree by subtree.
+    /// The reachable blocks in a preorder of the tree: each block before the blocks it dominates,
+    /// subtree by subtree.
     pub fn preorder(&self) -> &[Block] {
         &self.preorder
     }
 
-    /// The nearest block that dominates both; `None` when either is unreachable. Cost: linear in
-    /// the depth of the tree.
+    /// The nearest block that dominates both blocks; `None` if either is unreachable. Cost: linear
+    /// in the depth of the tree.
     pub fn common_dominator(&self, a: Block, b: Block) -> Option<Block> {
         let (a, b) = (self.cfg.number(a)?, self.cfg.number(b)?);
         Some(self.cfg.block(intersect(&self.idom, a, b)))
     }
 
-    /// Whether a value is available at a point: the function has both, and the value's definition
-    /// dominates the point. A result of an instruction strictly before the point in its block
-    /// counts, and so do the parameters of that block. False when the point's block is unreachable.
-    /// Cost: constant.
+    /// Whether a value is available at a point: the function has both, and the definition of the
+    /// value dominates the point. Parameters of the point's block count, and so do results of
+    /// earlier instructions of that block. The answer is `false` if the point's block is
+    /// unreachable. Cost: constant.
     ///
     /// # Panics
     /// When the tree is stale.
@@ -154,11 +160,11 @@ impl DomTree {
         }
     }
 
-    /// Whether every path to `b` has executed `a` before, `a` not being `b`. False when either
-    /// stands in an unreachable block. Cost: constant.
+    /// Whether every path to `b` has executed `a` before. An instruction does not dominate itself.
+    /// The answer is `false` if either instruction is in an unreachable block. Cost: constant.
     ///
     /// # Panics
-    /// When the tree is stale, or the function lacks one of the two.
+    /// When the tree is stale, or the function lacks one of the instructions.
     pub fn inst_dominates(&self, function: &Function, a: Inst, b: Inst) -> bool {
         self.check(function);
         let (block_a, block_b) = (function.inst_block(a), function.inst_block(b));
@@ -170,15 +176,15 @@ impl DomTree {
     }
 }
 
-/// By rpo number, the rpo number of the immediate dominator. The entry is its own.
+/// By reverse-postorder number: the number of the immediate dominator. The entry is its own.
 ///
-/// SemiNCA (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems", 2005):
-/// semidominators as in Lengauer and Tarjan, then each immediate dominator as the nearest ancestor
-/// that is no deeper.
+/// This is SemiNCA (Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems",
+/// 2005). It computes semidominators as Lengauer and Tarjan do. The immediate dominator of a node
+/// is then its nearest ancestor in the dominator tree that is no deeper than the semidominator.
 fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
     let tree = DepthFirst::new(cfg);
     let semi = Semidominators::of(cfg, &tree);
-    // By preorder number; ancestors come first, so theirs are final.
+    // By preorder number. The loop visits ancestors first, so their entries are final.
     let mut idom = tree.parent.clone();
     for w in 1..idom.len() {
         while idom[w] > semi[w] {
@@ -190,13 +196,15 @@ fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
 
 /// The search for semidominators. Nodes are preorder numbers.
 struct Semidominators {
-    /// The least node from which a path of larger nodes leads here, as far as it is known.
+    /// By node: the smallest node from which a path through larger nodes leads to it, as far as
+    /// known.
     semi: Vec<u32>,
-    /// An ancestor, the parent at first; paths are compressed over nodes already done.
+    /// By node: an ancestor, initially the parent. Path compression skips nodes that are already
+    /// processed.
     above: Vec<u32>,
-    /// Of the nodes between here and `above`, the one with the least semidominator.
+    /// By node: the node with the smallest semidominator between it and `above`.
     least: Vec<u32>,
-    /// The path being compressed.
+    /// The path under compression.
     path: Vec<u32>,
 }
 
@@ -209,6 +217,8 @@ impl Semidominators {
             least: nodes,
             path: Vec::new(),
         };
+        // In descending order, all nodes larger than `w` are final. A smaller predecessor is an
+        // ancestor of `w` and counts as its own candidate: its entry in `semi` is still itself.
         for w in (1..cfg.len() as u32).rev() {
             let mut semi = tree.parent[w as usize];
             for &pred in cfg.preds(tree.node[w as usize]) {
@@ -220,14 +230,15 @@ impl Semidominators {
         search.semi
     }
 
-    /// Of `v` and its ancestors larger than `done`, the one with the least semidominator; `v`
-    /// itself if it is not larger.
+    /// The node with the smallest semidominator among `v` and its ancestors larger than `done`. It
+    /// is `v` itself if `v` is not larger.
     fn least_above(&mut self, v: u32, done: u32) -> u32 {
         let mut top = v;
         while self.above[top as usize] > done {
             self.path.push(top);
             top = self.above[top as usize];
         }
+        // Compress from the top down, so that each node reads a final entry of the node above it.
         while let Some(below) = self.path.pop() {
             let (from, candidate) = (self.least[top as usize], self.least[below as usize]);
             if self.semi[from as usize] < self.semi[candidate as usize] {
@@ -240,7 +251,8 @@ impl Semidominators {
     }
 }
 
-/// The nearest common ancestor in the tree as far as it is known. A parent's number is smaller.
+/// The nearest common ancestor of two nodes in the dominator tree. A parent has a smaller number
+/// than its children.
 fn intersect(idom: &[u32], mut a: u32, mut b: u32) -> u32 {
     while a != b {
         if a > b {
@@ -252,7 +264,7 @@ fn intersect(idom: &[u32], mut a: u32, mut b: u32) -> u32 {
     a
 }
 
-/// The children of each block, ascending, as starts into one list.
+/// The children of each block in ascending order, as start indices into one list.
 fn children_lists(idom: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let count = idom.len();
     let mut start = vec![0u32; count + 1];

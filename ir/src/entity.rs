@@ -1,10 +1,10 @@
 //! The ids of the IR.
 //!
-//! Every id is a `u32` newtype. `Inst`, `Value` and `Block` ids are drawn from the allocator of a
-//! *family* (all versions of one source function, see [`crate::family`]) and are never used again
-//! for anything else, so the same id names the same thing in every version that has it. The other
-//! ids index the declarations of a [`crate::Module`], but for [`OsrPoint`]. What an entity displays
-//! as is what the text form prints when it has no name of its own.
+//! Every id is a `u32` newtype. `Inst`, `Value` and `Block` ids come from the allocator of a
+//! *family* (all versions of one source function, see [`crate::family`]). The allocator never
+//! reuses an id, so an id refers to the same entity in every version that has it. The other ids,
+//! except [`OsrPoint`], index the declarations of a [`crate::Module`]. The `Display` form of an id
+//! is the text that the printer writes for an entity without a name.
 
 use cranelift_entity::entity_impl;
 
@@ -58,27 +58,27 @@ entity_impl!(Data, "data");
 pub struct Elem(u32);
 entity_impl!(Elem, "elem");
 
-/// A point of a version at which a run may leave it for another: an index into the table of such
-/// points that whoever put them there keeps ([`crate::Opcode::OsrTest`],
-/// [`crate::Opcode::OsrExit`]). To the IR it is a number.
+/// A point at which a run may continue in another version. The number is an index into a table of
+/// such points ([`crate::Opcode::OsrTest`], [`crate::Opcode::OsrExit`]). The client that inserted
+/// the points keeps that table; to the IR, the id is a plain number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OsrPoint(u32);
 entity_impl!(OsrPoint, "osr");
 
 /// A program point: control is about to execute the instruction (terminators included).
 ///
-/// The start of a block is the point before its first instruction, its parameters bound. A point is
-/// meaningful in every version that has the instruction.
+/// The start of a block is the point before its first instruction, with its parameters bound. A
+/// point is meaningful in every version that has the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Point(Inst);
 
 impl Point {
-    /// The point at which `inst` is about to execute.
+    /// The point before `inst`.
     pub fn before(inst: Inst) -> Point {
         Point(inst)
     }
 
-    /// The instruction about to execute.
+    /// The instruction that is about to execute.
     pub fn inst(self) -> Inst {
         self.0
     }

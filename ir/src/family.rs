@@ -5,11 +5,12 @@ use cranelift_entity::EntityRef;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The allocator of `Inst`, `Value` and `Block` ids that all versions of one source function share.
+/// The allocator of `Inst`, `Value` and `Block` ids, shared by all versions of one source function.
 ///
-/// Versions derived independently draw from the same counters, so they never share a new id: an id
-/// found in two versions names the same thing in both. An action records the ids it made, so replay
-/// does not draw from here and gives equal ids.
+/// Versions derived independently draw from the same counters, so they never share a new id. An id
+/// that occurs in two versions therefore refers to the same entity in both. An action records the
+/// ids of its new entities. Replay takes the ids from there instead of this allocator, and so
+/// produces equal ids.
 #[derive(Clone, Debug, Default)]
 pub struct Family {
     next: Arc<Counters>,
@@ -23,12 +24,12 @@ struct Counters {
 }
 
 impl Family {
-    /// A family with no ids drawn.
+    /// A new family without ids.
     pub fn new() -> Family {
         Family::default()
     }
 
-    /// A family in which the ids below these bounds are drawn.
+    /// A family in which all ids below these bounds are already taken.
     pub(crate) fn drawn(insts: u32, values: u32, blocks: u32) -> Family {
         let (inst, value, block) =
             (AtomicU32::new(insts), AtomicU32::new(values), AtomicU32::new(blocks));

@@ -1,9 +1,9 @@
-//! One version of a function: SSA with block parameters.
+//! One version of a function, in SSA form with block parameters.
 //!
-//! A `Function` is born in the builder ([`crate::builder`]; the parser and the WebAssembly importer
-//! use it too) and changed by the editor alone ([`crate::edit`]): every field is private and
-//! nothing here hands out a `&mut`. Reading is by accessors; iteration is in layout order, never in
-//! hash order.
+//! The builder creates a `Function` ([`crate::builder`]; the parser and the WebAssembly importer
+//! use it too). After that, only the editor changes it ([`crate::edit`]): every field is private,
+//! and no method returns a `&mut`. Accessors read the function. Iteration follows the layout order,
+//! never a hash order.
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
@@ -14,8 +14,9 @@ use crate::layout::Layout;
 use crate::sparse::Sparse;
 use crate::types::{Signature, Type};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ValueDef {
     /// The parameter of a block with this index.
@@ -28,19 +29,20 @@ pub enum ValueDef {
 pub(crate) struct ValueData {
     pub(crate) ty: Type,
     pub(crate) def: ValueDef,
-    /// The instructions that use the value, once for every operand that is it, in no meaningful
-    /// order.
+    /// The instructions that use the value, once for each operand that is this value. The order has
+    /// no meaning.
     pub(crate) users: Bag<Inst>,
 }
 
-/// An instruction and its place in the list of its block.
+/// An instruction and its position in the instruction list of its block.
 #[derive(Clone, Debug)]
 pub(crate) struct InstNode {
     pub(crate) data: InstData,
     pub(crate) block: Block,
     pub(crate) prev: Option<Inst>,
     pub(crate) next: Option<Inst>,
-    /// Grows along the block, so that order within a block is one comparison.
+    /// The number increases along the block, so one comparison decides the order of two
+    /// instructions.
     pub(crate) order: u32,
 }
 
@@ -49,13 +51,13 @@ pub(crate) struct BlockData {
     pub(crate) params: Vec<Value>,
     pub(crate) first: Option<Inst>,
     pub(crate) last: Option<Inst>,
-    /// The edges that lead here.
+    /// The edges that lead to this block.
     pub(crate) preds: Bag<Edge>,
 }
 
 /// One version of a function. See the module documentation.
 ///
-/// Cloning copies the version; both copies stay in the same family.
+/// A clone is a second copy of the version; both copies belong to the same family.
 #[derive(Clone, Debug)]
 pub struct Function {
     pub(crate) name: String,
@@ -94,32 +96,49 @@ impl Function {
         &self.name
     }
 
-    /// Parameter and result types.
+    /// The parameter types and the result types.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// The id space of all versions of this function.
+    /// The id space that all versions of this function share.
     pub fn family(&self) -> &Family {
         &self.family
     }
 
-    /// The number of actions between the base of the family and this version. Analyses carry the
-    /// stamp of the function they were computed on.
+    /// The number of actions between the base of the family and this version. An analysis keeps the
+    /// stamp of the function that it was computed on.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// A digest of every action between the base of the family and this version, in order: two
-    /// versions of a family with equal digests are the same. Meaningful within one process.
+    /// A digest of every action between the base of the family and this version, in order. Two
+    /// versions of one family with equal digests are equal. The digest is meaningful only within
+    /// one process.
     pub fn history(&self) -> u64 {
         self.history
+    }
+
+    /// Starts the history: the builder calls it on a finished base. Cost: linear in the function.
+    pub(crate) fn start_history(&mut self) {
+        let mut hasher = DefaultHasher::new();
+        (&self.name, &self.signature).hash(&mut hasher);
+        for block in self.layout.iter() {
+            block.hash(&mut hasher);
+            for param in self.block_params(block) {
+                (param, self.value_type(*param)).hash(&mut hasher);
+            }
+            for inst in self.block_insts(block) {
+                (inst, self.inst(inst)).hash(&mut hasher);
+            }
+        }
+        self.history = hasher.finish();
     }
 
     /// The block where execution starts. Its parameters are the arguments; no edge leads to it.
     ///
     /// # Panics
-    /// When the function has no block, which only a function still in the builder can be.
+    /// When the function has no block. Only a function still in the builder has none.
     pub fn entry(&self) -> Block {
         self.layout.first().expect("a built function has an entry block")
     }
@@ -134,8 +153,8 @@ impl Function {
         self.layout.len()
     }
 
-    /// The number of instructions, terminators included. Cost: linear in the number of blocks and
-    /// instructions.
+    /// The number of instructions, terminators included. Cost: linear in the bound of instruction
+    /// ids.
     pub fn inst_count(&self) -> usize {
         self.insts.keys().count()
     }
@@ -145,18 +164,17 @@ impl Function {
         self.blocks().flat_map(move |b| self.block_insts(b))
     }
 
-    /// An exclusive upper bound of the indices of instruction ids in this version, for dense
-    /// tables.
+    /// An exclusive upper bound of the instruction indices in this version, for dense tables.
     pub fn inst_bound(&self) -> usize {
         self.insts.bound()
     }
 
-    /// An exclusive upper bound of the indices of value ids in this version, for dense tables.
+    /// An exclusive upper bound of the value indices in this version, for dense tables.
     pub fn value_bound(&self) -> usize {
         self.values.bound()
     }
 
-    /// An exclusive upper bound of the indices of block ids in this version, for dense tables.
+    /// An exclusive upper bound of the block indices in this version, for dense tables.
     pub fn block_bound(&self) -> usize {
         self.blocks.bound()
     }
@@ -176,15 +194,15 @@ impl Function {
         self.blocks.get(block).is_some()
     }
 
-    /// What an instruction is.
+    /// The opcode, operands, results and targets of an instruction.
     ///
     /// # Panics
-    /// When this version does not have it.
+    /// When this version does not have the instruction.
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.node(inst).data
     }
 
-    /// The block an instruction stands in.
+    /// The block that contains an instruction.
     ///
     /// # Panics
     /// When this version does not have the instruction.
@@ -192,7 +210,7 @@ impl Function {
         self.node(inst).block
     }
 
-    /// The instruction after this one in its block; `None` for the terminator.
+    /// The next instruction in the same block; `None` for the terminator.
     ///
     /// # Panics
     /// When this version does not have the instruction.
@@ -200,7 +218,7 @@ impl Function {
         self.node(inst).next
     }
 
-    /// The instruction before this one in its block.
+    /// The previous instruction in the same block; `None` for the first.
     ///
     /// # Panics
     /// When this version does not have the instruction.
@@ -208,11 +226,10 @@ impl Function {
         self.node(inst).prev
     }
 
-    /// Whether `first` stands strictly before `second`, two instructions of one block. Cost:
-    /// constant.
+    /// Whether `first` stands strictly before `second` in their common block. Cost: constant.
     ///
     /// # Panics
-    /// When this version has not both, or they stand in different blocks.
+    /// When this version lacks one of the instructions, or when they stand in different blocks.
     pub fn stands_before(&self, first: Inst, second: Inst) -> bool {
         let (a, b) = (self.node(first), self.node(second));
         assert!(a.block == b.block, "{first} and {second} stand in different blocks");
@@ -227,7 +244,8 @@ impl Function {
         BlockInsts { function: self, next: self.block(block).first }
     }
 
-    /// The first instruction of a block (its terminator if it has no other).
+    /// The first instruction of a block. It is the terminator if the block has no other
+    /// instruction.
     ///
     /// # Panics
     /// When this version does not have the block.
@@ -256,7 +274,7 @@ impl Function {
         self.block_params(self.entry())
     }
 
-    /// The edges that lead to a block, in a fixed but meaningless order.
+    /// The edges that lead to a block. Their order is deterministic but has no meaning.
     ///
     /// # Panics
     /// When this version does not have the block.
@@ -288,7 +306,7 @@ impl Function {
         self.value(value).ty
     }
 
-    /// Where a value comes from.
+    /// The definition of a value.
     ///
     /// # Panics
     /// When this version does not have the value.
@@ -296,7 +314,7 @@ impl Function {
         self.value(value).def
     }
 
-    /// The instruction a value is the result of, if it is not a block parameter.
+    /// The instruction that computes a value; `None` for a block parameter.
     ///
     /// # Panics
     /// When this version does not have the value.
@@ -307,7 +325,7 @@ impl Function {
         }
     }
 
-    /// The block a value is defined in.
+    /// The block that contains the definition of a value.
     ///
     /// # Panics
     /// When this version does not have the value.
@@ -318,7 +336,7 @@ impl Function {
         }
     }
 
-    /// The bits of a value defined by a constant instruction.
+    /// The bits of a value that a constant instruction defines; `None` for any other value.
     ///
     /// # Panics
     /// When this version does not have the value.
@@ -326,7 +344,8 @@ impl Function {
         self.inst(self.defining_inst(value)?).constant()
     }
 
-    /// The instructions that use a value, once for each operand that is it, in no meaningful order.
+    /// The instructions that use a value, once for each operand that is this value. The order has
+    /// no meaning.
     ///
     /// # Panics
     /// When this version does not have the value.
@@ -334,19 +353,19 @@ impl Function {
         self.value(value).users.as_slice()
     }
 
-    /// The name of a value in the text form, if it was given one.
+    /// The given name of a value in the text form; `None` if it has none.
     pub fn value_name(&self, value: Value) -> Option<&str> {
         self.value_names.get(&value).map(|n| &**n)
     }
 
-    /// The name of a block in the text form, if it was given one.
+    /// The given name of a block in the text form; `None` if it has none.
     pub fn block_name(&self, block: Block) -> Option<&str> {
         self.block_names.get(&block).map(|n| &**n)
     }
 
-    /// Whether this instruction may trap with the operands it has: its opcode can, and no constant
-    /// operand excludes it (a division by a constant other than zero, and other than -1 for the
-    /// signed quotient).
+    /// Whether the instruction may trap with its current operands. It may if its opcode can trap
+    /// and no constant operand excludes the trap. A constant divisor excludes it unless the divisor
+    /// is zero; the signed quotient also needs a divisor other than -1.
     ///
     /// # Panics
     /// When this version does not have the instruction.
@@ -356,12 +375,11 @@ impl Function {
         data.opcode.can_trap() && !is_safe_divisor(data.opcode, data.ty, divisor)
     }
 
-    /// Whether two versions are the same: equal blocks in equal order with equal instructions and
-    /// equal ids. Names are printing data and do not count. On a difference, says the first one
-    /// found.
+    /// Whether two versions are the same: equal blocks in equal order, with equal instructions and
+    /// equal ids. Names do not count, because they only affect printing.
     ///
     /// # Errors
-    /// A sentence naming the first entity that differs.
+    /// A sentence that names the first difference found.
     pub fn same_as(&self, other: &Function) -> Result<(), String> {
         if self.signature != other.signature {
             return Err("the signatures differ".to_owned());

@@ -1,4 +1,4 @@
-//! Instructions as data.
+//! The data of instructions.
 
 use crate::entity::{Block, Data, Elem, Func, Global, Inst, Memory, OsrPoint, Sig, Table, Value};
 use crate::opcode::Opcode;
@@ -6,14 +6,14 @@ use crate::trap::TrapKind;
 use crate::types::Type;
 use smallvec::SmallVec;
 
-/// The part of an instruction that is neither opcode, type nor value.
+/// The immediate of an instruction: its part besides opcode, types and values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Imm {
-    /// Nothing.
+    /// No immediate.
     None,
     /// The bits of a constant, as [`Type::mask`] says.
     Bits(u64),
-    /// A memory and a constant offset in bytes, added to the address without wrapping.
+    /// A memory and a constant offset in bytes. The sum of address and offset does not wrap.
     Address(Memory, u64),
     /// A memory.
     Memory(Memory),
@@ -25,17 +25,17 @@ pub enum Imm {
     Indirect(Sig, Table),
     /// The kind of a trap.
     Trap(TrapKind),
-    /// The memory copied to, and the one copied from.
+    /// The destination memory and the source memory of a copy.
     Memories(Memory, Memory),
-    /// The memory copied to, and the segment copied from.
+    /// The destination memory and the source segment of a copy.
     MemoryData(Memory, Data),
     /// A data segment.
     Data(Data),
     /// A table.
     Table(Table),
-    /// The table copied to, and the one copied from.
+    /// The destination table and the source table of a copy.
     Tables(Table, Table),
-    /// The table copied to, and the segment copied from.
+    /// The destination table and the source segment of a copy.
     TableElem(Table, Elem),
     /// An element segment.
     Elem(Elem),
@@ -46,9 +46,9 @@ pub enum Imm {
 /// A target of a terminator: a block and one argument for each of its parameters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Target {
-    /// The block control continues at.
+    /// The block at which control continues.
     pub block: Block,
-    /// Its arguments, in the order of its parameters.
+    /// The arguments, in the order of the block's parameters.
     pub args: SmallVec<[Value; 2]>,
 }
 
@@ -59,17 +59,17 @@ impl Target {
     }
 }
 
-/// A control-flow edge: a terminator and the index of one of its targets. Two edges may join the
+/// A control-flow edge: a terminator and the index of one of its targets. Two edges may connect the
 /// same blocks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Edge {
-    /// The terminator the edge leaves from.
+    /// The terminator of the source block.
     pub inst: Inst,
     /// The index of the target among the terminator's targets.
     pub index: u32,
 }
 
-/// What an instruction is, apart from where it stands.
+/// The data of an instruction, without its position.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InstData {
     /// The operation.
@@ -78,16 +78,16 @@ pub struct InstData {
     pub ty: Type,
     /// The immediate.
     pub imm: Imm,
-    /// The value operands, those of the targets not among them.
+    /// The value operands, without the arguments of targets.
     pub args: SmallVec<[Value; 3]>,
     /// The results.
     pub results: SmallVec<[Value; 1]>,
-    /// The targets, of a terminator.
+    /// The targets; empty unless the instruction is a terminator.
     pub targets: Vec<Target>,
 }
 
 impl InstData {
-    /// The only result of an instruction with exactly one.
+    /// The result of an instruction with exactly one result; `None` otherwise.
     pub fn result(&self) -> Option<Value> {
         match self.results.as_slice() {
             [one] => Some(*one),
@@ -100,7 +100,7 @@ impl InstData {
         self.args.iter().copied().chain(self.targets.iter().flat_map(|t| t.args.iter().copied()))
     }
 
-    /// The number of operands, arguments of targets included.
+    /// The number of operands, including the arguments of targets.
     pub fn operand_count(&self) -> usize {
         self.args.len() + self.targets.iter().map(|t| t.args.len()).sum::<usize>()
     }
@@ -110,13 +110,13 @@ impl InstData {
         self.operands().nth(index)
     }
 
-    /// A place to change the operand with this index.
+    /// Mutable access to the operand with this index.
     pub(crate) fn operand_mut(&mut self, index: usize) -> Option<&mut Value> {
         let InstData { args, targets, .. } = self;
         args.iter_mut().chain(targets.iter_mut().flat_map(|t| t.args.iter_mut())).nth(index)
     }
 
-    /// The bits of a constant instruction.
+    /// The bits of a constant instruction; `None` for other instructions.
     pub fn constant(&self) -> Option<u64> {
         match (self.opcode, self.imm) {
             (Opcode::Const, Imm::Bits(bits)) => Some(bits),
@@ -125,7 +125,7 @@ impl InstData {
     }
 }
 
-/// An instruction to be made: everything but its ids.
+/// The description of an instruction to be created: all its data except its ids.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstSpec {
     /// The operation.
@@ -138,12 +138,12 @@ pub struct InstSpec {
     pub args: SmallVec<[Value; 3]>,
     /// The types of the results.
     pub result_types: SmallVec<[Type; 1]>,
-    /// The targets, of a terminator.
+    /// The targets; empty unless the instruction is a terminator.
     pub targets: Vec<Target>,
 }
 
 impl InstSpec {
-    /// An instruction whose opcode and controlling type decide its result type.
+    /// An instruction whose opcode and controlling type determine its result type.
     pub fn new(opcode: Opcode, ty: Type, imm: Imm, args: &[Value]) -> InstSpec {
         InstSpec {
             opcode,
@@ -160,7 +160,7 @@ impl InstSpec {
         InstSpec::new(Opcode::Const, ty, Imm::Bits(bits & ty.mask()), &[])
     }
 
-    /// A call; the result types are those of the callee's signature.
+    /// A call. The result types are those of the callee's signature.
     pub fn call(callee: Func, args: &[Value], results: &[Type]) -> InstSpec {
         InstSpec {
             result_types: results.into(),
@@ -168,7 +168,7 @@ impl InstSpec {
         }
     }
 
-    /// An indirect call; the last operand is the table index.
+    /// An indirect call. The last operand is the table index.
     pub fn call_indirect(sig: Sig, table: Table, args: &[Value], results: &[Type]) -> InstSpec {
         let spec = InstSpec::new(Opcode::CallIndirect, Type::I32, Imm::Indirect(sig, table), args);
         InstSpec { result_types: results.into(), ..spec }

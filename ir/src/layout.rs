@@ -1,5 +1,4 @@
-//! The order of blocks: a list that is linked both ways, so that blocks come and go in constant
-//! time.
+//! The order of blocks: a doubly linked list with insertion and removal in constant time.
 
 use crate::entity::Block;
 use cranelift_entity::SecondaryMap;
@@ -34,13 +33,13 @@ impl Layout {
         Iter { layout: self, front: self.first, back: self.last, left: self.count }
     }
 
-    /// Puts a block that has no place yet at the end.
+    /// Appends a block that is not in the layout.
     pub(crate) fn push(&mut self, block: Block) {
         let last = self.last;
         self.link(last, block, None.into());
     }
 
-    /// Puts a block that has no place yet before another that has one.
+    /// Inserts a block that is not in the layout before a block that is.
     pub(crate) fn insert_before(&mut self, block: Block, next: Block) {
         let prev = self.links[next].prev;
         self.link(prev, block, next.into());
@@ -53,14 +52,14 @@ impl Layout {
         self.count += 1;
     }
 
-    /// Takes a block that has a place out.
+    /// Removes a block from the layout.
     pub(crate) fn remove(&mut self, block: Block) {
         let Links { prev, next } = std::mem::take(&mut self.links[block]);
         self.join(prev, next);
         self.count -= 1;
     }
 
-    /// Makes two blocks neighbors, or one of them an end.
+    /// Makes two blocks neighbors. `None` on one side makes the other block an end of the list.
     fn join(&mut self, prev: PackedOption<Block>, next: PackedOption<Block>) {
         match prev.expand() {
             Some(prev) => self.links[prev].next = next,
@@ -81,7 +80,7 @@ impl FromIterator<Block> for Layout {
     }
 }
 
-/// The blocks from both ends.
+/// An iterator over the blocks from both ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Iter<'l> {
     layout: &'l Layout,
@@ -123,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A list that does the same the slow way.
+        /// Compares the layout with a plain list, under random edits.
         #[test]
         fn it_does_what_a_list_does(edits in proptest::collection::vec((0..3u8, any::<u16>()), 0..60)) {
             let (mut layout, mut list) = (Layout::default(), Vec::new());

@@ -1,13 +1,16 @@
-//! The SSA IR of Osier, and everything that gives it meaning.
+//! The SSA intermediate representation (IR) of Osier, its text form, its interpreter and its
+//! analyses.
 //!
-//! Start at [`Function`] (one version of a function), [`opcode`] (the table of operations),
-//! [`edit`] (the only way to change a function, and the log of what changed) and [`mapping`] (what
-//! a transition between two versions is).
+//! Start at four places:
+//!
+//! - [`Function`] is one version of a function.
+//! - [`opcode`] is the table of operations.
+//! - [`edit`] is the only way to change a function; it also records the log of the changes.
+//! - [`mapping`] defines OSR mappings: the data behind a transition between two versions.
 
 pub mod access;
 mod bag;
 pub mod builder;
-pub mod certificate;
 pub mod cfg;
 pub mod decided;
 pub mod dom;
@@ -17,11 +20,9 @@ pub mod eval;
 pub mod family;
 pub mod function;
 pub mod inst;
-pub mod interp;
 mod layout;
 pub mod liveness;
 pub mod loops;
-pub mod mapping;
 pub mod memory_ssa;
 pub mod module;
 mod mutate;
@@ -30,7 +31,6 @@ pub mod opcode;
 pub mod place;
 pub mod reference;
 pub mod rules;
-pub mod seeded;
 mod sparse;
 pub mod text;
 pub mod trap;

@@ -1,12 +1,12 @@
-//! Which values are still used from each point on.
+//! Liveness: the values that a use after a point still reads.
 //!
-//! Computed value by value: from each use upward, block by block, to the definition (Boissinot et
-//! al., "Computing Liveness Sets for SSA-Form Programs", 2011). The cost follows the size of the
-//! answer instead of blocks times values, and since values are visited in id order each set comes
-//! out sorted.
+//! The analysis processes one value at a time. It walks from each use upward, block by block, to
+//! the definition (Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011). The
+//! cost is proportional to the size of the result instead of blocks times values. Values are
+//! visited in id order, so every set is built in sorted order.
 //!
-//! The arguments a terminator passes to a target are uses by the terminator; a block parameter is
-//! defined at the start of its block.
+//! The arguments that a terminator passes to a target are uses by the terminator. A block parameter
+//! is defined at the start of its block.
 
 use crate::cfg::{Cfg, check_stamp};
 use crate::decided::Decided;
@@ -19,8 +19,9 @@ use std::collections::BTreeMap;
 /// A set of values, in id order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LiveSet {
-    /// Ascending, each once. Sorted vectors: live sets have tens of members out of thousands of
-    /// values, so a bit set of all values would be larger and slower to walk.
+    /// The members in ascending order, each once. A sorted vector, because live sets have tens of
+    /// members out of thousands of values. A bit set over all values would be larger, and slower to
+    /// iterate.
     values: Vec<Value>,
 }
 
@@ -45,7 +46,7 @@ impl LiveSet {
         self.values.len()
     }
 
-    /// Whether there is no member.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -62,7 +63,8 @@ impl LiveSet {
         }
     }
 
-    /// Adds a value no smaller than any member. False when it was one already.
+    /// Appends a value that is no smaller than any member. Returns `false` if the value was already
+    /// a member.
     fn push(&mut self, value: Value) -> bool {
         debug_assert!(
             self.values.last().is_none_or(|l| *l <= value),
@@ -76,10 +78,12 @@ impl LiveSet {
     }
 }
 
-/// The live values at the borders of every block, and from them at every point.
+/// The live values at the start and the end of every block. Liveness at all other points follows
+/// from these.
 ///
-/// Unreachable blocks have empty borders: at their points only what the rest of the block uses is
-/// live. Holds for one stamp of one function; queries that take the function panic on another.
+/// Unreachable blocks have empty sets at both ends, so at their points only values used later in
+/// the same block are live. The result is valid for one stamp of one function. Queries that take
+/// the function panic on any other stamp.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     stamp: u64,
@@ -87,13 +91,13 @@ pub struct Liveness {
     live_in: Vec<LiveSet>,
     live_out: Vec<LiveSet>,
     extra: BTreeMap<Inst, Vec<Value>>,
-    /// Uses that count; all of them without.
+    /// The uses that count; `None` if all uses count.
     needed: Option<Needed>,
 }
 
 impl Liveness {
-    /// Computes liveness. Cost: linear in values, uses and the sizes of the sets (counted once for
-    /// each edge that leads to a block).
+    /// Computes liveness. Cost: linear in the number of values and uses, and in the sizes of the
+    /// sets. A set counts once for each edge that leads to its block.
     ///
     /// # Panics
     /// When `cfg` is stale.
@@ -101,9 +105,9 @@ impl Liveness {
         Liveness::with_extra_uses(function, cfg, &BTreeMap::new())
     }
 
-    /// Liveness as if each listed value were used at the point before its instruction. A definition
-    /// that does not dominate such a point shows as a value live into the entry block. Cost: as
-    /// [`Liveness::new`].
+    /// Computes liveness as if each value in `extra` had a use at the point before its instruction.
+    /// If the definition of such a value does not dominate the point, the value is live into the
+    /// entry block. Cost: as [`Liveness::new`].
     ///
     /// # Panics
     /// When `cfg` is stale, or the function lacks one of the instructions or values.
@@ -115,9 +119,9 @@ impl Liveness {
         Liveness::compute(function, cfg, extra, None)
     }
 
-    /// Liveness that counts only the uses on which something depends ([`Needed`]): a value that
-    /// feeds nothing but dead computations is not live. `extra` as in
-    /// [`Liveness::with_extra_uses`]. Cost: as [`Liveness::new`].
+    /// Computes liveness over needed uses only ([`Needed`]): a value that feeds only dead
+    /// computations is not live. `extra` is as in [`Liveness::with_extra_uses`]. Cost: as
+    /// [`Liveness::new`].
     ///
     /// # Panics
     /// As [`Liveness::with_extra_uses`].
@@ -129,14 +133,14 @@ impl Liveness {
         Liveness::compute(function, cfg, extra, Some(Needed::new(function, cfg, extra)))
     }
 
-    /// As [`Liveness::of_needed`], for a run from the start of the function: what stands behind
-    /// edges that constants keep from being taken uses nothing. Blocks that only those lead to have
-    /// empty borders.
+    /// As [`Liveness::of_needed`], for runs from the start of the function. Code behind edges that
+    /// constants exclude has no uses. Blocks reachable only over such edges have empty sets.
     ///
-    /// That holds too for a run that goes on from a state handed over in which only what is live
-    /// here is right (the others may hold anything): in step with the run whose state it is, it
-    /// reads only what is live, conditions of branches among it, so it computes the same, takes the
-    /// same edges, and never one that no run takes.
+    /// The result also holds for a run that continues from a state in which only the live values
+    /// are correct and all others are arbitrary. Compare it with the run that has the complete
+    /// state. The continued run reads only live values, among them the conditions of branches. It
+    /// therefore computes the same results, takes the same edges, and never takes an edge that no
+    /// run takes.
     ///
     /// # Panics
     /// As [`Liveness::with_extra_uses`].
@@ -167,6 +171,8 @@ impl Liveness {
                 uses.extend(needed.operands(function, inst).map(|v| (v, inst)));
             }
         }
+        // Sorted by value, so that the loop below consumes the uses in id order. `LiveSet::push`
+        // needs that order.
         uses.sort_unstable();
         uses.dedup();
         let mut walk = Walk {
@@ -196,43 +202,44 @@ impl Liveness {
         Liveness { stamp: function.stamp(), live_in, live_out, extra: extra.clone(), needed }
     }
 
-    /// The stamp of the function this was computed on.
+    /// The stamp of the function that liveness was computed on.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// Checks that the function has not changed since.
+    /// Checks that the function has not changed since liveness was computed.
     ///
     /// # Panics
-    /// When it has.
+    /// When the function has changed.
     pub fn check(&self, function: &Function) {
         check_stamp("Liveness", self.stamp, function);
     }
 
-    /// The values defined elsewhere that are live at the start of a block. The block's own
-    /// parameters are not among them.
+    /// The values from other blocks that are live at the start of a block. The parameters of the
+    /// block are not members.
     ///
     /// # Panics
-    /// When the function had no block of this or a higher id.
+    /// When the function had no block with this or a higher id.
     pub fn live_in(&self, block: Block) -> &LiveSet {
         &self.live_in[block.index()]
     }
 
-    /// The values live once the terminator has run: all that is live into a successor. The
-    /// arguments of the edges are not among them for being arguments.
+    /// The values live after the terminator: the union of the values live into the successors. An
+    /// edge argument is a member only if it is live there for another reason.
     ///
     /// # Panics
-    /// When the function had no block of this or a higher id.
+    /// When the function had no block with this or a higher id.
     pub fn live_out(&self, block: Block) -> &LiveSet {
         &self.live_out[block.index()]
     }
 
-    /// Visits the points of a block, the last one first, each with what is live there: used by its
-    /// instruction or later. At the first point this includes the block's parameters that are used.
-    /// Cost: linear in the instructions, times the insertion into a sorted set for each use.
+    /// Visits the points of a block from last to first, each with its live values. A value is live
+    /// at a point if the instruction of the point or a later use reads it. At the first point the
+    /// set includes the used parameters of the block. Cost: linear in the number of instructions,
+    /// plus one insertion into a sorted set for each use.
     ///
     /// # Panics
-    /// When stale, or the function lacks the block.
+    /// When liveness is stale, or the function lacks the block.
     pub fn for_each_point(
         &self,
         function: &Function,
@@ -255,11 +262,11 @@ impl Liveness {
         }
     }
 
-    /// What is live at a point. Cost: as [`Liveness::for_each_point`] on its block; visit the
-    /// points of a block together where more than one is wanted.
+    /// The live values at a point. Cost: as [`Liveness::for_each_point`] on the whole block. To
+    /// query several points of a block, use that method.
     ///
     /// # Panics
-    /// When stale, or the function lacks the point's instruction.
+    /// When liveness is stale, or the function lacks the point's instruction.
     pub fn live_before(&self, function: &Function, point: Point) -> LiveSet {
         let mut found = LiveSet::default();
         self.for_each_point(function, function.inst_block(point.inst()), |at, live| {
@@ -277,7 +284,7 @@ struct Walk<'a> {
     cfg: &'a Cfg,
     live_in: Vec<LiveSet>,
     live_out: Vec<LiveSet>,
-    /// Blocks, by rpo number, whose `live_in` just got the value.
+    /// The blocks, by reverse-postorder number, to whose `live_in` the walk just added the value.
     work: Vec<u32>,
 }
 
@@ -297,6 +304,8 @@ impl Walk<'_> {
         while let Some(n) = self.work.pop() {
             for &p in self.cfg.preds(n) {
                 let pred = self.cfg.block(p);
+                // The definition itself ends the walk: the value is live out of its block, but not
+                // into it.
                 self.live_out[pred.index()].push(value);
                 if pred != home && self.live_in[pred.index()].push(value) {
                     self.work.push(p);

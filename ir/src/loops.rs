@@ -1,10 +1,10 @@
-//! Loops, nested, irreducible ones included.
+//! The loop forest, including irreducible loops.
 //!
-//! Havlak, "Nesting of Reducible and Irreducible Loops", TOPLAS 1997: over a depth-first tree, from
-//! the innermost header outward, each loop collapses to its header by union-find. In a reducible
-//! graph the result is the natural loops; a strongly connected region with several entries becomes
-//! one loop whose header is the entry the depth-first walk met first, told apart by
-//! [`LoopForest::is_reducible`].
+//! The algorithm is from Havlak, "Nesting of Reducible and Irreducible Loops", TOPLAS 1997. It
+//! processes a depth-first tree from the innermost header outward, and collapses each loop to its
+//! header by union-find. In a reducible graph the result is the natural loops. A strongly connected
+//! region with several entries becomes one loop, whose header is the entry that the depth-first
+//! search visited first. [`LoopForest::is_reducible`] returns `false` for such loops.
 
 use crate::cfg::{Cfg, DepthFirst, check_stamp};
 use crate::entity::Block;
@@ -12,24 +12,25 @@ use crate::function::Function;
 use crate::inst::Edge;
 use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 
-/// A loop of a [`LoopForest`]. Ids ascend with the reverse postorder of headers, so a loop comes
-/// before the loops within it.
+/// A loop of a [`LoopForest`]. Ids ascend in the reverse postorder of headers, so a loop has a
+/// smaller id than the loops inside it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Loop(u32);
 entity_impl!(Loop, "loop");
 
 /// All loops of the reachable blocks.
 ///
-/// Holds for one stamp of one function; queries that take the function panic on another.
+/// The result is valid for one stamp of one function. Queries that take the function panic on any
+/// other stamp.
 #[derive(Clone, Debug)]
 pub struct LoopForest {
     stamp: u64,
     loops: PrimaryMap<Loop, LoopData>,
-    /// By block index.
+    /// By block index: the innermost loop that contains the block.
     innermost: Vec<Option<Loop>>,
-    /// The blocks of all loops: those of one loop side by side, its inner loops within.
+    /// The blocks of all loops. The blocks of one loop are contiguous, inner loops included.
     blocks: Vec<Block>,
-    /// By block index: the place in `blocks`, if in a loop.
+    /// By block index: the position in `blocks` if the block is in a loop.
     place: Vec<u32>,
 }
 
@@ -38,7 +39,7 @@ struct LoopData {
     header: Block,
     parent: Option<Loop>,
     depth: u32,
-    /// Its part of `LoopForest::blocks`.
+    /// The range of this loop in `LoopForest::blocks`.
     start: u32,
     end: u32,
     entries: Vec<Block>,
@@ -54,8 +55,8 @@ impl LoopData {
 }
 
 impl LoopForest {
-    /// Finds the loops. Cost: near linear in blocks and edges of a reducible graph; an edge into
-    /// the middle of a loop is looked at once for each loop around it.
+    /// Finds the loops. Cost: near linear in the number of blocks and edges of a reducible graph.
+    /// An edge into the middle of a loop costs one visit for each loop around it.
     ///
     /// # Panics
     /// When `cfg` is stale.
@@ -75,11 +76,11 @@ impl LoopForest {
         forest
     }
 
-    /// Makes the loops and `innermost`, outer loops first.
+    /// Creates the loops and fills `innermost`, outer loops first.
     fn make_loops(&mut self, cfg: &Cfg, headers: &Headers) {
         for (n, block) in cfg.rpo().iter().enumerate() {
-            // The header of an enclosing loop is an ancestor in the depth-first tree, so it was
-            // seen.
+            // The header of an enclosing loop is an ancestor in the depth-first tree, so this loop
+            // has already visited it.
             let outer = headers.around[n].and_then(|h| self.innermost[cfg.block(h).index()]);
             self.innermost[block.index()] = if headers.is_header[n] {
                 let depth = outer.map_or(1, |o| self.loops[o].depth + 1);
@@ -90,10 +91,10 @@ impl LoopForest {
         }
     }
 
-    /// Lays the blocks of each loop side by side: own blocks in reverse postorder, the header
-    /// first, then the inner loops.
+    /// Lays out the blocks of each loop contiguously: first its own blocks in reverse postorder
+    /// (the header first), then the inner loops.
     fn place_blocks(&mut self, cfg: &Cfg) {
-        // Sizes with the inner loops, inner loops first.
+        // The sizes including inner loops. The reverse order visits inner loops first.
         let mut own = vec![0u32; self.loops.len()];
         cfg.rpo()
             .iter()
@@ -105,7 +106,8 @@ impl LoopForest {
                 size[parent.index()] += size[id.index()];
             }
         }
-        // Where the next inner loop of each loop starts; loops come before their inner loops.
+        // The start of the next inner loop of each loop. This order visits a loop before its inner
+        // loops.
         let mut inner_start = vec![0u32; self.loops.len()];
         let mut root_start = 0;
         for id in self.loops.keys() {
@@ -137,7 +139,7 @@ impl LoopForest {
             while let Some(id) = around {
                 let entered = cfg.preds(n as u32).iter().any(|p| !self.contains(id, cfg.block(*p)));
                 if !entered {
-                    break; // Not from outside this loop, so not from outside the loops around it.
+                    break; // No edge from outside this loop, so none from outside outer loops.
                 }
                 self.loops[id].entries.push(block);
                 around = self.loops[id].parent;
@@ -149,8 +151,8 @@ impl LoopForest {
         }
     }
 
-    /// Lists an edge as an exit of the loops it leaves and its source as a latch of the loop it
-    /// repeats.
+    /// Adds an edge to the exits of the loops that it leaves, and its source to the latches of the
+    /// loop whose back edge it is.
     fn list_edge(&mut self, from: Block, to: Block, edge: Edge) {
         let mut around = self.innermost[from.index()];
         while let Some(id) = around.filter(|id| !self.contains(*id, to)) {
@@ -166,57 +168,58 @@ impl LoopForest {
         }
     }
 
-    /// The stamp of the function this was computed on.
+    /// The stamp of the function that the forest was computed on.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// Checks that the function has not changed since.
+    /// Checks that the function has not changed since the forest was computed.
     ///
     /// # Panics
-    /// When it has.
+    /// When the function has changed.
     pub fn check(&self, function: &Function) {
         check_stamp("LoopForest", self.stamp, function);
     }
 
-    /// Every loop, outer ones before those within them.
+    /// Every loop, outer loops before their inner loops.
     pub fn loops(&self) -> impl DoubleEndedIterator<Item = Loop> + ExactSizeIterator + use<> {
         self.loops.keys()
     }
 
-    /// The header: the one entry of a reducible loop; of another, the entry that comes first in
-    /// reverse postorder.
+    /// The header. In a reducible loop it is the single entry; in an irreducible loop it is the
+    /// first entry in reverse postorder.
     pub fn header(&self, id: Loop) -> Block {
         self.loops[id].header
     }
 
-    /// The loop directly around.
+    /// The innermost loop that contains this loop, other than the loop itself.
     pub fn parent(&self, id: Loop) -> Option<Loop> {
         self.loops[id].parent
     }
 
-    /// The number of loops around, itself included.
+    /// The nesting depth: the number of loops that contain this loop, itself included.
     pub fn depth(&self, id: Loop) -> u32 {
         self.loops[id].depth
     }
 
-    /// The blocks of a loop, those of inner loops included; the header first.
+    /// The blocks of a loop, inner loops included; the header comes first.
     pub fn blocks(&self, id: Loop) -> &[Block] {
         let LoopData { start, end, .. } = self.loops[id];
         &self.blocks[start as usize..end as usize]
     }
 
-    /// The blocks that an edge from outside leads to, in reverse postorder.
+    /// The blocks of the loop with an edge from outside, in reverse postorder.
     pub fn entries(&self, id: Loop) -> &[Block] {
         &self.loops[id].entries
     }
 
-    /// Whether the loop has one entry, its header, which then dominates every block of it.
+    /// Whether the loop has a single entry. That entry is the header, and it dominates every block
+    /// of the loop.
     pub fn is_reducible(&self, id: Loop) -> bool {
         self.loops[id].entries.len() == 1
     }
 
-    /// The blocks of the loop with an edge to its header, in reverse postorder.
+    /// The latches: the blocks of the loop with an edge to its header, in reverse postorder.
     pub fn latches(&self, id: Loop) -> &[Block] {
         &self.loops[id].latches
     }
@@ -226,36 +229,38 @@ impl LoopForest {
         &self.loops[id].exits
     }
 
-    /// The innermost loop around a block.
+    /// The innermost loop that contains a block.
     pub fn innermost(&self, block: Block) -> Option<Loop> {
         self.innermost.get(block.index()).copied().flatten()
     }
 
-    /// The number of loops around a block.
+    /// The number of loops that contain a block.
     pub fn depth_of(&self, block: Block) -> u32 {
         self.innermost(block).map_or(0, |id| self.depth(id))
     }
 
-    /// Whether a block is in a loop or one within it. Cost: constant.
+    /// Whether a block is in this loop or in a loop inside it. Cost: constant.
     pub fn contains(&self, id: Loop, block: Block) -> bool {
         let LoopData { start, end, .. } = self.loops[id];
         self.place.get(block.index()).is_some_and(|p| (start..end).contains(p))
     }
 }
 
-/// By rpo number.
+/// The headers of the loops, by reverse-postorder number.
 struct Headers {
     is_header: Vec<bool>,
-    /// The header of the innermost loop around the block; for a header, of the loop around its own.
+    /// The header of the innermost loop around the block. For a header: the header of the next loop
+    /// around its own loop.
     around: Vec<Option<u32>>,
 }
 
-/// Havlak's algorithm. Within it nodes are preorder numbers.
+/// Havlak's algorithm. Inside this function, nodes are preorder numbers.
 fn header_of_each(cfg: &Cfg) -> Headers {
     let tree = DepthFirst::new(cfg);
     let count = cfg.len();
-    // Predecessors by forward and cross edges. An edge into the middle of a loop is moved to the
-    // header of that loop once it is found, so that the loops around see it as well.
+    // The sources of forward and cross edges, by target. When the algorithm finds a loop, it moves
+    // an edge into the middle of the loop to the loop's header. The enclosing loops then see that
+    // edge too.
     let mut entering: Vec<Vec<u32>> = vec![Vec::new(); count];
     let mut repeating: Vec<Vec<u32>> = vec![Vec::new(); count];
     for to in 0..count as u32 {
@@ -268,8 +273,11 @@ fn header_of_each(cfg: &Cfg) -> Headers {
     let mut collapsed = UnionFind::new(count);
     let mut header: Vec<Option<u32>> = vec![None; count];
     let mut is_header = vec![false; count];
-    // The header in whose body a node was seen last; marks membership without clearing.
+    // By node: the last header whose body contained it. This marks membership without clearing the
+    // marks per header.
     let mut seen_for = vec![u32::MAX; count];
+    // Descending preorder visits the headers of inner loops first, so an inner loop is already a
+    // single node here.
     for w in (0..count as u32).rev() {
         is_header[w as usize] = !repeating[w as usize].is_empty();
         let mut body: Vec<u32> = Vec::new();
@@ -283,6 +291,9 @@ fn header_of_each(cfg: &Cfg) -> Headers {
         let mut next = 0;
         while let Some(&x) = body.get(next) {
             next += 1;
+            // The body grows backward along entering edges. A source outside the subtree of `w`
+            // means that the loop has an entry other than `w`. The edge then counts as an edge into
+            // `w`.
             for y in std::mem::take(&mut entering[x as usize]) {
                 let y = collapsed.find(y);
                 if !tree.is_ancestor(w, y) {
@@ -310,7 +321,7 @@ fn by_rpo_number(tree: &DepthFirst, header: &[Option<u32>], is_header: &[bool]) 
     }
 }
 
-/// Sets of nodes, each named by its header.
+/// Disjoint sets of nodes, each represented by its header.
 struct UnionFind {
     parent: Vec<u32>,
 }
@@ -320,7 +331,7 @@ impl UnionFind {
         UnionFind { parent: (0..count as u32).collect() }
     }
 
-    /// The name of the set; halves the paths it follows.
+    /// The representative of the node's set. Halves the path that it follows.
     fn find(&mut self, mut n: u32) -> u32 {
         while self.parent[n as usize] != n {
             let above = self.parent[self.parent[n as usize] as usize];
@@ -330,7 +341,7 @@ impl UnionFind {
         n
     }
 
-    /// Adds the set named `n` to the set named `into`.
+    /// Merges the set of `n` into the set of `into`. Both are representatives.
     fn join(&mut self, n: u32, into: u32) {
         self.parent[n as usize] = into;
     }

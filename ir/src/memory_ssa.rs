@@ -1,15 +1,15 @@
-//! Memory SSA: which write a read sees.
+//! Memory SSA: for each read, the write whose result it reads.
 //!
-//! Memory as a whole (bytes, sizes and globals) is treated as one variable in SSA form: each write
-//! defines it anew, and where different definitions meet a *merge* does. [`MemorySsa`] has for each
-//! reachable block the definition at its start, and for each instruction that reads or writes the
-//! one before it. Merges stand only where they are needed: at the iterated dominance frontier of
-//! the blocks that write, by the linear algorithm of Sreedhar and Gao ("A linear time algorithm for
-//! placing phi-nodes", 1995).
+//! The analysis treats the whole memory (bytes, sizes and globals) as one variable in SSA form.
+//! Each write defines it anew, and a *merge* defines it where different definitions meet.
+//! [`MemorySsa`] gives for each reachable block the definition at its start. For each instruction
+//! that reads or writes, it gives the definition before the instruction. Merges exist only at the
+//! iterated dominance frontier of the blocks that write. The linear algorithm of Sreedhar and Gao
+//! computes that frontier ("A linear time algorithm for placing phi-nodes", 1995).
 //!
-//! One chain for all of memory says little by itself. [`Clobbers`] walks it upward for one place,
-//! past writes that are apart from it (Novillo, "Memory SSA", 2007): the definition it ends at is
-//! the last that may have changed the place.
+//! A single chain for all of memory is imprecise. [`Clobbers`] therefore walks the chain upward for
+//! one place and skips writes of disjoint places (Novillo, "Memory SSA", 2007). The walk ends at
+//! the last definition that may have changed the place.
 
 use crate::access::Access;
 use crate::cfg::{Cfg, check_stamp};
@@ -17,15 +17,14 @@ use crate::dom::DomTree;
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::opcode::Effects;
-use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::{BTreeSet, HashMap};
 
-/// How many definitions one question walks past.
+/// The number of definitions that one query walks past at most.
 pub const STEPS: u32 = 32;
 
-/// Where memory got the contents it has at some place.
+/// The origin of the contents of memory at a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Definition {
     /// The start of the function.
@@ -36,22 +35,23 @@ pub enum Definition {
     Merge(Block),
 }
 
-/// The definitions of memory, and which of them each read and each block sees.
+/// The definitions of memory, and for each read and each block the definition that reaches it.
 ///
-/// Holds for one stamp of one function; queries that take the function panic on another.
+/// The result is valid for one stamp of one function. Queries that take the function panic on any
+/// other stamp.
 #[derive(Clone, Debug)]
 pub struct MemorySsa {
     stamp: u64,
-    /// By block index; `None` of unreachable blocks.
+    /// By block index; `None` for unreachable blocks.
     start: Vec<Option<Definition>>,
     end: Vec<Option<Definition>>,
-    /// By instruction index: of those that read or write, in reachable blocks.
+    /// By instruction index; `Some` for reads and writes in reachable blocks.
     before: Vec<Option<Definition>>,
     merges: Vec<Block>,
 }
 
 impl MemorySsa {
-    /// Cost: linear in blocks, edges and instructions.
+    /// Computes the analysis. Cost: linear in the number of blocks, edges and instructions.
     ///
     /// # Panics
     /// When `dom` is stale.
@@ -81,7 +81,8 @@ impl MemorySsa {
         ssa
     }
 
-    /// Goes down a block; the definition at its end.
+    /// Records the definition before each read and write of a block, and returns the definition at
+    /// its end.
     fn visit(&mut self, function: &Function, block: Block, start: Definition) -> Definition {
         let mut at = start;
         for inst in function.block_insts(block) {
@@ -96,30 +97,30 @@ impl MemorySsa {
         at
     }
 
-    /// The stamp of the function this was computed on.
+    /// The stamp of the function that the analysis was computed on.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// Checks that the function has not changed since.
+    /// Checks that the function has not changed since the analysis was computed.
     ///
     /// # Panics
-    /// When it has.
+    /// When the function has changed.
     pub fn check(&self, function: &Function) {
         check_stamp("MemorySsa", self.stamp, function);
     }
 
-    /// The definition at the start of a block; `None` if it is unreachable.
+    /// The definition at the start of a block; `None` if the block is unreachable.
     pub fn at_start(&self, block: Block) -> Option<Definition> {
         self.start.get(block.index()).copied().flatten()
     }
 
-    /// The definition at the end of a block; `None` if it is unreachable.
+    /// The definition at the end of a block; `None` if the block is unreachable.
     pub fn at_end(&self, block: Block) -> Option<Definition> {
         self.end.get(block.index()).copied().flatten()
     }
 
-    /// The definition that a read sees or a write replaces; `None` of other instructions and in
+    /// The definition that a read reads or a write replaces; `None` for other instructions and in
     /// unreachable blocks.
     pub fn before(&self, inst: Inst) -> Option<Definition> {
         self.before.get(inst.index()).copied().flatten()
@@ -131,8 +132,8 @@ impl MemorySsa {
     }
 }
 
-/// The blocks that need a merge, by rpo number: the iterated dominance frontier of those that
-/// write.
+/// The blocks that need a merge, by reverse-postorder number: the iterated dominance frontier of
+/// the blocks that write.
 fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
     let cfg = dom.cfg();
     let levels = levels(dom);
@@ -140,7 +141,8 @@ fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
         let mut insts = function.block_insts(*block);
         insts.any(|i| function.inst(i).opcode.effects().has(Effects::WRITES))
     };
-    // Deepest first, so that each subtree is walked once.
+    // The queue yields the deepest block first, so the walk visits each subtree of the dominator
+    // tree once.
     let mut queue: BTreeSet<(u32, usize)> = cfg
         .rpo()
         .iter()
@@ -156,6 +158,9 @@ fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
         while let Some(number) = work.pop() {
             for &to in cfg.succs(number as u32) {
                 let to = to as usize;
+                // An edge from the subtree to a block no deeper than the root leaves the region
+                // that the root dominates. Its target is in the root's dominance frontier. A merge
+                // is itself a definition and enters the queue.
                 if levels[to] <= level && !found.put(to) {
                     queue.insert((levels[to], to));
                 }
@@ -167,7 +172,7 @@ fn merges(function: &Function, dom: &DomTree) -> FixedBitSet {
     found
 }
 
-/// The depth of each block in the dominator tree, by rpo number.
+/// The depth of each block in the dominator tree, by reverse-postorder number.
 fn levels(dom: &DomTree) -> Vec<u32> {
     let cfg = dom.cfg();
     let mut levels = vec![0; cfg.rpo().len()];
@@ -180,40 +185,45 @@ fn levels(dom: &DomTree) -> Vec<u32> {
 
 /// Finds the last definition that may have changed a place.
 ///
-/// A walk goes past a write of one place apart from the one asked for. It goes past a merge when
-/// the walks from all incoming edges end at one definition, this merge itself aside, and the place
-/// is counted from the same address on all rounds: the base of the address is bound strictly above
-/// the merge. It ends at everything else: calls and growth of memory write anything. It also ends,
-/// wherever it is, after [`STEPS`] definitions: what it ends at is always right, if not always the
-/// best.
+/// A walk goes past a write whose place is disjoint from the queried place. It goes past a merge
+/// under two conditions:
 ///
-/// *Why the base must be bound above the merge*: a walk compares addresses of one instance of their
-/// base. As long as it passes no merge it stays among definitions that dominate each other, and no
-/// base is bound anew on the way. Around a loop one may be: `store [x + 4]` of the last round is
-/// not apart from `load [x]` of this one.
+/// - The walks from all incoming edges end at one definition, this merge itself not counted.
+/// - The base of the address is bound strictly above the merge, so the address is the same in every
+///   iteration.
+///
+/// The walk ends at every other definition, because calls and memory growth may write anything. It
+/// also ends after [`STEPS`] definitions. The answer is then still correct, but may be less
+/// precise.
+///
+/// *Why the base must be bound above the merge*: a walk compares addresses that use one instance of
+/// their base. While the walk passes no merge, its definitions dominate each other, and no base is
+/// bound anew between them. Around a loop a base may be bound anew: the `store [x + 4]` of the
+/// previous iteration may overlap the `load [x]` of the current one.
 #[derive(Debug)]
 pub struct Clobbers<'a> {
     function: &'a Function,
     dom: &'a DomTree,
     ssa: &'a MemorySsa,
-    /// By value index: what stands for a value, if not the value itself.
+    /// By value: the representative of a value that was equated with another.
     leader: HashMap<Value, Value>,
-    /// Answers to whole questions, of accesses as their leaders were. Asked and never iterated.
+    /// Answers to complete queries, by the access over representatives. The map is never iterated,
+    /// so its hash order cannot reach a result.
     memo: HashMap<(Access, Definition), Definition>,
 }
 
-/// A question under way.
+/// The state of one query.
 struct Walk<'w> {
     access: Access,
-    /// Whether the address is the same each time control comes to a block.
+    /// Whether the address is the same at every visit of a block.
     is_fixed_at: &'w dyn Fn(Block) -> bool,
-    /// The merges whose incoming edges are being walked.
+    /// The merges whose incoming edges the query is walking. They stop the recursion around a loop.
     open: Vec<Block>,
     left: u32,
 }
 
 impl<'a> Clobbers<'a> {
-    /// Cost: none; questions cost up to [`STEPS`] steps each.
+    /// Prepares queries, at no cost. Each query costs up to [`STEPS`] steps.
     ///
     /// # Panics
     /// When `dom` or `ssa` is stale.
@@ -223,33 +233,33 @@ impl<'a> Clobbers<'a> {
         Clobbers { function, dom, ssa, leader: HashMap::new(), memo: HashMap::new() }
     }
 
-    /// Takes a value to equal another, whose definition dominates that of the first, wherever both
-    /// are available.
+    /// Declares that `value` equals `leader` wherever both are available. The definition of
+    /// `leader` must dominate the definition of `value`.
     pub fn equate(&mut self, value: Value, leader: Value) {
         let leader = self.leader(leader);
         self.leader.insert(value, leader);
     }
 
-    /// What stands for a value.
+    /// The representative of a value.
     pub fn leader(&self, value: Value) -> Value {
         self.leader.get(&value).copied().unwrap_or(value)
     }
 
-    /// As [`Access::read`], of values equated.
+    /// As [`Access::read`], over representatives.
     pub fn read(&self, inst: Inst) -> Option<Access> {
         Access::read(self.function, inst, |v| self.leader(v))
     }
 
-    /// As [`Access::written`], of values equated.
+    /// As [`Access::written`], over representatives.
     pub fn written(&self, inst: Inst) -> Option<Access> {
         Access::written(self.function, inst, |v| self.leader(v))
     }
 
-    /// What may have last changed the place that an instruction reads; `None` if it reads nothing,
-    /// or more than one place, or is unreachable.
+    /// The last definition that may have changed the place that an instruction reads. `None` if the
+    /// instruction is unreachable, or does not read exactly one place.
     ///
-    /// The definition dominates the instruction, and nothing that executes between its last
-    /// execution and the instruction writes the place.
+    /// The definition dominates the instruction. No write between its last execution and the
+    /// instruction changes the place.
     pub fn of_read(&mut self, inst: Inst) -> Option<Definition> {
         let access = self.read(inst)?;
         let from = self.ssa.before(inst)?;
@@ -261,9 +271,9 @@ impl<'a> Clobbers<'a> {
         Some(found)
     }
 
-    /// As [`Clobbers::of_read`], where `is_fixed_at` says of blocks at which the base of the
-    /// address is not bound strictly above that the address is the same each time control comes
-    /// there all the same.
+    /// As [`Clobbers::of_read`], with further blocks at which the address is fixed. `is_fixed_at`
+    /// must return `true` only for blocks at which the address is the same at every visit. It may
+    /// do so although the base is not bound strictly above.
     pub fn of_fixed_read(
         &self,
         inst: Inst,
@@ -291,8 +301,8 @@ impl<'a> Clobbers<'a> {
         self.upward(&mut walk, from)
     }
 
-    /// Walks until something may have changed the place. Merges nest no deeper than the steps that
-    /// are left.
+    /// Walks until it reaches a definition that may have changed the place. The recursion through
+    /// merges is no deeper than the number of steps left.
     fn upward(&self, walk: &mut Walk<'_>, from: Definition) -> Definition {
         let mut at = from;
         loop {
@@ -310,10 +320,8 @@ impl<'a> Clobbers<'a> {
 
     fn past_write(&self, walk: &mut Walk<'_>, inst: Inst) -> Option<Definition> {
         let is_apart = match self.written(inst) {
-            Some(written) => {
-                written.is_apart_from(&walk.access) || seeded(Bug::ClobberPassesStores)
-            }
-            None => seeded(Bug::ClobberPassesCalls),
+            Some(written) => written.is_apart_from(&walk.access),
+            None => false,
         };
         if !is_apart {
             return None;
@@ -322,8 +330,10 @@ impl<'a> Clobbers<'a> {
         self.ssa.before(inst)
     }
 
-    /// The one definition that the walks from all incoming edges end at.
+    /// The single definition at which the walks from all incoming edges end; `None` if they differ.
     fn past_merge(&self, walk: &mut Walk<'_>, block: Block) -> Option<Definition> {
+        // The query is already walking the edges of an open merge, and has come back to it around a
+        // loop. The walk ends here; `agreed` ignores the edge if it belongs to the same merge.
         if walk.open.contains(&block) || !(walk.is_fixed_at)(block) {
             return None;
         }
@@ -341,14 +351,13 @@ impl<'a> Clobbers<'a> {
         for &from in cfg.preds(number) {
             let end = self.ssa.at_end(cfg.block(from)).expect("reachable predecessors");
             let found = self.upward(walk, end);
+            // Around a loop without a write to the place, the walk returns to this merge: the edge
+            // adds no new definition.
             if found == Definition::Merge(block) {
                 continue;
             }
             if *agreed.get_or_insert(found) != found {
                 return None;
-            }
-            if seeded(Bug::ClobberTakesFirstEdge) {
-                break;
             }
         }
         agreed

@@ -9,66 +9,67 @@ use cranelift_entity::PrimaryMap;
 /// Bytes in a page, the unit of memory sizes.
 pub const PAGE_BYTES: u64 = 65536;
 
-/// Where something declared by a module comes from, when the module does not define it.
+/// The origin of an imported declaration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImportName {
     /// The name of the providing module.
     pub module: String,
-    /// The name within it.
+    /// The name within that module.
     pub field: String,
 }
 
 /// A function of a module.
 #[derive(Clone, Debug)]
 pub struct FuncDecl {
-    /// Unique among the functions of the module.
+    /// The name, unique among the functions of the module.
     pub name: String,
-    /// Its signature.
+    /// The signature.
     pub sig: Sig,
-    /// The host function it stands for; a function that is not imported has a body.
+    /// The host function that it refers to, if imported. A function that is not imported has a
+    /// body.
     pub import: Option<ImportName>,
 }
 
 /// A global variable.
 #[derive(Clone, Debug)]
 pub struct GlobalDecl {
-    /// Unique among the globals of the module.
+    /// The name, unique among the globals of the module.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub ty: Type,
-    /// Whether it may be set.
+    /// Whether the program may set the global.
     pub mutable: bool,
-    /// Its bits at the start; of an imported one those it has until the embedder sets it.
+    /// The initial bits. An imported global has these bits until the embedder sets it.
     pub init: u64,
-    /// What of the embedder's it stands for.
+    /// The global of the embedder that it refers to, if imported.
     pub import: Option<ImportName>,
 }
 
 /// A linear memory, addressed by `i32`.
 #[derive(Clone, Debug)]
 pub struct MemoryDecl {
-    /// Unique among the memories of the module.
+    /// The name, unique among the memories of the module.
     pub name: String,
-    /// Pages at the start. A memory never shrinks.
+    /// The initial size in pages. A memory never shrinks.
     pub min_pages: u32,
-    /// Pages it may grow to; without one, 65536.
+    /// The maximum size in pages; 65536 if absent.
     pub max_pages: Option<u32>,
-    /// What of the embedder's it stands for.
+    /// The memory of the embedder that it refers to, if imported.
     pub import: Option<ImportName>,
 }
 
 /// A table of references.
 #[derive(Clone, Debug)]
 pub struct TableDecl {
-    /// Unique among the tables of the module.
+    /// The name, unique among the tables of the module.
     pub name: String,
-    /// The type of its entries, one of references.
+    /// The type of the entries, a reference type.
     pub ty: Type,
-    /// The number of entries at the start, all null. A table never shrinks.
+    /// The initial number of entries, all null. A table never shrinks.
     pub size: u32,
-    /// Entries it may grow to; without one, what the verifier allows.
+    /// The maximum number of entries. If absent, the limit of the verifier applies.
     pub max_size: Option<u32>,
-    /// What of the embedder's it stands for.
+    /// The table of the embedder that it refers to, if imported.
     pub import: Option<ImportName>,
 }
 
@@ -79,44 +80,46 @@ impl TableDecl {
     }
 }
 
-/// Bytes for memories: written to one at the start, or kept for `memory_init`.
+/// Bytes for memories. An active segment is written at instantiation; a passive segment is kept for
+/// `memory_init`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataSegment {
-    /// The memory written at the start and the address of the first byte. The segment is then
-    /// dropped.
+    /// For an active segment: the memory, and the address of the first byte. The segment is dropped
+    /// after it is written.
     pub active: Option<(Memory, u64)>,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl DataSegment {
-    /// A segment that is written at the start.
+    /// An active segment.
     pub fn active(memory: Memory, offset: u64, bytes: Vec<u8>) -> DataSegment {
         DataSegment { active: Some((memory, offset)), bytes }
     }
 }
 
-/// References for tables: written to one at the start, or kept for `table_init`.
+/// References for tables. An active segment is written at instantiation; a passive segment is kept
+/// for `table_init`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElementSegment {
     /// The type of the references.
     pub ty: Type,
-    /// The table written at the start and the index of the first entry. The segment is then
-    /// dropped.
+    /// For an active segment: the table, and the index of the first entry. The segment is dropped
+    /// after it is written.
     pub active: Option<(Table, u64)>,
-    /// The bits of the references, as [`mod@reference`] says.
+    /// The bits of the references, in the form of [`mod@reference`].
     pub entries: Vec<u64>,
 }
 
 impl ElementSegment {
-    /// A segment of functions that is written at the start; `None` is a null entry.
+    /// An active segment of functions; `None` is a null entry.
     pub fn of_funcs(table: Table, offset: u64, funcs: &[Option<Func>]) -> ElementSegment {
         let entries = funcs.iter().map(|func| reference::of_func(*func)).collect();
         ElementSegment { ty: Type::FuncRef, active: Some((table, offset)), entries }
     }
 }
 
-/// Something of a module that has a name for the embedder or for other modules.
+/// An entity of a module that has a name for the embedder or for other modules.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum External {
     /// A function.
@@ -129,17 +132,17 @@ pub enum External {
     Table(Table),
 }
 
-/// A name for the embedder.
+/// A named entity for the embedder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
     /// The name.
     pub name: String,
-    /// What it names.
+    /// The exported entity.
     pub item: External,
 }
 
 impl Export {
-    /// The function it names, if it is one.
+    /// The exported function; `None` if the export is another kind of entity.
     pub fn func(&self) -> Option<Func> {
         match self.item {
             External::Func(func) => Some(func),
@@ -148,13 +151,13 @@ impl Export {
     }
 }
 
-/// A module. Declarations are plain data, changed freely by whoever builds one; function bodies are
-/// [`Function`]s and so are changed by the editor alone.
+/// A module. Its declarations are plain data that clients may change freely. The function bodies
+/// are [`Function`]s, so only the editor changes them.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// Signatures, each at most once.
+    /// The signatures, without duplicates.
     pub sigs: PrimaryMap<Sig, Signature>,
-    /// Functions, imported ones first when the module came from WebAssembly.
+    /// The functions. In a module from WebAssembly, imported functions come first.
     pub funcs: PrimaryMap<Func, FuncDecl>,
     /// Global variables.
     pub globals: PrimaryMap<Global, GlobalDecl>,
@@ -162,27 +165,27 @@ pub struct Module {
     pub memories: PrimaryMap<Memory, MemoryDecl>,
     /// Tables.
     pub tables: PrimaryMap<Table, TableDecl>,
-    /// Data segments, by the index of their [`crate::Data`]; those written at the start are written
-    /// in order.
+    /// The data segments, indexed by [`crate::Data`]. Active segments are written in this order.
     pub data: Vec<DataSegment>,
-    /// Element segments, by the index of their [`crate::Elem`]; those written at the start are
-    /// written in order.
+    /// The element segments, indexed by [`crate::Elem`]. Active segments are written in this order.
     pub elements: Vec<ElementSegment>,
-    /// What has names for the embedder.
+    /// The named entities for the embedder.
     pub exports: Vec<Export>,
-    /// The function run when the module is instantiated.
+    /// The function that runs at instantiation.
     pub start: Option<Func>,
-    /// The bodies; an entry may be missing at the end or `None` for imported functions.
+    /// The bodies. For an imported function the entry is `None`, or missing at the end of the
+    /// table.
     pub bodies: cranelift_entity::SecondaryMap<Func, Option<Function>>,
 }
 
 impl Module {
-    /// A module with nothing in it.
+    /// An empty module.
     pub fn new() -> Module {
         Module::default()
     }
 
-    /// The id of a signature, added when it is not there yet. Cost: linear in the signatures.
+    /// The id of a signature. Adds the signature if the module does not have it. Cost: linear in
+    /// the number of signatures.
     pub fn sig(&mut self, signature: &Signature) -> Sig {
         match self.sigs.iter().find(|(_, s)| *s == signature) {
             Some((id, _)) => id,
@@ -195,7 +198,7 @@ impl Module {
         &self.sigs[self.funcs[func].sig]
     }
 
-    /// The body of a function that is not imported.
+    /// The body of a function; `None` if the function is imported.
     pub fn body(&self, func: Func) -> Option<&Function> {
         self.bodies[func].as_ref()
     }
@@ -205,12 +208,12 @@ impl Module {
         self.funcs.keys().filter_map(|f| self.bodies[f].as_ref().map(|b| (f, b)))
     }
 
-    /// The function with this name. Cost: linear in the functions.
+    /// The function with this name. Cost: linear in the number of functions.
     pub fn func_named(&self, name: &str) -> Option<Func> {
         self.funcs.iter().find(|(_, d)| d.name == name).map(|(f, _)| f)
     }
 
-    /// The function exported under this name, or else the function with this name.
+    /// The function exported under this name. If there is none, the function with this name.
     pub fn lookup(&self, name: &str) -> Option<Func> {
         let exported = self.exports.iter().filter(|e| e.name == name).find_map(Export::func);
         exported.or_else(|| self.func_named(name))

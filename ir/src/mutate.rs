@@ -1,21 +1,20 @@
-//! The mutations that builder and editor are made of.
+//! The primitive mutations that the builder and the editor use.
 //!
-//! Private to this crate. Each keeps the derived lists of a function exact: the instruction lists
-//! of blocks, the users of values, the predecessor edges of blocks. None checks legality; the
-//! editor does before it calls.
+//! They are private to this crate. Each mutation keeps the derived lists of a function exact: the
+//! instruction lists of blocks, the users of values, and the predecessor edges of blocks. No
+//! mutation checks legality; the editor does so before it calls one.
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};
 use crate::function::{BlockData, Function, InstNode, ValueData, ValueDef};
 use crate::inst::{Edge, InstData, Target};
-use crate::seeded::{Bug, seeded};
 use crate::types::Type;
 use smallvec::SmallVec;
 
-/// Distance between the order numbers of neighbouring instructions after a renumbering.
+/// The distance between the order numbers of neighboring instructions after a renumbering.
 pub(crate) const ORDER_STRIDE: u32 = 16;
 
-/// Where an instruction is put.
+/// The position at which an instruction is inserted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place {
     Before(Inst),
@@ -28,14 +27,14 @@ impl Function {
         self.layout.push(block);
     }
 
-    /// Adds a block that has no place in the layout yet. For the builder.
+    /// Adds a block that has no place in the layout yet. Only the builder uses it.
     pub(crate) fn reserve_block(&mut self, block: Block) {
         let data = BlockData { params: Vec::new(), first: None, last: None, preds: Bag::default() };
         self.blocks.insert(block, data);
     }
 
-    /// Adds a value that stands for one not known yet. For the builder, which replaces it in the
-    /// end.
+    /// Adds a placeholder for a value that is not known yet. The builder replaces it before it
+    /// finishes the function.
     pub(crate) fn add_open_read(&mut self, block: Block, value: Value, ty: Type) {
         self.values.insert(
             value,
@@ -43,7 +42,7 @@ impl Function {
         );
     }
 
-    /// Puts a new block before another in layout order.
+    /// Inserts a new block before another in layout order.
     pub(crate) fn insert_block_before(&mut self, block: Block, next: Block) {
         self.reserve_block(block);
         self.layout.insert_before(block, next);
@@ -59,7 +58,7 @@ impl Function {
         );
     }
 
-    /// Removes an unused parameter, without touching the arguments of the edges that lead here.
+    /// Removes an unused parameter. The arguments of the edges that lead to the block stay.
     pub(crate) fn remove_param(&mut self, block: Block, index: usize) {
         let params = &mut self.block_mut(block).params;
         let removed = params.remove(index);
@@ -71,7 +70,7 @@ impl Function {
         self.value_names.remove(&removed);
     }
 
-    /// Adds an instruction with its results, users and edges.
+    /// Inserts an instruction, and updates results, users and edges.
     pub(crate) fn insert_inst(
         &mut self,
         inst: Inst,
@@ -116,7 +115,7 @@ impl Function {
         self.link(inst, Place::Before(before));
     }
 
-    /// Makes one operand another value.
+    /// Replaces one operand by another value.
     pub(crate) fn set_operand(&mut self, inst: Inst, index: usize, value: Value) {
         let operand = self.inst_mut(inst).operand_mut(index).expect("the operand exists");
         let before = std::mem::replace(operand, value);
@@ -124,21 +123,15 @@ impl Function {
         self.add_user(value, inst);
     }
 
-    /// Makes every operand that is `before` be `after`.
+    /// Replaces every operand `before` by `after`.
     pub(crate) fn replace_uses(&mut self, before: Value, after: Value) {
         let users = std::mem::take(&mut self.value_mut(before).users);
-        // A switch may use one value 10^5 times: once is enough to replace it everywhere.
+        // A switch may use one value 10^5 times. One visit replaces all its uses.
         let mut insts = users.as_slice().to_vec();
         insts.sort_unstable();
         insts.dedup();
-        let home = self.value_block(after);
         for inst in insts {
-            let elsewhere = seeded(Bug::ReplaceForgetsOtherBlocks) && self.inst_block(inst) != home;
             let data = self.inst_mut(inst);
-            if elsewhere || (seeded(Bug::ReplaceForgetsTerminators) && data.opcode.is_terminator())
-            {
-                continue;
-            }
             for operand in
                 data.args.iter_mut().chain(data.targets.iter_mut().flat_map(|t| t.args.iter_mut()))
             {
@@ -150,7 +143,8 @@ impl Function {
         self.value_mut(after).users.extend(users);
     }
 
-    /// Replaces the targets and value operands of a terminator, keeping its id.
+    /// Rewrites the operands and targets of an instruction under its own id. The results must stay
+    /// the same.
     pub(crate) fn rewrite_terminator(&mut self, inst: Inst, rewrite: impl FnOnce(&mut InstData)) {
         let mut data = self.inst(inst).clone();
         for value in data.operands() {
@@ -169,7 +163,7 @@ impl Function {
         *self.inst_mut(inst) = data;
     }
 
-    /// Sends an edge to another block, with other arguments.
+    /// Redirects an edge to another block, with other arguments.
     pub(crate) fn redirect_edge(&mut self, edge: Edge, target: Target) {
         let slot = &mut self.inst_mut(edge.inst).targets[edge.index as usize];
         let before = std::mem::replace(slot, target.clone());
@@ -183,20 +177,20 @@ impl Function {
         self.block_mut(target.block).preds.push(edge);
     }
 
-    /// Adds an argument at the end of an edge's arguments.
+    /// Appends an argument to an edge.
     pub(crate) fn push_edge_arg(&mut self, edge: Edge, value: Value) {
         self.inst_mut(edge.inst).targets[edge.index as usize].args.push(value);
         self.add_user(value, edge.inst);
     }
 
-    /// Removes one of an edge's arguments.
+    /// Removes one argument of an edge.
     pub(crate) fn remove_edge_arg(&mut self, edge: Edge, index: usize) {
         let value = self.inst_mut(edge.inst).targets[edge.index as usize].args.remove(index);
         self.remove_user(value, edge.inst);
     }
 
-    /// Moves every instruction of `from`, a block without parameters, to the end of `to`, a block
-    /// whose terminator was just removed, and drops `from`.
+    /// Moves every instruction of `from` to the end of `to`, and drops `from`. The block `from` has
+    /// no parameters, and the terminator of `to` was just removed.
     pub(crate) fn splice_block(&mut self, to: Block, from: Block) {
         let insts: SmallVec<[Inst; 16]> = self.block_insts(from).collect();
         for inst in insts {
@@ -206,8 +200,8 @@ impl Function {
         self.drop_empty_blocks(&[from]);
     }
 
-    /// Drops blocks that have no instructions left and no edge that leads to them. Cost: linear in
-    /// the blocks dropped.
+    /// Drops blocks without instructions and without edges that lead to them. Cost: linear in the
+    /// number of dropped blocks.
     pub(crate) fn drop_empty_blocks(&mut self, blocks: &[Block]) {
         for block in blocks {
             self.layout.remove(*block);
@@ -263,6 +257,7 @@ impl Function {
         };
         let low = prev.map_or(0, |p| self.node(p).order);
         let high = next.map(|n| self.node(n).order);
+        // The middle between the neighbors, so that most insertions need no renumbering.
         let order = match high {
             None => low.saturating_add(ORDER_STRIDE),
             Some(high) => low + (high - low) / 2,
@@ -277,6 +272,7 @@ impl Function {
             Some(next) => self.node_mut(next).prev = Some(inst),
             None => self.block_mut(block).last = Some(inst),
         }
+        // No free number is left between the neighbors, or the numbers are about to overflow.
         if order == low || Some(order) == high || order > u32::MAX - ORDER_STRIDE {
             self.renumber(block);
         }
@@ -295,8 +291,9 @@ impl Function {
         }
     }
 
-    /// Spreads the order numbers of a block evenly. Amortized: happens once in about `log2(STRIDE)`
-    /// insertions at the worst place, and each costs the length of the block.
+    /// Spreads the order numbers of a block evenly. Each call costs the length of the block. Even
+    /// at the worst position it occurs only once in about `log2(STRIDE)` insertions, so the cost is
+    /// amortized.
     fn renumber(&mut self, block: Block) {
         let mut next = self.block_mut(block).first;
         let mut order = ORDER_STRIDE;

@@ -1,32 +1,31 @@
-//! Which values anything depends on.
+//! Needed values: the values on which the behavior of the function depends.
 //!
 //! A value is *needed* when an effect, a trap, a branch or a result of the function depends on it.
-//! What is not needed may hold anything: a sum carried around a loop that nobody reads, say. This
-//! is the marking phase of aggressive dead code elimination (Cytron et al., "Efficiently Computing
-//! Static Single Assignment Form and the Control Dependence Graph", TOPLAS 1991, section 7.1),
-//! without control dependence: every branch counts.
+//! A value that is not needed may have arbitrary contents; an example is a sum that a loop carries
+//! and no instruction reads. The algorithm is the marking phase of aggressive dead code elimination
+//! (Cytron et al., "Efficiently Computing Static Single Assignment Form and the Control Dependence
+//! Graph", TOPLAS 1991, section 7.1). It omits control dependence: every branch counts.
 
 use crate::cfg::Cfg;
 use crate::decided::Decided;
 use crate::entity::{Inst, Value};
 use crate::function::{Function, ValueDef};
 use crate::inst::Edge;
-use crate::seeded::{Bug, seeded};
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use std::collections::BTreeMap;
 
-/// The needed values of a function. Holds for one stamp.
+/// The needed values of a function, valid for one stamp.
 #[derive(Clone, Debug)]
 pub struct Needed {
     values: FixedBitSet,
-    /// What other edges pass does not count.
+    /// The decided branches, if they count. Arguments on excluded edges are then not needed.
     decided: Option<Decided>,
 }
 
 impl Needed {
-    /// Finds them, as if each value listed in `extra` were used by an effect before its
-    /// instruction. Cost: linear in the operands of the function.
+    /// Computes the needed values. Each value in `extra` counts as used by an effect before its
+    /// instruction. Cost: linear in the number of operands of the function.
     ///
     /// # Panics
     /// When `cfg` is stale.
@@ -34,8 +33,8 @@ impl Needed {
         Needed::along(function, cfg, None, extra)
     }
 
-    /// Finds those that a run needs: what stands behind edges that constants keep from being taken
-    /// needs nothing. The condition of a decided branch is needed like any other. `extra` and cost
+    /// Computes the values that a run needs. Code behind edges that constants exclude needs no
+    /// values. The condition of a decided branch is needed like any other. `extra` and the cost are
     /// as in [`Needed::new`].
     ///
     /// # Panics
@@ -91,9 +90,9 @@ impl Needed {
         self.decided.as_ref().is_none_or(|d| d.may_take(edge))
     }
 
-    /// The operands of an instruction that are needed because of it: all of an effect, a branch and
-    /// what may trap, and of what computes a needed value; of the arguments of a target, those of
-    /// needed parameters, if control may go there.
+    /// The operands that an instruction makes needed. An effect, a branch, an instruction that may
+    /// trap, and the computation of a needed value need all value operands. Of the arguments of a
+    /// target, those of needed parameters count, if a run may take the edge.
     pub fn operands<'f>(
         &'f self,
         function: &'f Function,
@@ -118,15 +117,15 @@ impl Needed {
     }
 }
 
-/// The value operands that an instruction needs whatever becomes of its results: all of an effect,
-/// a branch and what may trap. What cannot trap only because of its divisor needs that: with
-/// another divisor dead code would trap (`liveness_is_as_defined_over_points`, and the state oracle
-/// at once).
+/// The value operands that an instruction needs independently of its results. An effect, a branch
+/// and an instruction that may trap need all of them. A division that cannot trap because of its
+/// constant divisor needs the divisor: with another divisor, dead code would trap. Without this
+/// rule, `liveness_is_as_defined_over_points` and the state oracle fail.
 fn demanded(function: &Function, inst: Inst) -> &[Value] {
     let data = function.inst(inst);
     if !data.opcode.is_effect_free() || function.may_trap(inst) {
         &data.args
-    } else if data.opcode.can_trap() && !seeded(Bug::DivisorNotNeeded) {
+    } else if data.opcode.can_trap() {
         &data.args[1..]
     } else {
         &[]

@@ -1,32 +1,33 @@
-//! The opcode table: the one place that lists operations.
+//! The opcode table: the single list of all operations.
 //!
-//! Arity, types, effects and the name in the text form all come from here; the parser, the printer,
-//! the verifier, the generator and the manual (`docs/oir.md`) read the table instead of repeating
-//! it. What an operation computes is written in [`crate::eval`] (operations on values alone) and in
-//! the interpreter (memory, calls, control flow).
+//! The table gives each operation its arity, its types, its effects and its name in the text form.
+//! The parser, the printer, the verifier, the generator and the manual (`docs/oir.md`) read the
+//! table instead of repeating it. The module [`crate::eval`] defines the results of operations on
+//! values alone. The interpreter defines memory, calls and control flow.
 //!
-//! To add an opcode: a row here, its meaning in `eval` or the interpreter, a row in `docs/oir.md`
-//! (the tests list what is missing).
+//! To add an opcode, add a row here, its meaning in `eval` or the interpreter, and a row in
+//! `docs/oir.md`. The tests list missing rows. The doc comment of a row is also its text in the
+//! manual.
 
 use crate::types::Type;
 
-/// What an operation may do besides computing its results.
+/// The effects that an operation may have besides computing its results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effects(u8);
 
 impl Effects {
-    /// Computes its results from its operands and nothing else.
+    /// The operation computes its results from its operands and does nothing else.
     pub const PURE: Effects = Effects(0);
-    /// May trap.
+    /// The operation may trap.
     pub const TRAP: Effects = Effects(1);
-    /// Reads memory, tables, sizes, globals, or whether a segment was dropped.
+    /// The operation reads memory, tables, sizes, globals, or whether a segment was dropped.
     pub const READS: Effects = Effects(2);
-    /// Writes memory, tables, sizes or globals, or drops a segment.
+    /// The operation writes memory, tables, sizes or globals, or drops a segment.
     pub const WRITES: Effects = Effects(4);
-    /// Is told apart by the order in which such happen: calls and growth, which appear in the
-    /// effect trace, and tests of OSR points, which do not.
+    /// The order of these operations is observable. Calls and growth appear in the effect trace;
+    /// tests of OSR points do not.
     pub const TRACED: Effects = Effects(8);
-    /// Ends a block.
+    /// The operation ends a block.
     pub const TERMINATOR: Effects = Effects(16);
 
     const fn or(self, other: Effects) -> Effects {
@@ -51,8 +52,8 @@ const CALL: Effects = GROW.or(Effects::TRAP);
 const TERM: Effects = Effects::TERMINATOR;
 const TERM_TRAP: Effects = Effects::TERMINATOR.or(Effects::TRAP);
 
-/// The type rule of an operation. `T` is the controlling type of the instruction, written as the
-/// suffix of the opcode (`add.i32`).
+/// The type rule of an operation. `T` is the controlling type of the instruction. The text form
+/// writes it as the suffix of the opcode (`add.i32`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// `() -> T`, any type; the immediate holds the bits.
@@ -95,53 +96,57 @@ pub enum Shape {
     MemorySize,
     /// `(i32) -> i32`, of the memory in the immediate.
     MemoryGrow,
-    /// `(i32, i32, i32) -> ()`, of the memories in the immediate: to, from, how many bytes.
+    /// `(i32, i32, i32) -> ()`, on the memories in the immediate; operands: destination, source,
+    /// number of bytes.
     MemoryCopy,
-    /// `(i32, i32, i32) -> ()`, of the memory in the immediate: from where on, the byte, how many.
+    /// `(i32, i32, i32) -> ()`, on the memory in the immediate; operands: first address, byte,
+    /// number of bytes.
     MemoryFill,
-    /// `(i32, i32, i32) -> ()`, of the memory and segment in the immediate: to, from, how many
-    /// bytes.
+    /// `(i32, i32, i32) -> ()`, on the memory and segment in the immediate; operands: destination,
+    /// source, number of bytes.
     MemoryInit,
     /// `() -> ()`, of the data segment in the immediate.
     DataDrop,
     /// `(T) -> i32`, reference.
     RefTest,
-    /// `(i32) -> T`, the type of the table in the immediate.
+    /// `(i32) -> T`, where `T` is the type of the table in the immediate.
     TableGet,
-    /// `(i32, T) -> ()`, the type of the table in the immediate.
+    /// `(i32, T) -> ()`, where `T` is the type of the table in the immediate.
     TableSet,
     /// `() -> i32`, of the table in the immediate.
     TableSize,
-    /// `(T, i32) -> i32`, the type of the table in the immediate.
+    /// `(T, i32) -> i32`, where `T` is the type of the table in the immediate.
     TableGrow,
-    /// `(i32, T, i32) -> ()`, the type of the table in the immediate: from where on, the entry, how
-    /// many.
+    /// `(i32, T, i32) -> ()`, where `T` is the type of the table in the immediate; operands: first
+    /// index, entry, number of entries.
     TableFill,
-    /// `(i32, i32, i32) -> ()`, of the tables in the immediate: to, from, how many entries.
+    /// `(i32, i32, i32) -> ()`, on the tables in the immediate; operands: destination, source,
+    /// number of entries.
     TableCopy,
-    /// `(i32, i32, i32) -> ()`, of the table and segment in the immediate: to, from, how many
-    /// entries.
+    /// `(i32, i32, i32) -> ()`, on the table and segment in the immediate; operands: destination,
+    /// source, number of entries.
     TableInit,
     /// `() -> ()`, of the element segment in the immediate.
     ElemDrop,
     /// `() -> i32`, of the OSR point in the immediate.
     OsrTest,
-    /// `() -> T`, the type of the global in the immediate.
+    /// `() -> T`, where `T` is the type of the global in the immediate.
     GlobalGet,
-    /// `(T) -> ()`, the type of the global in the immediate.
+    /// `(T) -> ()`, where `T` is the type of the global in the immediate.
     GlobalSet,
-    /// Operands and results as the signature of the function in the immediate says.
+    /// Operands and results have the types in the signature of the function in the immediate.
     Call,
-    /// As [`Shape::Call`] by the signature in the immediate, with one more operand at the end: the
+    /// As [`Shape::Call`], by the signature in the immediate, with one more operand at the end: the
     /// `i32` index into the table in the immediate.
     CallIndirect,
     /// No operands, one target.
     Jump,
-    /// `(C)`, `C` any integer type; two targets: not zero, zero.
+    /// `(C)`, `C` any integer type. Two targets: the first for a nonzero operand, the second for
+    /// zero.
     BrIf,
-    /// `(i32)`; at least one target, the last is the default.
+    /// `(i32)`. At least one target; the last is the default.
     Switch,
-    /// Operands as the function's result types say; no target.
+    /// The operands have the function's result types; no target.
     Return,
     /// No operands, no target; the immediate holds the trap kind.
     Trap,
@@ -170,12 +175,12 @@ macro_rules! opcodes {
                 match self { $(Opcode::$variant => $shape,)+ }
             }
 
-            /// What it may do besides computing its results, whatever its operands are.
+            /// The effects that the operation may have with some operands.
             pub const fn effects(self) -> Effects {
                 match self { $(Opcode::$variant => $effects,)+ }
             }
 
-            /// One line of meaning for the manual.
+            /// The meaning of the operation in one line, for the manual.
             pub const fn summary(self) -> &'static str {
                 match self { $(Opcode::$variant => concat!($($doc,)+),)+ }
             }
@@ -404,38 +409,38 @@ opcodes! {
 
 impl Opcode {
     /// The opcode with this name in the text form. Cost: linear in the table; the parser keeps a
-    /// map.
+    /// map instead.
     pub fn from_name(name: &str) -> Option<Opcode> {
         Opcode::ALL.iter().copied().find(|op| op.name() == name)
     }
 
-    /// Whether it ends a block.
+    /// Whether the operation ends a block.
     pub const fn is_terminator(self) -> bool {
         self.effects().has(Effects::TERMINATOR)
     }
 
-    /// Whether it computes its results from its operands alone and cannot trap.
+    /// Whether the operation computes its results from its operands alone and cannot trap.
     pub const fn is_pure(self) -> bool {
         self.effects().0 == 0
     }
 
-    /// Whether it is *effect-free*: it changes nothing that another instruction could see. It may
-    /// still trap, and may read what others change.
+    /// Whether the operation is *effect-free*: it changes no state that another instruction could
+    /// observe. It may still trap, and it may read state that other instructions change.
     pub const fn is_effect_free(self) -> bool {
         self.effects().0 & (Effects::WRITES.0 | Effects::TRACED.0 | Effects::TERMINATOR.0) == 0
     }
 
-    /// Whether its result depends on its operands alone (it may still trap).
+    /// Whether the result depends on the operands alone. The operation may still trap.
     pub const fn is_value_determined(self) -> bool {
         self.is_effect_free() && !self.effects().has(Effects::READS)
     }
 
-    /// Whether some operands may make it trap.
+    /// Whether the operation traps on some operands.
     pub const fn can_trap(self) -> bool {
         self.effects().has(Effects::TRAP)
     }
 
-    /// Whether swapping its two operands leaves the result unchanged.
+    /// Whether swapping the two operands leaves the result unchanged.
     pub const fn is_commutative(self) -> bool {
         matches!(
             self,
@@ -451,7 +456,7 @@ impl Opcode {
         )
     }
 
-    /// Whether the text form writes the controlling type after it.
+    /// Whether the text form writes the controlling type after the mnemonic.
     pub const fn has_type_suffix(self) -> bool {
         !matches!(
             self.shape(),
@@ -477,8 +482,8 @@ impl Opcode {
         )
     }
 
-    /// Whether `ty` may be its controlling type. For operations without a suffix the controlling
-    /// type is `i32` by convention.
+    /// Whether `ty` may be the controlling type of the operation. For operations without a suffix
+    /// the controlling type is `i32` by convention.
     pub const fn allows_type(self, ty: Type) -> bool {
         match self.shape() {
             Shape::Const | Shape::Select | Shape::GlobalGet | Shape::GlobalSet => true,
@@ -509,7 +514,8 @@ impl Opcode {
         }
     }
 
-    /// The type of its one result, or `None` when it has none or its immediate decides (calls).
+    /// The type of the only result. `None` if the operation has no result, or if its immediate
+    /// decides (calls).
     pub const fn result_type(self, ty: Type) -> Option<Type> {
         match self.shape() {
             Shape::IntTest | Shape::IntCompare | Shape::FloatCompare | Shape::RefTest => {

@@ -1,29 +1,30 @@
-//! Places in memory: what a read reads and a write writes, and what tells two places apart.
+//! Places: the parts of memory that a read reads or a write writes, and the test whether two places
+//! are disjoint.
 //!
-//! The facts about memory that passes use, certificates name and the checker believes, stated once.
-//! They are cheap: two accesses are compared by their opcodes, immediates and the distance of their
-//! addresses, where that is known; nothing is said of pointers as such. Calls, growth of a memory
-//! and operations on ranges have no place: they may write anything.
+//! This module is the single statement of the memory facts that passes use, certificates cite and
+//! the checker relies on. The facts are cheap to decide: they compare two accesses by opcode,
+//! immediate, and the distance of their addresses where it is known. They assume nothing about
+//! pointers. Calls, memory growth and operations on ranges have no place, because they may write
+//! anything.
 //!
-//! Everything here is about accesses that have not trapped: then the first and the last byte of
-//! both lie below 2^32, and addresses that differ by `d` modulo 2^32 differ by `d` or by
-//! `d - 2^32`.
+//! All facts are about accesses that did not trap. The first and the last byte of both accesses
+//! then lie below 2^32, so addresses that differ by `d` modulo 2^32 differ by `d` or by `d - 2^32`.
 
 use crate::entity::{Global, Memory};
 use crate::inst::Imm;
 use crate::opcode::{Opcode, Shape};
 use crate::types::Type;
 
-/// What an operation reads or writes, apart from its address operand.
+/// The location that an operation reads or writes, without its address operand.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Place {
-    /// So many bytes of a memory, from the address operand plus a constant on.
+    /// A range of bytes in a memory. It starts at the address operand plus a constant.
     Bytes {
         /// The memory.
         memory: Memory,
-        /// Added to the address, in bytes.
+        /// The constant added to the address, in bytes.
         offset: u64,
-        /// How many bytes.
+        /// The length of the range in bytes.
         bytes: u32,
     },
     /// The size of a memory.
@@ -33,7 +34,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// What an operation without effect reads; `None` if it reads nothing, or more than one place.
+    /// The place that an operation without effect reads; `None` if it reads no place, or more than
+    /// one.
     pub fn read(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
             (Shape::Load(n), Imm::Address(memory, offset)) => {
@@ -45,7 +47,7 @@ impl Place {
         }
     }
 
-    /// What an operation writes, if that is one place and all it does.
+    /// The place that an operation writes; `None` unless writing one place is its only effect.
     pub fn written(opcode: Opcode, ty: Type, imm: &Imm) -> Option<Place> {
         match (opcode.shape(), imm) {
             (Shape::Store(n), Imm::Address(memory, offset)) => {
@@ -61,7 +63,7 @@ impl Place {
         Place::Bytes { memory, offset, bytes }
     }
 
-    /// The memory it is of; `None` of a global.
+    /// The memory that contains the place; `None` for a global.
     pub fn memory(&self) -> Option<Memory> {
         match self {
             Place::Bytes { memory, .. } | Place::Size(memory) => Some(*memory),
@@ -69,8 +71,8 @@ impl Place {
         }
     }
 
-    /// Whether two places have nothing in common. `distance` is the address operand of `other`
-    /// minus that of this one, modulo 2^32, where it is known.
+    /// Whether two places are disjoint. `distance` is the address operand of `other` minus the
+    /// address operand of this place, modulo 2^32, if it is known.
     pub fn is_apart_from(&self, other: &Place, distance: Option<u32>) -> bool {
         match (self, other) {
             (
@@ -78,7 +80,8 @@ impl Place {
                 Place::Bytes { memory: m, offset: o, bytes: b },
             ) => {
                 let from_here = |distance| between(*offset, *o, distance);
-                // `other` begins behind this place, and does not reach around to its first byte.
+                // `other` begins after the last byte of this place, and its end does not wrap
+                // around to the first byte.
                 let is_clear = |ahead: u32| ahead >= *bytes && ahead <= b.wrapping_neg();
                 memory != m || distance.is_some_and(|d| is_clear(from_here(d)))
             }
@@ -86,7 +89,7 @@ impl Place {
         }
     }
 
-    /// Whether writing this place leaves nothing of what was written to `other`. `distance` as for
+    /// Whether a write of this place overwrites every byte of `other`. `distance` is as in
     /// [`Place::is_apart_from`].
     pub fn covers(&self, other: &Place, distance: Option<u32>) -> bool {
         match (self, other) {
@@ -101,8 +104,8 @@ impl Place {
         }
     }
 
-    /// Whether an access of `other` at the same address cannot trap once this one has not. Memories
-    /// never shrink.
+    /// Whether an access of `other` at the same address cannot trap after an access of this place
+    /// did not trap. This holds because memories never shrink.
     pub fn vouches_for(&self, other: &Place) -> bool {
         match (self, other) {
             (
@@ -117,12 +120,13 @@ impl Place {
     }
 }
 
-/// The first byte of the other place minus the first byte of the one, modulo 2^32.
+/// The first byte of the place at `other` minus the first byte of the place at `offset`, modulo
+/// 2^32.
 fn between(offset: u64, other: u64, distance: u32) -> u32 {
     (other.wrapping_sub(offset) as u32).wrapping_add(distance)
 }
 
-/// Whether a read gives exactly the operand that a write to the very place it reads was given.
+/// Whether a read returns exactly the operand of a preceding write to the same place.
 pub fn gives_back(write: (Opcode, Type), read: (Opcode, Type)) -> bool {
     match (write.0.shape(), read.0.shape()) {
         (Shape::Store(0), Shape::Load(0)) | (Shape::GlobalSet, Shape::GlobalGet) => {
@@ -141,8 +145,8 @@ mod tests {
         Place::Bytes { memory: Memory::new(0), offset, bytes }
     }
 
-    /// What the rules claim holds of all addresses at which neither access traps, near both ends
-    /// and in the middle.
+    /// Checks the three tests of a place at all addresses at which neither access traps, near both
+    /// ends of the memory and in the middle.
     #[test]
     fn claims_hold_wherever_both_accesses_are_in_bounds() {
         let top = 1u64 << 32;

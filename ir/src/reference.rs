@@ -1,22 +1,26 @@
-//! The bits that stand for references.
+//! The representation of references as bits.
 //!
-//! A reference is null or names something; programs can hand it on, keep it and ask whether it is
-//! null, and nothing else tells two of them apart. Its bits are 64: 0 for null; of a function of
-//! the module one more than its id; of a thing of the host's, whatever the host gave. So a
-//! reference to a function is a constant (`const.funcref @f`), and what compares bits, states and
-//! traces among them, compares references.
+//! A reference is null or refers to an entity. Programs can pass it on, store it, and test whether
+//! it is null; no other operation distinguishes two references. Its representation has 64 bits:
+//!
+//! - Null is 0.
+//! - A reference to a function of the module is the function's id plus one.
+//! - A reference to an entity of the host has the bits that the host chose.
+//!
+//! A reference to a function is therefore a constant (`const.funcref @f`). States and traces
+//! compare references by their bits.
 
 use crate::entity::Func;
 
-/// The bits of null, of either type.
+/// The bits of a null reference, of either type.
 pub const NULL: u64 = 0;
 
-/// The bits of a reference to a function, or of null.
+/// The bits of a reference to a function; `None` gives null.
 pub fn of_func(func: Option<Func>) -> u64 {
     func.map_or(NULL, |func| u64::from(func.as_u32()) + 1)
 }
 
-/// The function that bits refer to; `None` for null, and for bits that are no function's.
+/// The function that the bits refer to; `None` for null, and for bits that refer to no function.
 pub fn func(bits: u64) -> Option<Func> {
     let id = u32::try_from(bits.checked_sub(1)?).ok()?;
     // `u32::MAX` is the reserved index of `cranelift-entity`.

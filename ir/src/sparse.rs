@@ -1,11 +1,11 @@
-//! A table from ids to data where ids may be missing.
+//! A table from ids to data in which ids may be missing.
 
 use cranelift_entity::EntityRef;
 use std::marker::PhantomData;
 
-/// A vector of optional entries indexed by an id. A version holds the ids that survive in it; the
-/// others, deleted or drawn by sibling versions, are holes. Asking for a hole gives `None`, where
-/// `SecondaryMap` would give a default that looks like an answer.
+/// A vector of optional entries, indexed by an id. A version has only the ids that survive in it.
+/// The other ids, deleted ones and ids of sibling versions, are holes. Look-up of a hole gives
+/// `None`; a `SecondaryMap` would give a default that looks like data.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<K, V> {
     entries: Vec<Option<V>>,
@@ -17,7 +17,7 @@ impl<K: EntityRef, V> Sparse<K, V> {
         Sparse { entries: Vec::new(), key: PhantomData }
     }
 
-    /// A table without holes: the entries of the keys from 0 on, in order.
+    /// A table without holes, with the entries of the keys from 0 on, in order.
     pub(crate) fn dense(entries: Vec<Option<V>>) -> Self {
         Sparse { entries, key: PhantomData }
     }

@@ -2,14 +2,15 @@
 
 use std::fmt;
 
-/// Why a program ended abnormally. Traps are observable: two runs agree only if they trap alike.
+/// The kind of a trap, which ends a program abnormally. Traps are observable: two runs agree only
+/// if they end in the same trap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum TrapKind {
-    /// Control reached code that says it cannot be reached.
+    /// Control reached code that is marked as unreachable.
     Unreachable,
     /// Integer division or remainder by zero.
     DivisionByZero,
-    /// A signed quotient, or a converted float, does not fit.
+    /// A signed quotient or a converted float does not fit its type.
     IntegerOverflow,
     /// NaN converted to an integer.
     InvalidConversion,
@@ -17,11 +18,11 @@ pub enum TrapKind {
     MemoryOutOfBounds,
     /// A table index outside its table.
     TableOutOfBounds,
-    /// An indirect call of an entry that holds no function.
+    /// An indirect call of a null entry.
     NullFunction,
-    /// An indirect call of a function with another signature.
+    /// An indirect call of a function with a different signature.
     SignatureMismatch,
-    /// A trap of the embedder's own, by number.
+    /// A trap that the embedder defines, by number.
     User(u16),
 }
 

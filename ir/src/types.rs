@@ -20,12 +20,12 @@ pub enum Type {
     F64,
     /// A reference to a function, or null; see [`crate::reference`].
     FuncRef,
-    /// A reference to something of the host's, or null.
+    /// A reference to an entity of the host, or null.
     ExternRef,
 }
 
 impl Type {
-    /// Every type: numbers, narrow before wide, integers before floats; then references.
+    /// Every type: integers from narrow to wide, then floats, then references.
     pub const ALL: [Type; 8] = [
         Type::I8,
         Type::I16,
@@ -37,11 +37,12 @@ impl Type {
         Type::ExternRef,
     ];
 
-    /// Every type but references.
+    /// Every type except references.
     pub const NUMBERS: [Type; 6] =
         [Type::I8, Type::I16, Type::I32, Type::I64, Type::F32, Type::F64];
 
-    /// Width in bits; of a reference, that of what stands for it (see [`crate::reference`]).
+    /// The width in bits. For a reference, the width of its representation (see
+    /// [`crate::reference`]).
     pub const fn bits(self) -> u32 {
         match self {
             Type::I8 => 8,
@@ -51,28 +52,28 @@ impl Type {
         }
     }
 
-    /// Width in bytes.
+    /// The width in bytes.
     pub const fn bytes(self) -> u32 {
         self.bits() / 8
     }
 
-    /// Whether this is one of the integer types.
+    /// Whether this is an integer type.
     pub const fn is_int(self) -> bool {
         matches!(self, Type::I8 | Type::I16 | Type::I32 | Type::I64)
     }
 
-    /// Whether this is one of the floating-point types.
+    /// Whether this is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Type::F32 | Type::F64)
     }
 
-    /// Whether this is one of the types of references.
+    /// Whether this is a reference type.
     pub const fn is_ref(self) -> bool {
         matches!(self, Type::FuncRef | Type::ExternRef)
     }
 
-    /// The bits a value of this type may have set: a value of this type is held as a `u64` whose
-    /// other bits are zero.
+    /// The bits that a value of this type may have set. A `u64` holds the value, and its other bits
+    /// are zero.
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits())
     }
@@ -106,7 +107,7 @@ impl fmt::Display for Type {
 /// A short list of types.
 pub type TypeList = SmallVec<[Type; 4]>;
 
-/// Parameter and result types of a function.
+/// The parameter and result types of a function.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Signature {
     /// Parameter types, in order.
@@ -123,7 +124,7 @@ impl Signature {
 }
 
 impl fmt::Display for Signature {
-    /// As the text form writes it: `(i32, i32) -> i64`, `() -> ()`.
+    /// Writes the signature in the text form: `(i32, i32) -> i64`, `() -> ()`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>, types: &[Type]| {
             f.write_str("(")?;

@@ -1,6 +1,6 @@
-//! Operations on values against independent definitions: integers by arithmetic on `i128`, at 8
-//! bits exhaustively; floats by hand-chosen cases, by computing in a wider format, and by exact
-//! integers.
+//! Operations on values, compared with independent definitions. Integer operations are compared
+//! with arithmetic on `i128`, exhaustively at 8 bits. Float operations are compared with
+//! hand-chosen cases, with computations in a wider format, and with exact integers.
 
 use osier_ir as ir;
 
@@ -9,7 +9,7 @@ use ir::{Opcode, Shape, TrapKind, Type};
 
 const INTS: [Type; 4] = [Type::I8, Type::I16, Type::I32, Type::I64];
 
-/// The value of bits as an unsigned and as a signed number.
+/// The unsigned and the signed number that the bits represent.
 fn numbers(ty: Type, bits: u64) -> (i128, i128) {
     let unsigned = i128::from(bits);
     let limit = 1i128 << (ty.bits() - 1);
@@ -25,7 +25,7 @@ fn bit(x: u64, index: u32) -> bool {
     x >> index & 1 == 1
 }
 
-/// Binary integer operations by their mathematical definition.
+/// Binary integer operations, by their mathematical definition.
 fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapKind> {
     let ((ux, sx), (uy, sy)) = (numbers(ty, x), numbers(ty, y));
     let bits = ty.bits();
@@ -94,7 +94,8 @@ fn int_unary(opcode: Opcode, ty: Type, x: u64) -> u64 {
     }
 }
 
-/// Operands at which integer operations of any width change their behavior, and some in between.
+/// Operands at which integer operations of some width change their behavior, and some operands
+/// between them.
 fn interesting(ty: Type) -> Vec<u64> {
     let mut values: Vec<u64> = (0..=10).collect();
     for shift in 1..ty.bits() {
@@ -213,7 +214,8 @@ fn extensions_and_wraps() {
     }
 }
 
-/// Bits outside the type, which a poisoned operand has, change nothing and panic nowhere.
+/// Bits outside the type, which a poisoned operand has, never change a result and never cause a
+/// panic.
 #[test]
 fn garbage_above_the_type_is_ignored() {
     let garbage = 0xdead_beef_0000_0000u64;
@@ -233,7 +235,7 @@ fn garbage_above_the_type_is_ignored() {
     }
 }
 
-/// The controlling types of an operation with the types its operand 0 may then have.
+/// The controlling types of an operation, each with the possible types of its operand 0.
 fn type_pairs(op: Opcode) -> Vec<(Type, Type)> {
     let mut pairs = Vec::new();
     for ty in Type::ALL.into_iter().filter(|ty| op.allows_type(*ty)) {
@@ -295,7 +297,7 @@ fn double(op: Opcode, args: &[f64]) -> u64 {
     eval(op, Type::F64, Type::F64, &bits).expect("float arithmetic does not trap")
 }
 
-/// Bits of a float computed by arithmetic, NaN canonical.
+/// The bits of a float that arithmetic computed, with NaN made canonical.
 fn canonical32(x: f32) -> u64 {
     if x.is_nan() { 0x7fc0_0000 } else { u64::from(x.to_bits()) }
 }
@@ -304,8 +306,8 @@ fn canonical64(x: f64) -> u64 {
     if x.is_nan() { 0x7ff8_0000_0000_0000 } else { x.to_bits() }
 }
 
-/// The four operations and the root of `f32` are those of `f64` rounded once more: 53 bits are
-/// enough that rounding twice is rounding once (Figueroa 1995).
+/// The four basic operations and the square root of `f32` equal those of `f64`, rounded once more.
+/// With 53 bits, double rounding equals single rounding (Figueroa 1995).
 #[test]
 fn f32_arithmetic_is_rounded_f64_arithmetic() {
     for x in f32s() {
@@ -363,7 +365,7 @@ fn minimum_and_maximum() {
     }
 }
 
-/// Rounding to integers: operand, ceil, floor, trunc, nearest.
+/// Rounding to integers. The columns are operand, ceil, floor, trunc, nearest.
 #[test]
 fn rounding_to_integers() {
     let cases = [
@@ -400,7 +402,8 @@ fn rounding_to_integers() {
             );
         }
     }
-    // The largest f32 and f64 below one half, which adding one half and flooring would round up.
+    // The largest `f32` and `f64` below one half. An implementation that adds one half and takes
+    // the floor would round them up.
     assert_eq!(single(Opcode::Fnearest, &[0.499_999_97]), 0);
     assert_eq!(double(Opcode::Fnearest, &[0.499_999_999_999_999_94]), 0);
     assert_eq!(
@@ -412,7 +415,7 @@ fn rounding_to_integers() {
 #[test]
 fn comparisons_of_floats() {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
-    // Operands, and whether they are equal, less, greater.
+    // The columns are the operands, and whether they are equal, less, greater.
     let cases = [
         (0.0, -0.0, true, false, false),
         (1.0, 2.0, false, true, false),
@@ -599,8 +602,8 @@ fn integers_of_nan() {
     }
 }
 
-/// No neighbor of the result is nearer to the integer, nor as near with an even fraction where the
-/// result's is odd.
+/// No neighbor of the result is nearer to the integer. If a neighbor is equally near, the fraction
+/// of the result is even.
 #[test]
 fn floats_of_integers_are_nearest() {
     for source in [Type::I32, Type::I64] {

@@ -1,4 +1,5 @@
-//! The manual `docs/oir.md` says what the sources say. `OIR_BLESS=1` rewrites its generated tables.
+//! The manual `docs/oir.md` must agree with the sources. `OIR_BLESS=1` rewrites its generated
+//! tables.
 
 use osier_ir::text::{parse_module, print_module};
 use osier_ir::verifier::{MAX_TABLE_ENTRIES, Rule, verify_module};
@@ -14,7 +15,7 @@ fn manual() -> String {
     std::fs::read_to_string(manual_path()).expect("docs/oir.md is part of the sources")
 }
 
-/// The operands and results of a shape, and what stands after the mnemonic.
+/// The operands and results of a shape, and the syntax after the mnemonic.
 fn type_rule(shape: Shape) -> (&'static str, &'static str) {
     match shape {
         Shape::Const => ("() -> T", "literal"),
@@ -75,7 +76,7 @@ fn effects(opcode: Opcode) -> String {
     if has.is_empty() { "pure".to_owned() } else { has.join(", ") }
 }
 
-/// The types that may stand after the mnemonic, ranges shortened.
+/// The types that may follow the mnemonic, with names for common sets of types.
 fn controlling_types(opcode: Opcode) -> String {
     if !opcode.has_type_suffix() {
         return String::new();
@@ -164,7 +165,7 @@ fn examples_are_well_formed() {
     }
 }
 
-/// The kind after this one, so that a new kind cannot be forgotten here: the match is complete.
+/// The kind after this one. The match is complete, so a new kind cannot be forgotten here.
 fn next_kind(kind: TrapKind) -> Option<TrapKind> {
     match kind {
         TrapKind::Unreachable => Some(TrapKind::DivisionByZero),

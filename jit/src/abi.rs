@@ -1,16 +1,17 @@
-//! How native functions are called.
+//! The calling convention of native functions.
 //!
-//! Every function takes the context first and has the calling convention `Tail`, whose calls in
-//! tail position use no stack: a run may so go from version to version any number of times.
+//! Every function takes the context as its first argument and uses `CallConv::Tail`, so a call in
+//! tail position needs no stack. A run may therefore go from version to version any number of times
+//! within one stack frame.
 
 use cranelift_codegen::ir::{AbiParam, ArgumentPurpose, Signature as ClifSignature, types};
 use cranelift_codegen::isa::CallConv;
 use ir::{Signature, Type};
 
-/// The type of addresses. `sys::supported` refuses hosts where it is another.
+/// The type of addresses. `sys::supported` rejects hosts with addresses of another size.
 pub(crate) const POINTER: types::Type = types::I64;
 
-/// How a value of a type is held. References are words.
+/// The Cranelift type that holds values of a type. References are 64-bit words.
 pub(crate) fn held(ty: Type) -> types::Type {
     match ty {
         Type::I8 => types::I8,
@@ -22,29 +23,31 @@ pub(crate) fn held(ty: Type) -> types::Type {
     }
 }
 
-/// Results that are returned in registers; a function with more leaves all of them in the buffer.
+/// The largest number of results that are returned in registers. A function with more results
+/// stores all of them to the buffer.
 const REGISTERS: usize = 4;
 
-/// Arguments that a call can have. A function takes those on the stack away when it returns, by an
-/// instruction that has 16 bits for them: Cranelift panics beyond 8,191
-/// (`more_values_than_native_code_passes_are_refused`). The WebAssembly of browsers has 1,000.
+/// The largest number of arguments of a call. A callee pops the arguments on the stack with an
+/// instruction that has a 16-bit immediate, so Cranelift panics beyond 8,191 arguments
+/// (`more_values_than_native_code_passes_are_refused`). Browsers limit WebAssembly functions to
+/// 1,000.
 pub(crate) const MOST_ARGUMENTS: usize = 4096;
 
-/// Whether results are returned in registers; otherwise they are in the buffer when the function
-/// has returned.
+/// Whether results of these types are returned in registers. Otherwise the function leaves them in
+/// the buffer when it returns.
 pub(crate) fn in_registers(results: &[Type]) -> bool {
     results.len() <= REGISTERS
 }
 
-/// A function called with its arguments.
+/// The signature of a function that takes its arguments in registers and on the stack.
 pub(crate) fn called(signature: &Signature) -> ClifSignature {
     let mut made = resumed(&signature.results);
     made.params.extend(signature.params.iter().map(|ty| AbiParam::new(held(*ty))));
     made
 }
 
-/// Code that finds what it needs in the buffer: a continuation, or a stub that an OSR point leaves
-/// through.
+/// The signature of code that reads its inputs from the buffer: a continuation, or a stub that an
+/// OSR point leads to.
 pub(crate) fn resumed(results: &[Type]) -> ClifSignature {
     let mut made = ClifSignature::new(CallConv::Tail);
     made.params.push(AbiParam::special(POINTER, ArgumentPurpose::VMContext));
@@ -54,7 +57,8 @@ pub(crate) fn resumed(results: &[Type]) -> ClifSignature {
     made
 }
 
-/// A Rust function: the context and so many words, to one word.
+/// The signature of a Rust helper: it takes the context and `words` further words, and returns one
+/// word.
 pub(crate) fn helper(words: usize) -> ClifSignature {
     let mut made = ClifSignature::new(CallConv::SystemV);
     made.params.extend((0..=words).map(|_| AbiParam::new(POINTER)));

@@ -1,8 +1,8 @@
-//! Finished code, and how long it lives.
+//! Finished code and its lifetime.
 //!
-//! Each piece of code has a Cranelift module of its own, so that its memory can be given back. Code
-//! is reference-counted: the embedder's handles, the [`crate::Vm`] it is installed in, and a run
-//! that may still have a frame in it each hold a count.
+//! Each piece of code has a Cranelift module of its own, so that its memory can be freed
+//! separately. Code is reference-counted. The handles of the embedder, the [`crate::Vm`] that has
+//! installed it, and a run that may have a frame in it each hold a count.
 
 use crate::error::CompileError;
 use crate::exits::Exits;
@@ -20,19 +20,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Pieces of code that exist in this process, of all virtual machines: what tests of leaks count.
-/// Stubs are among them.
+/// The number of pieces of code that exist in this process, over all virtual machines. Tests for
+/// leaks read it.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Pieces of native code that exist in this process now, stubs included. Cost: constant.
+/// The number of pieces of native code that exist in this process now, stubs included. Constant
+/// cost.
 pub fn live_code() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Which instruction stands at which offset.
+/// Maps offsets of the code to instructions.
 #[derive(Debug, Default)]
 struct Places {
-    /// Ends of ranges of code, ascending, with the instruction each comes from.
+    /// The ends of source ranges in ascending order, each with the instruction that the range comes
+    /// from.
     ends: Vec<(u32, Option<Inst>)>,
 }
 
@@ -49,31 +51,34 @@ impl Places {
     }
 }
 
-/// A piece of native code. Dropping the last count frees its memory.
+/// A piece of native code. Dropping the last reference frees its memory.
 pub struct Code {
     /// Taken out when the code is dropped.
     module: ManuallyDrop<JITModule>,
     range: Range<usize>,
-    /// Tells the signal handler which instructions may trap. Gone before the code is.
+    /// Registers the trapping instructions with the signal handler. Dropped before the code is
+    /// freed.
     registration: ManuallyDrop<Registration>,
     places: Places,
     exits: Exits,
-    /// Counts the bytes of all code of the engine.
+    /// The bytes of this code, counted against the engine's limit.
     _share: Share,
-    /// What the code has addresses of.
+    /// Data whose addresses are part of the code; `_cells` likewise.
     _kept: Lowered,
     _cells: Arc<[Cell]>,
     pub(crate) func: Func,
     pub(crate) name: String,
-    /// For each instruction of what was compiled, that of the version it is a copy of; as it is,
-    /// without.
+    /// Maps each compiled instruction to the instruction of the version it is a copy of. `None` is
+    /// the identity.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
 }
 
-// SAFETY: the code is never changed after it was finished, `JITModule` is only moved and dropped,
-// and everything else is shared data or atomic. Which threads may *execute* it is `Vm`'s to say.
+// SAFETY: no thread changes the code after it was finished. `JITModule` is only moved, and freed
+// when the last reference is dropped; it is not tied to a thread. All other fields are immutable or
+// atomic. The `Vm` decides which thread may *execute* the code.
 unsafe impl Send for Code {}
-// SAFETY: as above; no method changes anything.
+// SAFETY: no method changes the code through a shared reference, and no method reads the
+// `JITModule`. All other fields are immutable or atomic.
 unsafe impl Sync for Code {}
 
 impl std::fmt::Debug for Code {
@@ -82,7 +87,7 @@ impl std::fmt::Debug for Code {
     }
 }
 
-/// The bytes of machine code that an engine has made and that still exist.
+/// The bytes of machine code that an engine has made and that still exist, and their limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     used: Arc<AtomicUsize>,
@@ -94,7 +99,7 @@ impl Budget {
         Budget { used: Arc::default(), limit }
     }
 
-    /// Takes so many bytes; `None` when there are not as many left.
+    /// Takes `bytes` from the budget. Returns `None`, and takes nothing, if fewer are left.
     fn take(&self, bytes: usize) -> Option<Share> {
         let taken = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).ok()?;
@@ -102,7 +107,7 @@ impl Budget {
     }
 }
 
-/// Bytes taken from a budget, until this is dropped.
+/// The bytes taken from a budget, until this value is dropped.
 #[derive(Debug)]
 struct Share {
     used: Arc<AtomicUsize>,
@@ -115,7 +120,7 @@ impl Drop for Share {
     }
 }
 
-/// What is known of code besides the code.
+/// The properties of a function that its code keeps.
 pub(crate) struct About {
     pub(crate) func: Func,
     pub(crate) name: String,
@@ -125,7 +130,12 @@ pub(crate) struct About {
 }
 
 impl Code {
-    /// Compiles what was lowered into `compilation`. Cost: that of Cranelift.
+    /// Compiles the function lowered into `compilation`, makes its code executable and registers
+    /// its traps. Costs one compilation by Cranelift.
+    ///
+    /// # Errors
+    /// [`CompileError::OutOfMemory`] beyond the budget or if the system has no memory, and
+    /// [`CompileError::Codegen`] for all other failures. The memory is freed in each case.
     pub(crate) fn compile(
         isa: &OwnedTargetIsa,
         budget: &Budget,
@@ -137,7 +147,8 @@ impl Code {
         let id = match define(&mut module, compilation) {
             Ok(id) => id,
             Err(error) => {
-                // SAFETY: nothing of the module was handed out.
+                // SAFETY: the definition failed, so no address of the module's code exists outside
+                // of `module`, and no thread can execute it.
                 unsafe { module.free_memory() };
                 return Err(match *error {
                     ModuleError::Allocation { .. } => CompileError::OutOfMemory,
@@ -149,7 +160,8 @@ impl Code {
         let buffer = &compiled_of(compilation).buffer;
         let range = start..start + buffer.data().len();
         let Some(share) = budget.take(range.len()) else {
-            // SAFETY: as above.
+            // SAFETY: only `start` and `range` hold addresses of the code, as plain numbers. No
+            // caller has them yet, so no thread can execute the code.
             unsafe { module.free_memory() };
             return Err(CompileError::OutOfMemory);
         };
@@ -158,7 +170,8 @@ impl Code {
         let exits = match Exits::of(compiled_of(compilation), &about.lowered) {
             Ok(exits) => exits,
             Err(what) => {
-                // SAFETY: as above.
+                // SAFETY: `Exits::of` only read the compiled buffer. No caller has an address of
+                // the code yet, so no thread can execute it.
                 unsafe { module.free_memory() };
                 return Err(failed(what));
             }
@@ -166,7 +179,8 @@ impl Code {
         let registration = match crate::sys::traps::register([(range.clone(), Arc::new(table))]) {
             Ok(registration) => registration,
             Err(error) => {
-                // SAFETY: as above.
+                // SAFETY: the registration failed, so the signal handler's list has no entry for
+                // the code. No caller has its address yet, so no thread can execute it.
                 unsafe { module.free_memory() };
                 return Err(failed(error.to_string()));
             }
@@ -187,47 +201,52 @@ impl Code {
         })
     }
 
-    /// Bytes of machine code.
+    /// The size of the machine code in bytes.
     pub fn size(&self) -> usize {
         self.range.len()
     }
 
-    /// Bytes that describe its exits ([`crate::Exits::Described`]).
+    /// The size of the stack maps of its exits in bytes ([`crate::Exits::Described`]).
     pub fn described(&self) -> usize {
         self.exits.size()
     }
 
-    /// Puts what an exit hands over into the buffer; the number of its OSR point. `None` when the
-    /// code has no such exit.
+    /// Copies the values of an exit into the buffer, and returns the number of its OSR point.
+    /// Returns `None` if this code has no such exit.
     ///
     /// # Safety
-    /// The frame was made by [`crate::sys::exit`] and is still there.
+    /// [`crate::sys::exit`] made the frame for a call from this code and has not popped it.
     pub(crate) unsafe fn read_exit(
         &self,
         frame: *const ExitFrame,
         buffer: &mut [u64],
     ) -> Option<u32> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller guarantees that `sys::exit` made the frame, return address included,
+        // and has not popped it.
         let returns_to = unsafe { (*frame).returns_to } as usize;
         let offset = returns_to.checked_sub(self.range.start)?;
-        // SAFETY: as above; the address tells that it was this code that called.
+        // SAFETY: the caller guarantees a live frame that `sys::exit` made for a call from this
+        // code, and `self.exits` describes this code.
         unsafe { self.exits.read(offset as u32, frame, buffer) }
     }
 
-    /// The function it was made from.
+    /// The function of which this is code.
     pub fn func(&self) -> Func {
         self.func
     }
 
+    /// The address of the first instruction.
     pub(crate) fn entry(&self) -> *const u8 {
         std::ptr::with_exposed_provenance(self.range.start)
     }
 
+    /// The addresses of the code.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// The instruction that an address of the code belongs to.
+    /// The instruction of the version at an address of the code. `None` if the code there comes
+    /// from no instruction.
     pub(crate) fn inst_at(&self, pc: usize) -> Option<Inst> {
         let inst = self.places.at((pc - self.range.start) as u32)?;
         match &self.origins {
@@ -254,9 +273,10 @@ fn define(
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: both are taken once, here. Nobody executes the code: whoever may holds a count,
-        // so this is not dropped (`code_outlives_the_run_that_is_in_it`). The registration goes
-        // first, so that no handler sees freed code.
+        // SAFETY: both fields are taken once, here, and nothing uses them afterwards. No thread
+        // executes the code: each run that may have a frame in it holds a reference, so the last
+        // one is gone (`code_outlives_the_run_that_is_in_it`). The registration goes first, so that
+        // no signal handler finds freed code in the list.
         unsafe {
             ManuallyDrop::drop(&mut self.registration);
             ManuallyDrop::take(&mut self.module).free_memory();

@@ -1,75 +1,77 @@
-//! How code is made.
+//! The configuration of an engine.
 
-/// How accesses to linear memory are kept within it.
+/// The way to keep accesses to linear memory in bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Bounds {
-    /// Each memory lies in a reservation of 6 GiB of address space, so that what is outside faults.
-    /// Costs nothing where memory is accessed.
+    /// Each memory lies in a reservation of 6 GiB of address space, so an out-of-bounds access
+    /// faults. An access costs nothing extra.
     #[default]
     Guarded,
-    /// Every access is compared with the size of its memory. Works where address space is limited.
+    /// Every access compares its address with the size of its memory. Works where address space is
+    /// limited.
     Checked,
 }
 
-/// How a run of native code is ended from outside.
+/// The way to end a run of native code from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Interruption {
-    /// It is not: it ends when the program does. The fuel of the machine is then used by what is
-    /// interpreted, and by operations on ranges of memories and tables.
+    /// No way: the run ends when the program does. Only interpreted code, and operations on ranges
+    /// of memories and tables, use the machine's fuel.
     #[default]
     Never,
-    /// By an [`crate::Interrupt`], which loop headers and function entries look for.
+    /// An [`crate::Interrupt`] ends the run at the next loop header or function entry.
     Signal,
-    /// When its fuel is used up. Every block pays for its instructions before it is executed.
+    /// The run ends when its fuel is used up. Every block pays for its instructions before it runs.
     Fuel,
 }
 
-/// How much Cranelift does.
+/// The effort that Cranelift spends on optimization.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
     /// Compiles quickly.
     Least,
-    /// Its optimizations, and the better register allocator.
+    /// Runs Cranelift's optimizations and its better register allocator.
     #[default]
     Most,
 }
 
-/// What stands where a run leaves through an OSR point.
+/// The code of the side exits at OSR points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Exits {
-    /// Code of its own, which stores what is handed over: for transitions that are made often.
+    /// The exit stores its values to the buffer. For transitions that fire often.
     #[default]
     Stored,
-    /// A call. What is handed over stays in registers and frame, and it is noted beside the code
-    /// where, which `code_bytes` does not count. Where much is live, code is smaller; a transition
+    /// The exit is a call with a stack map. The values stay in registers and in the frame, and the
+    /// stack map lists their locations. Code is smaller where many values are live. A transition
     /// takes 3 to 15 times as long, and hot loops with a point get slower (docs/native.md has the
-    /// figures). For many points that hardly ever fire.
+    /// figures). For many points that hardly ever fire. `code_bytes` does not count the stack maps.
     Described,
 }
 
-/// How code is made.
+/// The configuration of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// How accesses are kept within their memory.
+    /// The way to keep accesses in bounds.
     pub bounds: Bounds,
-    /// How a run is ended from outside.
+    /// The way to end a run from outside.
     pub interruption: Interruption,
-    /// How much Cranelift does.
+    /// The effort that Cranelift spends.
     pub effort: Effort,
-    /// What stands at OSR points. Figures: `osr_cost size` and `osr_cost transition` (examples).
+    /// The code of side exits. The examples `osr_cost size` and `osr_cost transition` measure both
+    /// kinds.
     pub exits: Exits,
-    /// Note calls, returns and growth in the machine's trace, as the interpreter does. Slow: for
+    /// Records calls, returns and growth in the machine's trace, as the interpreter does. Slow: for
     /// tests.
     pub trace: bool,
-    /// Have Cranelift verify what it is given, and check register allocation. Slow: for tests.
+    /// Makes Cranelift verify its input and check its register allocation. Slow: for tests.
     pub checked: bool,
-    /// Bytes of machine code that may exist at once; more is refused
-    /// ([`crate::CompileError::OutOfMemory`]).
+    /// The limit on the bytes of machine code that exist at the same time. Compilation beyond it
+    /// fails with [`crate::CompileError::OutOfMemory`].
     pub code_bytes: usize,
 }
 
 impl Default for Config {
-    /// Guards, no interruption, all effort, exits that store, and 1 GiB of code.
+    /// Guarded bounds, no interruption, most effort, exits that store, and 1 GiB of code.
     fn default() -> Config {
         Config {
             bounds: Bounds::default(),

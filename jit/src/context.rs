@@ -1,12 +1,14 @@
-//! What native code is handed with every call: where the state of the machine lies.
+//! The context: the structure that native code takes as its first argument, through which it finds
+//! the state of the machine.
 //!
-//! One block of memory: [`Context`], and behind it one code address for each function of the
-//! module. Native code knows the offsets; nothing else of its layout is promised to anyone.
+//! The context is one block of memory: a [`Context`], followed by one code address for each
+//! function of the module. Native code relies on the offsets. No other property of the layout is
+//! promised.
 
 use crate::sys::ExitFrame;
 use std::mem::offset_of;
 
-/// How many words tell that something is to be looked at; see [`Context::signals`].
+/// The number of words in [`Context::signals`].
 pub(crate) const SIGNALS: usize = 64;
 
 /// A linear memory as native code sees it.
@@ -17,7 +19,7 @@ pub(crate) struct MemoryView {
     pub(crate) bytes: u64,
 }
 
-/// A table as native code sees it.
+/// A table as native code sees it. An entry is a function number plus one, or zero for null.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableView {
@@ -25,76 +27,78 @@ pub(crate) struct TableView {
     pub(crate) count: u64,
 }
 
-/// The Rust functions that native code calls. Each takes the context first.
+/// The Rust functions that native code calls. Each takes the context as its first argument.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Helpers {
-    /// `(context, instruction) -> status`: an operation on ranges, tables, segments or sizes;
-    /// operands and result in the buffer.
+    /// `(context, instruction) -> status`: performs an operation on ranges, tables, segments or
+    /// sizes. The operands and the result are in the buffer.
     pub(crate) perform: extern "C" fn(*mut Context, *const ir::InstData) -> u64,
-    /// `(context, function) -> status`: a call of the host; arguments and results in the buffer.
+    /// `(context, function) -> status`: calls a function of the host. The arguments and results are
+    /// in the buffer.
     pub(crate) call_host: extern "C" fn(*mut Context, u64) -> u64,
-    /// `(context) -> code`: the function of [`Context::pending`] is called and has no code;
-    /// arguments in the buffer. See [`LAZY_DONE`].
+    /// `(context) -> code`: finds code for a call of a function without code, given in
+    /// [`Context::pending`]. The arguments are in the buffer. See [`LAZY_DONE`].
     pub(crate) call_lazy: extern "C" fn(*mut Context) -> u64,
-    /// `(context, function) -> status`: notes a call in the trace; arguments in the buffer.
+    /// `(context, function) -> status`: records a call in the trace. The arguments are in the
+    /// buffer.
     pub(crate) trace_call: extern "C" fn(*mut Context, u64) -> u64,
-    /// `(context, function) -> status`: notes a return in the trace; results in the buffer.
+    /// `(context, function) -> status`: records a return in the trace. The results are in the
+    /// buffer.
     pub(crate) trace_return: extern "C" fn(*mut Context, u64) -> u64,
-    /// `(context) -> number`: an exit that is described; a stub of [`crate::sys`] which hands
-    /// [`Helpers::describe`] what registers hold.
+    /// `(context) -> number`: the call of a described exit. This stub of [`crate::sys`] saves the
+    /// callee-saved registers and passes them to [`Helpers::describe`].
     pub(crate) exit: unsafe extern "C" fn(*mut Context) -> i64,
-    /// `(context, registers) -> number`: puts what an exit hands over into the buffer; the number
-    /// of its OSR point, negative when the run ends.
+    /// `(context, registers) -> number`: copies the values of a described exit into the buffer.
+    /// Returns the number of the OSR point, or a negative number if the run ends.
     pub(crate) describe: extern "C" fn(*mut Context, *const ExitFrame) -> i64,
-    /// `(context) -> code`: an OSR point fires whose cell has no code; its values are in the
-    /// buffer, the cell in [`Context::pending`].
+    /// `(context) -> code`: finds the continuation of an OSR point whose cell leads to the stub
+    /// that asks. The values are in the buffer; [`Context::pending`] holds the address of the cell.
     pub(crate) leave: extern "C" fn(*mut Context) -> u64,
 }
 
-/// What [`Helpers::call_lazy`] gives when the call is done and its results are in the buffer. 0
-/// says that the run ends.
+/// The result of [`Helpers::call_lazy`] after it has run the call and put the results into the
+/// buffer. The result 0 ends the run.
 pub(crate) const LAZY_DONE: u64 = 1;
 
-/// What native code is handed with every call.
+/// The fixed part of the context.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Where the innermost entry trampoline goes on when the run ends early: stack pointer, frame
-    /// pointer, address.
+    /// The exception edge of the innermost entry trampoline: stack pointer, frame pointer, address.
     pub(crate) entry: [u64; 3],
-    /// The stack pointer may not fall below this.
+    /// The lowest stack pointer that a prologue allows.
     pub(crate) stack_limit: u64,
-    /// Where values lie that cross from native code to Rust or to a continuation.
+    /// The words through which values cross from native code to Rust or to a continuation.
     pub(crate) buffer: *mut u64,
-    /// Instructions that may still be executed.
+    /// The number of instructions that may still be executed.
     pub(crate) fuel: i64,
     pub(crate) globals: *mut u64,
     pub(crate) tables: *const TableView,
     pub(crate) memories: *const MemoryView,
-    /// For each function, the lowest signature equal to its own.
+    /// For each function, the lowest number of a signature equal to its own.
     pub(crate) signatures: *const u32,
-    /// How many functions there are. Code may have been compiled when there were fewer.
+    /// The number of functions. Code may have been compiled when the module had fewer.
     pub(crate) functions: u64,
-    /// The number of a `userN` trap, or of the OSR point of a run that ends there.
+    /// The number of a `userN` trap, or of the OSR point at which a run ends.
     pub(crate) trap_number: u64,
-    /// The function being called, for the stub of functions without code; or the cell of the OSR
-    /// point being left through; or how many values a run has that ends at an OSR point.
+    /// One of three numbers: the function being called, for the stub of functions without code; the
+    /// cell of the OSR point that fires; or the count of values of a run that ends at an OSR point.
     pub(crate) pending: u64,
-    /// Who runs this: a `Vm`.
+    /// The state of the `Vm` that runs this code.
     pub(crate) vm: *mut (),
     pub(crate) helpers: Helpers,
-    /// All alike: not 0 when an interrupt was asked for. Each place that looks has a word of its
-    /// own as far as there are enough: Cranelift would take the load of an outer loop's word for
-    /// that of an inner loop's, which then would never see it change
-    /// (`an_inner_loop_sees_what_its_outer_loop_saw_before`).
+    /// All words are equal: nonzero after an interrupt was requested. Each test of an interrupt
+    /// reads a word of its own, as far as there are enough. Cranelift would otherwise replace the
+    /// load of an inner loop by the earlier load of its outer loop, and the inner loop would never
+    /// see a change (`an_inner_loop_sees_what_its_outer_loop_saw_before`).
     pub(crate) signals: [u32; SIGNALS],
 }
 
-/// The run is to end.
+/// The signal bit that ends the run.
 pub(crate) const SIGNAL_INTERRUPT: u32 = 1;
 
-/// The offset of a field.
+/// The offset of a field of [`Context`] in bytes.
 macro_rules! offset {
     ($($field:tt)+) => {
         std::mem::offset_of!($crate::context::Context, $($field)+) as i32
@@ -102,13 +106,14 @@ macro_rules! offset {
 }
 pub(crate) use offset;
 
-/// Where the code address of a function lies.
+/// The offset in bytes from the context to the code address of a function.
 pub(crate) fn function_offset(func: ir::Func) -> i32 {
     i32::try_from(size_of::<Context>() + 8 * func.as_u32() as usize)
         .expect("jit: a module has fewer than 2^28 functions")
 }
 
-// Native code reads views by these offsets.
+// The lowering uses these offsets as literals: a view has 16 bytes, and its size lies at offset 8.
+// The trampoline writes the entry state to offset 0.
 const _: () = assert!(offset_of!(MemoryView, base) == 0 && offset_of!(MemoryView, bytes) == 8);
 const _: () = assert!(offset_of!(TableView, entries) == 0 && offset_of!(TableView, count) == 8);
 const _: () = assert!(size_of::<Context>().is_multiple_of(8) && offset_of!(Context, entry) == 0);

@@ -1,4 +1,4 @@
-//! Compiling: from a version of a function to code.
+//! Compiles a version of a function to native code, for one configuration.
 
 use crate::abi;
 use crate::code::{About, Budget, Code};
@@ -17,11 +17,13 @@ use ir::{Func, Function, Inst, Module, Opcode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Words that can cross between native code and the library at once: arguments, results, values at
-/// an OSR point.
+/// The length of the buffer in words. Arguments, results and the values of an OSR point cross
+/// between native code and Rust through the buffer. The number stays below the 2^16 values at which
+/// Cranelift panics (see `most_values`).
 pub(crate) const BUFFER_WORDS: usize = 60_000;
 
-/// Compiles for one configuration. Cloning is cheap; any number of threads may compile at once.
+/// A compiler for one configuration. Cloning is cheap, and any number of threads may compile at the
+/// same time.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -31,7 +33,7 @@ struct Inner {
     config: Config,
     isa: OwnedTargetIsa,
     budget: Budget,
-    /// Made when they are first needed, and shared by all that has the same signature.
+    /// The stubs made so far, one for each kind and signature. Each is compiled at its first use.
     stubs: Mutex<HashMap<Stub, Arc<Code>>>,
 }
 
@@ -41,22 +43,23 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// What is compiled.
+/// One function to compile.
 pub(crate) struct Request<'a> {
     pub(crate) module: &'a Module,
     pub(crate) func: Func,
     pub(crate) function: &'a Function,
     pub(crate) kind: Kind,
     pub(crate) cells: Arc<[Cell]>,
-    /// For each instruction, that of the version it is a copy of.
+    /// Maps each instruction of `function` to the instruction of the version it is a copy of.
+    /// `None` is the identity.
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
 }
 
 impl Engine {
-    /// An engine for the machine this runs on.
+    /// An engine for the processor of this host.
     ///
     /// # Errors
-    /// When native code is not supported here.
+    /// [`Unsupported`] if native code cannot run on this host.
     pub fn new(config: Config) -> Result<Engine, Unsupported> {
         sys::supported()?;
         let isa = isa(&config)?;
@@ -70,21 +73,30 @@ impl Engine {
         })
     }
 
-    /// Whether the two are one, or clones of each other.
+    /// Whether `other` is this engine or a clone of it.
     pub(crate) fn is(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The configuration it compiles for.
+    /// The configuration of the engine.
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// Compiles one function. Cost: that of Cranelift, about linear in the function.
+    /// Compiles one function. Costs one compilation by Cranelift, about linear in the function.
+    ///
+    /// # Errors
+    /// - [`CompileError::TooManyValues`] if the function passes more values at once than the buffer
+    ///   or a call can hold.
+    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
+    ///   that of `func`.
+    /// - [`CompileError::Codegen`] and [`CompileError::OutOfMemory`] from code generation.
     pub(crate) fn compile(&self, request: Request<'_>) -> Result<Code, CompileError> {
         let name = request.function.name().to_owned();
         let mut compilation = Compilation::new();
         let Request { module, func, function, kind, cells, origins } = request;
+        // The three limits come before `check` and the lowering: Cranelift panics on functions
+        // beyond them.
         let needed = most_values(function);
         if needed > BUFFER_WORDS {
             return Err(CompileError::TooManyValues {
@@ -121,7 +133,7 @@ impl Engine {
         )
     }
 
-    /// The Cranelift IR of a function, for people.
+    /// The Cranelift IR of a function as text, for debugging.
     pub fn clif(&self, module: &Module, function: &Function) -> String {
         let mut made = clif::Function::new();
         let unit =
@@ -135,7 +147,12 @@ impl Engine {
         made.display().to_string()
     }
 
-    /// A stub, made when there is none yet.
+    /// Returns the code of a stub, and compiles it at the first request. The lock on the map is
+    /// held while the stub compiles, so each stub is compiled once.
+    ///
+    /// # Errors
+    /// [`CompileError::TooManyValues`] if the signature passes more values than the buffer or a
+    /// call can hold; otherwise the errors of code generation.
     pub(crate) fn stub(&self, stub: Stub) -> Result<Arc<Code>, CompileError> {
         let mut stubs = self.inner.stubs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = stubs.get(&stub) {
@@ -173,8 +190,9 @@ impl Engine {
     }
 }
 
-/// Whether a function is well-formed and one that calls of `func` may run: native code does what it
-/// is told, so nothing else may be compiled (`what_does_not_belong_together_is_refused`).
+/// Checks that a function is well-formed and that a call of `func` may run it. Native code has no
+/// checks of its own for either, so everything else must be rejected here
+/// (`what_does_not_belong_together_is_refused`).
 fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result<(), CompileError> {
     if module.funcs[func].import.is_some() {
         return Err(CompileError::Invalid {
@@ -196,7 +214,7 @@ fn check(module: &Module, func: Func, function: &Function, kind: Kind) -> Result
     Err(CompileError::Invalid { function: function.name().to_owned(), what })
 }
 
-/// The most arguments that a function takes or gives.
+/// The largest number of arguments that the function takes or passes in a call.
 fn most_arguments(function: &Function, kind: Kind) -> usize {
     let own = if kind == Kind::Called { function.signature().params.len() } else { 0 };
     let calls = function.all_insts().map(|inst| function.inst(inst));
@@ -204,8 +222,8 @@ fn most_arguments(function: &Function, kind: Kind) -> usize {
     calls.map(|data| data.args.len()).fold(own, usize::max)
 }
 
-/// The most values that a block or an instruction of a function takes or gives. Cranelift panics
-/// beyond 2^16.
+/// The largest number of values that one block or one instruction of the function takes or defines.
+/// Cranelift panics beyond 2^16.
 fn most_values(function: &Function) -> usize {
     let params = function.blocks().map(|block| function.block_params(block).len());
     let operands = function.all_insts().map(|inst| {
@@ -215,7 +233,7 @@ fn most_values(function: &Function) -> usize {
     params.chain(operands).max().unwrap_or(0)
 }
 
-/// Cranelift's target for this machine.
+/// Cranelift's target for the processor of this host.
 fn isa(config: &Config) -> Result<OwnedTargetIsa, Unsupported> {
     let mut flags = settings::builder();
     let level = if config.effort == Effort::Most { "speed" } else { "none" };
@@ -230,7 +248,8 @@ fn isa(config: &Config) -> Result<OwnedTargetIsa, Unsupported> {
         ("use_colocated_libcalls", "false"),
         ("preserve_frame_pointers", "true"),
         ("unwind_info", "false"),
-        // A frame larger than the guard page of the stack touches each of its pages.
+        // A frame can be larger than the guard page of the stack. Its prologue touches each of its
+        // pages, so the frame cannot skip the guard page.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
     ];

@@ -1,41 +1,42 @@
-//! Why code could not be made or used.
+//! The errors of compilation: of versions, and of transitions between them.
 
 use ir::Point;
 use std::fmt;
 
-/// Why a version could not be compiled. Nothing is left behind.
+/// The reason why a version could not be compiled. A failed compilation leaves no code behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CompileError {
-    /// No memory for code is left.
+    /// No memory for code is left, or the limit of the engine is reached.
     OutOfMemory,
-    /// The function has more values in one place than the exchange with native code has room for.
+    /// The function has more values at one place than the buffer or a call can hold.
     TooManyValues {
         /// The name of the function.
         function: String,
-        /// Words needed.
+        /// The number of words needed.
         needed: usize,
-        /// Words there are.
+        /// The number of words available.
         limit: usize,
     },
-    /// It is not well-formed, or has another signature than the function it is to be a version of.
+    /// The verifier rejects the function, or its signature is not that of the function it is to be
+    /// a version of.
     Invalid {
         /// The name of the function.
         function: String,
-        /// What is wrong.
+        /// The finding.
         what: String,
     },
-    /// Cranelift refuses it.
+    /// Cranelift rejects the function, or the system rejects its code.
     Codegen {
         /// The name of the function.
         function: String,
-        /// What it says.
+        /// The message of Cranelift or of the system.
         what: String,
     },
-    /// An OSR point cannot be put into it.
+    /// The function cannot have an OSR point of the list.
     Point {
         /// The name of the function.
         function: String,
-        /// Why.
+        /// The reason.
         what: String,
     },
 }
@@ -65,21 +66,21 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// Why a transition could not be compiled. Nothing is left behind.
+/// The reason why a transition could not be compiled. A failed compilation leaves no code behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ContinueError {
-    /// The mapping, or continuation, leads from another version than the one that is left. It may
-    /// be stale.
+    /// The mapping or continuation has another source version than the version that runs. It may be
+    /// stale.
     OtherSource {
         /// The name of the function.
         function: String,
     },
-    /// The mapping leads to another version than the one to go on in.
+    /// The mapping has another target version than the version given.
     OtherTarget {
         /// The name of the function.
         function: String,
     },
-    /// The version to go on in was compiled by another engine.
+    /// Another engine compiled the target version.
     OtherEngine {
         /// The name of the function.
         function: String,
@@ -95,10 +96,10 @@ pub enum ContinueError {
     NotBuilt {
         /// The name of the function.
         function: String,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
-    /// The code cannot be made.
+    /// The compiler rejects the function of the continuation.
     Compile(CompileError),
 }
 

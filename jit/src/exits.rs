@@ -1,72 +1,73 @@
-//! Exits that are described: where native code has what it hands over when it leaves through an OSR
-//! point.
+//! Stack maps for described exits: where each value of an OSR point lies when its exit runs.
 //!
-//! Such an exit is a call of [`crate::sys::exit`]. Its operands may be anywhere, and Cranelift
-//! tells where they are, in the form it has for the contexts of exceptions: a register that calls
-//! keep, or a word of the frame. (Deoptimization by description instead of code: Hölzle, Chambers,
-//! Ungar, "Debugging Optimized Code with Dynamic Deoptimization", PLDI 1992.)
+//! A described exit is a call of [`crate::sys::exit`]. Its operands may lie in any callee-saved
+//! register or any word of the frame. Cranelift reports their locations through the operands of
+//! exception contexts, from which this module builds the stack map. (Deoptimization by description
+//! instead of code: Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic
+//! Deoptimization", PLDI 1992.)
 
-use crate::lower::{Lowered, inst_of, swap_two};
+use crate::lower::{Lowered, inst_of};
 use crate::sys::{ExitFrame, saved_register};
 use cranelift_codegen::{CompiledCode, ExceptionContextLoc, FinalizedMachExceptionHandler};
 use ir::Type;
-use ir::seeded::{Bug, seeded};
 use std::collections::BTreeMap;
 
-/// What an exit hands over, before the code is made.
+/// The values of one exit, before code generation.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Its OSR point.
+    /// The number of the OSR point.
     pub(crate) number: u32,
-    /// The values, with the bits of those that are constants: no code makes them.
+    /// The values in order: each type, and the bits if the value is a constant. The exit needs no
+    /// code for constants.
     pub(crate) values: Vec<(Type, Option<u64>)>,
 }
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Place {
-    /// A register of an [`ExitFrame`].
+    /// A register: an index into the registers of an [`ExitFrame`].
     Register(u8),
-    /// So many bytes into the frame.
+    /// A word of the frame: its offset from the stack pointer, in bytes.
     Stack(u32),
-    /// Nowhere: it is known.
+    /// No location: the value is this constant.
     Constant(u64),
 }
 
-/// One exit.
+/// The stack map of one exit.
 #[derive(Debug)]
 struct Exit {
-    /// The address behind its call, in the code.
+    /// The return address of its call, as an offset into the code.
     returns_to: u32,
     number: u32,
-    /// The first of its words; the last is where those of the next begin.
+    /// The index of its first word. Its words end where those of the next exit begin.
     words: u32,
 }
 
-/// A place in four bytes: a register, a word of the frame, or the number of a place that is
-/// neither.
+/// A location in four bytes: a register, a word of the frame, or an index into the list of
+/// locations that are neither.
 #[derive(Clone, Copy, Debug)]
 struct Word(u32);
 
-/// The first that stands for a word of the frame.
+/// The first encoding of a frame word. Registers have the encodings below.
 const FRAME: u32 = 8;
-/// The first that stands for a place of the list.
+/// The first encoding of an index into the list.
 const LISTED: u32 = 1 << 31;
 
-/// The exits of a piece of code, by address.
+/// The stack maps of all exits of a piece of code, ordered by return address.
 #[derive(Debug, Default)]
 pub(crate) struct Exits {
     exits: Box<[Exit]>,
     words: Box<[Word]>,
-    /// Places that do not fit a word.
+    /// The locations that do not fit a [`Word`].
     places: Box<[Place]>,
 }
 
 impl Exits {
-    /// Those of compiled code; exits that cannot be reached have none. Cost: linear.
+    /// Builds the stack maps of compiled code. Exits that Cranelift found unreachable have none.
+    /// Linear in the call sites and the values of the exits.
     ///
     /// # Errors
-    /// What is not as Cranelift says it is.
+    /// A message if Cranelift's output contradicts the assumptions made here.
     pub(crate) fn of(compiled: &CompiledCode, lowered: &Lowered) -> Result<Exits, String> {
         if lowered.exits.is_empty() {
             return Ok(Exits::default());
@@ -74,11 +75,12 @@ impl Exits {
         let sources = compiled.buffer.get_srclocs_sorted();
         let mut found = Vec::with_capacity(lowered.exits.len());
         for site in compiled.buffer.call_sites() {
-            // The range with the last byte of the call.
+            // The source range that contains the last byte of the call.
             let range = sources.get(sources.partition_point(|range| range.end < site.ret_addr));
             match range.and_then(|range| lowered.exits.get(&inst_of(range.loc)?)) {
                 Some(shape) => found.push((site.ret_addr, shape, site.exception_handlers)),
-                // Those of exits alone have it.
+                // Cranelift gives a frame offset to `try_call` alone, and the lowering uses
+                // `try_call` for exits alone. Any other call needs no stack map.
                 None if site.frame_offset.is_none() => {}
                 None => {
                     return Err(format!(
@@ -98,12 +100,13 @@ impl Exits {
         Ok(Exits { exits: exits.into(), words: words.into(), places: listed.places.into() })
     }
 
-    /// Puts what the exit hands over into the buffer that returns to an offset, and beside narrow
-    /// values what happens to be there; its OSR point. `None` when there is no such exit.
+    /// Copies the values of the exit whose call returns to `returns_to` into the buffer, and
+    /// returns the number of its OSR point. The upper bits of a narrow value's word are
+    /// unspecified. Returns `None` if the code has no such exit.
     ///
     /// # Safety
-    /// The frame was made by [`crate::sys::exit`] for the code these are the exits of, and is still
-    /// there.
+    /// [`crate::sys::exit`] made `frame` for a call from the code that these stack maps describe,
+    /// and the frame has not been popped.
     pub(crate) unsafe fn read(
         &self,
         returns_to: u32,
@@ -115,9 +118,11 @@ impl Exits {
         let end = self.exits.get(at + 1).map_or(self.words.len(), |next| next.words as usize);
         for (word, described) in buffer.iter_mut().zip(&self.words[exit.words as usize..end]) {
             let held = match described.place(&self.places) {
-                // SAFETY: the caller's contract.
+                // SAFETY: the caller guarantees that `sys::exit` made the frame and has not popped
+                // it, so its registers are initialized and readable.
                 Place::Register(at) => unsafe { (*frame).register(at) },
-                // SAFETY: as above; Cranelift told that the frame has the word.
+                // SAFETY: the caller guarantees a live frame of this code. Cranelift reported for
+                // this return address that the word lies inside the frame, above the `ExitFrame`.
                 Place::Stack(offset) => unsafe { ExitFrame::stack(frame, offset) },
                 Place::Constant(bits) => bits,
             };
@@ -126,14 +131,14 @@ impl Exits {
         Some(exit.number)
     }
 
-    /// Bytes that describe them.
+    /// The size of the stack maps in bytes.
     pub(crate) fn size(&self) -> usize {
         size_of_val(&*self.exits) + size_of_val(&*self.words) + size_of_val(&*self.places)
     }
 }
 
-/// The list of those places, while it is made: most exits of a function hand over the same
-/// constants.
+/// The list of locations during construction. Most exits of a function hand over the same
+/// constants, so equal locations share an entry.
 #[derive(Default)]
 struct Listed {
     places: Vec<Place>,
@@ -167,6 +172,8 @@ impl Word {
     }
 }
 
+/// Appends the words of one exit to `words`. `held` lists Cranelift's locations for the values that
+/// are not constants, in order.
 fn describe(
     shape: &Shape,
     held: &[FinalizedMachExceptionHandler],
@@ -184,18 +191,14 @@ fn describe(
         };
         words.push(Word::new(place, listed));
     }
-    if seeded(Bug::NativePlaceOfNeighbor) {
-        let types: Vec<Type> = shape.values.iter().map(|(ty, _)| *ty).collect();
-        let first = words.len() - types.len();
-        swap_two(&types, &mut words[first..]);
-    }
     Ok(())
 }
 
 fn place(ty: Type, at: ExceptionContextLoc) -> Result<Place, String> {
     match at {
         ExceptionContextLoc::SPOffset(offset) => Ok(Place::Stack(offset)),
-        // No call keeps a register for floats: the number would be that of another.
+        // No float register is callee-saved here, so the number of a float's register would name
+        // the wrong register.
         ExceptionContextLoc::GPR(number) if !ty.is_float() => {
             let kept = saved_register(number).map(Place::Register);
             kept.ok_or_else(|| format!("a value in register {number}, which calls do not keep"))

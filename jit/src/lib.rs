@@ -1,17 +1,17 @@
-//! Native code for Osier: functions lowered to Cranelift, and transitions between versions that run
-//! as compiled code.
+//! Native code for Osier: lowers functions to Cranelift and runs transitions between versions as
+//! compiled code.
 //!
-//! An [`Engine`] compiles versions of functions ([`Version`]) with OSR points in them, and
-//! transitions into them ([`Continuation`]); a [`Vm`] runs a program on them and on the
-//! interpreter, which share one state. What leads where is said by [`Action`]; what is compiled,
-//! and when, by a [`Tiering`] that the run asks.
+//! An [`Engine`] compiles versions of functions with their OSR points ([`Version`]), and
+//! transitions into such versions ([`Continuation`]). A [`Vm`] runs a program on these versions and
+//! on the interpreter; both share one state. An [`Action`] gives the target of each OSR point. The
+//! run asks a [`Tiering`] which function, loop or continuation to compile, and when.
 //!
-//! Transitions are ordinary functions of the IR: [`osr::continuation()`] builds one whose entry
-//! block runs the compensation code and jumps to the landing point, and nothing below knows it from
-//! another function.
+//! A transition is an ordinary function of the IR. [`osr::continuation()`] builds a function whose
+//! entry block runs the compensation code and jumps to the landing point. Lowering treats this
+//! function like any other.
 //!
-//! All unsafe code of the project is in this crate; each block says the invariant that makes it
-//! right. Users write none.
+//! All unsafe code of the project is in this crate. Each unsafe block states the invariant that
+//! makes it right. Users of the crate write no unsafe code.
 
 mod abi;
 mod code;
@@ -34,7 +34,7 @@ pub use code::{Code, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption};
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
-pub use osr::{Condition, PointSpec};
+pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version};
 pub use vm::{

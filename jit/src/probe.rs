@@ -1,4 +1,5 @@
-//! Probes: transitions that show what they lead to. For tests of transitions.
+//! Probes: transitions that stop at their landing point and hand over their values. Tests of
+//! transitions use them.
 
 use crate::code::Code;
 use crate::engine::{Engine, Request};
@@ -6,53 +7,46 @@ use crate::error::ContinueError;
 use crate::lower::Kind;
 use crate::points::{Cell, Trigger};
 use crate::version::{Continuation, Version, listed};
+use check::CheckedEntry;
 use cranelift_entity::EntityRef;
-use ir::mapping::{Mapping, VersionKey};
 use ir::{Func, Function, Inst, Point, Value};
-use osr::{Condition, Instrumented, PointSpec, instrument};
+use resume::{Condition, Instrumented, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use transition::VersionKey;
 
-/// The entry block of a continuation up to where it lands, and then an exit with what was provided.
+/// The entry block of a continuation up to the landing point, followed by an exit with the provided
+/// values.
 struct Cut {
     instrumented: Instrumented,
-    /// By instruction of the rest that was cut: that of the version.
+    /// Maps each instruction of the continuation's function to the instruction of the version.
     origins: Box<[Option<Inst>]>,
-    /// The values of the target version that are handed over.
+    /// The values of the target version that the exit hands over.
     values: Vec<Value>,
 }
 
 impl Engine {
-    /// Compiles a transition that executes the compensation code and the stores of an entry
-    /// natively, and then leaves through an OSR point at the landing point, with the values of the
-    /// target version that the entry provides and a run reads, or a point of it. What it leads to
-    /// is no version to be called: it stands for the landing alone and is to be taken up
-    /// ([`crate::Vm::adopt`]) with one action, which says where to go on. Cost: linear in the part
-    /// of the target that can be reached from the landing point; Cranelift's, of the compensation
-    /// code alone.
+    /// Compiles a transition that stops at its landing point. Its code executes the compensation
+    /// code and the replayed stores of the entry, and then exits through an OSR point at the
+    /// landing point. The exit hands over the values that the entry provides and that the target
+    /// version, or a point of it, reads.
+    ///
+    /// The target of the continuation is no version that calls may run: it stands for the landing
+    /// point alone. Adopt it ([`crate::Vm::adopt`]) with one action, which says where control
+    /// continues. Building is linear in the part of the target that is reachable from the landing
+    /// point; Cranelift compiles the compensation code alone.
     ///
     /// # Errors
-    /// As [`Engine::continuation`].
+    /// The errors of [`Engine::continuation`].
     pub fn probe(
         &self,
         (func, source): (Func, &Function),
-        mapping: &Mapping,
-        at: Point,
+        entry: CheckedEntry<'_>,
         target: &Version,
     ) -> Result<Arc<Continuation>, ContinueError> {
         let function = source.name().to_owned();
-        if !self.is(&target.engine) {
-            return Err(ContinueError::OtherEngine { function });
-        }
-        if mapping.source() != VersionKey::of(source) {
-            return Err(ContinueError::OtherSource { function });
-        }
-        if mapping.target() != target.key {
-            return Err(ContinueError::OtherTarget { function });
-        }
-        let Some(entry) = mapping.entry(at) else {
-            return Err(ContinueError::NoEntry { function, at });
-        };
+        self.require_between(source, &entry, target)?;
+        let at = entry.point();
         let name = format!("{function}.probe.{}", at.inst());
         let cut = cut(target.rest(&name, source, entry)?, target);
         let cells: Arc<[Cell]> = Arc::from([Cell::new(Trigger::Armed, 0)]);
@@ -68,21 +62,23 @@ impl Engine {
             origins: Some(origins),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
-        let point =
-            PointSpec { at: entry.target, condition: Condition::Always, values: cut.values };
+        let point = PointSpec {
+            at: entry.entry().target,
+            condition: Condition::Always,
+            values: cut.values,
+        };
         let landing = self.landing(func, target, point, cells, Arc::clone(&code))?;
         Ok(Arc::new(Continuation {
             instructions: body.inst_count(),
             code,
             source: VersionKey::of(source),
             at,
-            requires: entry.requires.clone(),
-            types: body.signature().params.to_vec(),
+            requires: entry.entry().requires.clone(),
             target: Arc::new(landing),
         }))
     }
 
-    /// What a probe leads to: the target version, as far as its one point.
+    /// The target of a probe: the target version with the one point at the landing point.
     fn landing(
         &self,
         func: Func,
@@ -112,11 +108,11 @@ impl Engine {
     }
 }
 
-/// Cuts a continuation off where it lands.
-fn cut(made: osr::Continuation, target: &Version) -> Cut {
+/// Cuts a continuation off at its landing point.
+fn cut(made: resume::Continuation, target: &Version) -> Cut {
     let function = &made.function;
     let entry = function.entry();
-    // Compensation code is a copy of nothing.
+    // The landing point is the first instruction that is a copy: compensation code has no origins.
     let first = function.block_insts(entry).find(|inst| made.origins.inst(*inst).is_some());
     let at = Point::before(first.unwrap_or_else(|| function.terminator(entry)));
     let of_version = |value: Value| match &target.instrumented {

@@ -1,22 +1,22 @@
-//! Limits of the process, for those who run native code that may be wrong.
+//! Resource limits of the process, for programs that run native code that may be wrong.
 
 use crate::sys;
 use std::io;
 
-/// What a process may use.
+/// The limits that a process may get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Resources {
-    /// Bytes of address space.
+    /// The limit on address space, in bytes.
     pub address_space: u64,
-    /// Seconds of processor time; then a signal ends it.
+    /// The limit on processor time, in seconds; a signal ends the process beyond it.
     pub cpu_seconds: u64,
 }
 
-/// Limits this process from now on, and keeps it from leaving a core file. Limits are only ever
-/// lowered.
+/// Limits this process from now on, and disables core files. The call only lowers limits: a hard
+/// limit that is already lower stays.
 ///
 /// # Errors
-/// When the system refuses.
+/// The error of the system call that failed.
 pub fn limit(resources: &Resources) -> io::Result<()> {
     sys::limit_process(resources.address_space, resources.cpu_seconds)
 }

@@ -1,5 +1,4 @@
-//! Small pieces of native code that stand between functions and the library, one for each
-//! signature.
+//! Stubs: small pieces of native code between functions and the library, one for each signature.
 
 use crate::abi::{self, POINTER};
 use crate::context::{LAZY_DONE, offset};
@@ -9,27 +8,29 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use ir::seeded::{Bug, seeded};
 use ir::{Signature, Type};
 
-/// What a stub is for.
+/// The kinds of stubs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Stub {
-    /// Called from Rust: calls a function with arguments from an array and leaves its results
-    /// there.
+    /// A trampoline that Rust calls: calls a function with the arguments of an array, and stores
+    /// its results there.
     Enter(Signature),
-    /// The same for code that finds what it needs in the buffer.
+    /// A trampoline that Rust calls for code that reads its inputs from the buffer. Holds the
+    /// result types.
     Resume(Vec<Type>),
-    /// Stands for a function without code: asks for some, or has it interpreted.
+    /// The code of a function that has none: asks for code to jump to, or has the function
+    /// interpreted.
     Lazy(Signature),
-    /// Stands for the code an OSR point leads to: asks where to go on.
+    /// The code behind an OSR point without a resolved target: asks where control continues. Holds
+    /// the result types of the function.
     Leave(Vec<Type>),
-    /// Returns what is in the buffer.
+    /// Returns the results that lie in the buffer. Holds their types.
     Return(Vec<Type>),
 }
 
 impl Stub {
-    /// Makes the stub's code.
+    /// Builds the code of the stub into `to`.
     pub(crate) fn build(
         &self,
         to: &mut clif::Function,
@@ -61,7 +62,8 @@ impl Stub {
         builder.finalize(target);
     }
 
-    /// What it is called in messages, where a signature would be too long.
+    /// The name of the stub in messages. It has the numbers of parameters and results in place of
+    /// the signature, which would be too long.
     pub(crate) fn name(&self) -> String {
         let (what, signature) = match self {
             Stub::Enter(signature) => ("enter", (signature.params.len(), signature.results.len())),
@@ -73,7 +75,7 @@ impl Stub {
         format!("stub.{what}.{}.{}", signature.0, signature.1)
     }
 
-    /// Arguments that it passes on.
+    /// The number of arguments that the stub passes on.
     pub(crate) fn arguments(&self) -> usize {
         match self {
             Stub::Enter(signature) | Stub::Lazy(signature) => signature.params.len(),
@@ -81,7 +83,7 @@ impl Stub {
         }
     }
 
-    /// Words of the buffer it uses.
+    /// The number of words of the buffer that the stub uses.
     pub(crate) fn buffer(&self) -> usize {
         match self {
             Stub::Enter(_) | Stub::Resume(_) => 0,
@@ -96,7 +98,8 @@ fn flags() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
-/// Puts the arguments into the buffer and asks; then the call is done, or goes on in code.
+/// Stores the arguments to the buffer and asks. Then either the call is done and its results are in
+/// the buffer, or the stub calls the code in tail position with the same arguments.
 fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif::Value]) {
     let context = params[0];
     let buffer = builder.ins().load(POINTER, flags(), context, offset!(buffer));
@@ -115,12 +118,15 @@ fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
     builder.ins().return_call_indirect(sig, code, params);
 }
 
+/// Asks where control continues, and goes there in tail position. The values stay in the buffer.
 fn leave(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::Value) {
     let code = ask(builder, context, offset!(helpers.leave));
     let sig = builder.import_signature(abi::resumed(results));
     builder.ins().return_call_indirect(sig, code, &[context]);
 }
 
+/// Returns the results in the buffer: loads them if they belong in registers, and leaves them
+/// otherwise.
 fn return_(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::Value) {
     if !abi::in_registers(results) {
         builder.ins().return_(&[]);
@@ -134,7 +140,7 @@ fn return_(builder: &mut FunctionBuilder<'_>, results: &[Type], context: clif::V
     builder.ins().return_(&values);
 }
 
-/// Calls a helper that gives a code address; 0 ends the run.
+/// Calls a helper that returns a code address. A result of 0 ends the run.
 fn ask(builder: &mut FunctionBuilder<'_>, context: clif::Value, helper: i32) -> clif::Value {
     let helper = builder.ins().load(POINTER, flags(), context, helper);
     let sig = builder.import_signature(abi::helper(0));
@@ -144,23 +150,16 @@ fn ask(builder: &mut FunctionBuilder<'_>, context: clif::Value, helper: i32) -> 
     code
 }
 
-/// The word that stands for a value.
+/// The 64-bit word for a value: integers zero-extended, floats as their bits.
 pub(crate) fn to_word(
     builder: &mut FunctionBuilder<'_>,
     value: clif::Value,
     ty: Type,
 ) -> clif::Value {
     let bits = match ty {
-        Type::F32 if seeded(Bug::NativeUpperBitsOfF32) => {
-            let bits = builder.ins().bitcast(types::I32, MemFlagsData::new(), value);
-            return builder.ins().sextend(types::I64, bits);
-        }
         Type::F32 => builder.ins().bitcast(types::I32, MemFlagsData::new(), value),
         Type::F64 => return builder.ins().bitcast(types::I64, MemFlagsData::new(), value),
         _ => value,
     };
-    if ty.bits() < 32 && seeded(Bug::NativeNarrowSignExtended) {
-        return builder.ins().sextend(types::I64, bits);
-    }
     if ty.bits() == 64 { bits } else { builder.ins().uextend(types::I64, bits) }
 }

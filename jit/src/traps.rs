@@ -1,30 +1,30 @@
-//! What the numbers at trapping instructions mean.
+//! The trap codes of native code and their meanings.
 
 use cranelift_codegen::ir::TrapCode;
 use ir::TrapKind;
 
 const UNREACHABLE: TrapCode = TrapCode::unwrap_user(1);
-/// A table index outside its table.
+/// A table index is out of bounds.
 pub(crate) const TABLE: TrapCode = TrapCode::unwrap_user(2);
-/// A table entry that holds no function.
+/// A table entry holds no function.
 pub(crate) const NULL: TrapCode = TrapCode::unwrap_user(3);
-/// A function with another signature.
+/// The function of a table entry has another signature.
 pub(crate) const SIGNATURE: TrapCode = TrapCode::unwrap_user(4);
-/// A trap of the embedder's own, whose number is in the context.
+/// A `userN` trap of the embedder; the context holds N.
 const USER: TrapCode = TrapCode::unwrap_user(5);
-/// No fuel is left.
+/// The fuel is used up.
 pub(crate) const FUEL: TrapCode = TrapCode::unwrap_user(6);
-/// An interrupt was asked for.
+/// An interrupt was requested.
 pub(crate) const INTERRUPT: TrapCode = TrapCode::unwrap_user(7);
-/// A helper has said that the run ends; it has left word of how.
+/// A helper ends the run; the state holds the reason.
 pub(crate) const HELPER: TrapCode = TrapCode::unwrap_user(8);
-/// An OSR point that the engine knows nothing of: the values are in the buffer, their number and
-/// that of the point in the context.
+/// The run exits through an OSR point that stands in the text of the program and has no cell. Its
+/// values are in the buffer; the context holds their count and the number of the point.
 pub(crate) const LEFT: TrapCode = TrapCode::unwrap_user(9);
-/// A byte outside a memory.
+/// An access to linear memory is out of bounds.
 pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
 
-/// What a trapping instruction says.
+/// The meaning of a trap code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
     /// The program traps.
@@ -33,15 +33,15 @@ pub(crate) enum Cause {
     Stack,
     /// The fuel is used up.
     Fuel,
-    /// An interrupt was asked for.
+    /// An interrupt was requested.
     Interrupt,
-    /// A helper has left word.
+    /// A helper ends the run.
     Helper,
-    /// The run leaves through an OSR point of the program's own text.
+    /// The run exits through an OSR point in the text of the program.
     Left,
 }
 
-/// The number for a kind of trap.
+/// The trap code for a kind of trap.
 pub(crate) fn code(kind: TrapKind) -> TrapCode {
     match kind {
         TrapKind::Unreachable => UNREACHABLE,
@@ -56,8 +56,8 @@ pub(crate) fn code(kind: TrapKind) -> TrapCode {
     }
 }
 
-/// What a number means; `user` is the number of a trap of the embedder's own. `None` for one that
-/// no code of ours carries.
+/// The meaning of a trap code. `user` is the number of a `userN` trap. Returns `None` for a code
+/// that the lowering never emits.
 pub(crate) fn cause(number: u8, user: u16) -> Option<Cause> {
     const KINDS: [TrapKind; 8] = [
         TrapKind::Unreachable,

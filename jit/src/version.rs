@@ -1,5 +1,5 @@
-//! Compiled versions with OSR points, and continuations: what control goes on in after a
-//! transition.
+//! Compiled versions with OSR points, and continuations: the compiled form of transitions into
+//! them.
 
 use crate::code::Code;
 use crate::engine::{Engine, Request};
@@ -7,156 +7,152 @@ use crate::error::{CompileError, ContinueError};
 use crate::lower::Kind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
+use check::{CheckedEntry, Unproved};
 use cranelift_entity::EntityRef;
-use ir::mapping::{Entry, Mapping, VersionKey};
-use ir::{Func, Function, Imm, Inst, Module, Opcode, Point, Type, Value};
-use osr::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
+use ir::{Func, Function, Imm, Inst, Module, Opcode, Point, Value};
+use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use transition::VersionKey;
 
-/// A version of a function, compiled, with the points through which a run may leave it.
+/// A compiled version of a function, with the OSR points through which a run may exit it.
 #[derive(Debug)]
 pub struct Version {
     pub(crate) func: Func,
     pub(crate) key: VersionKey,
-    /// What it was compiled by and for: it runs in machines of these alone.
+    /// The engine that compiled the version. Together with `module` it limits the machines that may
+    /// run the version.
     pub(crate) engine: Engine,
     pub(crate) module: Arc<Module>,
     pub(crate) function: Function,
     pub(crate) code: Arc<Code>,
     pub(crate) points: Vec<PointSpec>,
     pub(crate) cells: Arc<[Cell]>,
-    /// With the points in it; `None` when there are none.
+    /// The function with its OSR points inserted; `None` without points.
     pub(crate) instrumented: Option<Instrumented>,
-    /// What its points lead to as long as they lead nowhere else, and what returns for it; `None`
-    /// without points.
+    /// The stubs of the points; `None` without points.
     pub(crate) stubs: Option<PointStubs>,
-    /// Set once it is installed in a machine.
+    /// Set once a machine has adopted the version. Only versions with points are claimed.
     pub(crate) claimed: AtomicBool,
-    /// Whether its code is that of the whole function: what stands for a landing alone
-    /// ([`Engine::probe`]) cannot be called.
+    /// Whether `code` is the code of the whole function. [`Engine::probe`] makes versions that
+    /// stand for a landing point alone, and calls must not reach these.
     pub(crate) callable: bool,
 }
 
 /// The stubs that a version with OSR points needs.
 #[derive(Debug)]
 pub(crate) struct PointStubs {
-    /// Asks where to go on.
+    /// The initial target of every cell: asks the machine where control continues.
     pub(crate) leave: Arc<Code>,
-    /// Returns what is in the buffer.
+    /// Returns the results that lie in the buffer, on behalf of the function.
     pub(crate) back: Arc<Code>,
 }
 
 impl Version {
-    /// The function it is a version of.
+    /// The function of which this is a version.
     pub fn func(&self) -> Func {
         self.func
     }
 
-    /// Which version it is.
+    /// The key of the version.
     pub fn key(&self) -> VersionKey {
         self.key
     }
 
-    /// The version as it was given, without its OSR points.
+    /// The version as given to the engine, without its OSR points.
     pub fn function(&self) -> &Function {
         &self.function
     }
 
-    /// Its OSR points.
+    /// The OSR points, by number.
     pub fn points(&self) -> &[PointSpec] {
         &self.points
     }
 
-    /// Bytes of its machine code.
+    /// The size of the machine code in bytes.
     pub fn code_size(&self) -> usize {
         self.code.size()
     }
 
-    /// Bytes that describe its exits, beside the code ([`crate::Exits::Described`]).
+    /// The size of the stack maps of its exits in bytes, beside the code
+    /// ([`crate::Exits::Described`]).
     pub fn described_size(&self) -> usize {
         self.code.described()
     }
 
-    /// Makes a point that waits for its flag fire at its next visit, in this version and its
-    /// continuations. Cost: constant.
+    /// Arms or disarms a point that waits for its flag. An armed point fires at each visit, in this
+    /// version and in continuations into it. Constant cost.
+    ///
+    /// # Panics
+    /// If the version has no point of this number.
     pub(crate) fn set_armed(&self, number: usize, armed: bool) {
         self.cells[number].armed.store(u32::from(armed), Ordering::SeqCst);
     }
 
-    /// Claims it for one machine. False when another has it.
+    /// Claims the version for one machine. Returns false if a machine has claimed it before.
     pub(crate) fn claim(&self) -> bool {
         !self.claimed.swap(true, Ordering::SeqCst)
     }
 }
 
-/// A transition, compiled: code that takes the values an entry requires, computes what the target
-/// version needs, and goes on there.
+/// A compiled transition. Its code takes the values that an entry requires, computes the values
+/// that the target version needs, and continues at the landing point.
 #[derive(Debug)]
 pub struct Continuation {
     pub(crate) code: Arc<Code>,
     pub(crate) source: VersionKey,
     pub(crate) at: Point,
-    /// What it takes from the buffer, in order.
+    /// The values that the code reads from the buffer, in order.
     pub(crate) requires: Vec<Value>,
-    /// Their types.
-    pub(crate) types: Vec<Type>,
     pub(crate) target: Arc<Version>,
-    /// Instructions of its function.
+    /// The number of instructions of the continuation's function.
     pub(crate) instructions: usize,
 }
 
 impl Continuation {
-    /// The version it leads from, and the point there.
+    /// The source version and the source point.
     pub fn source(&self) -> (VersionKey, Point) {
         (self.source, self.at)
     }
 
-    /// The version it leads to.
+    /// The target version.
     pub fn target(&self) -> &Arc<Version> {
         &self.target
     }
 
-    /// The first value it takes that is of another type in a version: the two are of different
-    /// functions.
-    pub(crate) fn misfit(&self, function: &Function) -> Option<Value> {
-        let mut taken = self.requires.iter().zip(&self.types);
-        taken
-            .find(|(value, ty)| {
-                !function.has_value(**value) || function.value_type(**value) != **ty
-            })
-            .map(|(value, _)| *value)
-    }
-
-    /// The values it takes, in order.
+    /// The values that the continuation takes, in order.
     pub fn requires(&self) -> &[Value] {
         &self.requires
     }
 
-    /// Bytes of its machine code.
+    /// The size of the machine code in bytes.
     pub fn code_size(&self) -> usize {
         self.code.size()
     }
 
-    /// Instructions of its function.
+    /// The number of instructions of the continuation's function.
     pub fn instructions(&self) -> usize {
         self.instructions
     }
 }
 
 impl Version {
-    /// What is left of the version behind where an entry lands, its points included; its ids are
-    /// those of the code with the points.
+    /// Builds the continuation of an entry into this version: the code reachable from the landing
+    /// point, with the OSR points in it. Instruction ids in its origins are those of the code with
+    /// points.
+    ///
+    /// # Errors
+    /// [`ContinueError::NotBuilt`] if the entry does not fit the versions.
     pub(crate) fn rest(
         &self,
         name: &str,
         source: &Function,
-        entry: &Entry,
-    ) -> Result<osr::Continuation, ContinueError> {
+        entry: CheckedEntry<'_>,
+    ) -> Result<resume::Continuation, ContinueError> {
         let made = match &self.instrumented {
-            None => osr::continuation(name, source, &self.function, entry),
+            None => resume::continuation(name, source, &self.function, entry),
             Some(instrumented) => {
-                osr::continuation_with_points(name, source, &self.function, instrumented, entry)
+                resume::continuation_with_points(name, source, &self.function, instrumented, entry)
             }
         };
         let function = || source.name().to_owned();
@@ -166,12 +162,15 @@ impl Version {
         })
     }
 
-    /// For each instruction of the rest, that of the version without points.
+    /// Maps each instruction of the continuation's function to the instruction of the version
+    /// without points that it is a copy of. `None` if it is a copy of none.
     pub(crate) fn origins_of(&self, rest: &Origins, bound: usize) -> Box<[Option<Inst>]> {
         let mut origins = listed(rest, bound);
         if let Some(instrumented) = &self.instrumented {
             origins
                 .iter_mut()
+                // Two steps: from the continuation to the code with points, and from there to the
+                // version.
                 .for_each(|inst| *inst = inst.and_then(|inst| instrumented.origins.inst(inst)));
         }
         origins
@@ -179,12 +178,15 @@ impl Version {
 }
 
 impl Engine {
-    /// Compiles a version with OSR points. Point k of the list is number k of the version. Cost:
-    /// that of Cranelift, about linear.
+    /// Compiles a version with OSR points. Point k of the list gets number k. Costs one compilation
+    /// by Cranelift, about linear in the function.
     ///
     /// # Errors
-    /// When a point or a value of it is not there, the version has OSR points of its own, or the
-    /// code cannot be made.
+    /// - [`CompileError::Point`] if a point or a value of a point does not exist in the function,
+    ///   or the function already has OSR points of its own.
+    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
+    ///   that of `func`.
+    /// - The other [`CompileError`]s if the function exceeds a limit or code generation fails.
     pub fn version(
         &self,
         module: &Arc<Module>,
@@ -192,18 +194,34 @@ impl Engine {
         function: &Function,
         points: &[PointSpec],
     ) -> Result<Arc<Version>, CompileError> {
-        self.version_with(module, func, function, points, |function| function)
+        self.compile_version(module, func, function, points, |function| function)
     }
 
-    /// As [`Engine::version`]; `improve` may change the code that is compiled, with the points in
-    /// it: to rely, behind a guard, on what the guard says. It has to keep what the instructions it
-    /// leaves alone are, what the points hand over, and what the version does where no guard fires;
-    /// what it gives has to be verified. It is not called for a version without points: there is
-    /// nothing to rely on, and the caller can improve that before.
+    /// Compiles a version as [`Engine::version`] does, after `improve` has edited the code with the
+    /// points in it. For instance, `improve` may fold a condition that a guard has established.
+    ///
+    /// Nobody proves the edited code: the mappings of the version were accepted for the code before
+    /// the edit. `improve` itself must keep three things. An instruction that it leaves in place
+    /// keeps its id and meaning; the points hand over the same values; and the code behaves as the
+    /// version does as long as no guard fires. The compiler verifies the function that `improve`
+    /// returns. It does not call `improve` for a version without points.
     ///
     /// # Errors
-    /// As [`Engine::version`].
+    /// The errors of [`Engine::version`], and [`CompileError::Point`] if `improve` changed the
+    /// number or types of the values that a point hands over.
     pub fn version_with(
+        &self,
+        module: &Arc<Module>,
+        func: Func,
+        function: &Function,
+        points: &[PointSpec],
+        improve: impl FnOnce(Function) -> Function,
+        _: Unproved,
+    ) -> Result<Arc<Version>, CompileError> {
+        self.compile_version(module, func, function, points, improve)
+    }
+
+    fn compile_version(
         &self,
         module: &Arc<Module>,
         func: Func,
@@ -245,6 +263,8 @@ impl Engine {
             origins,
         })?;
         if let Some(stubs) = &stubs {
+            // A point may fire before an action is linked; until then its cell leads to the stub
+            // that asks.
             cells.iter().for_each(|cell| cell.lead_to(stubs.leave.entry()));
         }
         Ok(Arc::new(Version {
@@ -276,46 +296,73 @@ impl Engine {
         Ok(Some(PointStubs { leave, back: self.stub(Stub::Return(results))? }))
     }
 
-    /// Compiles the transition that a mapping has at a point of `source`, into a compiled version.
-    /// `improve` may optimize the continuation's function, which is one like any other; what it
-    /// gives has to be verified. Cost: building is linear in the part of the target version that
-    /// can be reached from the landing point; then that of `improve` and of Cranelift.
+    /// Compiles an accepted entry, from `source` into a compiled target version. Building is linear
+    /// in the part of the target version that is reachable from the landing point; the cost of
+    /// Cranelift comes on top.
     ///
     /// # Errors
-    /// When the mapping is not one from `source` to `target`, has no entry there, `target` is
-    /// another engine's, `improve` changed the parameters or results, or the code cannot be made.
+    /// - [`ContinueError::OtherEngine`] if another engine compiled `target`.
+    /// - [`ContinueError::OtherSource`] and [`ContinueError::OtherTarget`] if the entry does not
+    ///   lead from `source` to `target`.
+    /// - [`ContinueError::NotBuilt`] if the entry does not fit the versions.
+    /// - [`ContinueError::Compile`] if code generation fails.
     pub fn continuation(
         &self,
         source: &Function,
-        mapping: &Mapping,
-        at: Point,
+        entry: CheckedEntry<'_>,
         target: &Arc<Version>,
-        improve: impl FnOnce(Function) -> Function,
     ) -> Result<Arc<Continuation>, ContinueError> {
-        // Its code would rely on guards that the machines of the other engine do not have.
-        if !self.is(&target.engine) {
-            return Err(ContinueError::OtherEngine { function: source.name().to_owned() });
-        }
-        if mapping.source() != VersionKey::of(source) {
-            return Err(ContinueError::OtherSource { function: source.name().to_owned() });
-        }
-        if mapping.target() != target.key {
-            return Err(ContinueError::OtherTarget { function: source.name().to_owned() });
-        }
-        let entry = mapping
-            .entry(at)
-            .ok_or_else(|| ContinueError::NoEntry { function: source.name().to_owned(), at })?;
-        self.continuation_of_entry(source, entry, at, target, improve)
+        self.compile_continuation(source, entry, target, |function| function)
     }
 
-    fn continuation_of_entry(
+    /// Compiles an entry as [`Engine::continuation`] does, after `improve` has edited the function of
+    /// the continuation. Nobody proves the edited code, as with [`Engine::version_with`].
+    ///
+    /// # Errors
+    /// The errors of [`Engine::continuation`]; [`ContinueError::NotBuilt`] if `improve` changed the
+    /// parameters or results; [`ContinueError::Compile`] if it changed the values of a point.
+    pub fn continuation_with(
         &self,
         source: &Function,
-        entry: &Entry,
-        at: Point,
+        entry: CheckedEntry<'_>,
+        target: &Arc<Version>,
+        improve: impl FnOnce(Function) -> Function,
+        _: Unproved,
+    ) -> Result<Arc<Continuation>, ContinueError> {
+        self.compile_continuation(source, entry, target, improve)
+    }
+
+    /// Refuses an entry between other versions, and a target of another engine.
+    pub(crate) fn require_between(
+        &self,
+        source: &Function,
+        entry: &CheckedEntry<'_>,
+        target: &Version,
+    ) -> Result<(), ContinueError> {
+        let function = || source.name().to_owned();
+        // Code of another engine may rely on other guards: its machines may reserve no address
+        // space behind their memories.
+        if !self.is(&target.engine) {
+            return Err(ContinueError::OtherEngine { function: function() });
+        }
+        if entry.source() != VersionKey::of(source) {
+            return Err(ContinueError::OtherSource { function: function() });
+        }
+        if entry.target() != target.key {
+            return Err(ContinueError::OtherTarget { function: function() });
+        }
+        Ok(())
+    }
+
+    fn compile_continuation(
+        &self,
+        source: &Function,
+        entry: CheckedEntry<'_>,
         target: &Arc<Version>,
         improve: impl FnOnce(Function) -> Function,
     ) -> Result<Arc<Continuation>, ContinueError> {
+        self.require_between(source, &entry, target)?;
+        let at = entry.point();
         let name = format!("{}.from.{}", source.name(), at.inst());
         let made = target.rest(&name, source, entry)?;
         let origins = target.origins_of(&made.origins, made.function.inst_bound());
@@ -344,16 +391,15 @@ impl Engine {
             code: Arc::new(code),
             source: VersionKey::of(source),
             at,
-            requires: entry.requires.clone(),
-            types: signature.params.to_vec(),
+            requires: entry.entry().requires.clone(),
             target: Arc::clone(target),
             instructions,
         }))
     }
 }
 
-/// Whether the exits hand over as many values as their points say, still, and of their types. Which
-/// they are cannot be seen.
+/// Checks that each exit still hands over as many values as its point lists, with the same types.
+/// The check cannot tell whether they are the right values.
 fn exits_fit(
     improved: &Function,
     version: &Function,
@@ -374,14 +420,14 @@ fn exits_fit(
     Ok(())
 }
 
-/// Whether OSR points stand in the text of the version.
+/// Whether the text of the function contains OSR points.
 fn has_points(function: &Function) -> bool {
     function
         .all_insts()
         .any(|inst| matches!(function.inst(inst).opcode, Opcode::OsrTest | Opcode::OsrExit))
 }
 
-/// For each instruction, what it is a copy of.
+/// Lists, for each instruction up to `bound`, the instruction that it is a copy of.
 pub(crate) fn listed(origins: &Origins, bound: usize) -> Box<[Option<Inst>]> {
     (0..bound).map(|index| origins.inst(Inst::new(index))).collect()
 }

@@ -1,4 +1,4 @@
-//! What the command takes.
+//! The arguments of the command.
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(name = "osier-judges")]
 pub struct Arguments {
-    /// What to compare.
+    /// The comparison to make.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to compare.
+/// A comparison.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// What random modules do, as they are and after O1
+    /// Outcomes of random modules, before and after O1
     Smith(SmithArguments),
-    /// How fast the kernels and the programs of the corpus run
+    /// Speed of the kernels and the programs of the corpus
     Speed(SpeedArguments),
-    /// How fast they run natively, beside wasmtime
+    /// Speed of the corpus in native code, beside wasmtime
     #[cfg(feature = "native")]
     Native(NativeArguments),
 }
@@ -47,7 +47,7 @@ pub struct SmithArguments {
     pub file: Option<PathBuf>,
 }
 
-/// What of the corpus is run, and how often.
+/// The programs of the corpus to run, and the number of runs.
 #[derive(clap::Args, Debug, Clone)]
 pub struct CorpusArguments {
     /// The folder `tests/corpus/build programs` has put its modules in
@@ -65,7 +65,7 @@ pub struct CorpusArguments {
 }
 
 impl CorpusArguments {
-    /// Whether a program built by a route was asked for.
+    /// Whether the options select the build of a program by a route.
     pub(crate) fn chosen(&self, name: &str, route: &str) -> bool {
         format!("{name}.{route}").contains(&self.only)
     }
@@ -92,11 +92,11 @@ pub struct NativeArguments {
     /// Run ours after this pipeline too
     #[arg(long, value_name = "NAME", default_value = "O2")]
     pub pipeline: String,
-    /// Have both compare every access with the size of its memory, instead of letting what is
-    /// outside fault
+    /// Have both compare every access with the size of its memory, instead of relying on guard
+    /// pages
     #[arg(long)]
     pub checked: bool,
-    /// Have wasmtime make NaNs canonical too, which ours always does where their bits can be seen
+    /// Have wasmtime make NaNs canonical too, as ours always does where their bits are observable
     #[arg(long)]
     pub canonical: bool,
 }

@@ -1,17 +1,17 @@
 //! WASI for wasmi: the host of `osier-wasm`, on the memory of a wasmi instance.
 
-use ir::interp::HostError;
+use interp::HostError;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use wasm::wasi::{GuestMemory, MODULE, Wasi};
 use wasmi::{Caller, Error, Linker, Val};
 
-/// What a program has printed.
+/// The output of a program.
 #[derive(Clone, Default)]
 pub(crate) struct Printed(Arc<Mutex<Vec<u8>>>);
 
 impl Printed {
-    /// All of it.
+    /// Takes all output so far.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.0.lock().expect("nobody panics while printing"))
     }
@@ -33,7 +33,7 @@ pub(crate) fn process(args: &[String], stdin: &[u8], printed: &Printed) -> Wasi<
     Wasi::new(args.to_vec(), io::Cursor::new(stdin.to_vec()), printed.clone(), io::sink())
 }
 
-/// The memory of an instance.
+/// The memory of an instance, as a slice.
 pub(crate) struct Slice<'a>(pub(crate) &'a mut [u8]);
 
 impl GuestMemory for Slice<'_> {
@@ -49,7 +49,7 @@ impl GuestMemory for Slice<'_> {
     }
 }
 
-/// The bits of a number, as the interpreter has them; nothing for other values.
+/// The bits of a number in the interpreter's representation; `None` for other values.
 pub(crate) fn bits(value: &Val) -> Option<u64> {
     Some(match value {
         Val::I32(v) => u64::from(*v as u32),
@@ -60,7 +60,7 @@ pub(crate) fn bits(value: &Val) -> Option<u64> {
     })
 }
 
-/// Defines what a module imports, all of it from WASI.
+/// Defines the imports of a module, all of them from WASI.
 pub(crate) fn link(
     linker: &mut Linker<Wasi<'static>>,
     module: &wasmi::Module,

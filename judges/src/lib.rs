@@ -1,8 +1,9 @@
-//! An engine from outside, the interpreter `wasmi`, beside Osier's own interpreter.
+//! External engines beside Osier's own: the interpreter `wasmi` and, with the feature `native`,
+//! wasmtime.
 //!
-//! [`smith`] runs random modules in both and compares all that can be seen; [`speed`] runs the
-//! corpus in both and compares times. With the feature `native`, `native` does the same with native
-//! code and wasmtime. Nothing depends on this package.
+//! [`smith`] runs random modules in Osier and wasmi and compares everything observable. [`speed`]
+//! runs the corpus in both and compares times. `native` compares native code with wasmtime in the
+//! same way. No other package depends on this one.
 
 mod arguments;
 mod engine;

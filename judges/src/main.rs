@@ -1,6 +1,6 @@
-//! Compares Osier with engines from outside.
+//! Compares Osier with external engines.
 //!
-//! Ends with status 0 if nothing differs, 1 if something does, 2 if it could not be found out.
+//! The exit status is 0 if nothing differs, 1 if something does, and 2 if the comparison failed.
 
 use clap::Parser;
 #[cfg(feature = "native")]

@@ -1,14 +1,14 @@
-//! How fast both engines run the corpus.
+//! The speed of both engines on the corpus.
 //!
-//! Each program is run several times in each engine, by turns and in a fresh instance every time,
-//! so that both see the same noise and their frames and memories lie at many addresses; the fastest
-//! run of each counts, in processor time. Modules are decoded and instantiated before the clock
-//! starts. Where the code of an engine lies is the same in all runs of one build, and can make a
-//! few percent: differences below 10 % mean nothing.
+//! Each engine runs each program several times, alternating with the other, in a fresh instance
+//! every time. So both engines see the same noise, and their frames and memories lie at many
+//! addresses. The fastest run counts, in processor time. Decoding and instantiation are not timed.
+//! The address of an engine's own code is the same in all runs of one build and can change the time
+//! by a few percent. Differences below 10 % mean nothing.
 
 use crate::arguments::{CorpusArguments, SpeedArguments};
 use crate::engine::{Printed, link, process};
-use ir::interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
 use rustix::time::{ClockId, clock_gettime};
@@ -17,7 +17,7 @@ use std::path::Path;
 use wasm::wasi::Wasi;
 use wasmi::{CompilationMode, Config, Engine, Linker, Store};
 
-/// Programs with sizes at which a run takes some tenths of a second. Kernels first.
+/// Programs with sizes for which a run takes some tenths of a second. Kernels first.
 const PROGRAMS: &[(&str, &str)] = &[
     ("calls", "600000"),
     ("divide", "60000"),
@@ -48,29 +48,29 @@ pub(crate) struct Subject {
     pub(crate) stdin: Vec<u8>,
 }
 
-/// One run: seconds, and what was printed.
+/// One run: its seconds and its output.
 pub(crate) struct Timed {
     pub(crate) seconds: f64,
     pub(crate) printed: Vec<u8>,
 }
 
-/// What was measured of one program.
+/// The measurements of one program.
 struct Row {
     ours: f64,
     theirs: f64,
     instructions: u64,
 }
 
-/// What came of running a program several times in each engine.
+/// The result of running a program several times in each engine.
 pub(crate) enum Measured<R> {
-    /// All printed the same, and found no mistake.
+    /// All runs printed the same, and the program's own check succeeded.
     Alike(R),
-    /// They did not; what two of them printed, for people.
+    /// They did not; a description with two different outputs.
     Unlike(String),
 }
 
-/// Compares what two engines printed, and with how every program ends that found no mistake; what
-/// to tell if something is wrong.
+/// Compares the outputs of two engines with each other, and with the line that ends a correct run.
+/// Returns a description of the difference.
 pub(crate) fn unlike(mine: &[u8], other: &[u8]) -> Option<String> {
     if mine == other && mine.ends_with(b"OK\n") {
         return None;
@@ -79,11 +79,11 @@ pub(crate) fn unlike(mine: &[u8], other: &[u8]) -> Option<String> {
     Some(format!("the engines disagree, or the program found a mistake:\n{mine}---\n{other}"))
 }
 
-/// Runs every program of the corpus that is there, and prints a line for each. False when outputs
-/// differ, or a program says that it found a mistake.
+/// Runs every available program of the corpus and prints a line for each. Returns `false` if
+/// outputs differ or a program reports a mistake.
 ///
 /// # Errors
-/// When a module cannot be read or run, or there is none.
+/// If a module cannot be read or run, or if there is no module.
 pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, String> {
     let mut say = |line: String| writeln!(out, "{line}").map_err(|e| e.to_string());
     say(format!(
@@ -137,7 +137,7 @@ pub fn run(arguments: &SpeedArguments, out: &mut dyn Write) -> Result<bool, Stri
     Ok(alike)
 }
 
-/// The module of a program by a route; nothing when it is not asked for or not there.
+/// The module of a program by a route; `None` if it is not selected or not built.
 pub(crate) fn subject(
     corpus: &CorpusArguments,
     name: &str,
@@ -199,7 +199,7 @@ pub(crate) fn start(module: &Module) -> Result<Func, String> {
     func.ok_or_else(|| "it exports no _start".to_owned())
 }
 
-/// Processor time of this thread: other programs on the machine do not count.
+/// Processor time of this thread in seconds, which excludes other programs of the machine.
 pub(crate) fn seconds_of_thread() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

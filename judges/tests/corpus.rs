@@ -1,10 +1,10 @@
-//! What is said of a corpus in which something is wrong.
+//! The reports on a corpus with a wrong program.
 
 use osier_judges::{CorpusArguments, SpeedArguments, speed};
 use std::fs;
 use std::path::Path;
 
-/// A corpus of one program in a folder of its own: it ends without having said that it is well.
+/// A corpus of one program in a separate folder. The program ends without printing `OK`.
 fn silent(folder: &Path) -> CorpusArguments {
     fs::create_dir_all(folder.join("kernels")).expect("the folder is writable");
     fs::write(folder.join("kernels/sieve.c"), "").expect("the folder is writable");

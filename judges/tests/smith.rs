@@ -1,4 +1,4 @@
-//! A small campaign: what `osier-judges smith` does with many more modules.
+//! A small campaign of `osier-judges smith`.
 
 use osier_judges::smith::campaign;
 
@@ -7,7 +7,7 @@ fn random_modules_do_the_same_in_both_engines() {
     let (counts, findings) =
         campaign(1, 300, 2, true).expect("native code is supported where it is tested");
     assert_eq!(findings, []);
-    // Otherwise there was little to compare.
+    // With fewer, there was little to compare.
     assert!(counts.modules > 250, "{counts:?}");
     assert!(counts.returned > 500 && counts.valued > 100, "{counts:?}");
     assert!(counts.traps.len() > 3, "{counts:?}");

@@ -1,104 +1,107 @@
-//! Reconstruction: how a value of the target version is computed from what the source version has.
+//! Reconstruction: computes a value of the target version from values of the source version.
 //!
-//! The rules are those of `mappings.md`, section 4: copy a usable member of the value's class;
-//! execute an operation again whose operands can be had; follow a block parameter whose incoming
-//! values are one class. Every rule leads to values defined strictly above, so the search ends; it
-//! keeps its own stack, since chains of operations may be as long as the function.
+//! The rules are those of `docs/osr.md`, *Values*:
+//!
+//! 1. copy a usable member of the value's class;
+//! 2. execute an operation again whose operands can be had;
+//! 3. replace a block parameter whose incoming values are one class by a member of that class.
+//!
+//! Every rule leads to values defined strictly above, so the search ends. It keeps its own stack,
+//! since a chain of operations may be as long as the function.
 
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
 use crate::lines::may_be_taken;
-use crate::pair::{Side, VersionPair, members};
+use crate::pair::{Analyzed, VersionPair, members};
 use crate::reason::{Obstacle, Reason};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
-use ir::seeded::{Bug, seeded};
-use ir::{Effects, Function, Inst, Opcode, Type, Value, ValueDef};
+use ir::{Effects, Function, Inst, Type, Value, ValueDef};
 use smallvec::SmallVec;
 
-/// Nodes visited in search of one value before it is given up; it can still be kept. Without a
-/// limit, a value at the end of a long chain of operations makes compensation code as long as the
-/// function, and the search at every point as well.
+/// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
+/// Without the limit, a value at the end of a long chain makes compensation code as long as the
+/// function, and the search at every point takes as long.
 const MAX_VISITS: usize = 256;
 
-/// Nodes visited in vain from one source point, for all landing points together, after which no
-/// more are tried: at the end of a long chain each of them would cost as much again.
+/// Nodes visited in vain from one source point, over all its landing points, before the search
+/// tries no more. At the end of a long chain, each landing point would cost as much again.
 const MAX_IN_VAIN: usize = 8 * MAX_VISITS;
 
-/// Members of a class looked at for one value. Classes are small but for constants, which are as
-/// cheap to make anew.
+/// Members of a class tried for one value. Classes are small, except those of constants, and a
+/// constant is as cheap to make anew.
 const MAX_MEMBERS: usize = 16;
 
-/// An expression over the values of the source version.
+/// An expression over values of the source version.
 #[derive(Clone, Debug)]
 pub(crate) enum Expr {
-    /// A value, as it is at the source point.
+    /// A value as it is at the source point.
     Source(Value),
-    /// An operation of the target version (or, in a block that only the source version has, of
-    /// that).
+    /// An operation of the target version, or, if `in_source`, one that the path from the source
+    /// point has yet to run. Operands are indices of expressions.
     Op { inst: Inst, in_source: bool, args: SmallVec<[u32; 3]> },
-    /// A constant that no version needs to have.
+    /// A constant. No version needs to have its instruction.
     Constant { ty: Type, bits: u64 },
 }
 
-/// Something to be computed.
+/// A node of the search: something to compute.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Node {
     /// A value of the target version.
     Wanted(Value),
-    /// An operation in the rest of a block that only the source version has, by number.
+    /// An operation on the path from the source point, by number.
     Rest(u32),
-    /// A value of the source version, as it is at the source point.
+    /// A value of the source version as it is at the source point.
     Here(Value),
 }
 
-/// One way to compute a node, all of whose operands are needed.
+/// One way to compute a node. It needs all of its operands.
 #[derive(Clone, Debug)]
 pub(crate) enum Way {
     /// Read a value at the source point.
     Read(Value),
-    /// The same as another node.
+    /// Compute another node instead; both are equal.
     Same(Node),
-    /// A constant of the value's class.
+    /// Make the constant of the value's class.
     Constant { ty: Type, bits: u64 },
     /// Execute an operation.
     Execute { inst: Inst, in_source: bool, args: SmallVec<[Node; 3]> },
 }
 
-/// The outcome for one node: an expression, or none.
+/// The outcome for one node: the index of its expression, or `None` if there is none.
 pub(crate) type Outcome = Option<u32>;
 
-/// The search at one source point. Outcomes are kept from one landing point to the next: they
-/// depend on what the source version has, not on where the entry lands.
+/// The search at one source point. Outcomes carry over from one landing point to the next: they
+/// depend on the source version's values, not on where the entry lands.
 #[derive(Debug)]
 pub(crate) struct Deriver<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
-    pub(crate) p: &'a Side<'v>,
-    pub(crate) q: &'a Side<'v>,
+    pub(crate) p: &'a Analyzed<'v>,
+    pub(crate) q: &'a Analyzed<'v>,
     pub(crate) level: Level,
     pub(crate) exprs: Vec<Expr>,
     wanted: Scratch<Outcome>,
     rest: Scratch<Outcome>,
     read: Scratch<Outcome>,
-    /// Values to be read although they are not live, chosen for the entry at hand.
+    /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
-    /// Values that cannot be had from this source point whatever is kept.
+    /// Values that no set of kept values gives from this source point.
     hopeless: Scratch<bool>,
-    /// Nodes that may still be looked at from this source point for what to keep.
+    /// Nodes that the search for kept values may still look at from this source point.
     nodes_left: usize,
-    /// Expressions counted already.
+    /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
     stack: Vec<Node>,
     visits: usize,
-    /// Nodes visited in search of values that could not be had, from this source point.
+    /// Nodes visited in search of values that turned out lost, from this source point.
     in_vain: usize,
 }
 
 impl<'a, 'v> Deriver<'a, 'v> {
     pub(crate) fn new(
         pair: &'a VersionPair<'v>,
-        p: &'a Side<'v>,
-        q: &'a Side<'v>,
+        p: &'a Analyzed<'v>,
+        q: &'a Analyzed<'v>,
         level: Level,
     ) -> Self {
         Deriver {
@@ -120,7 +123,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
     }
 
-    /// Goes on to another source point.
+    /// Forgets the source point: outcomes, hopeless values, and budgets. Call it before the first
+    /// question at another source point.
     pub(crate) fn leave(&mut self) {
         self.hopeless.clear();
         self.nodes_left = MAX_SHALLOW_NODES;
@@ -128,29 +132,29 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.restart();
     }
 
-    /// Whether too much was looked at from this source point for another landing point to be worth
-    /// trying.
+    /// Whether the search from this source point has used up its budget: another landing point is
+    /// not worth trying.
     pub(crate) fn is_spent(&self) -> bool {
         self.in_vain > MAX_IN_VAIN
     }
 
-    /// Whether one more node may be looked at from this source point.
+    /// Takes one node from the budget of the search for kept values; `false` when none is left.
     pub(crate) fn spend(&mut self) -> bool {
         self.nodes_left = self.nodes_left.saturating_sub(1);
         self.nodes_left > 0
     }
 
-    /// Whether a value cannot be had from this source point whatever is kept.
+    /// Whether no set of kept values gives a value from this source point.
     pub(crate) fn is_hopeless(&self, value: Value) -> bool {
         self.hopeless.get(value.as_u32() as usize).is_some()
     }
 
-    /// Notes that a value cannot be had from this source point whatever is kept.
+    /// Records that no set of kept values gives a value from this source point.
     pub(crate) fn give_up(&mut self, value: Value) {
         self.hopeless.set(value.as_u32() as usize, true);
     }
 
-    /// Forgets what was found: other kept values.
+    /// Forgets outcomes and kept values, for another set of kept values at the same source point.
     pub(crate) fn restart(&mut self) {
         self.exprs.clear();
         self.wanted.clear();
@@ -160,27 +164,29 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.visits = 0;
     }
 
-    /// Allows a value to be read although it is not live.
+    /// Lets entries read a value although it is not live.
     pub(crate) fn keep(&mut self, value: Value) {
         self.kept.set(value.as_u32() as usize, true);
     }
 
-    /// The expression for a value, if there is one from what may be read.
+    /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> Outcome {
         let outcome = self.outcome_of(here, Node::Wanted(value));
+        // Only failures count toward the budget. An expression that was found is shared by all
+        // landing points that need it.
         if outcome.is_none() {
             self.in_vain += self.visits;
         }
         outcome
     }
 
-    /// Whether a value was found not to be had from what may be read.
+    /// Whether the search has already found that a value is lost.
     pub(crate) fn is_lost(&self, value: Value) -> bool {
         self.known(Node::Wanted(value)) == Some(None)
     }
 
-    /// The operations that expressions take, each counted once, and the values they read, some more
-    /// than once.
+    /// The number of operations in these expressions, each counted once, and the values they read,
+    /// some more than once.
     pub(crate) fn tally(&mut self, roots: &[u32]) -> (usize, SmallVec<[Value; 16]>) {
         let (mut steps, mut read) = (0, SmallVec::new());
         let mut stack: SmallVec<[u32; 16]> = SmallVec::from_slice(roots);
@@ -202,21 +208,29 @@ impl<'a, 'v> Deriver<'a, 'v> {
         (steps, read)
     }
 
-    /// The outcome for a node, searched for on its own.
+    /// The outcome for a node, with a fresh budget of visits.
     pub(crate) fn outcome_of(&mut self, here: &SourcePoint, node: Node) -> Outcome {
         self.visits = 0;
         self.outcome(here, node)
     }
 
-    /// The outcome for a node. Evaluates it and everything it needs, while visits are left.
+    /// The outcome for a node. Evaluates it and every node it needs, depth first, within the budget
+    /// of visits.
     fn outcome(&mut self, here: &SourcePoint, node: Node) -> Outcome {
         self.stack.push(node);
         while let Some(&top) = self.stack.last() {
             if self.known(top).is_none() {
                 self.visits += 1;
+                // Past the limit every node on the stack settles as lost, and the loop unwinds.
+                // These outcomes stay: the next landing point must not pay for the same search
+                // again. They may be too pessimistic for a node that another order of search would
+                // reach sooner.
                 match if self.visits > MAX_VISITS { Ok(None) } else { self.attempt(here, top) } {
                     Ok(outcome) => self.settle(top, outcome),
                     Err(first) => {
+                        // `attempt` starts over when the node is on top again, with one more
+                        // operand known. A node has few ways of few operands, so the repetition is
+                        // cheap.
                         self.stack.push(first);
                         continue;
                     }
@@ -243,9 +257,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
     }
 
-    /// Tries the ways to compute a node in order; `Err` names a node to be evaluated first.
+    /// Tries the ways to compute a node in order. `Err` names a node to evaluate first.
     fn attempt(&mut self, here: &SourcePoint, node: Node) -> Result<Outcome, Node> {
-        // The usual case, apart and first: the value itself is live.
+        // The usual case first and apart: the value itself is live. It spares the list of ways, at
+        // almost every value of almost every point.
         if let Node::Wanted(value) = node
             && self.has_itself(here, value)
             && self.may_read(here, value)
@@ -262,6 +277,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
                     return Ok(Some(self.push(Expr::Constant { ty, bits })));
                 }
                 Way::Same(other) => {
+                    // `Err` when `other` is not known yet; a lost one falls through to the next
+                    // way.
                     if let Some(expr) = self.known(other).ok_or(other)? {
                         return Ok(Some(expr));
                     }
@@ -278,25 +295,28 @@ impl<'a, 'v> Deriver<'a, 'v> {
         Ok(None)
     }
 
-    /// The ways to compute a node, cheapest first. A value read is available at the source point;
-    /// whether it may be read is another question.
+    /// The ways to compute a node, cheapest first. A way [`Way::Read`] names an available value;
+    /// [`Deriver::may_read`] decides whether this entry may read it.
     pub(crate) fn ways(&self, here: &SourcePoint, node: Node) -> SmallVec<[Way; 4]> {
         let mut ways = SmallVec::new();
         match node {
             Node::Here(value) => ways.push(Way::Read(value)),
             Node::Rest(number) => ways.push(here.rest_way(number)),
             Node::Wanted(value) => {
-                ways.extend(self.result_of_earlier(here, value));
+                // The value's own id comes before the rest of its class: a copy under the same id
+                // needs no assignment that moves anything.
                 ways.extend(here.way_of(self.p, value));
                 if self.level >= Level::Alias {
                     let members = members(&self.pair.facts, self.p, self.q, value);
                     let others = members.into_iter().filter(|m| *m != value);
-                    let stale = |m: Value| seeded(Bug::StaleClassMember).then_some(Way::Read(m));
-                    let way_of = |m: Value| here.way_of(self.p, m).or_else(|| stale(m));
+                    let way_of = |m: Value| here.way_of(self.p, m);
                     ways.extend(others.take(MAX_MEMBERS).filter_map(way_of));
                     let constant = self.pair.facts.constant(value, self.q.era);
                     ways.extend(constant.map(|(ty, bits)| Way::Constant { ty, bits }));
                 }
+                // Executing again comes after all reads and constants, since it costs a step for
+                // each operation. A parameter comes last, since its member is a node to search in
+                // turn.
                 ways.extend(self.executed_again(value));
                 ways.extend(self.parameter(value));
             }
@@ -304,32 +324,33 @@ impl<'a, 'v> Deriver<'a, 'v> {
         ways
     }
 
-    /// Whether a value that is available at the source point may be read there.
+    /// Whether this entry may read a value that is available at the source point.
     pub(crate) fn may_read(&self, here: &SourcePoint, value: Value) -> bool {
         here.is_live(value)
             || (self.level >= Level::LiveE && self.p.is_argument(value))
             || self.kept.get(value.as_u32() as usize).is_some()
     }
 
-    /// Whether the source point has a value under its own id, live.
+    /// Whether a value is live at the source point under its own id.
     pub(crate) fn reads_itself(&self, here: &SourcePoint, value: Value) -> bool {
         here.is_live(value) && self.has_itself(here, value)
     }
 
     fn has_itself(&self, here: &SourcePoint, value: Value) -> bool {
         here.look_up(self.p, value) == Here::Value(value)
-            && self.result_of_earlier(here, value).is_none()
     }
 
-    /// Rule 2: the operation that defines the value, executed again. It dominates the landing
-    /// point, as every value asked for here does, so it has executed in the target version; and by
-    /// the trap rule in the source version.
+    /// Rule 2: executes the operation that defines the value again. The operation dominates the
+    /// landing point, like every value asked for here, so the target version has executed it. By
+    /// the trap rule ([`crate::traps`]) so has the source version, and it cannot newly trap.
     fn executed_again(&self, value: Value) -> Option<Way> {
         if self.level < Level::Live {
             return None;
         }
         let inst = self.q.f.defining_inst(value)?;
         let data = self.q.f.inst(inst);
+        // A load or a call may give another result now, and an operation with several results has
+        // no expression.
         if !data.opcode.is_value_determined() || data.results.len() != 1 {
             return None;
         }
@@ -337,8 +358,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
         Some(Way::Execute { inst, in_source: false, args })
     }
 
-    /// Rule 3, first half: a parameter whose incoming values share a member that dominates the
-    /// block.
+    /// Rule 3: replaces a parameter by a member that all its incoming values share and that
+    /// dominates its block.
     fn parameter(&self, value: Value) -> Option<Way> {
         if self.level < Level::LiveE {
             return None;
@@ -348,30 +369,22 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let mut incoming = f
             .predecessors(block)
             .iter()
+            // Edges that no run takes bring nothing. Counting them, a parameter whose other
+            // predecessor the log removed would lose its only equation.
             .filter(|e| may_be_taken(f, &self.q.cfg, &self.pair.facts, **e))
-            .filter(|e| {
-                !seeded(Bug::ParamIgnoresBackEdges)
-                    || !self.q.dom.dominates(block, f.inst_block(e.inst))
-            })
             .map(|e| f.target(*e).args[index as usize])
             .filter(|v| *v != value);
         let first = incoming.next()?;
-        // Around a loop the search would never end.
-        let is_in_arm = || {
-            f.defining_inst(first).is_some() && !self.q.dom.dominates(block, f.value_block(first))
-        };
-        if seeded(Bug::ParamTakesArmsDefinition) && is_in_arm() {
-            return Some(Way::Same(Node::Wanted(first)));
-        }
+        // The intersection of the chains of all incoming values, nearest member first.
         let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
         shared.push(first);
         shared.extend(self.pair.facts.chain(first, self.q.era));
-        for other in incoming.filter(|_| !seeded(Bug::ParamTakesFirstEdge)) {
+        for other in incoming {
             let chain = self.pair.facts.chain(other, self.q.era);
             shared.retain(|m| *m == other || chain.contains(m));
         }
-        // Available at the block's first point and not one of its parameters or instructions: above
-        // it.
+        // Only a member above the block. Around a loop, a parameter or an instruction of the block
+        // itself may hold the last iteration's contents.
         let above = |m: &Value| {
             f.has_value(*m)
                 && f.value_block(*m) != block
@@ -380,36 +393,16 @@ impl<'a, 'v> Deriver<'a, 'v> {
         shared.into_iter().find(above).map(|m| Way::Same(Node::Wanted(m)))
     }
 
-    /// A wrong change: the result of an earlier instruction that is equal in all but its place.
-    /// Executing again a call that merely writes nothing, or a read, gives that when nothing was
-    /// written before it either.
-    fn result_of_earlier(&self, here: &SourcePoint, value: Value) -> Option<Way> {
-        let (calls, reads) = (seeded(Bug::CallResultReused), seeded(Bug::ReadResultReused));
-        let inst = self.q.f.defining_inst(value).filter(|_| calls || reads)?;
-        let data = self.q.f.inst(inst);
-        let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-        let is_reused = (calls && data.opcode == Opcode::Call) || (reads && is_read);
-        if !is_reused {
-            return None;
-        }
-        let is_equal = |i: &Inst| {
-            let other = self.p.f.inst(*i);
-            (other.opcode, other.ty, other.imm, &other.args)
-                == (data.opcode, data.ty, data.imm, &data.args)
-        };
-        let first = self.p.f.all_insts().take_while(|i| *i != inst).find(is_equal)?;
-        let index = data.results.iter().position(|v| *v == value)?;
-        here.way_of(self.p, self.p.f.inst(first).results[index])
-    }
-
     fn push(&mut self, expr: Expr) -> u32 {
         self.exprs.push(expr);
         (self.exprs.len() - 1) as u32
     }
 
-    /// Why a value that could not be derived, in the last search, cannot: follows the operations
-    /// down to a value that could be had only by itself.
+    /// Why the last search found a value lost. Follows operands down to a value that no rule
+    /// derives from others.
     pub(crate) fn explain(&self, here: &SourcePoint, value: Value) -> Obstacle {
+        // The last search ran out of visits: the values below are lost because it stopped, not
+        // because they cannot be had.
         if self.visits > MAX_VISITS {
             return Obstacle { value: Some(value), ..Obstacle::new(Reason::TooLong) };
         }
@@ -418,6 +411,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
             let way = self.executed_again(value).or_else(|| self.parameter(value));
             let missing = match &way {
                 Some(Way::Execute { args, .. }) => {
+                    // `known` is `Some(None)` for an operand that the search found lost. One
+                    // exists, or else the value would have an expression.
                     args.iter().copied().find(|n| self.known(*n) == Some(None))
                 }
                 Some(Way::Same(node)) => Some(*node),

@@ -1,37 +1,36 @@
-//! One entry: for one source point and one landing point.
+//! One entry, from one source point to one landing point: its derivation, its cost, its code.
 
 use crate::derive::{Deriver, Expr};
 use crate::keep::kept_values;
 use crate::reason::Obstacle;
 use crate::source::SourcePoint;
-use ir::mapping::{Assign, Entry, Operand, Replay, Step};
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
-/// What an entry costs: kept values that are no arguments, kept arguments, size of the compensation
-/// code.
+/// The cost of an entry, compared in this order: kept values that are not arguments, kept
+/// arguments, size of the compensation code (steps, replays, and values assigned from another id).
 pub(crate) type Cost = (usize, usize, usize);
 
-/// What an entry is to do.
+/// The task of one entry: the landing point, the values, the replays.
 #[derive(Clone, Copy)]
 pub(crate) struct Goal<'g> {
     pub(crate) target: Point,
-    /// What it provides, exactly.
+    /// The values it provides, exactly these.
     pub(crate) needed: &'g [Value],
-    /// The writes of the target version that it executes.
+    /// The writes of the target version that it replays.
     pub(crate) replays: &'g [Inst],
 }
 
 impl Goal<'_> {
-    /// Whether the entry of nothing to do does: the source point has everything under the same id,
-    /// live.
+    /// Whether the empty entry does: nothing to replay, and every value needed is live at the
+    /// source point under its own id.
     pub(crate) fn is_met_as_is(&self, deriver: &Deriver<'_, '_>, here: &SourcePoint) -> bool {
         self.replays.is_empty() && self.needed.iter().all(|v| deriver.reads_itself(here, *v))
     }
 
-    /// The entry of nothing to do.
+    /// The empty entry: it copies every value to its own id.
     pub(crate) fn as_is(&self) -> Entry {
         let assigns =
             self.needed.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
@@ -46,36 +45,33 @@ impl Goal<'_> {
         }
     }
 
-    /// What it provides, and then what its writes read.
+    /// The values provided, followed by the operands of the replayed writes.
     fn wanted(&self, q: &Function) -> SmallVec<[Value; 16]> {
         let written = self.replays.iter().flat_map(|i| q.inst(*i).args.iter().copied());
         self.needed.iter().copied().chain(written).collect()
     }
 }
 
-/// An expression for each value that an entry provides and each that its writes read.
+/// One expression for each value of [`Goal::wanted`], in that order.
 pub(crate) type Derived = SmallVec<[u32; 16]>;
 
-/// Derives what an entry needs without keeping anything.
-///
-/// # Errors
-/// A value that cannot be had: one of which that is known already, or else the first.
+/// Derives every value that an entry needs, without keeping any.
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
     goal: &Goal<'_>,
 ) -> Result<Derived, Value> {
     let wanted = goal.wanted(deriver.q.f);
+    // A value that an earlier landing point found lost is reported first. Deriving the values
+    // before it would cost a search whose result nobody reads.
     match wanted.iter().find(|v| deriver.is_lost(**v)) {
         Some(value) => Err(*value),
         None => wanted.into_iter().map(|value| deriver.derive(here, value).ok_or(value)).collect(),
     }
 }
 
-/// Derives what an entry needs with `keeper`, which keeps what has to be; `deriver` keeps nothing.
-///
-/// # Errors
-/// What stands in the way whatever is kept.
+/// Derives every value that an entry needs. `deriver` keeps nothing and finds the values that are
+/// lost; `keeper` then reads the values that have to be kept.
 pub(crate) fn derive_keeping(
     (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
     here: &SourcePoint,
@@ -90,6 +86,8 @@ pub(crate) fn derive_keeping(
             kept_values(deriver, here, &lost).ok_or_else(|| unkeepable(deriver, here, &lost))?
         }
     };
+    // The keeper's outcomes belong to another set of kept values: that of the last landing point.
+    // With a stale outcome this entry would read, and so keep, values of the last set.
     keeper.restart();
     kept.iter().for_each(|v| keeper.keep(*v));
     let derived =
@@ -97,14 +95,15 @@ pub(crate) fn derive_keeping(
     derived.collect()
 }
 
-/// Why lost values cannot be had: the first of them that cannot whatever is kept.
+/// Why lost values cannot be had: explains the first that no set of kept values gives. Only
+/// together may the values exceed a limit; then the first of all is explained.
 fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value]) -> Obstacle {
     let alone = |value: &&Value| kept_values(deriver, here, std::slice::from_ref(*value)).is_none();
     let value = *lost.iter().find(alone).unwrap_or(&lost[0]);
     deriver.explain(here, value)
 }
 
-/// What an entry would cost at its source point, as [`assemble`] would make it.
+/// The cost of an entry at its source point, as [`assemble`] would make it.
 pub(crate) fn cost(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
@@ -113,6 +112,7 @@ pub(crate) fn cost(
 ) -> Cost {
     let copies = changed(deriver, goal, derived).count();
     let (steps, read) = deriver.tally(derived);
+    // `tally` lists a value once for each expression that reads it; a kept value costs once.
     let mut kept: SmallVec<[Value; 8]> = read.into_iter().filter(|v| !here.is_live(*v)).collect();
     kept.sort_unstable();
     kept.dedup();
@@ -120,7 +120,7 @@ pub(crate) fn cost(
     (kept.len() - arguments, arguments, steps + goal.replays.len() + copies)
 }
 
-/// The values provided that are not read under their own id.
+/// The values provided from anything but the same id of the source version.
 pub(crate) fn changed<'d>(
     deriver: &'d Deriver<'_, '_>,
     goal: &Goal<'d>,
@@ -134,7 +134,7 @@ pub(crate) fn changed<'d>(
         .map(|(value, _)| *value)
 }
 
-/// The entry that does what was derived.
+/// Makes the entry of a derivation.
 pub(crate) fn assemble(
     deriver: &Deriver<'_, '_>,
     here: &SourcePoint,
@@ -149,6 +149,8 @@ pub(crate) fn assemble(
         .zip(derived)
         .map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) })
         .collect();
+    // `derived` goes on behind the values provided with the operands of the writes, one write after
+    // the other ([`Goal::wanted`]). So each write takes as many as it has operands.
     let mut read = derived[needed.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);
@@ -159,15 +161,17 @@ pub(crate) fn assemble(
     let Emitter { steps, mut requires, .. } = emitter;
     requires.sort_unstable();
     requires.dedup();
-    let is_kept = |v: &Value| !here.is_live(*v) && !seeded(Bug::KeptNotListed);
+    // An entry keeps every value that it reads and that is not live, whichever rule chose it.
+    // Arguments that `live_e` reads are among them.
+    let is_kept = |v: &Value| !here.is_live(*v);
     let kept = requires.iter().copied().filter(is_kept).collect();
     Entry { target, steps, replays, assigns, requires, kept }
 }
 
-/// Turns expressions into steps, each once.
+/// Turns expressions into steps. A shared expression becomes one step.
 struct Emitter<'a, 'b, 'v> {
     deriver: &'a Deriver<'b, 'v>,
-    /// By expression.
+    /// By expression: the operand that holds its result, once emitted.
     done: Vec<Option<Operand>>,
     steps: Vec<Step>,
     requires: Vec<Value>,
@@ -175,6 +179,8 @@ struct Emitter<'a, 'b, 'v> {
 
 impl Emitter<'_, '_, '_> {
     fn emit(&mut self, root: u32) -> Operand {
+        // An explicit stack: a chain of operations may be as long as the function, and recursion
+        // would overflow.
         let mut stack: SmallVec<[u32; 8]> = SmallVec::from_iter([root]);
         while let Some(&expr) = stack.last() {
             if self.done[expr as usize].is_some() {
@@ -187,14 +193,15 @@ impl Emitter<'_, '_, '_> {
                     self.done[expr as usize] = Some(Operand::Source(*value));
                 }
                 Expr::Constant { ty, bits } => {
-                    let mask = if seeded(Bug::ConstantTooNarrow) { 0xff } else { u64::MAX };
-                    let (ty, bits, opcode) = (*ty, *bits & mask, Opcode::Const);
+                    let (ty, bits, opcode) = (*ty, *bits, Opcode::Const);
                     self.push(
                         expr,
                         Step { opcode, ty, operand_ty: ty, bits, args: SmallVec::new() },
                     );
                 }
                 Expr::Op { args, .. } => {
+                    // One missing operand at a time: the expression stays on the stack below it and
+                    // is looked at again. Steps thus come after the steps they read.
                     match args.iter().find(|a| self.done[**a as usize].is_none()) {
                         Some(first) => stack.push(*first),
                         None => {
@@ -218,14 +225,12 @@ impl Emitter<'_, '_, '_> {
             unreachable!("only operations become steps")
         };
         let f = if *in_source { self.deriver.p.f } else { self.deriver.q.f };
+        // A conversion has an operand of another type than its own. Only the version that has the
+        // instruction knows that type.
         let data = f.inst(*inst);
         let operand_ty: Type = data.args.first().map_or(data.ty, |v| f.value_type(*v));
-        let operand_ty = if seeded(Bug::StepOperandType) { data.ty } else { operand_ty };
-        let mut args: SmallVec<[Operand; 2]> =
+        let args: SmallVec<[Operand; 2]> =
             args.iter().map(|a| self.done[*a as usize].expect("operands come first")).collect();
-        if seeded(Bug::StepOperandsSwapped) {
-            args.reverse();
-        }
         Step {
             opcode: data.opcode,
             ty: data.ty,

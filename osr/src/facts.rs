@@ -1,22 +1,27 @@
-//! What the action log says about two versions: what moved, what equals what, what was proved dead.
+//! Facts from the action log about two versions: which instructions moved, which values are equal,
+//! which code was proved dead.
 //!
-//! The log is replayed once. A `replace_all(o, n)` is a fact about the version in which it was
-//! recorded: a *link*, usable where both ids are available in that version (`mappings.md`, section
-//! 4). Instead of keeping every intermediate version, a link is recorded only when n's definition
-//! dominated o's (or stood so close behind it that no bounding instruction lies between): then n is
-//! available wherever o is, and what is left to ask is whether o still stands where it stood.
+//! [`Facts::new`] replays the log once. A `replace_all(o, n)` states a fact about the version in
+//! which it was recorded: a *link*, usable where both ids are available in that version
+//! (`docs/osr.md`, *Values*). Keeping every intermediate version to look that up would cost too
+//! much. Instead, the replay records a link only if n's definition dominated o's, or stood so close
+//! behind it that no bounding instruction lies between. Then n is available wherever o is, and one
+//! question remains: whether o still stands where it stood.
+//!
+//! Example: a pass replaces o by n and deletes o. A backward entry then copies n to o, without
+//! computing o again.
 
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, ReplayError, Replayer};
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, InstData, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use transition::Side;
 
-/// A `replace_all`, as seen from the replaced value.
+/// A `replace_all`, seen from the replaced value.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     to: Value,
@@ -24,7 +29,8 @@ struct Link {
     at: u32,
 }
 
-/// A move of an instruction.
+/// A move of an instruction by action `at`. A move that is neither up nor down along dominance
+/// counts as both.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     at: u32,
@@ -32,42 +38,36 @@ struct Move {
     down: bool,
 }
 
-/// When a value is read: in the version before the log, or in the one after.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Era {
-    Before,
-    After,
-}
-
-/// What the log tells. See the module documentation.
+/// The facts of one log. See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Facts {
     links: SecondaryMap<Value, Option<Link>>,
     moves: BTreeMap<Inst, SmallVec<[Move; 1]>>,
     def: SecondaryMap<Value, Option<Inst>>,
-    /// The bits of every value that is a constant instruction's, in any version on the way.
+    /// The bits of every value that a constant instruction defines, in any version of the log.
     constants: BTreeMap<Value, (Type, u64)>,
     end: u32,
-    /// Blocks that edges were sent past, and their terminators.
+    /// Blocks that a `Redirect` action sent an edge past, and their terminators.
     passed_by: BTreeSet<Block>,
     pub(crate) passed_ends: BTreeSet<Inst>,
-    /// Those of the terminators that were branches when an edge was sent past them.
+    /// The terminators among `passed_ends` that were branches at that time.
     pub(crate) passed_branches: BTreeSet<Inst>,
-    /// Blocks that edges were sent past, where they end in a branch, and those the edges lead to
-    /// now.
+    /// The blocks of `passed_by` that ended in a branch, and the blocks that redirected edges lead
+    /// to instead.
     pub(crate) rerouted: BTreeSet<Block>,
-    /// Blocks removed because no edge led to them any more, in the version they are in already.
+    /// Blocks that the log removed as unreachable. No run of the version before reaches them
+    /// either.
     pub(crate) removed_blocks: BTreeSet<Block>,
-    /// Branches that became jumps, with the indices of the targets they may take: one, or several
-    /// that had come to be the same.
+    /// Branches that the log folded to jumps, each with the indices of the targets it may take:
+    /// one, or several that had become the same.
     pub(crate) folded: BTreeMap<Inst, SmallVec<[u32; 1]>>,
-    /// Instructions that cannot trap, as some version on the way showed: with the operands they had
-    /// come to have when they were deleted or moved, or because a constant replaced them.
+    /// Instructions that some version of the log shows cannot trap: with the operands they had when
+    /// they were deleted or moved, or because a constant replaced their result.
     harmless: BTreeSet<Inst>,
-    /// The first action that adds, deletes or moves an effect: effects do not line up beyond it.
+    /// The first action that adds, deletes or moves an effect. Effects do not line up beyond it.
     pub(crate) effect_changed: Option<usize>,
-    /// Blocks that joined edges, with the block all of them led to; and their parameters, each with
-    /// the one it is handed on to.
+    /// Blocks that hand their parameters on, made by `JoinEdges` or skipped by `Redirect`, each
+    /// with the receiving block; and their parameters, each with the receiving one.
     pub(crate) joined_blocks: BTreeMap<Block, Block>,
     pub(crate) joined_params: BTreeMap<Value, Value>,
     first_of_value: SecondaryMap<Value, Option<u32>>,
@@ -75,7 +75,8 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Reads a log.
+    /// Reads a log. Cost: near linear in the function and the log, and one dominator tree for each
+    /// action that changes control flow and is followed by a question.
     ///
     /// # Errors
     /// When the log does not apply to `before`.
@@ -106,8 +107,12 @@ impl Facts {
         let mut order = Order::default();
         let mut index = 0;
         while let Some(action) = replayer.peek() {
+            // Before the step: a deleted instruction still has its operands then, and a fold still
+            // has both targets.
             facts.read(replayer.function(), &mut order, index, action.kind());
             replayer.step()?;
+            // `Order` keeps the tree while blocks stand; moves of instructions within them do not
+            // change it.
             if changes_control_flow(action.kind()) {
                 order.tree = None;
             }
@@ -134,7 +139,8 @@ impl Facts {
                 self.note_harmless(f, *inst);
                 let up = order.precedes(f, *to, *inst);
                 let down = order.precedes(f, *inst, *to);
-                // A move that is neither counts as both: it may have left either way.
+                // A move between blocks of which neither dominates the other counts as both: either
+                // way, values may have become unavailable.
                 let (up, down) = if up || down { (up, down) } else { (true, true) };
                 self.moves.entry(*inst).or_default().push(Move { at: index, up, down });
             }
@@ -143,21 +149,24 @@ impl Facts {
             }
             ActionKind::ReplaceAll { before, after } => {
                 self.mention(index, &[], &[*before, *after]);
+                // A pass that replaces the result by a constant has evaluated the operation, and so
+                // has shown that it does not trap.
                 if f.constant(*after).is_some() {
                     self.harmless.extend(f.defining_inst(*before));
                 }
+                // The first link wins. Behind it the value has no uses left, so a second
+                // replacement says nothing about the code of either version.
                 if self.links[*before].is_none() && order.covers(f, *after, *before) {
                     self.links[*before] = Some(Link { to: *after, at: index });
                 }
             }
             ActionKind::FoldBranch { inst, keep } => {
                 self.mention(index, &[*inst], &[]);
-                // Targets that were equal when the branch was folded say nothing about which one it
-                // takes.
+                // Several targets may have been equal when the branch was folded. The log then does
+                // not tell which of them a run takes.
                 let targets = &f.inst(*inst).targets;
-                let is_taken = |i: u32| i == *keep || !seeded(Bug::FoldedTakesKept);
                 let same = (0..targets.len() as u32)
-                    .filter(|i| targets[*i as usize] == targets[*keep as usize] && is_taken(*i));
+                    .filter(|i| targets[*i as usize] == targets[*keep as usize]);
                 self.folded.insert(*inst, same.collect());
             }
             ActionKind::SplitEdge { edge, jump, .. } => {
@@ -179,8 +188,9 @@ impl Facts {
                 self.passed_by.insert(*past);
                 self.passed_ends.insert(end);
                 let onward = Edge { inst: end, index: *taken };
-                // Past a branch, the block passed by has fewer ways in afterwards, and the block
-                // behind it more.
+                // The skipped block has fewer predecessors afterwards, and the block behind it
+                // more. Numbering must not take a parameter of either for a copy in one version
+                // alone.
                 match f.inst(end).opcode {
                     Opcode::Jump => self.join(f, *past, onward),
                     _ => {
@@ -191,7 +201,7 @@ impl Facts {
             }
             ActionKind::MergeBlocks { jump, .. } => self.mention(index, &[*jump], &[]),
             ActionKind::RemoveUnreachable { blocks } => {
-                // Edges were sent past the others: they ran before.
+                // Blocks that edges were redirected past become unreachable, but ran before.
                 self.removed_blocks.extend(blocks.iter().filter(|b| !self.passed_by.contains(b)));
                 for block in blocks {
                     self.mention(index, &[], f.block_params(*block));
@@ -214,8 +224,7 @@ impl Facts {
         }
     }
 
-    /// Notes that a block hands its parameters on to those of the block that an edge of its leads
-    /// to.
+    /// Records that a block hands its parameters on to those of the block that `edge` leads to.
     fn join(&mut self, f: &Function, block: Block, edge: Edge) {
         let target = f.target(edge);
         self.joined_blocks.insert(block, target.block);
@@ -241,7 +250,8 @@ impl Facts {
         }
     }
 
-    /// Writes of one place may change: what that takes is found later (`stores`).
+    /// Records an effect that changed. Writes of one place may change: [`crate::stores`] finds out
+    /// later where memory then differs.
     fn note_effect(&mut self, index: u32, data: &InstData) {
         if !data.opcode.is_effect_free()
             && Place::written(data.opcode, data.ty, &data.imm).is_none()
@@ -251,7 +261,7 @@ impl Facts {
     }
 
     fn note_harmless(&mut self, f: &Function, inst: Inst) {
-        if !f.may_trap(inst) || seeded(Bug::MovedTrapsHarmless) {
+        if !f.may_trap(inst) {
             self.harmless.insert(inst);
         }
     }
@@ -266,24 +276,25 @@ impl Facts {
         self.moves.contains_key(&inst)
     }
 
-    /// The first action that has to do with a value.
+    /// The first action that concerns a value.
     pub(crate) fn first_of_value(&self, value: Value) -> Option<usize> {
         self.first_of_value[value].map(|i| i as usize)
     }
 
-    /// The first action that has to do with an instruction.
+    /// The first action that concerns an instruction.
     pub(crate) fn first_of_inst(&self, inst: Inst) -> Option<usize> {
         self.first_of_inst[inst].map(|i| i as usize)
     }
 
     /// The values that equal `value` wherever it is available in the version of `era`, nearest
-    /// first, `value` itself not among them. Each was available there in the version its link was
-    /// recorded in; whether it is available where it is wanted is for the caller to see.
-    pub(crate) fn chain(&self, value: Value, era: Era) -> SmallVec<[Value; 2]> {
+    /// first, without `value` itself. Each was available in the version that recorded its link; the
+    /// caller checks whether it is available where it is read.
+    pub(crate) fn chain(&self, value: Value, era: Side) -> SmallVec<[Value; 2]> {
         let mut chain = SmallVec::new();
-        let (mut value, mut time) = (value, if era == Era::Before { 0 } else { self.end });
+        let (mut value, mut time) = (value, if era == Side::Before { 0 } else { self.end });
         while let Some(link) = self.links[value] {
-            // The second condition ends the walk should links ever form a cycle.
+            // A link recorded after the value moved out of reach is unusable, and so are all links
+            // behind it. The second condition ends the walk should links ever form a cycle.
             if !self.stands_still(value, time, link.at) || chain.contains(&link.to) {
                 break;
             }
@@ -294,13 +305,15 @@ impl Facts {
     }
 
     /// The constant that equals `value` wherever it is available in the version of `era`, with its
-    /// type. The constant's own instruction may be long gone.
-    pub(crate) fn constant(&self, value: Value, era: Era) -> Option<(Type, u64)> {
+    /// type. No version needs to have the constant's instruction any more.
+    pub(crate) fn constant(&self, value: Value, era: Side) -> Option<(Type, u64)> {
         self.chain(value, era).iter().find_map(|id| self.constants.get(id).copied())
     }
 
-    /// Whether a value available somewhere at time `from` was available there at time `to`: going
-    /// forward its definition must not have been moved down, going back not up.
+    /// Whether a value available at some place at time `from` was available there at time `to`.
+    /// Forward in time its definition must not have moved down, backward not up. Without this
+    /// check, a value sunk below a branch and then replaced would equal its replacement above the
+    /// branch too (`a_link_is_not_used_where_the_replaced_value_had_left`).
     fn stands_still(&self, value: Value, from: u32, to: u32) -> bool {
         let Some(moves) = self.def[value].and_then(|inst| self.moves.get(&inst)) else {
             return true;
@@ -323,14 +336,15 @@ fn changes_control_flow(action: &ActionKind) -> bool {
     )
 }
 
-/// Dominance in the version being replayed, computed again only after control flow changed.
+/// Dominance in the version being replayed. The tree is computed on demand, and again after control
+/// flow changed.
 #[derive(Default)]
 struct Order {
     tree: Option<DomTree>,
 }
 
 impl Order {
-    /// Whether `first` stands where it is executed before `second` on every path there.
+    /// Whether every path to `second` executes `first` before it.
     fn precedes(&mut self, f: &Function, first: Inst, second: Inst) -> bool {
         if f.inst_block(first) == f.inst_block(second) {
             return f.stands_before(first, second);
@@ -342,14 +356,17 @@ impl Order {
     fn covers(&mut self, f: &Function, after: Value, before: Value) -> bool {
         let (home, place) = (f.value_block(after), f.value_block(before));
         if home == place {
+            // Behind `before`, but within its gap, is close enough: entries read values at the
+            // anchor that ends the gap, and `after` is available there too.
             return match (f.defining_inst(after), f.defining_inst(before)) {
                 (None, _) => true,
                 (Some(a), Some(b)) => f.stands_before(a, b) || no_bound_between(f, Some(b), a),
                 (Some(a), None) => no_bound_between(f, None, a),
             };
         }
-        // A parameter that receives the same value on every edge: that value dominates all of them,
-        // and so the block. Spares the tree when blocks are merged one after the other.
+        // A parameter that receives the same value on every edge: that value dominates all of the
+        // edges, and so the block. The case spares a dominator tree for each action when a pass
+        // merges a chain of blocks.
         if let ValueDef::Param(block, index) = f.value_def(before) {
             let edges = f.predecessors(block);
             let mut incoming = edges.iter().map(|e| f.target(*e).args[index as usize]);
@@ -365,8 +382,8 @@ impl Order {
     }
 }
 
-/// Whether no instruction that bounds a gap stands from just behind `from` (from the start of the
-/// block when `None`) up to `to`.
+/// Whether no instruction that bounds a gap stands between `from` (the start of the block if
+/// `None`) and `to`.
 fn no_bound_between(f: &Function, from: Option<Inst>, to: Inst) -> bool {
     let mut inst = f.prev_inst(to);
     while let Some(here) = inst.filter(|i| Some(*i) != from) {

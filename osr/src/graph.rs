@@ -1,40 +1,45 @@
-//! Several versions of a function, and mappings between them that were made together.
+//! Version graphs: several versions of a function, and mappings between them that fit together.
 //!
 //! A version graph has the versions of a [`VersionTree`] as nodes and mappings as edges. *Built*
-//! edges join a version and one derived from it, over any number of steps; *composed* ones follow
-//! edges that are there, and so join any two versions, siblings too. *Inserted* ones come from
+//! edges join a version and one derived from it, over any number of steps. *Composed* edges follow
+//! existing edges, and so join any two versions, siblings included. *Inserted* edges come from
 //! elsewhere.
 //!
-//! One property makes any sequence of hops through the graph defined: **every entry of every edge
-//! provides live+ where it lands**, and live+ at a version counts what all edges that leave it
-//! require, wherever they lead. Built edges have it by their common fixpoint ([`crate::synthesize`]
-//! is that of one pair). Composing keeps it: a composed entry requires no value that the first
-//! entry does not require at the same point already, and provides what the second does at the same
-//! landing point. For the same reason edges of a graph compose wherever the second has an entry:
-//! what it requires is live+, and provided. What is inserted has no such history; entries that
-//! would break the property, its own or those of other edges, are dropped for good, until none
-//! does.
+//! One property makes every chain of hops through the graph defined: **every entry of every edge
+//! provides live+ where it lands**. Live+ of a version counts the values required by all edges that
+//! leave it, wherever they lead.
+//!
+//! - Built edges have the property by their common fixpoint. [`crate::synthesize`] is the fixpoint
+//!   of one pair.
+//! - Composition keeps it. A composed entry requires no value that its first entry does not require
+//!   at the same point. It provides the same values as its second entry, at the same landing point.
+//! - An inserted mapping has no such history. Insertion drops entries that break the property, of
+//!   any edge, until none does.
+//!
+//! For the same reason, edges of a graph compose wherever the second has an entry: the values which
+//! that entry requires are live+, and the first one provides them.
 
-use crate::compose::{Refusal, compose};
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
-use crate::pair::{Demand, Side, VersionPair};
+use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::synthesize::{Arrow, Direction, Plain, make};
+use crate::synthesize::{Arrow, Plain, SynthesizedMapping, make};
 use crate::tree::{Version, VersionTree};
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::ReplayError;
-use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::{Inst, Point};
 use std::collections::BTreeSet;
 use std::fmt;
+use transition::Demand;
+use transition::mapping::{Entry, Mapping};
+use transition::{Refusal, VersionKey, compose};
 
-/// Where an edge has its entries from.
+/// The origin of an edge's entries.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// Made from the log between its versions.
+    /// Synthesis made them from the log between the versions.
     Built {
         /// All points of the source version, unreachable ones included.
         points: usize,
@@ -43,55 +48,54 @@ pub enum Origin {
         /// The reachable points without an entry, ascending.
         unmapped: Vec<Unmapped>,
     },
-    /// Composed of other edges.
+    /// They are composed of other edges.
     Composed {
-        /// The versions it leads through, both ends included.
+        /// The versions on the path, both ends included.
         path: Vec<Version>,
-        /// The points at which the first edge of the path has an entry and this one does not,
+        /// The points at which the first edge of the path has an entry and this edge has none,
         /// ascending.
         refused: Vec<(Point, Refusal)>,
     },
-    /// Made elsewhere.
+    /// They were made elsewhere.
     Inserted,
 }
 
 /// A mapping between two versions of a graph.
 #[derive(Clone, Debug)]
 pub struct Edge {
-    /// The version it leaves.
+    /// The source version.
     pub from: Version,
-    /// The version it leads to.
+    /// The target version.
     pub to: Version,
     /// The entries.
     pub mapping: Mapping,
-    /// The bounding anchors of its versions: of a composed edge, those that every two neighbors on
-    /// its path share.
+    /// The bounding anchors of the two versions. For a composed edge: those that every two
+    /// neighbors on its path share.
     pub anchors: BTreeSet<Inst>,
-    /// Where the entries are from.
+    /// The origin of the entries.
     pub origin: Origin,
 }
 
 /// Why a graph cannot have an edge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EdgeError {
-    /// The second version was not derived from the first, so that no log leads from one to the
-    /// other.
+    /// The second version was not derived from the first, so no log leads from one to the other.
     NotDerived {
         /// The first version.
         before: Version,
         /// The second.
         after: Version,
     },
-    /// There is no edge to compose with.
+    /// The graph has no edge between two neighbors on the path.
     NoEdge {
-        /// The version it would leave.
+        /// The source version of the missing edge.
         from: Version,
-        /// The version it would lead to.
+        /// Its target version.
         to: Version,
     },
-    /// A path of fewer than three versions: there is nothing to compose.
+    /// The path has fewer than three versions, so there is nothing to compose.
     ShortPath,
-    /// A mapping is not one between the versions it is given with.
+    /// The mapping is one between other versions than those given.
     OtherVersions,
     /// The log does not replay.
     Replay(ReplayError),
@@ -124,9 +128,9 @@ pub struct VersionGraph<'v> {
 }
 
 impl<'v> VersionGraph<'v> {
-    /// Builds the edges of pairs of versions, both ways, all together. In each pair the second
-    /// version was derived from the first. Cost: that of each pair, as many times as the fixpoint
-    /// takes.
+    /// Builds the edges between pairs of versions, in both directions, all to one fixpoint. In each
+    /// pair the second version was derived from the first. Cost: that of each pair, times the
+    /// rounds of the fixpoint.
     ///
     /// # Errors
     /// See [`EdgeError`].
@@ -142,19 +146,22 @@ impl<'v> VersionGraph<'v> {
             let pair = VersionPair::new(tree.function(before), tree.function(after), &log);
             prepared.push(pair.map_err(EdgeError::Replay)?.providing(demand));
         }
-        // Versions of no pair have no edges, and no place in the list.
+        // Versions of no pair have no edges, and no index in this list.
         let mut versions: Vec<Version> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         versions.sort_unstable();
         versions.dedup();
         let place = |v: Version| versions.binary_search(&v).expect("a version of a pair");
-        let mut sides: Vec<Option<&Side<'_>>> = vec![None; versions.len()];
+        let mut sides: Vec<Option<&Analyzed<'_>>> = vec![None; versions.len()];
         let mut arrows = Vec::new();
         for ((before, after), pair) in pairs.iter().zip(&prepared) {
             let places = [place(*before), place(*after)];
-            (sides[places[0]], sides[places[1]]) = (Some(&pair.sides[0]), Some(&pair.sides[1]));
+            // A version of several pairs has a side in each. Any of them does: the fixpoint reads
+            // only the function and its own analyses from it.
+            (sides[places[0]], sides[places[1]]) =
+                (Some(&pair.sides.before), Some(&pair.sides.after));
             arrows.extend(Arrow::both_ways(pair, places));
         }
-        let sides: Vec<&Side<'_>> =
+        let sides: Vec<&Analyzed<'_>> =
             sides.into_iter().map(|s| s.expect("every version listed is of a pair")).collect();
         let plain = Plain::of_all(&sides, demand);
         let made = make(&sides, &arrows, &plain, (demand, level), None);
@@ -170,8 +177,8 @@ impl<'v> VersionGraph<'v> {
         self.tree
     }
 
-    /// Every edge: built ones first, in the order of the pairs, forward before backward; then the
-    /// others as they were added.
+    /// Every edge. Built edges come first, in the order of the pairs, forward before backward; the
+    /// others follow in the order of addition.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
@@ -181,9 +188,9 @@ impl<'v> VersionGraph<'v> {
         self.edges.iter().find(|e| (e.from, e.to) == (from, to))
     }
 
-    /// Adds the edge that leads along a path, over the first edge between each two versions, and
-    /// returns it. See [`VersionTree::path`] for one along derivations. Cost: as [`compose`], for
-    /// each step.
+    /// Adds the edge composed along a path and returns it. The path takes the first edge between
+    /// each two neighbors. [`VersionTree::path`] gives the path along derivations. Cost: that of
+    /// [`compose`](fn@compose) for each step.
     ///
     /// # Errors
     /// When the path is short or an edge is missing.
@@ -205,6 +212,8 @@ impl<'v> VersionGraph<'v> {
         let first = leg(path)?;
         let (mut mapping, mut anchors, mut refused) =
             (first.mapping.clone(), first.anchors.clone(), Vec::new());
+        // From the left: each composition keeps the points of the first edge, so every refusal is
+        // recorded at a point that the path starts from.
         for ends in path[1..].windows(2) {
             let next = leg(ends)?;
             let composed = compose(&mapping, &next.mapping).expect("edges that follow each other");
@@ -217,11 +226,14 @@ impl<'v> VersionGraph<'v> {
         Ok(Edge { from, to, mapping, anchors, origin })
     }
 
-    /// Keeps the entries of built and inserted edges that are to be kept, those a judge has proved,
-    /// say, and composes the others again from what is left. `keep` is told the edge, of which
-    /// there may be several between two versions, with its place in [`VersionGraph::edges`]. No
-    /// entry comes to lack anything: what is dropped asks for nothing. Cost: the entries.
+    /// Drops the entries of built and inserted edges for which `keep` returns `false`, such as
+    /// those a judge has not proved. Composed edges are composed again from the entries that
+    /// remain. `keep` receives the edge with its index in [`VersionGraph::edges`], since there may
+    /// be several between two versions. No entry comes to lack a value, because a dropped entry
+    /// requires nothing. Cost: linear in the entries.
     pub fn retain(&mut self, mut keep: impl FnMut((usize, &Edge), Point, &Entry) -> bool) {
+        // In the order of addition: a composed edge follows the edges of its path, so those are
+        // final when it is composed again.
         for index in 0..self.edges.len() {
             let edge = &self.edges[index];
             if let Origin::Composed { path, .. } = &edge.origin {
@@ -237,11 +249,11 @@ impl<'v> VersionGraph<'v> {
         }
     }
 
-    /// Adds a mapping made elsewhere, with the bounding anchors of its versions, and drops entries,
-    /// from any edge, until every one left provides live+ where it lands. Entries that name a point
-    /// or require a value that is not to be had there, or that land in unreachable code, are
-    /// dropped first. Returns those dropped: the index of their edge, and their point. Cost: that
-    /// of [`VersionGraph::lacking`], as many times as entries are dropped in turn.
+    /// Adds a mapping made elsewhere, with the bounding anchors of its versions. First it drops
+    /// entries that name a point their version lacks, require a value that is not available, or
+    /// land in unreachable code. Then it drops entries of any edge until every entry left provides
+    /// live+ where it lands. Returns the entries dropped, by index of the edge and point. Cost:
+    /// that of [`VersionGraph::lacking`] for each round of drops.
     ///
     /// # Errors
     /// When the mapping is not one between the two versions.
@@ -262,6 +274,8 @@ impl<'v> VersionGraph<'v> {
         for (_, point) in &dropped {
             self.edges[last].mapping.remove(*point);
         }
+        // Each round drops at least one entry, so the loop ends. The result need not be the largest
+        // that fits: a drop shrinks live+, and an entry dropped before might provide it now.
         loop {
             let lacking = self.lacking();
             if lacking.is_empty() {
@@ -275,14 +289,14 @@ impl<'v> VersionGraph<'v> {
         }
     }
 
-    /// The points of an edge whose entries name what its versions do not have there.
+    /// The points of an edge whose entries name something that its versions do not have there.
     fn misplaced(&self, edge: usize) -> Vec<Point> {
         let Edge { from, to, mapping, .. } = &self.edges[edge];
         let (source, target) = (self.tree.function(*from), self.tree.function(*to));
         let dom = DomTree::new(source, &Cfg::new(source));
         let decided = Decided::new(target);
         let arrived = decided.cfg();
-        // Nothing is live in code that is not reached: `lacking` would let any entry land there
+        // Nothing is live in unreachable code, so `lacking` would let any entry land there
         // (`a_mapping_made_elsewhere_lands_in_no_unreachable_code`).
         let lands = |at: Point| {
             target.has_inst(at.inst()) && arrived.is_reachable(target.inst_block(at.inst()))
@@ -299,12 +313,13 @@ impl<'v> VersionGraph<'v> {
             .collect()
     }
 
-    /// The entries that do not provide live+ where they land, by the index of their edge and their
-    /// point; none, unless this module is wrong. Those of a version with too many live values all
-    /// count. Cost: liveness of every version, and the entries.
+    /// The entries that do not provide live+ where they land, by index of their edge and point.
+    /// Empty, unless this module is wrong. If a version has too many live values, all entries into
+    /// it count. Cost: liveness of every version, plus the entries.
     pub fn lacking(&self) -> Vec<(usize, Point)> {
         let mut lacking = Vec::new();
         for version in self.tree.versions() {
+            // Live+ counts every edge that leaves the version, whichever edge the run arrived over.
             let mut uses = ExtraUses::new();
             self.edges
                 .iter()
@@ -326,8 +341,13 @@ impl<'v> VersionGraph<'v> {
     }
 }
 
-fn built(from: Version, to: Version, pair: &VersionPair<'_>, direction: Direction) -> Edge {
-    let Direction { mapping, points, unreachable, unmapped } = direction;
+fn built(
+    from: Version,
+    to: Version,
+    pair: &VersionPair<'_>,
+    direction: SynthesizedMapping,
+) -> Edge {
+    let SynthesizedMapping { mapping, points, unreachable, unmapped } = direction;
     let anchors = pair.common_anchors().collect();
     Edge { from, to, mapping, anchors, origin: Origin::Built { points, unreachable, unmapped } }
 }

@@ -1,10 +1,12 @@
-//! Kept values: which values to read although they are not live.
+//! Kept values: which values an entry reads although they are not live.
 //!
-//! The smallest set of kept values that makes an entry derivable is a minimum vertex cut between
-//! the values needed and the leaves that cannot be computed, in the graph of what is computed from
-//! what: a value available at the source point costs 1 to cut, any other cannot be cut
-//! (`mappings.md`, section 4). That is exact while every node has one way to be computed; where one
-//! has several, the first that works is taken and the result is an upper bound.
+//! The smallest set of kept values is a minimum vertex cut in a graph. Its nodes are the values
+//! that cannot be derived without keeping; its edges lead from a value to the operands it is
+//! computed from. The cut separates the wanted values from the leaves that cannot be computed.
+//! Cutting a value that is available at the source point costs 1; other values cannot be cut.
+//!
+//! The cut is exact while every node has one way to be computed. Where a node has several, the
+//! search takes the first that works, and the result is an upper bound (`docs/osr.md`, *Values*).
 
 use crate::derive::{Deriver, Node, Way};
 use crate::source::SourcePoint;
@@ -15,37 +17,36 @@ use petgraph::visit::EdgeRef;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes of the graph of one entry. What lies beyond is taken as a leaf, so that the result is an
-/// upper bound.
+/// Nodes of the graph of one entry. Nodes beyond count as leaves, so the result is an upper bound.
 const MAX_NODES: usize = 256;
 
-/// Nodes looked at from one source point, for all landing points together, after which its entry is
-/// given up.
+/// Nodes looked at from one source point, over all its landing points, before the search gives up
+/// its entry.
 pub(crate) const MAX_SHALLOW_NODES: usize = 512;
 
-/// A capacity no cut can afford.
+/// A capacity that no cut can afford: more than [`MAX_NODES`] values that each cost 1.
 const UNCUTTABLE: u32 = 1 << 20;
 
 #[derive(Debug, Default)]
 struct Part {
-    /// The value whose keeping gives this node.
+    /// The value to keep to have this node, if it is available at the source point.
     cut: Option<Value>,
-    /// For each way to compute it, the nodes needed that cannot be had as they are.
+    /// For each way to compute the node, the operands that are not derivable as they are.
     ways: Vec<SmallVec<[usize; 3]>>,
-    /// Whether it could be computed from others as well as kept.
+    /// Whether the node can be computed from others.
     computable: bool,
     derivable: bool,
 }
 
-/// The graph of what cannot be derived without keeping something.
+/// The graph of the nodes that cannot be derived without keeping a value.
 struct Graph {
     nodes: Vec<Node>,
     parts: Vec<Part>,
     index: BTreeMap<Node, usize>,
 }
 
-/// A smallest set of values to keep so that all of `wanted`, none of which can be derived from what
-/// may be read, can be. `None` when one of them cannot be derived whatever is kept.
+/// A small set of values to keep so that all of `wanted` become derivable; none of them is without.
+/// `None` when one of them stays lost for any set.
 pub(crate) fn kept_values(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
@@ -54,13 +55,17 @@ pub(crate) fn kept_values(
     if wanted.iter().any(|value| deriver.is_hopeless(*value)) {
         return None;
     }
+    // Shallow first: a node that can be kept is not expanded. At most points one value is kept, and
+    // the whole graph above it need not be built.
     let shallow = Graph::explore(deriver, here, wanted, false);
     shallow.remember_hopeless(deriver);
     let greedy = shallow.topmost(wanted)?;
-    // One value, or none that could be computed from others, cannot be improved on.
+    // A single value cannot be improved on. Neither can values that have no operands to cut
+    // instead.
     if greedy.len() < 2 || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable) {
         return Some(greedy);
     }
+    // The flow is exact only for the ways chosen, so the greedy set may still be the smaller one.
     let cut = Graph::explore(deriver, here, wanted, true).minimum_cut(wanted)?;
     Some(if cut.len() < greedy.len() { cut } else { greedy })
 }
@@ -77,19 +82,21 @@ impl Graph {
             graph.enter(Node::Wanted(*value));
         }
         let mut at = 0;
+        // `nodes` grows while the loop runs: `expand` enters the operands it finds missing.
         while at < graph.nodes.len() && deriver.spend() {
             let part = graph.expand(deriver, here, graph.nodes[at], deep);
             graph.parts.push(part);
             at += 1;
         }
-        // What was not looked at is not derivable.
+        // The budget ended before these nodes: they count as not derivable, which only loses
+        // entries.
         graph.parts.resize_with(graph.nodes.len(), Part::default);
         graph.settle();
         graph
     }
 
-    /// What could not be had whatever is kept will not be from the next landing point either: it
-    /// depends on what the source version has.
+    /// Records the values that no set of kept values gives. The next landing point will not have
+    /// them either: that depends on the source version alone.
     fn remember_hopeless(&self, deriver: &mut Deriver<'_, '_>) {
         for (node, part) in self.nodes.iter().zip(&self.parts) {
             if let (Node::Wanted(value), false) = (node, part.derivable) {
@@ -118,6 +125,8 @@ impl Graph {
             .iter()
             .find_map(|way| if let Way::Read(value) = way { Some(*value) } else { None });
         part.computable = ways.iter().any(|way| !matches!(way, Way::Read(_)));
+        // A node to be kept ends the walk, unless the flow has to see what lies above it. Beyond
+        // the limit it ends there too, so that the graph stays bounded.
         if part.cut.is_some() && (!deep || self.nodes.len() > MAX_NODES) {
             return part;
         }
@@ -135,8 +144,11 @@ impl Graph {
         part
     }
 
-    /// Which nodes can be derived when everything that can be kept is.
+    /// Marks the nodes that are derivable when every node that can be kept is kept.
     fn settle(&mut self) {
+        // Most operands are entered after their users, so a sweep from the last node to the first
+        // settles most graphs; the next one sees no change. An operand that an earlier user entered
+        // takes one sweep more.
         let mut changed = true;
         while changed {
             changed = false;
@@ -160,7 +172,7 @@ impl Graph {
         wanted.iter().map(|v| self.index[&Node::Wanted(*v)]).collect()
     }
 
-    /// Keeps each node that can be kept as soon as it is met.
+    /// Keeps each node that can be kept as soon as the walk from the wanted values meets it.
     fn topmost(&self, wanted: &[Value]) -> Option<BTreeSet<Value>> {
         let mut kept = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -183,6 +195,8 @@ impl Graph {
     fn minimum_cut(&self, wanted: &[Value]) -> Option<BTreeSet<Value>> {
         let mut flow: DiGraph<(), u32> = DiGraph::new();
         let (source, sink) = (flow.add_node(()), flow.add_node(()));
+        // Each node is split into two ends, joined by an edge with the capacity of the node: an
+        // edge cut between the ends is a vertex cut of the graph.
         let ends: Vec<(NodeIndex, NodeIndex)> =
             self.parts.iter().map(|_| (flow.add_node(()), flow.add_node(()))).collect();
         for root in self.roots(wanted) {
@@ -196,22 +210,28 @@ impl Graph {
                         flow.add_edge(ends[i].1, ends[*n].0, UNCUTTABLE);
                     }
                 }
+                // Without a way that works, only keeping gives the node: it is a leaf.
                 None => {
                     flow.add_edge(ends[i].1, sink, UNCUTTABLE);
                 }
             }
         }
         let (total, used) = ford_fulkerson(&flow, source, sink);
+        // Some leaf cannot be cut off: one of the wanted values needs a node that can be neither
+        // kept nor computed.
         if total >= UNCUTTABLE {
             return None;
         }
+        // The cut of a maximum flow: nodes whose near end the residual network reaches and whose
+        // far end it does not. Of several minimum cuts this is the one nearest to the wanted
+        // values.
         let reached = residual_reach(&flow, &used, source);
         let is_cut = |i: &usize| reached.contains(&ends[*i].0) && !reached.contains(&ends[*i].1);
         Some((0..self.parts.len()).filter(is_cut).filter_map(|i| self.parts[i].cut).collect())
     }
 }
 
-/// What can still be reached from the source in the residual network.
+/// The nodes that the residual network reaches from the source.
 fn residual_reach(flow: &DiGraph<(), u32>, used: &[u32], source: NodeIndex) -> BTreeSet<NodeIndex> {
     let mut reached = BTreeSet::from([source]);
     let mut work = vec![source];

@@ -3,17 +3,17 @@
 use std::fmt;
 
 /// How much compensation code may read and rebuild. JIT authors pay for the levels differently, so
-/// they are reported apart. What one level can do, the next can do too.
+/// reports list them apart. Each level can do all that the one before it can.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
-    /// Nothing: every value needed is live under its own id.
+    /// Nothing: every value needed is live under its own id, and the compensation code is empty.
     Empty,
     /// Values live at the source point, and pure operations on them.
     Live,
     /// [`Level::Live`], the function's arguments, and block parameters whose incoming values are
     /// all one class.
     LiveE,
-    /// [`Level::LiveE`], and live members of a value's class, which `replace_all` tells.
+    /// [`Level::LiveE`], and live members of a value's class, which `replace_all` actions link.
     Alias,
     /// [`Level::Alias`], and values available but not live: the *kept* values.
     Avail,

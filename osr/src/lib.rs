@@ -1,21 +1,23 @@
-//! From action log to OSR mapping.
+//! Synthesizes OSR mappings from action logs.
 //!
-//! [`VersionPair`] reads the log that leads from one version of a function to another;
-//! [`synthesize`] makes the mappings between them, in both directions, at one [`Level`] of
-//! reconstruction. What has no entry is listed with the reason and the action to blame. Entries
-//! compose ([`compose`]), and the mappings between any number of versions of a [`VersionTree`] are
-//! made together, as the edges of a [`VersionGraph`]. [`Certifier`] writes down why entries are
-//! right, for a checker that believes none of this.
+//! [`VersionPair`] reads the log that leads from one version of a function to another.
+//! [`synthesize`] makes the mappings between the two, in both directions, at one [`Level`] of
+//! reconstruction. Every point without an entry is listed with a reason and the action to blame.
+//!
+//! Entries compose ([`compose`]). The mappings between several versions of a [`VersionTree`] are
+//! made together, as the edges of a [`VersionGraph`].
+//!
+//! Engines that compile versions need code on both sides of a transition:
+//! [`instrument`](fn@instrument) adds OSR points to a version, and
+//! [`continuation`](fn@continuation) makes a function of the code behind a landing point.
+//!
+//! [`Certifier`] writes down why entries are right. The checker trusts neither the certificate nor
+//! this crate.
 
-mod certify;
-mod compose;
-mod continuation;
-mod copy;
 mod derive;
 mod entry;
 mod facts;
 mod graph;
-mod instrument;
 mod keep;
 mod level;
 mod lines;
@@ -30,16 +32,9 @@ mod synthesize;
 mod traps;
 mod tree;
 
-pub use certify::Certifier;
-pub use compose::{Composition, NotAChain, Refusal, compose};
-pub use continuation::{Continuation, ContinuationError, continuation, continuation_with_points};
-pub use copy::Origins;
 pub use graph::{Edge, EdgeError, Origin, VersionGraph};
-pub use instrument::{
-    Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument,
-};
 pub use level::Level;
-pub use pair::{Demand, Heading, VersionPair};
+pub use pair::VersionPair;
 pub use reason::{Reason, Unmapped};
-pub use synthesize::{Direction, Synthesis, synthesize, synthesize_levels};
+pub use synthesize::{Synthesis, SynthesizedMapping, synthesize, synthesize_levels};
 pub use tree::{Version, VersionTree};

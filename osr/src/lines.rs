@@ -1,59 +1,60 @@
-//! Straight lines between bounding anchors.
+//! Paths between bounding anchors.
 //!
-//! An *anchor* of two versions is an instruction present in both and moved nowhere between them. A
-//! bounding anchor is an anchor that is a terminator, has an effect, or may trap. From any point,
-//! control runs straight on to the next bounding anchor, through jumps that are none: jumps of
-//! blocks that only this version has, or that the other version merged away, and branches that were
-//! folded first. All points of both versions from which the next bounding anchor is the same lie in
-//! one *gap*.
+//! An *anchor* of two versions is an instruction that both have and that the log moved nowhere. A
+//! *bounding* anchor is a terminator, has an effect, or may trap. From any point, control follows
+//! one *path* to the next bounding anchor. The path runs on through jumps that are not anchors:
+//! jumps of blocks that only this version has, jumps that the other version merged away, and
+//! branches that the log folded.
+//!
+//! All points of both versions whose paths end at the same bounding anchor lie in one *gap*.
 
 use crate::facts::Facts;
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function, Inst, Opcode, Point};
 use smallvec::SmallVec;
 
-/// Jumps followed before a line is given up. Blocks that only one version has come in chains of two
-/// or three; the limit keeps the cost linear whatever a pass makes.
+/// Jumps on one path. Blocks that only one version has come in chains of two or three. The limit
+/// keeps the cost linear for any pass; a longer path is dropped, and its points have no entries.
 const MAX_CROSSINGS: usize = 64;
 
-/// A jump on a line.
+/// A jump on a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Crossing {
-    /// The edges that may be taken, all to one block. More than one only at a branch that was
-    /// folded when its targets had become equal.
+    /// The edges that may be taken, all to one block. There are several only at a branch that the
+    /// log folded when its targets had become equal.
     pub(crate) edges: SmallVec<[Edge; 1]>,
-    /// Whether control may come to that block from elsewhere too.
+    /// Whether another edge leads to that block too.
     pub(crate) joins: bool,
 }
 
-/// Where a line ends.
+/// The end of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LineEnd {
     /// The bounding anchor.
     pub(crate) anchor: Inst,
-    /// The jumps on the way, in order.
+    /// The jumps on the path, in order.
     pub(crate) jumps: SmallVec<[Crossing; 2]>,
 }
 
-/// The lines of one version.
+/// The paths of one version.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// The next bounding anchor at or after an instruction in its own block.
+    /// The next bounding anchor at or after an instruction, in its own block.
     next_in_block: SecondaryMap<Inst, Option<Inst>>,
-    /// Where the line goes that leaves a block by a jump that is no anchor.
+    /// By block that ends without a bounding anchor: the rest of the path from its end.
     tails: SecondaryMap<Block, Option<LineEnd>>,
-    /// The points before each bounding anchor that may be landed at, in the order they are passed.
+    /// By bounding anchor: the points whose paths end there and that an entry may land at, in the
+    /// order control passes them.
     landings: SecondaryMap<Inst, Vec<Point>>,
-    /// Where among the landings of its anchor the point before an instruction stands.
+    /// By instruction: the index of the point before it among the landings of its anchor.
     numbers: SecondaryMap<Inst, u32>,
 }
 
 impl Lines {
-    /// Computes the lines of a version. Cost: linear in its instructions.
+    /// Computes the paths of a version. Cost: linear in its instructions.
     pub(crate) fn new(
         f: &Function,
         cfg: &Cfg,
@@ -70,12 +71,16 @@ impl Lines {
         for &block in cfg.rpo() {
             lines.scan_block(f, anchors, block);
         }
+        // A second loop, because `follow` reads `next_in_block` of blocks that come later.
         for &block in cfg.rpo() {
             lines.tails[block] = lines.follow(f, cfg, facts, block);
         }
-        // Code proved dead leads to anchors too, and is no place to land: nothing is live there.
+        // Code proved dead has paths to anchors too, but nothing is live there. An entry could land
+        // there at no cost, in code that no run reaches.
         for &block in decided.cfg().rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in f.block_insts(block) {
+                // Across a join the points do not correspond: the run may have come to the anchor
+                // over another edge, and then this version never visits the point.
                 if let Some(end) = lines.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)
                 {
@@ -88,15 +93,15 @@ impl Lines {
     }
 
     fn scan_block(&mut self, f: &Function, anchors: &FixedBitSet, block: Block) {
+        // From the end of the block upward, so that one walk finds the next anchor of every
+        // instruction.
         let mut next = None;
         let mut at = Some(f.terminator(block));
         while let Some(inst) = at {
-            let behind = next;
             if anchors.contains(inst.as_u32() as usize) {
                 next = Some(inst);
             }
-            self.next_in_block[inst] =
-                if seeded(Bug::GapPastAnchor) { behind.or(next) } else { next };
+            self.next_in_block[inst] = next;
             at = f.prev_inst(inst);
         }
     }
@@ -106,11 +111,14 @@ impl Lines {
         let mut block = block;
         loop {
             let jump = f.terminator(block);
+            // An anchor in the first block: `end` answers from `next_in_block`, and needs no tail.
             if self.next_in_block[jump].is_some() || end.jumps.len() == MAX_CROSSINGS {
                 return None;
             }
             let edges = edges_taken(f, facts, jump)?;
             block = f.target(edges[0]).block;
+            // Only edges that runs can take count. An edge from code that the log removed would
+            // make a join where there is none, and cost the landing points before it.
             let mut others = f.predecessors(block).iter().filter(|e| !edges.contains(e));
             let joins = others.any(|e| may_be_taken(f, cfg, facts, *e));
             end.jumps.push(Crossing { edges, joins });
@@ -121,8 +129,8 @@ impl Lines {
         }
     }
 
-    /// The end of the line from the point before an instruction; `None` when it meets no anchor, or
-    /// the block is unreachable.
+    /// The end of the path from the point before an instruction. `None` when the path meets no
+    /// bounding anchor, or the block is unreachable.
     pub(crate) fn end(&self, f: &Function, inst: Inst) -> Option<LineEnd> {
         match self.next_in_block[inst] {
             Some(anchor) => Some(LineEnd { anchor, jumps: SmallVec::new() }),
@@ -130,20 +138,23 @@ impl Lines {
         }
     }
 
-    /// The points from which control runs straight to this anchor, in order.
+    /// The points whose paths lead to this anchor without a join, in the order control passes them.
     pub(crate) fn landings(&self, anchor: Inst) -> &[Point] {
         &self.landings[anchor]
     }
 
-    /// The index of a point among the landings before this anchor, if it is one of them. Cost:
+    /// The index of a point among the landings of this anchor, if it is one of them. Cost:
     /// constant.
     pub(crate) fn landing_number(&self, anchor: Inst, point: Point) -> Option<usize> {
         let number = self.numbers[point.inst()] as usize;
+        // Zero is also the default of an instruction without a landing, so the point itself is
+        // compared.
         (self.landings(anchor).get(number) == Some(&point)).then_some(number)
     }
 }
 
-/// The edges a terminator may take, if it is a jump or was folded and they all lead to one block.
+/// The edges a terminator may take, if it is a jump, or a branch the log folded whose edges all
+/// lead to one block.
 fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge; 1]>> {
     if f.inst(inst).opcode == Opcode::Jump {
         return Some(SmallVec::from_iter([Edge { inst, index: 0 }]));
@@ -154,12 +165,12 @@ fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge
     edges.iter().all(|e| f.target(*e).block == block).then_some(edges)
 }
 
-/// Whether control may take an edge: the log has not proved that it cannot.
+/// Whether a run may take an edge. The log may have proved that none does.
 pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -> bool {
     let from = f.inst_block(edge.inst);
     let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;
-    // A branch that edges were sent past took the others for those
-    // (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
+    // A redirected edge keeps only one target of the branch it skips, though the branch took the
+    // others too before (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
     let was_passed = facts.passed_ends.contains(&edge.inst);
     let is_left_out = |taken: &SmallVec<[u32; 1]>| !taken.contains(&edge.index);
     let folded_away =

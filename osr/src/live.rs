@@ -1,35 +1,41 @@
-//! What is live at the points of a version, armed entries counted.
+//! Liveness at the points of a version, with armed entries counted as uses.
 //!
-//! Two answers, where constants decide branches ([`ir::decided`]). What an entry may read without
-//! keeping it is what the text of its version still reads. What an entry has to *provide* is what a
-//! run of its version still reads: less, where only code that never runs reads a value, which the
-//! other version may have lost together with that code. What entries require is provided to those
-//! that land before them, live in the text or not ([`add_required`]).
+//! Where constants decide branches ([`ir::decided`]), two answers differ.
+//!
+//! - An entry may *read* without keeping it any value that the text of its source version still
+//!   reads.
+//! - An entry has to *provide* the values that a run of its target version still reads. These are
+//!   fewer: code that never runs may read a value that the other version lost together with that
+//!   code.
+//!
+//! Values that an entry requires are provided to every run that lands before it, live in the text
+//! or not ([`add_required`]).
 
-use crate::pair::Demand;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::liveness::Liveness;
-use ir::mapping::{Entry, Mapping};
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use std::collections::BTreeMap;
+use transition::Demand;
+use transition::mapping::{Entry, Mapping};
 
-/// Live values of a version, summed over its points, beyond which it gets no mappings: an entry
-/// names every value it provides, so a mapping has the size of this sum.
+/// The limit of live values of a version, summed over its points. An entry names every value it
+/// provides, so a mapping is as large as this sum. A version beyond the limit gets no mappings.
 const MAX_LIVE_VALUES: usize = 1 << 24;
 
 /// Values that entries read, as uses at source points.
 pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 
-/// Adds what entries of a mapping read that is not live in a run of its source version to the uses
-/// of that version; says whether there are new ones.
+/// Adds to the uses of a version the values that entries of a mapping from it require and that are
+/// not live in its runs. Returns whether a use is new.
 pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut ExtraUses) -> bool {
     let mut grew = false;
     for (point, entry) in mapping.entries().filter(|(_, e)| !e.requires.is_empty()) {
-        let read = if seeded(Bug::ReadsOfEntriesNotLive) { &entry.kept } else { &entry.requires };
+        // All values required, not only the kept ones: a value that only excluded code reads is
+        // live in the text, so not kept, but no run would find it provided
+        // (`what_entries_read_is_provided_where_only_excluded_code_reads_it`).
         let live = in_run.live(point);
-        for &value in read.iter().filter(|v| live.binary_search(v).is_err()) {
+        for &value in entry.requires.iter().filter(|v| live.binary_search(v).is_err()) {
             let at = uses.entry(point.inst()).or_default();
             if !at.contains(&value) {
                 at.push(value);
@@ -40,21 +46,21 @@ pub(crate) fn add_unlive(mapping: &Mapping, in_run: &LiveTable, uses: &mut Extra
     grew
 }
 
-/// Adds all that the entries of a mapping require to the uses of its source version. What is live
-/// in any case adds nothing to what is live.
+/// Adds to the uses of a version all values that the entries of a mapping from it require. A value
+/// that is live in any case changes nothing.
 pub(crate) fn add_required(mapping: &Mapping, uses: &mut ExtraUses) {
     for (point, entry) in mapping.entries() {
         uses.entry(point.inst()).or_default().extend(&entry.requires);
     }
 }
 
-/// What is live at each point of a version, by instruction index.
+/// The live values at each point of a version, ascending, by instruction index.
 pub(crate) struct LiveTable {
     at: Vec<Box<[Value]>>,
 }
 
 impl LiveTable {
-    /// What is live in the text of a version; `None` beyond [`MAX_LIVE_VALUES`].
+    /// Liveness in the text of a version; `None` beyond [`MAX_LIVE_VALUES`].
     pub(crate) fn of_text(f: &Function, cfg: &Cfg, demand: Demand) -> Option<LiveTable> {
         let none = ExtraUses::new();
         let liveness = match demand {
@@ -64,8 +70,8 @@ impl LiveTable {
         LiveTable::of(f, cfg, &liveness)
     }
 
-    /// What has to be provided where transitions land, when the listed values are used as well;
-    /// `None` beyond [`MAX_LIVE_VALUES`]. Nothing in code that never runs: there is no landing
+    /// The values to provide where transitions land, when the listed values count as used too;
+    /// `None` beyond [`MAX_LIVE_VALUES`]. Code that never runs needs nothing, and no entry lands
     /// there.
     pub(crate) fn of_run(
         f: &Function,
@@ -88,6 +94,7 @@ impl LiveTable {
         for &block in cfg.rpo() {
             liveness.for_each_point(f, block, |point, live| {
                 total += live.len();
+                // Past the limit the walk only counts: storing the rest could take gigabytes.
                 if total <= MAX_LIVE_VALUES {
                     at[point.inst().as_u32() as usize] = live.as_slice().into();
                 }
@@ -100,8 +107,8 @@ impl LiveTable {
         &self.at[point.inst().as_u32() as usize]
     }
 
-    /// The points of a mapping whose entries do not provide all that is live where they land in
-    /// this version.
+    /// The points of a mapping into this version whose entries lack a value that is live at the
+    /// landing point.
     pub(crate) fn lacking(&self, mapping: &Mapping) -> Vec<Point> {
         let provides_all = |e: &Entry| self.live(e.target).iter().all(|v| e.provides_value(*v));
         mapping.entries().filter(|(_, e)| !provides_all(e)).map(|(p, _)| p).collect()

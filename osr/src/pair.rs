@@ -1,6 +1,6 @@
-//! Two versions of a function and what is known about them together.
+//! Two versions of a function, with the analyses that their mappings share.
 
-use crate::facts::{Era, Facts};
+use crate::facts::Facts;
 use crate::lines::Lines;
 use crate::stores::LoneWrites;
 use crate::traps::Traps;
@@ -11,49 +11,29 @@ use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
-
-/// The direction of a mapping.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Heading {
-    /// From the version before the log to the one after.
-    Forward,
-    /// From the version after the log to the one before.
-    Backward,
-}
-
-/// What an entry has to provide at its landing point.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Demand {
-    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]). Values that
-    /// feed dead code alone hold anything afterwards, and count as not live wherever the levels
-    /// ask.
-    #[default]
-    Needed,
-    /// Everything live, dead code's operands included: what a debugger wants.
-    Live,
-}
+use std::collections::BTreeMap;
+use transition::{Correspondence, Demand, Pair, Side};
 
 /// One of the two versions, with its analyses.
 #[derive(Debug)]
-pub(crate) struct Side<'v> {
+pub(crate) struct Analyzed<'v> {
     pub(crate) f: &'v Function,
     pub(crate) cfg: Cfg,
     pub(crate) dom: DomTree,
     pub(crate) decided: Decided,
     pub(crate) lines: Lines,
-    pub(crate) era: Era,
-    /// For each id of a class, the values of this version whose chain leads to it.
+    pub(crate) era: Side,
+    /// By id of a class: the values of this version whose chain leads to it.
     holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
-    /// Accesses to memory by their address; of pairs with lone writes.
+    /// Accesses to memory, by address. Filled only for pairs with lone writes.
     accesses: SecondaryMap<Value, SmallVec<[Inst; 2]>>,
     pub(crate) lone_writes: LoneWrites,
 }
 
-impl<'v> Side<'v> {
-    fn new(f: &'v Function, era: Era, facts: &Facts, anchors: &FixedBitSet) -> Side<'v> {
+impl<'v> Analyzed<'v> {
+    fn new(f: &'v Function, era: Side, facts: &Facts, anchors: &FixedBitSet) -> Analyzed<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
         let decided = Decided::new(f);
@@ -64,7 +44,7 @@ impl<'v> Side<'v> {
                 holders[id].push(value);
             }
         }
-        let mut side = Side {
+        let mut side = Analyzed {
             f,
             cfg,
             dom,
@@ -75,11 +55,12 @@ impl<'v> Side<'v> {
             accesses: SecondaryMap::new(),
             lone_writes: LoneWrites::default(),
         };
+        // Last, since windows need the other analyses of this side.
         side.lone_writes = LoneWrites::new(&side, anchors, facts);
         side
     }
 
-    /// The values of this version that links lead from to an id, in layout order.
+    /// The values of this version whose links lead to an id, in layout order.
     pub(crate) fn holders(&self, id: Value) -> &[Value] {
         &self.holders[id]
     }
@@ -110,8 +91,9 @@ impl<'v> Side<'v> {
         place.filter(|p| matches!(p, Place::Bytes { .. }))
     }
 
-    /// Whether an access at an address has passed that shows that another there cannot trap. Asked
-    /// only of pairs with lone writes.
+    /// Whether an access has passed at `at` which shows that an access of `place` at the same
+    /// address cannot trap. Valid only for pairs with lone writes; others have no index of
+    /// accesses.
     pub(crate) fn vouches(&self, address: Value, place: &Place, at: Point) -> bool {
         let vouches = |i: &Inst| self.accessed(*i).is_some_and(|p| p.vouches_for(place));
         let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
@@ -132,15 +114,15 @@ fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
     })
 }
 
-/// Two versions of one function and the log that leads from one to the other, with everything about
-/// them that mappings in both directions and at every level need, computed once.
+/// Two versions of one function and the log that leads from one to the other. It holds all analyses
+/// that mappings in both directions and at every level need, computed once.
 #[derive(Debug)]
 pub struct VersionPair<'v> {
-    pub(crate) sides: [Side<'v>; 2],
+    pub(crate) sides: Pair<Analyzed<'v>>,
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
     pub(crate) demand: Demand,
-    traps: [Traps; 2],
+    traps: Pair<Traps>,
 }
 
 impl<'v> VersionPair<'v> {
@@ -155,64 +137,63 @@ impl<'v> VersionPair<'v> {
     ) -> Result<VersionPair<'v>, ReplayError> {
         let facts = Facts::new(before, log)?;
         let anchors = bounding_anchors(before, after, &facts);
-        let mut sides = [
-            Side::new(before, Era::Before, &facts, &anchors),
-            Side::new(after, Era::After, &facts, &anchors),
-        ];
+        let versions = Pair::new(before, after);
+        let mut sides = Pair::from_fn(|side| Analyzed::new(versions[side], side, &facts, &anchors));
+        // The index of accesses costs memory, and only replays ask for it.
         if sides.iter().any(|side| side.lone_writes.exist) {
-            sides.iter_mut().for_each(Side::index_accesses);
+            sides.as_mut().into_iter().for_each(Analyzed::index_accesses);
         }
-        let traps = [
-            Traps::new(&sides[1], &sides[0], &facts, &anchors),
-            Traps::new(&sides[0], &sides[1], &facts, &anchors),
-        ];
+        let traps =
+            Pair::from_fn(|side| Traps::new(&sides[side.other()], &sides[side], &facts, &anchors));
         Ok(VersionPair { sides, facts, anchors, demand: Demand::default(), traps })
     }
 
-    /// The same pair, with entries that provide something else.
+    /// The same pair, with another demand on its entries.
     #[must_use]
     pub fn providing(self, demand: Demand) -> VersionPair<'v> {
         VersionPair { demand, ..self }
     }
 
-    /// The bounding anchors: instructions both versions have, moved nowhere between them, that are
-    /// terminators, have effects or may trap. Both versions execute the same ones in the same
-    /// order.
+    /// The bounding anchors: instructions that both versions have, that the log moved nowhere, and
+    /// that are terminators, have effects or may trap. Both versions execute the same ones in the
+    /// same order, except for those that [`VersionPair::common_anchors`] leaves out.
     pub fn bounding_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.anchors.ones().map(|i| Inst::from_u32(i as u32))
     }
 
-    /// Those of them that both versions execute in the same order, one for one, whichever way
-    /// control comes: all but the branches that one version passes by where the way it has come
-    /// decides them.
+    /// The bounding anchors that both versions execute in the same order, one for one, on every
+    /// path. It leaves out branches that one version skips where a redirected edge decides them.
     pub fn common_anchors(&self) -> impl Iterator<Item = Inst> + '_ {
         self.bounding_anchors().filter(|i| !self.is_branch_passed(*i))
     }
 
-    /// Whether one of the versions has a write that the other has not, or has elsewhere: then
-    /// memory is not the same in both at every bounding anchor.
+    /// Whether one of the versions has a write that the other lacks or has elsewhere. If so, memory
+    /// may differ at a bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
         self.sides.iter().any(|side| side.lone_writes.exist)
     }
 
-    /// Whether the version after passes by a block of the version before on some ways: an edge that
-    /// led to it was sent on past the branch at its end. No anchor stands before that.
+    /// Whether the version after skips a block of the version before on some paths: the log
+    /// redirected an edge past the branch at its end. A block with an anchor before that branch
+    /// does not count, since the other version executes that anchor too.
     pub(crate) fn is_passed_by(&self, block: Block) -> bool {
-        let Side { f, lines, .. } = &self.sides[0];
+        let Analyzed { f, lines, .. } = &self.sides.before;
         let end = f.terminator(block);
+        // The next anchor is `end` itself, or the path runs on past `end`: no anchor of the block
+        // comes first.
         let line = || lines.end(f, f.first_inst(block));
         self.facts.passed_branches.contains(&end)
             && line().is_some_and(|l| l.anchor == end || !l.jumps.is_empty())
     }
 
-    /// Whether a point before a branch that some ways pass by cannot be landed at: the version
-    /// after has no more what the block was given on the others.
+    /// Whether entries must not land in a block that some paths skip: the version after no longer
+    /// has the parameters that the block received on the others.
     pub(crate) fn is_forgotten(&self, block: Block) -> bool {
-        let [before, after] = [self.sides[0].f, self.sides[1].f];
+        let [before, after] = [self.sides.before.f, self.sides.after.f];
         self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
     }
 
-    /// The branches past which an edge was sent on, decided by the way it had come.
+    /// The branches that redirected edges skip.
     pub(crate) fn passed_branches(&self) -> impl Iterator<Item = Inst> + '_ {
         self.facts.passed_branches.iter().copied().filter(|i| self.is_branch_passed(*i))
     }
@@ -225,26 +206,56 @@ impl<'v> VersionPair<'v> {
             && self.sides.iter().any(|side| is_branch(side.f))
     }
 
-    /// The version transitions in this direction leave from.
-    pub(crate) fn source(&self, heading: Heading) -> &Side<'v> {
-        &self.sides[heading as usize]
+    /// What the log shows of both versions, for a certifier to start from. Cost: linear in the
+    /// versions.
+    pub fn correspondence(&self) -> Correspondence<'v> {
+        let facts = &self.facts;
+        Correspondence {
+            versions: self.sides.as_ref().map(|side| side.f),
+            anchors: self.anchors.clone(),
+            passed: self.passed_branches().collect(),
+            rerouted: facts.rerouted.clone(),
+            joined_params: facts.joined_params.clone(),
+            joined_blocks: facts.joined_blocks.clone(),
+            replaced: self.replaced_params(),
+            has_lone_writes: self.has_lone_writes(),
+        }
     }
 
-    /// The version transitions in this direction lead to.
-    pub(crate) fn target(&self, heading: Heading) -> &Side<'v> {
-        &self.sides[1 - heading as usize]
+    /// The parameters that only the version after has, each with the parameters that only the version
+    /// before has and that links lead from to it.
+    fn replaced_params(&self) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
+        let Pair { before, after } = self.sides.as_ref();
+        let params = after.f.blocks().flat_map(|b| after.f.block_params(b).iter().copied());
+        let is_replaced =
+            |p: &Value| !after.f.has_value(*p) && before.f.defining_inst(*p).is_none();
+        let replaced = |p: Value| {
+            (p, before.holders(p).iter().copied().filter(is_replaced).collect::<SmallVec<_>>())
+        };
+        let new = params.filter(|p| !before.f.has_value(*p)).map(replaced);
+        new.filter(|(_, found)| !found.is_empty()).collect()
     }
 
-    /// The instructions of the target version that must not be landed behind too early.
-    pub(crate) fn traps(&self, heading: Heading) -> &Traps {
-        &self.traps[1 - heading as usize]
+    /// The source version of transitions in this direction.
+    pub(crate) fn source(&self, heading: Side) -> &Analyzed<'v> {
+        &self.sides[heading]
     }
 
-    /// Whether a block was proved never to run: it is unreachable, constants keep it so, it was
-    /// removed as such, or the other version kept it and cannot reach it.
-    pub(crate) fn is_unreachable(&self, heading: Heading, block: Block) -> bool {
+    /// The target version of transitions in this direction.
+    pub(crate) fn target(&self, heading: Side) -> &Analyzed<'v> {
+        &self.sides[heading.other()]
+    }
+
+    /// The possible traps of the target version that bar landings behind them.
+    pub(crate) fn traps(&self, heading: Side) -> &Traps {
+        &self.traps[heading.other()]
+    }
+
+    /// Whether a block was proved never to run: constants make it unreachable, the log removed it
+    /// as unreachable, or the other version has the block and cannot reach it.
+    pub(crate) fn is_unreachable(&self, heading: Side, block: Block) -> bool {
         let (p, q) = (self.source(heading), self.target(heading));
-        let removed = heading == Heading::Forward && self.facts.removed_blocks.contains(&block);
+        let removed = heading == Side::Before && self.facts.removed_blocks.contains(&block);
         !p.decided.cfg().is_reachable(block)
             || removed
             || (q.f.has_block(block) && !q.cfg.is_reachable(block))
@@ -252,16 +263,18 @@ impl<'v> VersionPair<'v> {
 }
 
 /// The values of `p` that equal `value` of `q`, by usable links alone: the same id first, then the
-/// rest of the class, nearest first. Only some of them are available at the point in question.
+/// rest of the class, nearest first. The caller checks which of them are available at its point.
 pub(crate) fn members(
     facts: &Facts,
-    p: &Side<'_>,
-    q: &Side<'_>,
+    p: &Analyzed<'_>,
+    q: &Analyzed<'_>,
     value: Value,
 ) -> SmallVec<[Value; 4]> {
     let mut members: SmallVec<[Value; 4]> = SmallVec::new();
     let mut ids = facts.chain(value, q.era);
     ids.insert(0, value);
+    // Both directions of a link: the id itself, if `p` still has it, and the values of `p` that
+    // lead to it by a link of their own.
     for id in ids {
         if p.f.has_value(id) {
             members.push(id);
@@ -273,19 +286,18 @@ pub(crate) fn members(
 
 fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> FixedBitSet {
     let mut anchors = FixedBitSet::with_capacity(before.inst_bound().max(after.inst_bound()));
-    let stays =
-        |i: &Inst| after.has_inst(*i) && (!facts.is_moved(*i) || seeded(Bug::MovedIsAnchor));
-    // One that edges were sent past executes less often in the version after. It bounds nothing
-    // where it only leads on.
+    let stays = |i: &Inst| after.has_inst(*i) && !facts.is_moved(*i);
+    // The version after executes a terminator less often once an edge was redirected past it. Such
+    // a jump bounds nothing, and paths run on through it in both versions.
     let leads_on = |i: Inst| {
         let was_decided = before.inst(i).opcode == Opcode::Jump || facts.folded.contains_key(&i);
         facts.passed_ends.contains(&i) && was_decided && after.inst(i).opcode == Opcode::Jump
     };
     for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
         let opcode = before.inst(inst).opcode;
-        let has_effect =
-            !opcode.is_effect_free() && (opcode.is_terminator() || !seeded(Bug::EffectsNoAnchors));
-        if has_effect || before.may_trap(inst) || after.may_trap(inst) {
+        // In either version: `may_trap` depends on operands, and a pass may have shown the divisor
+        // to be a constant.
+        if !opcode.is_effect_free() || before.may_trap(inst) || after.may_trap(inst) {
             anchors.insert(inst.as_u32() as usize);
         }
     }

@@ -1,4 +1,4 @@
-//! Why a point has no entry, and which action is to blame.
+//! Why a point has no entry, and which action of the log is to blame.
 
 use ir::{Inst, Point, Value};
 use std::fmt;
@@ -6,37 +6,42 @@ use std::fmt;
 /// Why a point has no entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
-    /// No point of the other version corresponds: control meets no common anchor from here.
+    /// The path from the point meets no bounding anchor that both versions have, or no landing
+    /// point leads straight to that anchor.
     NoLanding,
-    /// Effects do not line up: the log adds, deletes or moves one.
+    /// The log adds, deletes or moves an effect that is not a write of one place. Effects do not
+    /// line up, and the pair has no entries at all.
     Effect,
-    /// Control may have come a way on which the other version passes by this place.
+    /// The other version may have skipped this block: the log redirected an edge past it.
     PassedBy,
-    /// A write has been executed that the other version does not execute, and is not yet covered by
-    /// another.
+    /// The source version has executed a write that the target version lacks. No later write has
+    /// covered it yet, and an executed write cannot be undone.
     MemoryAhead,
-    /// Every landing point lies behind a write that has not been executed here and cannot be.
+    /// Every landing point lies behind a write that the source version has not executed and the
+    /// entry cannot replay.
     MemoryBehind,
-    /// Every landing point lies behind an instruction that may trap and has not been passed here.
+    /// Every landing point lies behind an instruction that may trap and that the source version has
+    /// not passed.
     TrapNotReached,
-    /// A value is needed that is live at neither this level's pool nor derivable, though it is
-    /// available.
+    /// The entry needs a value that is available at the source point, but that this level may not
+    /// read and cannot compute.
     NotLive,
-    /// A block parameter is needed that this version does not have.
+    /// The entry needs a block parameter that the source version lacks.
     Parameter,
-    /// A load, or another read of memory, is needed whose result this version does not have.
+    /// The entry needs the result of a load, or of another read of memory, that the source version
+    /// lacks.
     Load,
-    /// The result of a call is needed that this version does not have.
+    /// The entry needs the result of a call that the source version lacks.
     Call,
-    /// A value is needed whose operation has not been executed here, or an operand of which is
-    /// lost.
+    /// The entry needs a value whose operation the source version has not executed, or of whose
+    /// operands one is lost.
     Unavailable,
-    /// The compensation code would be too long.
+    /// Compensation code, or the mapping as a whole, would be too long.
     TooLong,
 }
 
 impl Reason {
-    /// Every reason.
+    /// Every reason, in the order of the enumeration.
     pub const ALL: [Reason; 12] = [
         Reason::NoLanding,
         Reason::Effect,
@@ -94,7 +99,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What stands in the way, before blame is laid.
+/// The obstacle to an entry, before [`Unmapped`] adds the action to blame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Obstacle {
     pub(crate) reason: Reason,
@@ -113,12 +118,15 @@ impl Obstacle {
 pub struct Unmapped {
     /// The point, in the source version.
     pub point: Point,
-    /// Why.
+    /// Why it has none.
     pub reason: Reason,
-    /// The value of the target version that cannot be provided, if that is why.
+    /// The value of the target version that cannot be provided, if that is the reason.
     pub value: Option<Value>,
-    /// The instruction of the target version that may trap and has not been passed, if that is why.
+    /// The instruction behind the reason, if one is: of the target version, a possible trap that
+    /// the source version has not passed or a write that cannot be replayed; of the source version,
+    /// a write that is ahead; or the branch that one version may have skipped.
     pub inst: Option<Inst>,
-    /// The index in the log of the first action that has to do with it, if one can be named.
+    /// The index in the log of the first action that concerns the value or the instruction, if one
+    /// can be named.
     pub blame: Option<usize>,
 }

@@ -1,7 +1,7 @@
 //! Tables that are cleared in constant time.
 
-/// A map from small indices, cleared by advancing an epoch. Reused for every point of a function,
-/// so that the work at a point follows what is looked at and not the size of the function.
+/// A map from small indices. Advancing the epoch clears it. A search reuses its tables at every
+/// point of a function, and clearing them must not cost the size of the function each time.
 #[derive(Debug)]
 pub(crate) struct Scratch<T> {
     epoch: u32,
@@ -14,6 +14,7 @@ impl<T: Copy + Default> Scratch<T> {
     }
 
     pub(crate) fn clear(&mut self) {
+        // The epoch would wrap to numbers that old entries carry, and bring them back.
         if self.epoch == u32::MAX {
             self.entries.clear();
             self.epoch = 0;

@@ -1,54 +1,55 @@
-//! Making the entries of one direction of a pair of versions.
+//! Searches the entries of one direction of a pair: for each source point, the cheapest landing
+//! point and its compensation code.
 
 use crate::derive::Deriver;
 use crate::entry::{self, Cost, Derived, Goal};
 use crate::level::Level;
 use crate::lines::{LineEnd, Lines};
 use crate::live::LiveTable;
-use crate::pair::{Heading, VersionPair, members};
+use crate::pair::{VersionPair, members};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
-use crate::synthesize::Direction;
-use ir::mapping::{Entry, Mapping};
+use crate::synthesize::SynthesizedMapping;
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Function, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::mapping::{Entry, Mapping};
 
 /// Landing points tried from one source point. A longer gap is sampled at both ends and around the
-/// point's own place.
+/// source point's own place.
 const MAX_LANDINGS: usize = 24;
 
-/// Landing points tried, times values to be provided at the first of them: with many values to
-/// provide, fewer landing points are tried.
+/// The product of landing points tried and values to provide at the first of them. With many values
+/// to provide, the search tries fewer landing points.
 const MAX_VALUES_TRIED: usize = 1 << 13;
 
-/// One direction that was made at a level.
+/// One direction, finished at one level.
 pub(crate) struct Made {
     pub(crate) level: Level,
-    pub(crate) direction: Direction,
-    /// The points whose entries were built again, or dropped, after the first round.
+    pub(crate) direction: SynthesizedMapping,
+    /// The points whose entries a later round of the fixpoint built again or dropped.
     pub(crate) made_again: BTreeSet<Point>,
 }
 
-/// What is known of the best entry from a point before it is searched for.
+/// Whether the level below already determines the first entry from a point.
 enum Known<'a> {
     Nothing,
-    /// It keeps values, if there is one.
+    /// Every entry from the point keeps values.
     NoneWithoutKeeping,
     Entry(&'a Entry),
 }
 
-/// One direction being made.
+/// The search for one direction.
 pub(crate) struct Search<'a, 'v> {
-    heading: Heading,
+    heading: Side,
     pair: &'a VersionPair<'v>,
-    /// The same direction at a level below.
+    /// The same direction at the level below.
     below: Option<&'a Made>,
     /// Keeps nothing.
     deriver: Deriver<'a, 'v>,
-    /// Keeps what the entry at hand has to.
+    /// Reads the values that the entry at hand keeps.
     keeper: Deriver<'a, 'v>,
     here: SourcePoint,
     started: bool,
@@ -60,10 +61,10 @@ pub(crate) struct Search<'a, 'v> {
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// Nothing made yet. `below` is the same direction at a lower level, whose entries are taken
-    /// over where they would be found again.
+    /// A search without entries. `below` is the same direction at a lower level; the search takes
+    /// over the entries that it would find again.
     pub(crate) fn new(
-        (pair, heading): (&'a VersionPair<'v>, Heading),
+        (pair, heading): (&'a VersionPair<'v>, Side),
         level: Level,
         below: Option<&'a Made>,
     ) -> Search<'a, 'v> {
@@ -85,12 +86,16 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// Builds every entry the first time; later those again that do not provide all that is needed
-    /// where they land.
+    /// Builds every entry in the first round. Later rounds rebuild only entries that do not provide
+    /// all of `needed` where they land. `live` is liveness at the source points.
     pub(crate) fn update(&mut self, live: &LiveTable, needed: &LiveTable) {
         let is_first = !std::mem::replace(&mut self.started, true);
+        // Entries that provide everything stay as they are. Uses only grow from round to round, so
+        // a better entry cannot appear; and a point whose entry was dropped is never tried again,
+        // which ends the fixpoint.
         let points = if is_first { self.all_points() } else { needed.lacking(&self.mapping) };
         for point in points {
+            // After the first round more has to be provided than the level below provided then.
             let known = if is_first { self.known_from_below(point) } else { Known::Nothing };
             let found = match known {
                 Known::Entry(entry) => Ok(entry.clone()),
@@ -110,12 +115,14 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// What the level below shows of the first entry from a point: one that does nothing is the
-    /// best at every level, and one that keeps nothing better than any that does.
+    /// Asks the level below for the first entry from a point. An empty entry is the best at every
+    /// level, and an entry that keeps nothing beats any that keeps a value.
     fn known_from_below(&self, point: Point) -> Known<'a> {
         let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else {
             return Known::Nothing;
         };
+        // `avail` adds only kept values to `alias`. Between other levels an entry without kept
+        // values may become cheaper, so only empty entries carry over.
         let is_without_keeping = below.level == Level::Alias && self.deriver.level == Level::Avail;
         match below.direction.mapping.entry(point) {
             Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => {
@@ -126,7 +133,7 @@ impl<'a, 'v> Search<'a, 'v> {
         }
     }
 
-    /// No entries at all.
+    /// Gives up every entry of this direction, for the reason [`Reason::TooLong`].
     pub(crate) fn give_up(&mut self) {
         let points = self.all_points();
         self.made_again = points.iter().copied().collect();
@@ -150,7 +157,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry from a point: fewest kept values, then fewest kept arguments, then
     /// shortest compensation code, then the point's own place, then the earliest landing point.
-    /// `is_lost` where it is known that there is none without keeping values.
+    /// `is_lost` says that every entry is known to keep values.
     fn best_entry(
         &mut self,
         point: Point,
@@ -160,6 +167,8 @@ impl<'a, 'v> Search<'a, 'v> {
     ) -> Result<Entry, Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
         let end = self.line_end(point)?;
+        // Must precede every question to the derivers: they look values up in `here`, in terms of
+        // this source point and the jumps on its path.
         self.here.enter(p, point, live.live(point), &end.jumps);
         let mut barred = None;
         let mut goals: Vec<Goal<'_>> = Vec::new();
@@ -173,7 +182,9 @@ impl<'a, 'v> Search<'a, 'v> {
                 needed: needed.live(target),
                 replays: q.lone_writes.open(target.inst()),
             };
-            if goal.is_met_as_is(&self.deriver, &self.here) && !seeded(Bug::RestMayTrap) {
+            // The empty entry costs nothing, so no other landing point can beat it. Most points end
+            // here.
+            if goal.is_met_as_is(&self.deriver, &self.here) {
                 return Ok(goal.as_is());
             }
             goals.push(goal);
@@ -184,27 +195,30 @@ impl<'a, 'v> Search<'a, 'v> {
         } else {
             found
         };
-        // A value that cannot be had says more than a trap in the way of another landing.
+        // A value that cannot be had says more than a trap that bars another landing point.
         found.map_err(|why| why.or(barred).unwrap_or(Obstacle::new(Reason::NoLanding)))
     }
 
-    /// Where the line from a point ends.
+    /// The end of the path from a point.
     ///
     /// # Errors
-    /// What keeps every entry from leaving there.
+    /// The reason why no entry starts there.
     fn line_end(&self, point: Point) -> Result<LineEnd, Obstacle> {
         let p = self.deriver.p;
         if self.pair.facts.effect_changed.is_some() {
             return Err(Obstacle::new(Reason::Effect));
         }
+        // Memory cannot be undone, so a source point inside the window of a write of its own has no
+        // entries, wherever they would land.
         let first_open = p.lone_writes.open(point.inst()).first().copied();
         if let Some(write) = p.lone_writes.lost(point.inst()).or(first_open) {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
         let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
-        let may_be_passed = self.heading == Heading::Forward && !seeded(Bug::PassedByIgnored);
-        // The ways that were sent on past a branch may have been those through blocks that only led
-        // there (`what_led_to_a_block_passed_by_has_no_way.oir`).
+        let may_be_passed = self.heading == Side::Before;
+        // A redirected edge may have started in a block that only jumps to the skipped one. Such a
+        // block, and each block ahead on the path, is skipped as well
+        // (`what_led_to_a_block_passed_by_has_no_way.oir`).
         let ahead = end.jumps.iter().map(|jump| p.f.target(jump.edges[0]).block);
         let mut blocks = std::iter::once(p.f.inst_block(point.inst())).chain(ahead);
         if may_be_passed && blocks.any(|block| self.pair.is_passed_by(block)) {
@@ -213,13 +227,14 @@ impl<'a, 'v> Search<'a, 'v> {
         Ok(end)
     }
 
-    /// What keeps any entry from a point from landing at another, if something does.
+    /// The reason why no entry from `point` may land at `target`, if there is one. `crosses` says
+    /// that the path from `point` runs over jumps.
     fn bar(&self, point: Point, target: Point, crosses: bool) -> Option<Obstacle> {
         if let Some(trap) = self.skipped_trap(target) {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
         let (q, home) = (self.deriver.q.f, self.deriver.q.f.inst_block(target.inst()));
-        if self.heading == Heading::Backward && self.pair.is_forgotten(home) {
+        if self.heading == Side::After && self.pair.is_forgotten(home) {
             return Some(Obstacle {
                 inst: Some(q.terminator(home)),
                 ..Obstacle::new(Reason::PassedBy)
@@ -228,20 +243,24 @@ impl<'a, 'v> Search<'a, 'v> {
         self.unreplayable(point, target, crosses, self.deriver.q.lone_writes.open(target.inst()))
     }
 
-    /// The cheapest entry that keeps no value, or the first that cannot be had at the first landing
-    /// point where one cannot.
+    /// The cheapest entry that keeps no value. The error is the obstacle at the first landing point
+    /// that has one.
     fn without_keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        if !seeded(Bug::StaleOutcomes) {
-            self.deriver.leave();
-        }
+        // Outcomes of the deriver hold for one source point alone. With those of the last one,
+        // entries read values that are not available here.
+        self.deriver.leave();
         let mut best: Option<(Cost, usize, Derived)> = None;
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
             if self.deriver.is_spent() {
+                // At the end of a long chain of operations, each further landing point would visit
+                // as many nodes in vain again.
                 break;
             }
             match entry::derive(&mut self.deriver, &self.here, goal) {
                 Ok(derived) if self.deriver.level == Level::Empty => {
+                    // At `empty`, compensation code must be empty: even a copy from another id is
+                    // an obstacle.
                     let value = entry::changed(&self.deriver, goal, &derived).next();
                     obstacle.get_or_insert(Obstacle { value, ..Obstacle::new(Reason::NotLive) });
                 }
@@ -260,11 +279,9 @@ impl<'a, 'v> Search<'a, 'v> {
         Ok(entry::assemble(&self.deriver, &self.here, &goals[at], &derived))
     }
 
-    /// The cheapest entry whatever it keeps, or why there is none.
+    /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
     fn keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
-        if !seeded(Bug::StaleOutcomes) {
-            self.deriver.leave();
-        }
+        self.deriver.leave();
         let mut best: Option<(Cost, Entry)> = None;
         let mut obstacle = None;
         for goal in goals {
@@ -285,9 +302,9 @@ impl<'a, 'v> Search<'a, 'v> {
         best.map(|(_, entry)| entry).ok_or(obstacle)
     }
 
-    /// What keeps writes of the target version from being executed on the way over, if something
-    /// does. Only their place is asked for: whether address and value can be had is seen when the
-    /// entry is built.
+    /// The reason why the entry cannot replay the writes of the target version, if there is one.
+    /// Only their places are checked here; the derivation shows whether address and value can be
+    /// had.
     fn unreplayable(
         &self,
         point: Point,
@@ -299,11 +316,16 @@ impl<'a, 'v> Search<'a, 'v> {
         let is_safe = |write: &Inst| {
             let data = q.f.inst(*write);
             let place = Place::written(data.opcode, data.ty, &data.imm);
+            // A global is always there; only an address can be out of bounds. A replay must not
+            // trap, so an access of as many bytes must have passed at the same address.
             let Some(place @ Place::Bytes { .. }) = place else { return true };
             members(&self.pair.facts, p, q, data.args[0])
                 .iter()
                 .any(|address| p.vouches(*address, &place, point))
         };
+        // Behind a jump the parameters have other instances than at the source point. The checker
+        // accepts a replay only if the path to the anchor binds nothing (`docs/certificates.md`,
+        // *Entries*).
         let are_late = q.lone_writes.are_late(target.inst()) || crosses;
         let first_late = replays.first().copied().filter(|_| are_late);
         if let Some(write) = q.lone_writes.lost(target.inst()).or(first_late) {
@@ -314,10 +336,10 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     fn skipped_trap(&self, target: Point) -> Option<Inst> {
-        if seeded(Bug::TrapsIgnored) {
-            return None;
-        }
         let (p, q) = (self.deriver.p, self.deriver.q);
+        // A trap that the source version has passed under any id of its class has been passed: the
+        // witnesses are looked up in terms of the path, since a witness behind the jump counts as
+        // well.
         self.pair
             .traps(self.heading)
             .skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
@@ -341,20 +363,20 @@ impl<'a, 'v> Search<'a, 'v> {
             Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
-        let direction = Direction { mapping, points, unreachable, unmapped };
+        let direction = SynthesizedMapping { mapping, points, unreachable, unmapped };
         Made { level: deriver.level, direction, made_again }
     }
 }
 
-/// Whether an entry is taken rather than the best so far: of two that cost the same, the first.
+/// Whether an entry replaces the best so far. Of two entries of equal cost the first stays.
 fn is_better(cost: Cost, least: Option<Cost>) -> bool {
-    least.is_none_or(|least| cost < least) || seeded(Bug::RestMayTrap)
+    least.is_none_or(|least| cost < least)
 }
 
-/// The landing points worth trying: the source point's own place, if the other version has it,
-/// which is the likeliest to cost nothing; then all of a short gap, earliest first; of a long one,
-/// or with many values to provide, some around that place, then some at its start and its end.
-/// Cost: their number, however long the gap is.
+/// The landing points worth trying, in order. The source point's own place comes first, if the
+/// target version has it: it is the likeliest to cost nothing. Of a short gap all others follow,
+/// earliest first. Of a long gap, or with many values to provide, some around that place follow,
+/// then some at its start and its end. Cost: their number, however long the gap is.
 fn landings_to_try(
     lines: &Lines,
     anchor: Inst,
@@ -364,11 +386,14 @@ fn landings_to_try(
     let landings = lines.landings(anchor);
     let count = landings.len();
     let Some(first) = landings.first() else { return Vec::new() };
+    // At least three: one at each place that is sampled.
     let most = (MAX_VALUES_TRIED / values(*first).max(1)).clamp(3, MAX_LANDINGS);
     let own = lines.landing_number(anchor, source);
     let tried: Vec<usize> = if count <= most {
         (0..count).collect()
     } else {
+        // Three samples that do not overlap: the middle one is pushed away from both ends, which
+        // the other two cover. `count` exceeds `most`, so the bounds of `clamp` are in order.
         let (third, own) = (most / 3, own.unwrap_or(count / 2));
         let near_start = own.saturating_sub(third / 2).clamp(third, count - third);
         let near_end = (own + third.div_ceil(2)).clamp(near_start, count - third);
@@ -380,11 +405,10 @@ fn landings_to_try(
         .collect()
 }
 
-/// The first action in the log that has to do with what stands in the way: with the value, its
-/// definition or a use of it; with the instruction that may trap; with the effect; or with the
-/// point's own instruction.
+/// The first action in the log that concerns the obstacle: the effect; else the value, its
+/// definition or a use of it; else the instruction; else the source point's own instruction.
 fn blame(
-    (pair, heading): (&VersionPair<'_>, Heading),
+    (pair, heading): (&VersionPair<'_>, Side),
     deriver: &Deriver<'_, '_>,
     obstacle: &Obstacle,
     point: Point,
@@ -396,28 +420,31 @@ fn blame(
     let q = deriver.q.f;
     let of_value = obstacle.value.and_then(|v| {
         let of_users = || first_of_users((pair, heading), q, v);
+        // The users come second. The value itself may be untouched, and needed only because of
+        // something the log did to an instruction that reads it.
         facts.first_of_value(v).or_else(of_users)
     });
     let of_inst = || obstacle.inst.and_then(|i| facts.first_of_inst(i));
     of_value.or_else(of_inst).or_else(|| facts.first_of_inst(point.inst()))
 }
 
-/// Instructions, and arguments of each, looked at for an action that has to do with what is
-/// computed from a value.
+/// Instructions, and arguments of each, that the search for the action to blame looks at.
 const MAX_USERS: usize = 64;
 
-/// The first action that has to do with an instruction that reads a value of the target version, or
-/// else with one that reads what those compute, and so on: the value may be needed there, and not
-/// be live here, because of what happened to the last link of a chain. What only code that never
-/// runs does with the value counts for nothing.
+/// The first action that concerns an instruction that reads a value of the target version, or else
+/// one that reads the results of those, and so on. A value may be needed there, and dead here,
+/// because the log changed the last link of a chain. Code that never runs does not count. Cost:
+/// bounded.
 fn first_of_users(
-    (pair, heading): (&VersionPair<'_>, Heading),
+    (pair, heading): (&VersionPair<'_>, Side),
     q: &Function,
     value: Value,
 ) -> Option<usize> {
-    let back = if heading == Heading::Forward { Heading::Backward } else { Heading::Forward };
+    let back = if heading == Side::Before { Side::After } else { Side::Before };
     let mut seen: BTreeSet<Inst> = BTreeSet::new();
     let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
+    // Breadth first, one link of the chain a round: the action nearest to the value is the one to
+    // blame. `seen` ends the walk around loops.
     while !values.is_empty() && seen.len() < MAX_USERS {
         let users = values.iter().flat_map(|v| q.users(*v)).copied();
         let runs = |user: &Inst| !pair.is_unreachable(back, q.inst_block(*user));
@@ -435,7 +462,7 @@ fn first_of_users(
     None
 }
 
-/// The block parameters that a terminator binds to one of these values, as far as the limit goes.
+/// The block parameters that a terminator binds to one of these values, up to the limit.
 fn bound_to(f: &Function, inst: Inst, values: &[Value]) -> SmallVec<[Value; 4]> {
     let targets = f.inst(inst).targets.iter();
     let bound = targets.flat_map(|target| f.block_params(target.block).iter().zip(&target.args));

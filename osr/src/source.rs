@@ -1,44 +1,44 @@
-//! The source point: what the source version has there.
+//! The source point: which values of the source version an entry can have there.
 //!
-//! From a point whose line ends in its own block that is simply what is available. In a block that
-//! only the source version has, compensation code first runs the rest of the block and takes its
-//! jump, all parameters at once; what counts is what is available at the start of the far block
-//! *after* that. A pool formed before the jump holds, on a back edge, the parameters of the last
-//! iteration.
+//! If the path from the point ends in the same block, these are the available values. Otherwise the
+//! point stands in a block that only the source version has, and compensation code takes the path
+//! for the run: it executes the rest of the block and takes its jump, all parameters at once. The
+//! pool is then formed from the values available at the start of the far block, *after* the jump. A
+//! pool formed before the jump would, on a back edge, hold the parameters of the last iteration
+//! (`tests/oir/osr/stale_parameter.oir`).
 
 use crate::derive::{Node, Way};
 use crate::lines::Crossing;
-use crate::pair::Side;
+use crate::pair::Analyzed;
 use crate::scratch::Scratch;
-use ir::seeded::{Bug, seeded};
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// What a value of the source version is, in terms of the source point.
+/// A value of the source version, in terms of the source point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Here {
     /// A value as it is at the source point.
     Value(Value),
-    /// The result of an operation of the rest of the block, by number.
+    /// The result of an operation on the path, by number.
     Rest(u32),
-    /// Not to be had.
+    /// The entry cannot have the value.
     Absent,
 }
 
-/// An operation of the rest of the block.
+/// An operation on the path.
 #[derive(Clone, Debug)]
 struct RestOp {
     inst: Inst,
     args: SmallVec<[Here; 3]>,
 }
 
-/// What the source version has at one point.
+/// The source version's values at one point.
 #[derive(Debug)]
 pub(crate) struct SourcePoint {
     point: Point,
     live: Scratch<bool>,
-    /// The first point of the last block on the line that control may come to from elsewhere too.
+    /// The first point of the last block on the path that another edge leads to as well.
     far: Option<Point>,
     bindings: BTreeMap<Value, Here>,
     rest: Vec<RestOp>,
@@ -55,8 +55,14 @@ impl SourcePoint {
         }
     }
 
-    /// Moves on to another point, whose line runs over `jumps`.
-    pub(crate) fn enter(&mut self, p: &Side<'_>, point: Point, live: &[Value], jumps: &[Crossing]) {
+    /// Moves to another point, whose path takes `jumps`. `live` are the values live there.
+    pub(crate) fn enter(
+        &mut self,
+        p: &Analyzed<'_>,
+        point: Point,
+        live: &[Value],
+        jumps: &[Crossing],
+    ) {
         self.point = point;
         self.far = None;
         self.bindings.clear();
@@ -64,7 +70,7 @@ impl SourcePoint {
         self.live.clear();
         live.iter().for_each(|v| self.live.set(v.as_u32() as usize, true));
         let mut from = point.inst();
-        for jump in jumps.iter().filter(|_| !seeded(Bug::PoolBeforeJump)) {
+        for jump in jumps.iter() {
             from = self.cross(p, from, jump);
         }
     }
@@ -73,20 +79,20 @@ impl SourcePoint {
         self.live.get(value.as_u32() as usize).is_some()
     }
 
-    /// Runs the block from `from` to its end and takes its jump; returns the first instruction of
-    /// the block it leads to. What may trap or reads memory is not run: the target version has not
-    /// reached it either, and what it would compute is then not to be had.
-    fn cross(&mut self, p: &Side<'_>, from: Inst, jump: &Crossing) -> Inst {
+    /// Takes the path from `from` to the end of its block and over `jump`. Returns the first
+    /// instruction of the next block. An operation that may trap or reads memory is not executed:
+    /// the target version has not reached it either. Its result is absent.
+    fn cross(&mut self, p: &Analyzed<'_>, from: Inst, jump: &Crossing) -> Inst {
         let mut at = Some(from);
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
             let args: SmallVec<[Here; 3]> = data.args.iter().map(|v| self.look_up(p, *v)).collect();
-            let is_pure = data.opcode.is_pure()
-                || (seeded(Bug::RestMayTrap) && data.opcode.is_value_determined());
-            let runs = is_pure && data.results.len() == 1 && !args.contains(&Here::Absent);
+            // One result and all operands, or no expression can stand for the operation. Values of
+            // the block that depend on an absent one are absent in turn.
+            let runs =
+                data.opcode.is_pure() && data.results.len() == 1 && !args.contains(&Here::Absent);
             for value in &data.results {
                 let here = if runs { Here::Rest(self.rest.len() as u32) } else { Here::Absent };
-                let here = if seeded(Bug::RestTakenAsDone) { Here::Value(*value) } else { here };
                 self.bindings.insert(*value, here);
             }
             if runs {
@@ -96,7 +102,9 @@ impl SourcePoint {
         }
         let target = p.f.target(jump.edges[0]);
         let params = p.f.block_params(target.block);
-        // All parameters at once: each argument is looked up before any is bound. Where several
+        // All parameters at once: each argument is looked up before any parameter is bound. Binding
+        // one by one would give the second parameter of a swap the first one's new value
+        // (`from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first`). Where several
         // edges may be taken, their arguments have to agree.
         let received = |index: usize| {
             let mut args = jump.edges.iter().map(|e| self.look_up(p, p.f.target(*e).args[index]));
@@ -105,8 +113,9 @@ impl SourcePoint {
         };
         let bound: SmallVec<[(Value, Here); 4]> =
             params.iter().enumerate().map(|(index, param)| (*param, received(index))).collect();
-        let bound = if seeded(Bug::SequentialCopies) { self.bound_in_turn(p, jump) } else { bound };
         let first = p.f.first_inst(target.block);
+        // A value bound on the path may belong to code that the other edges into the block do not
+        // pass. The target version does not have it there, and an expression must not read it.
         if jump.joins {
             let far = Point::before(first);
             self.far = Some(far);
@@ -116,21 +125,9 @@ impl SourcePoint {
         first
     }
 
-    /// A wrong change: each argument is looked up when the parameters before it are bound already.
-    fn bound_in_turn(&mut self, p: &Side<'_>, jump: &Crossing) -> SmallVec<[(Value, Here); 4]> {
-        let target = p.f.target(jump.edges[0]);
-        let mut bound = SmallVec::new();
-        for (param, arg) in p.f.block_params(target.block).iter().zip(&target.args) {
-            let here = self.look_up(p, *arg);
-            self.bindings.insert(*param, here);
-            bound.push((*param, here));
-        }
-        bound
-    }
-
-    /// A value of the source version: bound on the way, or as it is at the source point if it is
-    /// available there and where the line has got to.
-    pub(crate) fn look_up(&self, p: &Side<'_>, value: Value) -> Here {
+    /// A value of the source version: as the path bound it, or as it is at the source point. In the
+    /// second case it must be available both there and at the place the path has reached.
+    pub(crate) fn look_up(&self, p: &Analyzed<'_>, value: Value) -> Here {
         match self.bindings.get(&value) {
             Some(here) => *here,
             None if self.far.is_some_and(|far| !p.available(value, far)) => Here::Absent,
@@ -139,8 +136,8 @@ impl SourcePoint {
         }
     }
 
-    /// How a value of the source version can be had.
-    pub(crate) fn way_of(&self, p: &Side<'_>, value: Value) -> Option<Way> {
+    /// The way to have a value of the source version, if there is one.
+    pub(crate) fn way_of(&self, p: &Analyzed<'_>, value: Value) -> Option<Way> {
         match self.look_up(p, value) {
             Here::Value(value) => Some(Way::Read(value)),
             Here::Rest(number) => Some(Way::Same(Node::Rest(number))),
@@ -148,7 +145,7 @@ impl SourcePoint {
         }
     }
 
-    /// The one way to compute an operation of the rest of the block.
+    /// The one way to compute an operation on the path.
     pub(crate) fn rest_way(&self, number: u32) -> Way {
         let op = &self.rest[number as usize];
         let args = op.args.iter().map(|here| match here {

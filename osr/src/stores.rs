@@ -1,59 +1,66 @@
-//! Writes that only one version has: where memory differs, and what moving over then takes.
+//! Writes that only one version has: where memory differs, and which entries that allows.
 //!
-//! A *lone write* is a write of one place that is no anchor: the other version does not have it (it
-//! was found dead), or has it elsewhere. Its *window* is where it has been executed and no write
-//! that covers it has. Inside, memory differs in that place (`mappings.md`, section 3, *Stores*).
-//! From a point inside there is no way over: what was written cannot be undone. To a point inside
-//! the write is *replayed*, if its address and value can be had.
+//! A *lone write* is a write of one place that is not an anchor: the other version lacks it,
+//! because a pass proved it dead, or has it elsewhere. Its *window* consists of the points behind
+//! it that no covering write precedes. In the window, memory differs at that place (`docs/osr.md`,
+//! *Points*, *Effects*). Example: of `store a, x` and a later `store a, y`, a pass deletes the
+//! first; the window lies between the two. Two rules follow:
 //!
-//! Windows are followed only where they are trees, as passes make them: into blocks with one
-//! predecessor. What follows a write whose window has no end that is found has no entries.
+//! - no entry leaves from a point in the window, since an executed write cannot be undone;
+//! - an entry that lands in the window *replays* the write, if its address and value can be had.
+//!
+//! The analysis follows a window only while it is a tree, into blocks with one predecessor; windows
+//! that passes open look like that. If it finds no end, no point that the write reaches has an
+//! entry.
 
-use crate::facts::{Era, Facts};
-use crate::pair::Side;
+use crate::facts::Facts;
+use crate::pair::Analyzed;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
 use ir::{Block, Effects, Function, Inst, Opcode, Type, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use transition::Side;
 
-/// Instructions looked at to follow one window.
+/// Instructions looked at in one window. Dead-store elimination opens windows of a few
+/// instructions; a longer one counts as endless.
 const MAX_WINDOW: usize = 256;
 
-/// Additions of constants that an address is taken apart into, one in the other.
+/// Nested additions of constants that an address is taken apart into.
 const MAX_SUMS: usize = 8;
 
-/// An address as something plus a constant.
+/// An address as a base plus a constant; `None` for a constant address.
 type Sum = (Option<Value>, u32);
 
 /// The lone writes of one version.
 #[derive(Debug, Default)]
 pub(crate) struct LoneWrites {
-    /// By instruction, those whose window the point before it lies in, in the order of execution.
+    /// By instruction: the lone writes whose window holds the point before it, in the order of
+    /// execution.
     open: BTreeMap<Inst, SmallVec<[Inst; 1]>>,
-    /// Points in windows behind another write that may have written a part of the place: replayed
-    /// there, the lone write would undo that. Breaks
+    /// Points in windows behind another write that may have changed a part of the place. A replay
+    /// there would undo that change. Without it breaks
     /// `nothing_is_replayed_behind_a_write_that_may_overlap`.
     late: BTreeSet<Inst>,
-    /// Points that control may come to from a write whose window could not be followed, with the
-    /// write.
+    /// By point that a write with an endless window reaches: that write.
     lost: BTreeMap<Inst, Inst>,
-    /// Whether there are any.
+    /// Whether the version has lone writes.
     pub(crate) exist: bool,
 }
 
-/// What a version and the log tell about its writes.
+/// The knowledge of a version and the log about writes.
 #[derive(Clone, Copy)]
 struct Writes<'a> {
     f: &'a Function,
-    era: Era,
+    era: Side,
     facts: &'a Facts,
     anchors: &'a FixedBitSet,
 }
 
 impl LoneWrites {
-    /// Finds them. Cost: linear in the instructions; for each lone write, bounded.
-    pub(crate) fn new(side: &Side<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
+    /// Finds the lone writes and their windows. Cost: linear in the instructions, plus a bounded
+    /// search for each lone write.
+    pub(crate) fn new(side: &Analyzed<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
         let mut lone = LoneWrites::default();
         let (f, mut followed) = (side.f, FixedBitSet::with_capacity(side.f.block_bound()));
         let writes = Writes { f, era: side.era, facts, anchors };
@@ -62,6 +69,8 @@ impl LoneWrites {
                 let is_write = f.inst(inst).opcode.effects().has(Effects::WRITES);
                 if is_write && !anchors.contains(inst.as_u32() as usize) {
                     lone.exist = true;
+                    // `follow` may have marked a part of the window as open by then. `lost` takes
+                    // precedence, and covers all of that.
                     if lone.follow(&writes, inst).is_none() {
                         lone.lose(f, inst, &mut followed);
                     }
@@ -71,30 +80,30 @@ impl LoneWrites {
         lone
     }
 
-    /// The lone writes in whose windows a point lies, in the order they were executed.
+    /// The lone writes whose windows hold a point, in the order of execution.
     pub(crate) fn open(&self, at: Inst) -> &[Inst] {
         self.open.get(&at).map_or(&[], |open| open)
     }
 
-    /// Whether replaying the writes whose windows a point lies in would undo a part of what others
-    /// wrote since.
+    /// Whether a replay of the writes whose windows hold a point would undo a part of a later
+    /// write.
     pub(crate) fn are_late(&self, at: Inst) -> bool {
         self.late.contains(&at)
     }
 
-    /// A lone write whose effect a point may lie behind, where it is not known how far that lasts.
+    /// A lone write that reaches a point and whose window has no end that the analysis finds.
     pub(crate) fn lost(&self, at: Inst) -> Option<Inst> {
         self.lost.get(&at).copied()
     }
 
-    /// Marks all that control may come to behind a write. `followed` are the blocks marked as a
-    /// whole.
+    /// Marks every point that a write reaches. `followed` are the blocks marked as a whole.
     fn lose(&mut self, f: &Function, write: Inst, followed: &mut FixedBitSet) {
         let mut work: SmallVec<[Block; 4]> = SmallVec::new();
         let mut next = f.next_inst(write);
         loop {
             while let Some(inst) = next {
-                // What is lost already is so to the end of the block, and beyond.
+                // A point already lost is followed to the end of its block and beyond. Without this
+                // stop, a row of lone writes would cost their number squared.
                 if self.lost.contains_key(&inst) {
                     break;
                 }
@@ -107,13 +116,16 @@ impl LoneWrites {
         }
     }
 
-    /// Marks the window of a write; `None` when it has no end that can be found.
+    /// Marks the window of a write. `None` when the analysis finds no end.
     fn follow(&mut self, writes: &Writes<'_>, write: Inst) -> Option<()> {
         let f = writes.f;
         let place = written(f, write)?;
         let mut looked_at = 0;
         let mut work: SmallVec<[(Inst, bool); 4]> =
             SmallVec::from_iter([(f.next_inst(write)?, false)]);
+        // Each entry of `work` is the start of a branch of the window, with whether a write on the
+        // path to it may overlap. The flag belongs to the branch: entries into the other arm may
+        // replay.
         while let Some((first, mut is_late)) = work.pop() {
             let mut at = Some(first);
             while let Some(inst) = at {
@@ -121,6 +133,8 @@ impl LoneWrites {
                 if looked_at > MAX_WINDOW {
                     return None;
                 }
+                // Before the check for an end: the point before the covering write is still in the
+                // window.
                 self.open.entry(inst).or_default().push(write);
                 if is_late {
                     self.late.insert(inst);
@@ -128,10 +142,13 @@ impl LoneWrites {
                 if writes.covers(inst, write, &place) {
                     break;
                 }
+                // Behind the check: at the overlapping write itself a replay still comes first.
                 is_late |= writes.may_overlap(inst, write, &place);
                 at = f.next_inst(inst);
                 if at.is_none() {
                     let targets = &f.inst(inst).targets;
+                    // A return shows all of memory, so the window cannot end there. Behind a join,
+                    // the write may or may not have been executed, and an entry cannot know.
                     if targets.is_empty()
                         || targets.iter().any(|t| f.predecessors(t.block).len() != 1)
                     {
@@ -151,12 +168,13 @@ fn written(f: &Function, inst: Inst) -> Option<Place> {
 }
 
 impl Writes<'_> {
-    /// Whether an instruction leaves nothing of what a write has written.
+    /// Whether an instruction overwrites all that a write has written.
     fn covers(&self, inst: Inst, write: Inst, place: &Place) -> bool {
         written(self.f, inst).is_some_and(|w| w.covers(place, self.between(inst, write)))
     }
 
-    /// Whether an anchor may write a part of what a write has written.
+    /// Whether an anchor may overwrite a part of a write. Other lone writes need no check: entries
+    /// replay them too, in order.
     fn may_overlap(&self, inst: Inst, write: Inst, place: &Place) -> bool {
         let writes = self.f.inst(inst).opcode.effects().has(Effects::WRITES);
         let is_apart = || {
@@ -165,7 +183,8 @@ impl Writes<'_> {
         writes && self.anchors.contains(inst.as_u32() as usize) && !is_apart()
     }
 
-    /// The address of a write minus that of another, if that is known.
+    /// The address of one write minus that of another, if that is known. Both have two operands,
+    /// address and value; a global has no address.
     fn between(&self, from: Inst, to: Inst) -> Option<u32> {
         match (self.f.inst(from).args.as_slice(), self.f.inst(to).args.as_slice()) {
             ([from, _], [to, _]) => self.distance(*from, *to),
@@ -173,23 +192,25 @@ impl Writes<'_> {
         }
     }
 
-    /// The address `to` minus the address `from`, modulo 2^32, where both are known to be one value
-    /// plus constants.
+    /// The address `to` minus the address `from`, modulo 2^32, if both are one base plus constants.
     fn distance(&self, from: Value, to: Value) -> Option<u32> {
         let ((base, less), (other, more)) = (self.sum(from), self.sum(to));
         (base == other).then(|| more.wrapping_sub(less))
     }
 
-    /// Addresses that one version computes alike are compared by what the log knows to be equal,
-    /// for the other may have told two apart that only look different
-    /// (`windows_end_in_addresses_known_to_be_equal`).
+    /// An address as a base plus a constant. Addresses that one version computes alike are compared
+    /// by equalities of the log too: the other version may have kept two apart that only look
+    /// different (`windows_end_in_addresses_known_to_be_equal`).
     fn sum(&self, address: Value) -> Sum {
         let (mut base, mut plus) = (address, 0u32);
-        // Chains are short where additions of constants are joined; of longer ones less is known.
+        // Chains are short, since passes join additions of constants. A longer one only makes two
+        // addresses look unrelated, and loses entries.
         for _ in 0..MAX_SUMS {
             if let Some(bits) = self.constant(base) {
                 return (None, plus.wrapping_add(bits as u32));
             }
+            // The addition may stand under any id of the class: a pass may have replaced the
+            // address by an equal value that is no addition.
             let equal = self.facts.chain(base, self.era);
             let Some((rest, bits)) =
                 std::iter::once(base).chain(equal).find_map(|id| self.addition(id))

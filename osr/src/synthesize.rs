@@ -1,29 +1,39 @@
-//! Whole mappings, those of all versions that are to be hopped between together.
+//! Whole mappings: makes all mappings between a set of versions together, to one fixpoint.
 //!
-//! *provides* covers live+: what is live at the landing point when the target version's own armed
-//! entries count as uses of what they require. Those entries belong to the mappings that leave the
-//! target version, wherever they lead, so the mappings between a set of versions depend on each
-//! other and are made together, to a fixpoint: entries that require what is not live, and so make
-//! more live are found, the entries that land there are built again to provide it, and an entry
-//! that cannot is dropped for good. Uses only grow, so this ends.
+//! An entry provides *live+*: the values live at the landing point when the target version's own
+//! armed entries count as uses of the values they require. Those entries belong to the mappings
+//! that leave the target version, wherever they lead. So the mappings between a set of versions
+//! depend on each other.
+//!
+//! Example: an entry that leaves q keeps `v`, which is dead in q. Every entry that lands in q above
+//! that point must provide `v`, and may have to keep a value of its own version for it.
+//!
+//! 1. each search makes its entries for the liveness known so far;
+//! 2. entries that require a value not live at their source point add a use of it there;
+//! 3. entries that land where that use makes a value live are built again to provide it. An entry
+//!    that cannot is dropped for good.
+//!
+//! The rounds repeat these steps until no use is new. Uses only grow and dropped entries stay
+//! dropped, so the rounds end.
 
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
-use crate::pair::{Demand, Heading, Side, VersionPair};
+use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
 use crate::search::{Made, Search};
-use ir::mapping::Mapping;
-use ir::seeded::{Bug, seeded};
 use std::collections::BTreeSet;
+use transition::Demand;
+use transition::Side;
+use transition::mapping::Mapping;
 
-/// The mapping in one direction, and what has none.
+/// The mapping in one direction, and the points without an entry.
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub struct SynthesizedMapping {
     /// The entries.
     pub mapping: Mapping,
     /// All points of the source version, unreachable ones included.
     pub points: usize,
-    /// Points in code proved never to run. They have no entry and are not unmapped.
+    /// Points in code proved never to run. They have no entry and do not count as unmapped.
     pub unreachable: usize,
     /// The reachable points without an entry, ascending.
     pub unmapped: Vec<Unmapped>,
@@ -33,27 +43,28 @@ pub struct Direction {
 #[derive(Clone, Debug)]
 pub struct Synthesis {
     /// From the version before the log to the one after.
-    pub forward: Direction,
+    pub forward: SynthesizedMapping,
     /// From the version after the log to the one before.
-    pub backward: Direction,
+    pub backward: SynthesizedMapping,
 }
 
 /// Makes the mappings between two versions at a level, in both directions. Cost: for each source
-/// point, the landing points of its gap times what is live there.
+/// point, the landing points of its gap times the values live there.
 pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
     let (_, synthesis) =
         synthesize_levels(pair, &[level]).pop().expect("a synthesis for each level");
     synthesis
 }
 
-/// Makes the mappings at several levels, each as [`synthesize`] makes it; lowest level first, each
-/// once. Cost: less than apart: what is live is computed once, and an entry that the level below
-/// has shown to be the best is taken over.
+/// Makes the mappings at several levels, each as [`synthesize`] makes it. The result has each level
+/// once, lowest first. Cost: less than the levels one by one; liveness is computed once, and a
+/// level takes over entries that the one below proved to be the best.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
-    let versions = [&pair.sides[0], &pair.sides[1]];
+    let versions = [&pair.sides.before, &pair.sides.after];
     let arrows = Arrow::both_ways(pair, [0, 1]);
     let plain = Plain::of_all(&versions, pair.demand);
     let mut made: Vec<Vec<Made>> = Vec::new();
+    // Lowest first, in any order of `levels`: each level looks up the entries of the one below.
     for level in Level::ALL.into_iter().filter(|level| levels.contains(level)) {
         made.push(make(
             &versions,
@@ -75,21 +86,21 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrow<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
-    pub(crate) heading: Heading,
-    /// The version it leaves from, by its place in a list of versions.
+    pub(crate) heading: Side,
+    /// The source version, as an index into a list of versions.
     pub(crate) from: usize,
     pub(crate) to: usize,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
-    /// Those between the versions of a pair, whose places are given.
+    /// The two mappings between the versions of a pair, given the indices of the versions.
     pub(crate) fn both_ways(
         pair: &'a VersionPair<'v>,
         [before, after]: [usize; 2],
     ) -> [Arrow<'a, 'v>; 2] {
         [
-            Arrow { pair, heading: Heading::Forward, from: before, to: after },
-            Arrow { pair, heading: Heading::Backward, from: after, to: before },
+            Arrow { pair, heading: Side::Before, from: before, to: after },
+            Arrow { pair, heading: Side::After, from: after, to: before },
         ]
     }
 
@@ -98,10 +109,10 @@ impl<'a, 'v> Arrow<'a, 'v> {
     }
 }
 
-/// Makes all mappings between a list of versions, to their common fixpoint. Those from and to
+/// Makes all mappings between a list of versions, to their common fixpoint. Mappings from and to
 /// versions with too many live values are empty. `below` are the same mappings at a lower level.
 pub(crate) fn make<'p, 'v>(
-    versions: &[&Side<'v>],
+    versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
     plain: &[Option<Plain>],
     (demand, level): (Demand, Level),
@@ -112,6 +123,8 @@ pub(crate) fn make<'p, 'v>(
     };
     let mut too_long: BTreeSet<usize> =
         (0..versions.len()).filter(|v| plain[*v].is_none()).collect();
+    // Each turn starts over without the versions in `too_long`. A version can be added to it at
+    // most once, so there are at most as many turns as versions, and almost always one.
     loop {
         let mut searches: Vec<Search<'p, 'v>> = Vec::new();
         for (at, arrow) in arrows.iter().enumerate() {
@@ -126,26 +139,27 @@ pub(crate) fn make<'p, 'v>(
         given_up.for_each(|(_, search)| search.give_up());
         match meet(arrows, &mut searches, &too_long, plain, live) {
             Ok(()) => return searches.into_iter().map(Search::finish).collect(),
-            // Found late, when armed entries kept too much alive.
+            // Armed entries made so much live that the table of this version exceeds its limit. Its
+            // entries must go, and with them the uses they added elsewhere: hence a new start.
             Err(version) => too_long.insert(version),
         };
     }
 }
 
-/// What is live in a version when nothing is armed.
+/// Liveness of a version without armed entries.
 pub(crate) struct Plain {
     in_text: LiveTable,
-    /// Where that differs.
+    /// Liveness in runs, where constants decide branches and it differs from the text.
     in_run: Option<LiveTable>,
 }
 
 impl Plain {
-    /// That of each version; `None` for one with too many live values.
-    pub(crate) fn of_all(versions: &[&Side<'_>], demand: Demand) -> Vec<Option<Plain>> {
+    /// The liveness of each version; `None` for a version with too many live values.
+    pub(crate) fn of_all(versions: &[&Analyzed<'_>], demand: Demand) -> Vec<Option<Plain>> {
         versions.iter().map(|v| Plain::new(v, demand)).collect()
     }
 
-    fn new(side: &Side<'_>, demand: Demand) -> Option<Plain> {
+    fn new(side: &Analyzed<'_>, demand: Demand) -> Option<Plain> {
         let in_text = LiveTable::of_text(side.f, &side.cfg, demand)?;
         let in_run = match side.decided.is_empty() {
             true => None,
@@ -159,8 +173,8 @@ impl Plain {
     }
 }
 
-/// Brings all searches to their common fixpoint. `Err` names a version that has come to have too
-/// many live values.
+/// Brings all searches to their common fixpoint. `Err` names the index of a version that now has
+/// too many live values.
 fn meet(
     arrows: &[Arrow<'_, '_>],
     searches: &mut [Search<'_, '_>],
@@ -170,10 +184,15 @@ fn meet(
 ) -> Result<(), usize> {
     let mut uses = vec![ExtraUses::new(); plain.len()];
     let mut plus: Vec<Option<LiveTable>> = plain.iter().map(|_| None).collect();
+    // A round visits every search, then every set of uses. The sets only grow, and each search
+    // rebuilds or drops the entries that lack something, so the loop ends when no set grew.
     loop {
         for (arrow, search) in
             arrows.iter().zip(searches.iter_mut()).filter(|(a, _)| !a.touches(too_long))
         {
+            // Entries may read, without keeping it, any value that the *text* of the source version
+            // reads. They must provide every value that a *run* of the target version reads, and
+            // live+ once it is known.
             let at_source = plain[arrow.from].as_ref().ok_or(arrow.from)?;
             let needed = plus[arrow.to]
                 .as_ref()
@@ -181,20 +200,20 @@ fn meet(
                 .ok_or(arrow.to)?;
             search.update(&at_source.in_text, needed);
         }
+        // All uses are collected before any liveness is recomputed: one table for each version and
+        // round, instead of one for each mapping that leaves the version.
         let mut grown = BTreeSet::new();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
-            if seeded(Bug::GraphPairsApart) && !std::ptr::eq(arrow.pair, arrows[0].pair) {
-                continue;
-            }
             if let Some(plain) = &plain[arrow.from]
                 && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.from])
             {
                 grown.insert(arrow.from);
             }
         }
-        if grown.is_empty() || seeded(Bug::PlainLiveness) {
+        if grown.is_empty() {
             return Ok(());
         }
+        // Only versions whose uses grew. The others would get the table they have.
         for version in grown {
             plus[version] = Some(live(version, &uses[version]).ok_or(version)?);
         }

@@ -1,60 +1,66 @@
-//! Where a version must not be entered: behind an instruction that may trap and that the other
-//! version has not passed.
+//! Possible traps that bar landings: an entry must not land behind an instruction that may trap and
+//! that the source version has not passed.
 //!
-//! On an input for which it traps, the target version never reaches the landing point, so there is
-//! no state to agree with (`mappings.md`, section 3, *Traps*). Instructions that may trap and are
-//! anchors are passed by both versions alike. The others have to be passed, by themselves or by a
-//! member of their class, at the source point of every entry that lands behind them: where they
-//! dominate the landing point, and in their *window*, reachable from them before an anchor shows
-//! that the source version has passed them too.
+//! On an input for which the instruction traps, the target version never reaches the landing point,
+//! so there is no state to agree with (`docs/osr.md`, *Points*, *Traps*). Both versions pass
+//! anchors alike. Any other instruction of the target version that may trap must have been passed
+//! by the source version, by itself or by a member of its class. Example: a pass hoists a division
+//! to the top of its block. A source point between the two places has not executed it, while the
+//! target version, behind the hoisted division, may have trapped. The entry must land before it.
+//!
+//! The rule applies to entries that land at
+//!
+//! - points that the instruction dominates;
+//! - points in its *window*: reachable from it before an anchor shows that the source version has
+//!   passed it too.
 
 use crate::facts::Facts;
-use crate::pair::{Side, members};
+use crate::pair::{Analyzed, members};
 use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
-/// Accesses at one address looked at for one that vouches for another: the last ones.
+/// Accesses at one address, the last ones, that are checked for one that makes another harmless.
 const MAX_ACCESSES: usize = 256;
 
-/// An instruction of the target version that may trap and is no anchor.
+/// An instruction of the target version that may trap and is not an anchor.
 #[derive(Debug)]
 struct Trap {
     inst: Inst,
-    /// The values of the source version whose availability shows that it has passed the
+    /// Values of the source version. If one is available, the source version has passed the
     /// instruction.
     witnesses: SmallVec<[Value; 2]>,
     /// The anchors that end the window.
     closing: BTreeSet<Inst>,
 }
 
-/// The instructions of one version that may trap and are no anchors, and where they matter.
+/// The instructions of one version that may trap and are not anchors, and the blocks they concern.
 #[derive(Debug)]
 pub(crate) struct Traps {
     traps: Vec<Trap>,
-    /// Those that stand in the block.
+    /// By block: the instructions in it.
     own: SecondaryMap<Block, Vec<u32>>,
-    /// The nearest block that dominates this one, is another, and has some.
+    /// By block: the nearest strict dominator that has some.
     above: SecondaryMap<Block, Option<Block>>,
-    /// Those in whose window the start of the block lies and that do not dominate it.
+    /// By block: the instructions whose window holds the start of the block, and that do not
+    /// dominate it.
     window: SecondaryMap<Block, Vec<u32>>,
 }
 
-/// The accesses to memory met so far, in reverse postorder, that no other vouches for, by what
-/// their address is known to equal.
+/// The memory accesses met so far, in reverse postorder, without those that another makes harmless;
+/// by the last value that their address is known to equal.
 #[derive(Debug, Default)]
 struct Passed {
     accesses: SecondaryMap<Value, SmallVec<[(Inst, Place); 2]>>,
 }
 
 impl Passed {
-    /// Whether an access cannot trap where the one before it at the same address has not, which
-    /// whoever has passed this one has passed too. Cost: bounded.
-    fn vouches_for(&mut self, q: &Side<'_>, facts: &Facts, inst: Inst) -> bool {
+    /// Whether an access cannot trap, because one before it at the same address has not. Any run
+    /// that passes this access has passed that one. Cost: bounded.
+    fn vouches_for(&mut self, q: &Analyzed<'_>, facts: &Facts, inst: Inst) -> bool {
         let data = q.f.inst(inst);
         let place = Place::read(data.opcode, data.ty, &data.imm).or(Place::written(
             data.opcode,
@@ -66,6 +72,8 @@ impl Passed {
         else {
             return false;
         };
+        // Two accesses of one class of addresses are compared under one key, the end of the chain,
+        // if that value is available here; elsewhere the equation is not usable.
         let equal = facts.chain(*address, q.era).last().copied();
         let address = equal.filter(|a| q.available(*a, Point::before(inst))).unwrap_or(*address);
         let before = &mut self.accesses[address];
@@ -73,14 +81,22 @@ impl Passed {
         if last.any(|(other, p)| p.vouches_for(&place) && q.dom.inst_dominates(q.f, *other, inst)) {
             return true;
         }
+        // A harmless access is not recorded: the one that makes it harmless covers all that it
+        // would.
         before.push((inst, place));
         false
     }
 }
 
 impl Traps {
-    /// Finds them for landings in `q` from `p`.
-    pub(crate) fn new(p: &Side<'_>, q: &Side<'_>, facts: &Facts, anchors: &FixedBitSet) -> Traps {
+    /// Finds the traps for landings in `q` from `p`. Cost: near linear in the instructions of `q`,
+    /// plus the blocks of each window.
+    pub(crate) fn new(
+        p: &Analyzed<'_>,
+        q: &Analyzed<'_>,
+        facts: &Facts,
+        anchors: &FixedBitSet,
+    ) -> Traps {
         let mut traps = Traps {
             traps: Vec::new(),
             own: SecondaryMap::new(),
@@ -88,8 +104,11 @@ impl Traps {
             window: SecondaryMap::new(),
         };
         let mut passed = Passed::default();
+        // In reverse postorder, dominators come first: `passed` has seen every access that may make
+        // this one harmless.
         for &block in q.cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
             for inst in q.f.block_insts(block) {
+                // Asked of anchors too: an anchor makes later accesses harmless.
                 let is_vouched = passed.vouches_for(q, facts, inst);
                 let is_anchor = anchors.contains(inst.as_u32() as usize);
                 let may_trap = facts.may_trap(q.f, inst) && !is_vouched;
@@ -99,6 +118,7 @@ impl Traps {
                 traps.enter(p, q, facts, block, inst);
             }
         }
+        // In preorder, the parent's link is final when its children read it.
         for &block in q.dom.preorder() {
             let parent = q.dom.idom(block).filter(|b| *b != block);
             traps.above[block] =
@@ -107,7 +127,14 @@ impl Traps {
         traps
     }
 
-    fn enter(&mut self, p: &Side<'_>, q: &Side<'_>, facts: &Facts, block: Block, inst: Inst) {
+    fn enter(
+        &mut self,
+        p: &Analyzed<'_>,
+        q: &Analyzed<'_>,
+        facts: &Facts,
+        block: Block,
+        inst: Inst,
+    ) {
         let id = self.traps.len() as u32;
         let results = &q.f.inst(inst).results;
         let witnesses: SmallVec<[Value; 2]> =
@@ -116,12 +143,13 @@ impl Traps {
             .iter()
             .filter_map(|w| p.f.defining_inst(*w))
             .filter_map(|at| p.lines.end(p.f, p.f.next_inst(at)?))
-            // Behind a join, control may have come to the anchor without passing the witness.
+            // Behind a join, control may have reached the anchor without passing the witness.
             .filter(|end| !end.jumps.iter().any(|j| j.joins))
             .map(|end| end.anchor)
             .collect();
         self.own[block].push(id);
-        // When an anchor that proves the source version past it comes first, there is no window.
+        // An anchor before the instruction proves that the source version has passed it: there is
+        // no window.
         let passed_before =
             closing.iter().any(|c| q.f.has_inst(*c) && q.dom.inst_dominates(q.f, *c, inst));
         if !passed_before {
@@ -130,11 +158,11 @@ impl Traps {
         self.traps.push(Trap { inst, witnesses, closing });
     }
 
-    /// Marks the blocks that can be reached from behind the instruction without passing a closing
+    /// Marks the blocks that are reachable from behind the instruction without passing a closing
     /// anchor.
     fn open_window(
         &mut self,
-        q: &Side<'_>,
+        q: &Analyzed<'_>,
         block: Block,
         inst: Inst,
         id: u32,
@@ -145,15 +173,20 @@ impl Traps {
                 closing.iter().filter(|c| q.f.has_inst(**c) && q.f.inst_block(**c) == b);
             anchors.any(|c| from.is_none_or(|i| q.f.stands_before(i, *c)))
         };
+        // The window ends in the block of the instruction itself.
         if closes(block, Some(inst)) {
             return;
         }
+        // Through all edges, back edges included: in the next iteration the target version has
+        // executed the instruction, and the source version perhaps not yet.
         let mut seen = FixedBitSet::with_capacity(q.f.block_bound());
         let mut work: Vec<Block> = q.f.successors(block).iter().map(|t| t.block).collect();
         while let Some(b) = work.pop() {
             if seen.put(b.as_u32() as usize) {
                 continue;
             }
+            // Landings in dominated blocks are found through `above`; entering the block here would
+            // list the instruction twice.
             if !q.dom.dominates(block, b) {
                 self.window[b].push(id);
             }
@@ -163,11 +196,11 @@ impl Traps {
         }
     }
 
-    /// The first instruction that may trap and that a landing at `point` would skip, when `passed`
-    /// tells which values the source version has available.
+    /// The first instruction that may trap and that a landing at `point` would skip. `passed` says
+    /// whether the source version has a value available.
     pub(crate) fn skipped(
         &self,
-        q: &Side<'_>,
+        q: &Analyzed<'_>,
         point: Point,
         mut passed: impl FnMut(Value) -> bool,
     ) -> Option<Inst> {
@@ -179,6 +212,7 @@ impl Traps {
             let trap = self.traps[**id as usize].inst;
             trap != point.inst() && q.f.stands_before(trap, point.inst())
         });
+        // A window that holds the start of the block ends at a closing anchor above the point.
         let window = self.window[block].iter().filter(|id| {
             let trap = &self.traps[**id as usize];
             !trap.closing.iter().any(|c| {
@@ -188,9 +222,10 @@ impl Traps {
                     && q.f.stands_before(*c, point.inst())
             })
         });
+        // All dominators, however far above: the target version has executed them all.
         let above = std::iter::successors(self.above[block], |b| self.above[*b])
             .flat_map(|b| self.own[b].iter());
-        own.chain(above.filter(|_| !seeded(Bug::TrapsAboveIgnored)))
+        own.chain(above)
             .chain(window)
             .map(|id| &self.traps[*id as usize])
             .find(|trap| !trap.witnesses.iter().any(|w| passed(*w)))

@@ -12,21 +12,21 @@ entity_impl!(Version, "version");
 #[derive(Clone, Debug)]
 struct Node {
     function: Function,
-    /// What it was derived from, and by which actions; `None` for the base.
+    /// The parent and the log that leads from it to this version; `None` for the base.
     parent: Option<(Version, ActionLog)>,
-    /// Steps to the base.
+    /// The number of derivations from the base.
     depth: u32,
 }
 
-/// All versions of one function: the base, and versions that are each derived from another by a
-/// pipeline of passes.
+/// All versions of one function: the base, and versions that a pipeline of passes derived each from
+/// another version.
 #[derive(Clone, Debug)]
 pub struct VersionTree {
     nodes: PrimaryMap<Version, Node>,
 }
 
 impl VersionTree {
-    /// The base, the version that was derived from none.
+    /// The base: version 0, which is derived from none.
     pub const BASE: Version = Version(0);
 
     /// A tree of the base alone.
@@ -39,10 +39,10 @@ impl VersionTree {
     /// Adds a version. Cost: that of replaying the log.
     ///
     /// # Errors
-    /// When the log does not lead from the parent to it; the tree is unchanged then.
+    /// When the log does not lead from the parent to the version. The tree is unchanged then.
     ///
     /// # Panics
-    /// When there is no such parent.
+    /// When the tree has no such parent.
     pub fn add(
         &mut self,
         parent: Version,
@@ -54,7 +54,7 @@ impl VersionTree {
         Ok(self.nodes.push(Node { function, parent: Some((parent, log)), depth }))
     }
 
-    /// Every version, in the order they were added.
+    /// Every version, in the order of addition.
     pub fn versions(&self) -> impl ExactSizeIterator<Item = Version> + use<> {
         self.nodes.keys()
     }
@@ -62,19 +62,19 @@ impl VersionTree {
     /// The code of a version.
     ///
     /// # Panics
-    /// When there is no such version; so do the others.
+    /// When the tree has no such version; the other methods panic then too.
     pub fn function(&self, version: Version) -> &Function {
         &self.nodes[version].function
     }
 
-    /// What a version was derived from.
+    /// The version that a version was derived from; `None` for the base.
     pub fn parent(&self, version: Version) -> Option<Version> {
         self.nodes[version].parent.as_ref().map(|(parent, _)| *parent)
     }
 
-    /// The actions that lead from a version to one derived from it, over any number of steps: the
-    /// logs of the steps, one after the other. `None` when it was not derived from it. Cost: linear
-    /// in the log.
+    /// The log that leads from a version to one derived from it, over any number of steps: the logs
+    /// of the steps, one after the other. `None` when `after` was not derived from `before`. Cost:
+    /// linear in the log.
     pub fn log(&self, before: Version, after: Version) -> Option<ActionLog> {
         let mut steps = Vec::new();
         let mut at = after;
@@ -88,13 +88,16 @@ impl VersionTree {
         Some(whole)
     }
 
-    /// The way from a version to another along derivations, both included: up to the last version
-    /// both were derived from, and down. Cost: linear in its length.
+    /// The path from one version to another along derivations, both included: up to the last
+    /// version that both were derived from, and down. Cost: linear in its length.
     pub fn path(&self, from: Version, to: Version) -> Vec<Version> {
         let (mut up, mut down) = (vec![from], vec![to]);
         loop {
+            // The deeper end climbs, so both ends reach their last common ancestor at the same
+            // time. Of two at one depth, `from` climbs first.
             let (a, b) = (up[up.len() - 1], down[down.len() - 1]);
             if a == b {
+                // Both lists end in the common ancestor, which belongs on the path once.
                 down.pop();
                 up.extend(down.into_iter().rev());
                 return up;

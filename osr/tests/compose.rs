@@ -4,13 +4,15 @@ mod common;
 
 use common::{edited, function, inst, value};
 use ir::edit::Editor;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step, VersionKey};
 use ir::{Function, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    Demand, EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair,
-    VersionTree, compose, synthesize,
+    EdgeError, Level, NotAChain, Origin, Refusal, Version, VersionGraph, VersionPair, VersionTree,
+    compose, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use transition::Demand;
+use transition::VersionKey;
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 const TEXT: &str = "
 func @f(%a: i32, %b: i32) -> i32 {
@@ -21,8 +23,8 @@ entry:
   return %z
 }";
 
-/// Three versions that differ in nothing but their keys, and so need no correspondence: entries
-/// between them may be written at will.
+/// Three versions that differ only in their keys. The tests compose entries between them without
+/// running the versions, so any well-formed entry will do.
 fn versions() -> [Function; 3] {
     let base = function(TEXT);
     let idle = |ed: &mut Editor<'_>| {
@@ -52,7 +54,7 @@ fn assign(value: Value, from: Operand) -> Assign {
     Assign { value, from }
 }
 
-/// An entry with everything it must have; lists are put in order.
+/// An entry without replays and kept values. Sorts the lists, as entries require.
 fn entry(
     target: Point,
     steps: Vec<Step>,
@@ -100,7 +102,7 @@ fn steps_are_joined_shared_and_cut_down_to_what_is_read() {
     let [a, b, x, y] = case.values(["a", "b", "x", "y"]);
     let source = Operand::Source;
     let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
-    // %b is provided by a sum that the second entry does not read.
+    // %b is provided as a product that the second entry does not read.
     let mut first = entry(
         middle,
         vec![
@@ -113,7 +115,7 @@ fn steps_are_joined_shared_and_cut_down_to_what_is_read() {
     );
     first.kept = vec![b];
     case.first.insert(at, first);
-    // The same constant again, and twice the same sum.
+    // The constant 7 again, and the same sum twice: composition shares equal steps.
     let sum = step(Opcode::Add, source(x), Operand::Step(0));
     let second = entry(
         end,
@@ -162,8 +164,8 @@ fn what_the_first_entry_does_not_provide_the_second_may_not_require() {
     let (at, middle) = (case.point("x"), case.point("y"));
     let copy = |v| assign(v, Operand::Source(v));
     case.first.insert(at, entry(middle, Vec::new(), vec![copy(a)], vec![a]));
-    // Required, whether it is read or not; that the source version has the same value does not
-    // help.
+    // The law counts every value required, read or not. The source version has %b too, but the
+    // first entry does not provide it.
     case.second.insert(middle, entry(middle, Vec::new(), vec![copy(a)], vec![a, b]));
     assert_eq!(case.refusal(), Refusal::NotProvided { value: b });
     case.second
@@ -212,7 +214,7 @@ fn entries_that_are_none_are_refused() {
     }
 }
 
-/// Choices for entries that mean nothing.
+/// A generator of entries, most of them meaningless.
 struct Choice(u64);
 
 impl Choice {
@@ -222,7 +224,7 @@ impl Choice {
         (self.0 >> 33) as usize % bound
     }
 
-    /// An operand; one in 24 is not to be had.
+    /// An operand. One in 24 is any value, required or not; some are steps that have not run.
     fn operand(&mut self, values: &[Value], readable: &[Value], steps: usize) -> Operand {
         match self.below(24) {
             0 => Operand::Source(values[self.below(values.len())]),
@@ -256,7 +258,8 @@ impl Choice {
     }
 }
 
-/// What an entry makes of a state; `None` when it reads what it does not require, or fails.
+/// Runs an entry on a state and returns the values provided. `None` when the entry reads a value
+/// that it does not require, or fails.
 fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<BTreeMap<Value, u64>> {
     let strays = std::cell::Cell::new(false);
     let mut after = BTreeMap::new();
@@ -292,7 +295,8 @@ fn a_composed_entry_does_what_both_do_one_after_the_other() {
         let Some(entry) = composed.mapping.entry(at) else {
             *refused.entry(composed.refused[0].1.name()).or_insert(0) += 1;
             let covered = second.requires.iter().all(|v| first.provides_value(*v));
-            // Refused for a reason: one of the two does not run by itself, or they do not fit.
+            // A refusal needs a reason: one of the two does not run by itself, or the second
+            // requires a value that the first does not provide.
             let runs = between.is_some_and(|s| covered && run(&second, &s).is_some());
             assert!(!runs, "seed {seed}: {composed:?}");
             continue;
@@ -315,7 +319,7 @@ fn a_composed_entry_does_what_both_do_one_after_the_other() {
     );
 }
 
-/// One operand of two products.
+/// A loaded value that is the operand of two operations.
 const SHARED: &str = "
 memory @m 1
 func @f(%a: i32) -> i32 {
@@ -330,7 +334,8 @@ entry:
   return %r
 }";
 
-/// Makes the sum of the loaded value alone: entries from the base keep that.
+/// Computes both operations a second time behind the stores. Entries from the base then keep the
+/// loaded value, which is dead there.
 fn sum_again(ed: &mut Editor<'_>) {
     let (l, r) = (value(ed.func(), "l"), inst(ed.func(), "r"));
     for (opcode, index) in [(Opcode::Mul, 0), (Opcode::Add, 1)] {
@@ -345,8 +350,8 @@ fn idle(ed: &mut Editor<'_>) {
     ed.add_value(InstSpec::constant(Type::I32, 7), r);
 }
 
-/// A base with two siblings derived from it: one whose entries from the base keep a value, and one
-/// that differs in nothing.
+/// A base with two versions derived from it. Entries from the base to the first keep a value; the
+/// second differs in nothing that runs.
 fn siblings() -> (VersionTree, [Version; 3]) {
     let base = function(SHARED);
     let mut tree = VersionTree::new(base.clone());
@@ -385,7 +390,8 @@ fn kept_values_of_all_mappings_that_leave_a_version_are_provided() {
         .expect("it may keep")
         .clone();
     assert_eq!(there.kept, [l]);
-    // Only the other sibling's mapping wants the loaded value there.
+    // Only an entry to the other sibling requires the loaded value there. The mappings must be made
+    // together to know it.
     assert!(!back(&alone).provides_value(l));
     assert!(back(&together).provides_value(l));
     assert_eq!((alone.lacking(), together.lacking()), (vec![], vec![]));
@@ -404,7 +410,8 @@ fn siblings_are_joined_through_what_both_derive_from() {
     assert_eq!(refused, &[]);
     assert_eq!(edge.mapping.len(), tree.function(same).inst_count());
     assert_eq!(graph.lacking(), []);
-    // Made apart, the two mappings do not fit at the last store: the loaded value is not provided.
+    // Made apart, the two mappings do not compose at the last store: the first does not provide the
+    // loaded value.
     let apart = |before: Version, after: Version| {
         let log = tree.log(before, after).expect("derived");
         let pair = VersionPair::new(tree.function(before), tree.function(after), &log)
@@ -432,6 +439,7 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
     let pair =
         VersionPair::new(tree.function(base), tree.function(same), &log).expect("the log replays");
     let alone = synthesize(&pair, Level::Avail).backward.mapping;
+    // One entry stands at a point that the version does not have.
     let mut damaged = alone.clone();
     let stray = inst(tree.function(keeps), "r").as_u32() + 100;
     damaged.insert(
@@ -439,8 +447,8 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
         alone.entry(point).expect("an entry").clone(),
     );
     let dropped = graph.insert((same, base), damaged, BTreeSet::new()).expect("the right versions");
-    // Every entry that lands where the loaded value is dead and kept goes, and so does the one
-    // without a place.
+    // Insertion drops the entry at the missing point, and every entry that lands where the loaded
+    // value is dead but kept by another edge.
     assert!(
         dropped.contains(&(2, point))
             && dropped.contains(&(2, Point::before(ir::Inst::from_u32(stray))))
@@ -448,8 +456,8 @@ fn a_mapping_made_elsewhere_is_cut_down_to_what_fits() {
     let left = &graph.edges()[2].mapping;
     assert!(left.len() + dropped.len() == alone.len() + 1 && !left.is_empty(), "{dropped:?}");
     assert_eq!(graph.lacking(), []);
-    // What is inserted is heard: its own kept values count, and entries that do not provide them
-    // go.
+    // The other way around: inserted entries keep values too, and built entries that do not provide
+    // those are dropped.
     let there = graph.edge(base, keeps).expect("built").mapping.clone();
     let mut apart =
         VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
@@ -495,7 +503,8 @@ there(%x: i32):
     let mut mapping = Mapping::new(&base, tree.function(after));
     let (point, target) = (Point::before(inst(&base, "r")), Point::before(base.first_inst(never)));
     mapping.insert(point, entry(target, Vec::new(), Vec::new(), Vec::new()));
-    // Control would go on there with `%b` undefined, whatever liveness says of that code.
+    // The run would go on with `%b` undefined. Liveness does not show it: nothing is live in
+    // unreachable code.
     let dropped = graph
         .insert((VersionTree::BASE, after), mapping, BTreeSet::new())
         .expect("the right versions");
@@ -510,7 +519,8 @@ fn composed_edges_follow_what_is_kept_of_those_they_are_composed_of() {
         VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived versions");
     let whole = graph.add_composed(&[same, base, keeps]).expect("edges to compose").mapping.clone();
     let point = last_store(tree.function(base));
-    // One entry goes where a composed one starts, and one where another lands in between.
+    // Drops one entry at the start of a composed one, and one at the point where another lands in
+    // between.
     let first = Point::before(tree.function(same).first_inst(tree.function(same).entry()));
     let landing =
         graph.edge(same, base).and_then(|e| e.mapping.entry(first)).expect("an entry").target;

@@ -1,33 +1,32 @@
 //! Aggressive dead code elimination.
 //!
-//! *Does*: assumes every value dead until something that must happen needs it, and removes what
-//! stays dead: instructions, parameters, and whole cycles of both that only feed each other around
-//! a loop.
+//! *Does*: assumes that every value is dead until an effect, a branch or a possible trap needs it,
+//! and removes the values that stay dead: instructions, parameters, and whole cycles of both that
+//! only feed each other around a loop.
 //!
-//! *Does not*: remove a branch, a block or a loop. A loop whose results are dead still runs as
-//! often as before, so the points of both versions keep pairing, and what did not terminate still
-//! does not.
+//! *Does not*: remove a branch, a block or a loop. A loop whose results are dead still iterates as
+//! often as before, so the points of both versions still correspond, and a loop that does not
+//! terminate still does not.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: every value is needed by an effect, by control flow or by something that may
-//! trap.
+//! *Holds on exit*: every value is needed by an effect, by control flow or by an instruction that
+//! may trap.
 //!
 //! *Actions emitted*: `delete`, `remove_block_param`, and `remove_dead` for cycles.
 //!
-//! *Effect on mappings*: leaving the optimized version for the base, a removed value must be
-//! recomputed; a removed parameter can only be found by other means (its incoming values), or not
-//! at all.
+//! *Effect on mappings*: a backward transition recomputes the removed values. A removed parameter
+//! has no operation to execute again: it can be derived from its incoming values, or not at all.
 //!
-//! *Why correct*: what is removed changes no memory, cannot trap, and nothing that stays reads it.
+//! *Why correct*: a removed instruction writes no memory and cannot trap, and no remaining
+//! instruction reads its result.
 //!
 //! *Cost*: linear in instructions and operands.
 
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
-use ir::{Effects, Function, Inst, Opcode, Value, ValueDef};
+use ir::{Function, Inst, Value, ValueDef};
 use std::collections::BTreeSet;
 
 /// The pass. See the module documentation.
@@ -45,31 +44,17 @@ impl Pass for Adce {
     }
 }
 
-/// Whether an instruction stays whether its results are needed or not.
+/// Whether an instruction stays even if nothing needs its results.
 fn is_root(function: &Function, inst: Inst) -> bool {
     let opcode = function.inst(inst).opcode;
-    if seeded(Bug::AdceDropsCalls)
-        && opcode == Opcode::Call
-        && function.inst(inst).result().is_some()
-    {
-        return false;
-    }
-    let has_effect = match opcode {
-        Opcode::MemoryGrow => !seeded(Bug::AdceDropsGrowth),
-        _ => !opcode.is_effect_free(),
-    };
-    let reads = opcode.effects().has(Effects::READS);
-    let dropped = if reads { Bug::AdceDropsLoads } else { Bug::AdceDropsDivisions };
-    has_effect || (function.may_trap(inst) && !(opcode.is_effect_free() && seeded(dropped)))
+    !opcode.is_effect_free() || function.may_trap(inst)
 }
 
-/// The values that something that must happen needs, by index. The argument of an edge is needed
-/// where the parameter it goes to is.
+/// The set of live values, by index: those that a root needs, directly or not. An argument of an
+/// edge is live if the parameter that receives it is.
 fn live_values(function: &Function) -> FixedBitSet {
     let mut live = FixedBitSet::with_capacity(function.value_bound());
-    let forgotten =
-        |i: &Inst| seeded(Bug::AdceForgetsBranches) && function.inst(*i).opcode == Opcode::BrIf;
-    let roots = function.all_insts().filter(|i| is_root(function, *i) && !forgotten(i));
+    let roots = function.all_insts().filter(|i| is_root(function, *i));
     let mut work: Vec<Value> = roots.flat_map(|i| function.inst(i).args.iter().copied()).collect();
     while let Some(value) = work.pop() {
         if !live.put(value.index()) {
@@ -79,7 +64,7 @@ fn live_values(function: &Function) -> FixedBitSet {
     live
 }
 
-/// What a value is made of: the operands of its instruction, or the arguments for its parameter.
+/// The inputs of a value: the operands of its instruction, or the arguments for its parameter.
 fn inputs(function: &Function, value: Value) -> Vec<Value> {
     match function.value_def(value) {
         ValueDef::Result(inst, _) => function.inst(inst).args.to_vec(),
@@ -90,8 +75,8 @@ fn inputs(function: &Function, value: Value) -> Vec<Value> {
     }
 }
 
-/// What nothing that must happen needs: parameters, and the results of instructions that may go.
-/// Each of those has exactly one result.
+/// The dead values: parameters, and results of removable instructions. Each of these instructions
+/// has exactly one result.
 struct Dead {
     /// In layout order.
     values: Vec<Value>,
@@ -115,9 +100,11 @@ impl Dead {
         dead
     }
 
-    /// Removes what nothing uses until there is no more. Whether there was fuel for all of it.
+    /// Removes unused values, and the values that become unused thereby. Returns `false` if the
+    /// fuel runs out.
     fn remove_singly(&self, ed: &mut Editor<'_>) -> bool {
-        // Users mostly come after what they use, so the last value is asked first.
+        // Users mostly follow definitions, so popping the last value first frees the operands
+        // early.
         let mut work = self.values.clone();
         while let Some(value) = work.pop() {
             if !ed.func().has_value(value) || !is_unused(ed.func(), value) {
@@ -136,8 +123,8 @@ impl Dead {
         true
     }
 
-    /// Removes the dead values that are left, each set of those that use each other as a whole.
-    /// Whether there was fuel for all of it.
+    /// Removes the remaining dead values, each connected set of them as a whole. Returns `false` if
+    /// the fuel runs out.
     fn remove_cycles(&self, ed: &mut Editor<'_>) -> bool {
         for &value in &self.values {
             if !ed.func().has_value(value) {
@@ -146,6 +133,7 @@ impl Dead {
             if !ed.plan("dead-cycle") {
                 return false;
             }
+            // The members use one another, so no order of single deletions is valid.
             let (mut params, mut insts) = (Vec::new(), Vec::new());
             for member in self.connected(ed.func(), value) {
                 match ed.func().value_def(member) {
@@ -158,7 +146,8 @@ impl Dead {
         true
     }
 
-    /// The dead values that a dead value uses or is used by, directly or not, itself among them.
+    /// The dead values that are connected to a dead value by uses in either direction, itself
+    /// included.
     fn connected(&self, function: &Function, value: Value) -> BTreeSet<Value> {
         let mut members = BTreeSet::new();
         let mut work = vec![value];
@@ -172,11 +161,11 @@ impl Dead {
     }
 }
 
-/// Whether nothing uses a value, but perhaps a parameter itself as its own argument.
+/// Whether a value has no uses, except that a parameter may be its own argument.
 fn is_unused(function: &Function, value: Value) -> bool {
     let uses = function.users(value).len();
     match function.value_def(value) {
-        ValueDef::Result(..) => uses == 0 || (uses == 1 && seeded(Bug::AdceCountsOneUseLess)),
+        ValueDef::Result(..) => uses == 0,
         ValueDef::Param(block, _) if uses <= function.predecessors(block).len() => {
             inputs(function, value).iter().filter(|v| **v == value).count() == uses
         }
@@ -184,7 +173,7 @@ fn is_unused(function: &Function, value: Value) -> bool {
     }
 }
 
-/// The values made of a dead value: results of its users, and the parameters it is an argument for.
+/// The values computed from a dead value: results of its users, and parameters that receive it.
 fn outputs(function: &Function, value: Value) -> Vec<Value> {
     let mut outputs = Vec::new();
     for &user in function.users(value) {

@@ -1,12 +1,11 @@
 //! Matching operations with the rules of [`ir::rules`].
 //!
-//! What operands are is for the caller to say: values of a function, or classes of equal values.
-//! Whatever they are, a pattern is matched in every way there is until one satisfies the guard as
-//! well.
+//! The caller chooses the operands: `simplify` matches the values of a function, `gvn`
+//! matches classes of equal values. The matcher tries every way to fit a pattern until one also
+//! satisfies the guard.
 
 use ir::eval::eval;
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
-use ir::seeded::{Bug, seeded};
 use ir::{Opcode, Type};
 use smallvec::SmallVec;
 
@@ -16,43 +15,43 @@ pub(crate) type Args<I> = SmallVec<[I; 3]>;
 /// Operands still to be matched.
 type Goals<I> = SmallVec<[(I, Pat); 6]>;
 
-/// The operands that rules are about.
+/// The operands that the rules are matched with.
 pub(crate) trait Operands {
-    /// How one is named.
+    /// The identifier of an operand.
     type Id: Copy + Eq;
 
-    /// The bits of one that is a constant.
+    /// The bits of an operand that is a constant.
     fn constant(&self, id: Self::Id) -> Option<u64>;
-    /// The type of one.
+    /// The type of an operand.
     fn ty(&self, id: Self::Id) -> Type;
-    /// The bits that it can have set.
+    /// A mask of the bits that an operand may have set.
     fn possible(&self, id: Self::Id) -> u64;
-    /// The operands of the operations with this opcode that compute it.
+    /// The operand lists of the operations with this opcode that compute an operand.
     fn operations(&self, id: Self::Id, opcode: Opcode) -> impl Iterator<Item = Args<Self::Id>>;
 }
 
-/// What a rule makes of an operation.
+/// The replacement that a rule gives for an operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome<I> {
-    /// One of its operands, or an operand of those.
+    /// An operand of the operation, or an operand of an inner operation.
     Operand(I),
-    /// A constant of its type.
+    /// A constant of the operation's result type.
     Constant(u64),
-    /// Another operation on these operands, of the type of the first.
+    /// Another operation on these operands, with the type of the first of them.
     Operation(Opcode, Args<I>),
-    /// Another operation on an operand and a constant, both of its type.
+    /// Another operation on an operand and a constant, both of the operand's type.
     WithConstant(Opcode, I, u64),
 }
 
-/// The rules by the operation they are about, each in the order of the table.
+/// The rules by the opcode they match, each list in the order of the table.
 pub(crate) fn rules_by_opcode() -> Vec<Vec<&'static Rule>> {
     let mut lists = vec![Vec::new(); Opcode::ALL.len()];
     RULES.iter().for_each(|r| lists[r.opcode as usize].push(r));
     lists
 }
 
-/// What a rule makes of an operation of the rule's opcode, if it fits and the types agree. Cost:
-/// constant but for the operations that are tried.
+/// Applies a rule to an operation with the rule's opcode. Returns `None` if the rule does not fit
+/// or the types disagree. Cost: proportional to the inner operations that the matcher tries.
 pub(crate) fn apply<O: Operands>(
     on: &O,
     rule: &Rule,
@@ -68,7 +67,7 @@ pub(crate) fn apply<O: Operands>(
     found.outcome(on, rule.result, args, result)
 }
 
-/// What the variables of a rule stand for.
+/// The bindings of a rule's variables.
 #[derive(Clone, Copy, Debug)]
 struct Match<I> {
     x: Option<I>,
@@ -80,7 +79,7 @@ struct Match<I> {
 
 impl<I: Copy + Eq> Match<I> {
     /// Matches the operands of one more operation, in either order if it is commutative, and then
-    /// what is left. Recursion is as deep as patterns are.
+    /// the remaining goals. The recursion is as deep as the pattern.
     fn with_operands<O: Operands<Id = I>>(
         self,
         on: &O,
@@ -97,9 +96,7 @@ impl<I: Copy + Eq> Match<I> {
         goals.extend(args.iter().copied().zip(pats.iter().copied()));
         let mut found = self.solve(on, goals, at);
         goals.truncate(known);
-        let turns =
-            opcode.is_commutative() || (args.len() == 2 && seeded(Bug::SimplifyCommutesAll));
-        if found.is_none() && turns {
+        if found.is_none() && opcode.is_commutative() {
             goals.extend(args.iter().rev().copied().zip(pats.iter().copied()));
             found = self.solve(on, goals, at);
             goals.truncate(known);
@@ -107,7 +104,8 @@ impl<I: Copy + Eq> Match<I> {
         found
     }
 
-    /// Matches the goals from `at` on.
+    /// Matches the goals from `at` on. A nested pattern is tried with every operation that computes
+    /// its operand: a later goal or the guard may fail with the first one and hold with another.
     fn solve<O: Operands<Id = I>>(
         mut self,
         on: &O,
@@ -130,14 +128,10 @@ impl<I: Copy + Eq> Match<I> {
     fn bind<O: Operands<Id = I>>(&mut self, on: &O, arg: I, pat: Pat) -> Option<()> {
         let constant = on.constant(arg);
         let fits = match pat {
-            Pat::X => *self.x.get_or_insert(arg) == arg || seeded(Bug::SimplifyForgetsRepeats),
+            Pat::X => *self.x.get_or_insert(arg) == arg,
             Pat::Y => *self.y.get_or_insert(arg) == arg,
             Pat::Zero => constant == Some(0),
-            Pat::One if seeded(Bug::SimplifyOneIsNonZero) => constant.is_some_and(|b| b != 0),
             Pat::One => constant == Some(1),
-            Pat::Ones if seeded(Bug::SimplifyOnesTooNarrow) => {
-                constant == Some(u64::from(u32::MAX))
-            }
             Pat::Ones => constant == Some(on.ty(arg).mask()),
             Pat::NonZero => constant.is_some_and(|b| b != 0),
             Pat::Bits(bits) => constant == Some(bits),
@@ -152,13 +146,12 @@ impl<I: Copy + Eq> Match<I> {
         let possible = || self.x.map_or(u64::MAX, |x| on.possible(x));
         match self.guard {
             Guard::Always => true,
-            _ if seeded(Bug::SimplifyIgnoresGuard) => true,
             Guard::XIsBool => possible() & !1 == 0,
             Guard::CCoversX => self.c.is_some_and(|c| possible() & !c == 0),
         }
     }
 
-    /// The right side of a rule; `None` when the types do not agree.
+    /// Instantiates the right side of a rule; `None` if the types disagree.
     fn outcome<O: Operands<Id = I>>(
         &self,
         on: &O,
@@ -169,16 +162,12 @@ impl<I: Copy + Eq> Match<I> {
         let operand = |id: Option<I>| id.filter(|id| on.ty(*id) == result).map(Outcome::Operand);
         match term {
             Term::X => operand(self.x),
-            Term::Y if seeded(Bug::SimplifyTakesOtherArm) => operand(self.x),
             Term::Y => operand(self.y),
             Term::Operand(index) => operand(args.get(index).copied()),
             Term::Zero => Some(Outcome::Constant(0)),
             Term::One => Some(Outcome::Constant(1)),
             Term::Ones => Some(Outcome::Constant(result.mask())),
             Term::Unary(opcode) => self.operation(on, opcode, &[self.x?], result),
-            Term::Binary(opcode) if seeded(Bug::SimplifyOperandsSwapped) => {
-                self.operation(on, opcode, &[self.y?, self.x?], result)
-            }
             Term::Binary(opcode) => self.operation(on, opcode, &[self.x?, self.y?], result),
             Term::WithConstant(opcode, constant) => {
                 let x = self.x?;
@@ -201,14 +190,13 @@ impl<I: Copy + Eq> Match<I> {
         fits.then(|| Outcome::Operation(opcode, args.into()))
     }
 
-    /// The bits of a constant made from those matched.
+    /// Evaluates a constant of the right side from the matched constants.
     fn made(&self, constant: Const, ty: Type) -> Option<u64> {
         let (opcode, a, b) = match constant {
             Const::Bits(bits) => return Some(bits),
             Const::CthenD(opcode) => (opcode, self.c?, self.d?),
             Const::DthenC(opcode) => (opcode, self.d?, self.c?),
         };
-        let order = if seeded(Bug::SimplifyConstantsSwapped) { [b, a] } else { [a, b] };
-        eval(opcode, ty, ty, &order).ok()
+        eval(opcode, ty, ty, &[a, b]).ok()
     }
 }

@@ -1,41 +1,42 @@
 //! Cleaning of the control-flow graph.
 //!
-//! *Does*: removes unreachable blocks; turns a branch whose targets are all the same, arguments
-//! included, into a jump; binds the parameters of a block with one way in to their arguments; sends
-//! the edges to an empty block on to where it jumps; merges a block with its only successor when
-//! that has no other way in.
+//! *Does*: removes unreachable blocks; turns a branch whose targets are all equal, arguments
+//! included, into a jump; replaces the parameters of a block with a single incoming edge by their
+//! arguments; redirects the edges into an empty block to the target of its jump; merges a block
+//! with its only successor if that has no other predecessor.
 //!
-//! *Does not*: fold branches on constants (`sccp` does, with all that follows from it); send an
-//! edge past a branch that its arguments decide (the editor can, certificates have no line past
-//! it); make a `select` of a branch to one block with different arguments: what arrives there would
-//! be equal to the `select` on each edge for a reason of its own, which certificates cannot say.
+//! *Does not*: fold branches on constants (`sccp` does, with all consequences); redirect an edge
+//! past a branch that its arguments decide (the editor can, but certificates have no path past the
+//! branch); turn a branch to one block with different arguments into a `select` (the parameter
+//! there equals the `select` on each edge for a different reason, which certificates cannot
+//! express).
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no block with one predecessor has parameters; no jump leads to a block that
-//! only it leads to; no block consists of a jump, but one whose parameters are used beyond it, one
-//! to itself, one where edges meet before a loop, and an arm of a branch the other arm of which is
-//! where it jumps.
+//! *Holds on exit*: no block with a single predecessor has parameters; no jump is the only edge
+//! into its target; no block consists of a jump alone, with four exceptions: a block whose
+//! parameters are used beyond it, one that jumps to itself, one that joins edges before a loop, and
+//! an arm of a branch whose other arm is the target of the jump.
 //!
 //! *Actions emitted*: `remove_unreachable`, `fold_branch`, `replace_all`, `remove_block_param`,
 //! `redirect`, `merge_blocks`.
 //!
-//! *Effect on mappings*: the jump of a merged or an empty block is no anchor any more; the points
-//! around it fall into one gap. From an empty block a transition takes its jump first.
+//! *Effect on mappings*: the jump of a merged or an empty block is no longer an anchor, so the
+//! points around it belong to one gap. From an empty block a transition takes its jump first.
 //!
-//! *Why correct*: a block entered by one edge alone executes right after it, with exactly its
-//! arguments. Of a block that only jumps nothing but its jump is missed; what it hands on is an
-//! argument of the edge, or dominates the block and so what leads there.
+//! *Why correct*: a block entered by a single edge executes right after it, with exactly its
+//! arguments. A block that only jumps has no effect besides the jump. A value it passes on is an
+//! argument of the edge, or dominates the block and therefore each of its predecessors.
 //!
-//! *Cost*: near linear in blocks, instructions and edges: a block is looked at again only when a
+//! *Cost*: near linear in blocks, instructions and edges: the pass visits a block again only when a
+//! branch or an edge of its own has changed.
 //! branch or an edge of its own has changed.
 
 use cranelift_entity::SecondaryMap;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Function, Opcode, Target, Value};
+use ir::{Block, Edge, Function, Opcode, Value};
 use std::collections::BTreeSet;
 
 /// The pass. See the module documentation.
@@ -65,19 +66,20 @@ fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
     planned
 }
 
-/// Edges looked at to see whether a block is the only way into a loop, which with more it is taken
-/// to be, or an arm of a branch, which with more it is taken not to be.
+/// How many edges are examined to decide whether a block is the only way into a loop, or an arm of
+/// a branch. With more edges, the pass assumes that it is the only way in, and that it is no arm.
 const MAX_EDGES: usize = 64;
 
-/// Blocks to look at, by their places in the layout, so that rounds go through it in order.
+/// Blocks to visit, by their positions in the layout, so that each round visits them in order.
 type Pending = BTreeSet<u32>;
 
-/// What is still to be looked at. Binding may make the arguments of two edges equal, folding may
-/// leave a block one way in or nothing but a jump, and sending edges on may do either; each says
-/// where, so a chain of blocks that enable one another costs no more than as many that do not: the
-/// test `a_chain_of_folds_is_not_walked_once_for_each` breaks otherwise.
+/// The remaining work. Binding parameters may make the arguments of two edges equal. Folding may
+/// leave a block with a single incoming edge, or with nothing but a jump. Redirecting edges may do
+/// either. Each step records the blocks it affects, so a chain of blocks that enable one another
+/// costs no more than as many independent blocks. The test
+/// `a_chain_of_folds_is_not_walked_once_for_each` fails otherwise.
 struct Work {
-    /// Of the function as it was: what dominates what does not change for the blocks that stay.
+    /// Of the original function: dominance among the blocks that stay does not change.
     dom: DomTree,
     layout: Vec<Block>,
     place: SecondaryMap<Block, u32>,
@@ -98,7 +100,7 @@ impl Work {
         Work { dom, layout, place, bindable: all.clone(), foldable: all.clone(), skippable: all }
     }
 
-    /// Whether there was fuel for all of it.
+    /// Processes all pending blocks. Returns `false` if the fuel runs out.
     fn run(mut self, ed: &mut Editor<'_>) -> bool {
         while !(self.bindable.is_empty() && self.foldable.is_empty() && self.skippable.is_empty()) {
             if !(self.bind(ed) && self.fold(ed) && self.skip(ed)) {
@@ -148,9 +150,9 @@ impl Work {
             && !ways_in.iter().any(|e| is_arm(function, *e))
     }
 
-    /// Whether edges meet in a block that is the only way into a loop. Whoever moves something out
-    /// of the loop wants it. And what the loop carries would be equal to what meets there, which
-    /// would be gone: certificates do not name it (`keeps_the_join_before_a_loop`).
+    /// Whether a block joins edges and is the only way into a loop. `licm` needs such a block as a
+    /// preheader. Besides, the parameters of the loop header would be equal to the parameters of
+    /// the removed join, and certificates cannot name those (`keeps_the_join_before_a_loop`).
     fn joins_before_loop(&self, function: &Function, block: Block) -> bool {
         let (end, target) = (function.terminator(block), function.successors(block)[0].block);
         let leads_back =
@@ -159,8 +161,8 @@ impl Work {
         function.predecessors(block).len() > 1 && others.iter().take(MAX_EDGES).all(leads_back)
     }
 
-    /// Sends edges on past empty blocks, and removes these. In a row of such blocks the last comes
-    /// first, so that each edge is sent on once.
+    /// Redirects edges past empty blocks, and removes the blocks. In a chain of empty blocks the
+    /// last is skipped first, so that each edge is redirected once.
     fn skip(&mut self, ed: &mut Editor<'_>) -> bool {
         let pending = std::mem::take(&mut self.skippable);
         let mut skipped: Vec<Block> = Vec::new();
@@ -172,7 +174,7 @@ impl Work {
                 block = ed.func().successors(block)[0].block;
             }
             for block in row.into_iter().rev() {
-                // What was sent on may have come to lead to itself.
+                // A redirected edge may have turned the block into a jump to itself.
                 if !self.can_skip(ed.func(), block) {
                     continue;
                 }
@@ -183,7 +185,7 @@ impl Work {
                     ed.redirect(edge, 0);
                     let from = self.place[ed.func().inst_block(edge.inst)];
                     self.foldable.insert(from);
-                    // It may not have been empty only because of where it led.
+                    // The predecessor may have failed `can_skip` only because of its former target.
                     self.skippable.insert(from);
                 }
                 skipped.push(block);
@@ -192,7 +194,7 @@ impl Work {
         if skipped.is_empty() {
             return true;
         }
-        // Their jumps led there until now.
+        // Until now the jumps of the skipped blocks counted as edges into these targets.
         let targets: Vec<Block> =
             skipped.iter().map(|b| ed.func().successors(*b)[0].block).collect();
         let planned = ed.plan("empty-block");
@@ -206,23 +208,23 @@ impl Work {
     }
 }
 
-/// Whether a branch has one edge to an empty block, and another to where that jumps. Sent on, the
-/// first would be an edge to the same block with other arguments, which have to be moved somewhere
-/// anyway. And when these become equal, or nobody needs them any more, the branch goes;
-/// certificates have a line past it only if its edges led to one block to begin with
-/// (`an_arm_that_holds_nothing_stays`).
+/// Whether a branch has one edge to an empty block, and another edge to the target of that block's
+/// jump. Redirecting the first edge would give two edges to one block with different arguments, and
+/// a code generator would still need a block for their moves. If a later pass makes the arguments
+/// equal or dead, the branch disappears. Certificates have a path past such a branch only if its
+/// edges led to one block from the start (`an_arm_that_holds_nothing_stays`).
 fn is_arm(function: &Function, edge: Edge) -> bool {
     let onward = function.successors(function.target(edge).block)[0].block;
     function.inst(edge.inst).targets.iter().take(MAX_EDGES).any(|to| to.block == onward)
 }
 
-/// Whether a block does nothing but jump elsewhere, and nothing beyond it uses its parameters.
+/// Whether a block does nothing but jump elsewhere, and no instruction beyond it uses its
+/// parameters.
 fn is_empty(function: &Function, block: Block) -> bool {
     let end = function.terminator(block);
     let data = function.inst(end);
-    let is_full = function.first_inst(block) != end && !seeded(Bug::CfgSkipsFullBlocks);
     if data.opcode != Opcode::Jump
-        || is_full
+        || function.first_inst(block) != end
         || block == function.entry()
         || data.targets[0].block == block
     {
@@ -232,18 +234,13 @@ fn is_empty(function: &Function, block: Block) -> bool {
     function.block_params(block).iter().all(only_here)
 }
 
-/// The block that lost ways in, if the branch was folded; `None` when the fuel is out.
+/// Folds the branch of a block with equal targets. Returns the block that lost edges, if any;
+/// `None` if the fuel runs out.
 fn fold_branch(ed: &mut Editor<'_>, block: Block) -> Option<Option<Block>> {
     let inst = ed.func().terminator(block);
     let data = ed.func().inst(inst);
     let is_branch = matches!(data.opcode, Opcode::BrIf | Opcode::Switch);
-    let differs = |t: &Target| match seeded(Bug::CfgFoldsOtherArguments) {
-        true => t.block != data.targets[0].block,
-        false => *t != data.targets[0],
-    };
-    let count =
-        data.targets.len() - usize::from(data.targets.len() > 2 && seeded(Bug::CfgFoldsAllButLast));
-    if !is_branch || data.targets[..count].iter().any(differs) {
+    if !is_branch || data.targets.iter().any(|t| *t != data.targets[0]) {
         return Some(None);
     }
     let target = data.targets[0].block;
@@ -254,7 +251,7 @@ fn fold_branch(ed: &mut Editor<'_>, block: Block) -> Option<Option<Block>> {
     Some(Some(target))
 }
 
-/// The edge that alone leads to a block.
+/// The only edge into a block; `None` if it has none or several.
 fn only_edge(function: &Function, block: Block) -> Option<Edge> {
     match function.predecessors(block) {
         [edge] => Some(*edge),
@@ -262,24 +259,20 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
     }
 }
 
-/// The blocks where a parameter that was bound was used; `None` when the fuel is out.
+/// Replaces the parameters of a block with a single incoming edge. Returns the blocks that used
+/// them; `None` if the fuel runs out.
 fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
     let mut changed = BTreeSet::new();
-    let first = |f: &Function| {
-        f.predecessors(block).first().copied().filter(|_| seeded(Bug::CfgBindsFirstEdge))
-    };
-    let edge = only_edge(ed.func(), block)
-        .or_else(|| first(ed.func()).filter(|_| block != ed.func().entry()));
-    let Some(edge) = edge else { return Some(changed) };
+    let Some(edge) = only_edge(ed.func(), block) else { return Some(changed) };
+    // From the last parameter, so that each removal leaves the indices of the others valid.
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {
             return None;
         }
         let args = &ed.func().target(edge).args;
-        let arg = if seeded(Bug::CfgBindsFirstArgument) { args.first() } else { args.last() };
-        let arg = *arg.expect("an edge has an argument for each parameter");
+        let arg = *args.last().expect("an edge has an argument for each parameter");
         let users = ed.func().users(param);
-        if !users.is_empty() && !seeded(Bug::CfgForgetsUses) {
+        if !users.is_empty() {
             changed.extend(users.iter().map(|u| ed.func().inst_block(*u)));
             ed.replace_all(param, arg);
         }
@@ -292,7 +285,7 @@ fn bind_params(ed: &mut Editor<'_>, block: Block) -> Option<BTreeSet<Block>> {
 fn merge(ed: &mut Editor<'_>) -> bool {
     let blocks: Vec<Block> = ed.func().blocks().collect();
     for block in blocks {
-        // Whatever is merged into the block may end in a jump that can be merged as well.
+        // The merged block may itself end in a jump that can be merged.
         while ed.func().has_block(block) && can_merge(ed.func(), block) {
             if !ed.plan("straight-line") {
                 return false;
@@ -303,12 +296,12 @@ fn merge(ed: &mut Editor<'_>) -> bool {
     true
 }
 
-/// Whether a block ends in a jump to another that nothing else leads to.
+/// Whether a block ends in a jump that is the only edge into its target.
 fn can_merge(function: &Function, block: Block) -> bool {
     let data = function.inst(function.terminator(block));
     data.opcode == Opcode::Jump
         && data.targets[0].block != block
         && data.targets[0].block != function.entry()
         && data.targets[0].args.is_empty()
-        && (only_edge(function, data.targets[0].block).is_some() || seeded(Bug::CfgMergesJoins))
+        && only_edge(function, data.targets[0].block).is_some()
 }

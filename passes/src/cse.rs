@@ -1,37 +1,36 @@
 //! Common subexpression elimination.
 //!
-//! *Does*: removes an operation when an equal one dominates it: same opcode, types, immediate and
-//! operands (of commutative operations in either order). Also removes a parameter that receives on
-//! every edge what another parameter of its block receives.
+//! *Does*: removes an operation that an equal one dominates: same opcode, types, immediate and
+//! operands (operands of commutative operations in either order). Also removes a parameter that
+//! receives the same argument as another parameter of its block on every edge.
 //!
 //! *Does not*: look at memory, globals or sizes; find equal values that are computed differently;
-//! see that two parameters of a loop are equal because of what it replaces inside the loop (a
-//! second run does); share constants between blocks, though operations on equal constants are
-//! equal. A constant costs less to make anew than to hold: shared over a whole function, constants
-//! were most of what is live anywhere, and four in five steps of compensation code.
+//! see that two parameters of a loop are equal because of its own replacements inside the loop (a
+//! second execution of the pass does); share constants between blocks, though it treats operations
+//! on equal constants as equal. A constant costs less to materialize again than to hold in a
+//! register. With constants shared over a whole function, they were most of the live values at any
+//! point, and four in five steps of compensation code.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no value-determined operation is dominated by an equal one, but constants by
-//! those of other blocks.
+//! *Holds on exit*: no equal operation dominates a value-determined operation, except that a
+//! constant may be repeated in another block.
 //!
 //! *Actions emitted*: `replace_all`, `delete`, `remove_block_param`.
 //!
-//! *Effect on mappings*: links the removed value with the one that stays, which may thereby live
-//! longer.
+//! *Effect on mappings*: links the removed value with the remaining one, whose live range may grow.
 //!
-//! *Why correct*: equal operations on equal operands give equal results; the one that stays
-//! dominates. An operation that may trap goes too: the one that dominates it has executed with the
-//! same operands and has not trapped.
-//!
+//! *Why correct*: equal operations on equal operands give equal results, and the remaining
+//! *Why correct*: equal operations on equal operands give equal results, and the remaining
+//! operation dominates. An operation that may trap can go too: the dominating operation has
+//! executed on the same operands without a trap.
 //! *Cost*: linear in instructions and operands, with hashing.
 
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Effects, Function, Imm, Inst, Opcode, Type, Value, ValueDef};
+use ir::{Block, Function, Imm, Inst, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
@@ -58,7 +57,7 @@ impl Pass for Cse {
     }
 }
 
-/// What decides the result of an operation.
+/// The fields that determine the result of an operation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     opcode: Opcode,
@@ -67,33 +66,33 @@ struct Key {
     args: SmallVec<[Value; 3]>,
 }
 
-/// A walk down the dominator tree with the operations that dominate the place it is at. The table
-/// is only asked, never iterated, so its order does not matter.
+/// A walk down the dominator tree with a table of the operations that dominate the current block.
+/// The walk only looks keys up and never iterates the table, so hash order cannot reach the output.
 struct Search<'f> {
     function: &'f Function,
     dom: DomTree,
     table: HashMap<Key, Value>,
-    /// The keys entered on the way down, to be taken out on the way up.
+    /// The keys entered on the way down, which the walk removes on the way up.
     entered: Vec<Key>,
-    /// By value index: what stands for a value in keys, if it is not the value itself.
+    /// By value index: the value that represents a value in keys, if not the value itself.
     leader: Vec<Option<Value>>,
-    /// The first constant seen with these bits, which stands for all of them in keys.
+    /// The first constant found with these bits, which represents all of them in keys.
     constants: HashMap<(Type, u64), Value>,
-    /// The constants of the block at hand.
+    /// The constants of the current block.
     local: HashMap<(Type, u64), Value>,
     found: Vec<(Value, Value)>,
 }
 
 impl Search<'_> {
-    /// The replacements, in an order in which each is right after those before it.
+    /// The replacements as (removed, remaining), in an order in which each is correct after those
+    /// before it.
     fn run(function: &Function) -> Vec<(Value, Value)> {
         let dom = DomTree::new(function, &Cfg::new(function));
         let leader = vec![None; function.value_bound()];
         let (table, entered, found) = (HashMap::new(), Vec::new(), Vec::new());
         let (constants, local) = (HashMap::new(), HashMap::new());
         let mut search = Search { function, dom, table, entered, leader, constants, local, found };
-        // A block still to be entered, or the number of keys to go back to once its subtree is
-        // done.
+        // A block to enter, or the number of keys to keep once the subtree of a block is done.
         enum Step {
             Enter(Block),
             Leave(usize),
@@ -106,7 +105,6 @@ impl Search<'_> {
                     search.visit(block);
                     steps.extend(search.dom.children(block).iter().rev().map(|b| Step::Enter(*b)));
                 }
-                Step::Leave(_) if seeded(Bug::CseIgnoresDominance) => {}
                 Step::Leave(count) => {
                     for key in search.entered.drain(count..) {
                         search.table.remove(&key);
@@ -122,9 +120,7 @@ impl Search<'_> {
         self.local.clear();
         for inst in self.function.block_insts(block) {
             let data = self.function.inst(inst);
-            let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-            let is_shared =
-                data.opcode.is_value_determined() || (seeded(Bug::CseSharesReads) && is_read);
+            let is_shared = data.opcode.is_value_determined();
             let Some(result) = data.result().filter(|_| is_shared) else { continue };
             if let Some(bits) = data.constant() {
                 self.visit_constant(result, (data.ty, bits));
@@ -132,7 +128,6 @@ impl Search<'_> {
             }
             let key = self.key(inst);
             match self.table.get(&key) {
-                Some(&other) if seeded(Bug::CseKeepsTheLater) => self.replace(other, result),
                 Some(&other) => self.replace(result, other),
                 None => {
                     self.table.insert(key.clone(), result);
@@ -156,18 +151,10 @@ impl Search<'_> {
     fn key(&self, inst: Inst) -> Key {
         let data = self.function.inst(inst);
         let mut args: SmallVec<[Value; 3]> = data.args.iter().map(|v| self.leader(*v)).collect();
-        if data.opcode.is_commutative() || seeded(Bug::CseCommutesAll) {
+        if data.opcode.is_commutative() {
             args.sort_unstable();
         }
-        if seeded(Bug::CseForgetsThirdOperand) {
-            args.truncate(2);
-        }
-        let opcode = if data.opcode == Opcode::Sub && seeded(Bug::CseSubIsAdd) {
-            Opcode::Add
-        } else {
-            data.opcode
-        };
-        Key { opcode, ty: data.ty, imm: data.imm, args }
+        Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     }
 
     fn leader(&self, value: Value) -> Value {
@@ -179,9 +166,9 @@ impl Search<'_> {
         self.found.push((before, after));
     }
 
-    /// Finds the parameters of a block that receive the same as an earlier one on every edge.
-    /// Around a loop two parameters are assumed equal where they hand themselves on: by induction
-    /// over the iterations.
+    /// Finds the parameters of a block that receive on every edge the same as an earlier one.
+    /// Around a loop, two parameters that pass themselves on are assumed equal, which induction
+    /// over the iterations justifies.
     fn equal_params(&mut self, block: Block) {
         let function = self.function;
         let params = function.block_params(block);
@@ -190,13 +177,11 @@ impl Search<'_> {
         }
         let mut seen: HashMap<Vec<Option<Value>>, Value> = HashMap::new();
         for (index, &param) in params.iter().enumerate() {
-            let count = if seeded(Bug::CseParamsOfFirstEdge) { 1 } else { usize::MAX };
-            let edges = function.predecessors(block).iter().take(count);
-            let args = edges.map(|e| {
+            let args = function.predecessors(block).iter().map(|e| {
                 Some(self.leader(function.target(*e).args[index])).filter(|v| *v != param)
             });
-            // The type is part of what is received unless every argument is the parameter itself,
-            // which only an unreachable block could have.
+            // Equal argument lists imply equal types, unless every argument is the parameter
+            // itself. Only an unreachable block can have such a parameter.
             match seen.entry(args.collect()) {
                 std::collections::hash_map::Entry::Occupied(first) => {
                     let first = *first.get();

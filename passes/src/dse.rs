@@ -1,34 +1,35 @@
 //! Dead store elimination.
 //!
-//! *Does*: removes a store, or a write of a global, that nothing can see: on every way on from it
-//! other writes cover its place before anything reads it, leaves the function or may trap.
+//! *Does*: removes a store, or a write of a global, that is never observed: on every path from it,
+//! other writes cover its place before any instruction reads the place, leaves the function or may
+//! trap.
 //!
-//! *Does not*: follow control past a block that several edges lead to, so that what it looks
-//! through is a tree of blocks: which write overwrites on which way must be told of every point
-//! between; join several writes to cover one; look further than a few blocks; remove a store of
-//! what is there already; take the end of the function for the end of memory.
+//! *Does not*: follow control past a block with several predecessors, so the paths form a tree (a
+//! certificate must say for every point between which write covers the store on which path);
+//! combine several writes to cover one; search beyond a few blocks; remove a store of the value
+//! that memory already holds; treat the end of the function as the end of memory.
 //!
-//! *Needs on entry*: nothing; equal addresses are found best behind `cse`, and reads in between are
-//! gone behind `load_elim`.
+//! *Needs on entry*: nothing. `cse` run before makes equal addresses one value, and `load_elim`
+//! removes reads between stores.
 //!
 //! *Holds on exit*: nothing.
 //!
 //! *Actions emitted*: `delete`.
 //!
-//! *Effect on mappings*: between the place of the store and the writes that cover it, the optimized
-//! version is behind in memory. Nothing can see that, but who leaves for the base there must make
-//! up for the store.
+//! *Effect on mappings*: between the place of the store and the writes that cover it, the memory of
+//! the optimized version is behind. The optimized code cannot observe that, but a backward
+//! transition there must replay the store.
 //!
-//! *Why correct*: of contents, only those at reads, calls, growth, traps and returns count. Between
-//! the store and what covers it, reads and other writes are of places apart and nothing traps: what
-//! could is vouched for by an access of at least as many bytes at the same value of an address that
-//! has passed (`Place::vouches_for`), be it the store itself. A read that finds what other writes
-//! since the store left in parts is taken to see it: it does not, but to say what it finds takes
-//! all the memory below them, the store included, and certificates follow reads to one write only.
-//! The trap of the store itself is kept: an access that dominates vouches for it, or the next
-//! access in its block does and traps in its stead, with memory as it would have been. Stores are
-//! decided on one after the other, the later first, and each as if those decided on were gone.
-//! These are the conditions that the checker asks of a write one version lacks.
+//! *Why correct*: memory is observed only at reads, calls, growth, traps and returns. Between the
+//! store and its covering writes, reads and other writes access disjoint places, and no instruction
+//! traps: an access that may trap is *vouched for* by an earlier access of at least as many bytes
+//! at the same address value (`Place::vouches_for`), possibly the store itself. A read of bytes
+//! that several later writes left in parts counts as an observer. It does not observe the store,
+//! but its value depends on all the memory below the parts, and certificates follow a read to one
+//! write only. The trap of the store itself is kept: a dominating access vouches for it, or the
+//! next access in its block traps in its place, with the same memory. The pass decides on stores
+//! from the last to the first, each as if the stores already chosen were deleted. The checker asks
+//! the same conditions of a lone write.
 //!
 //! *Cost*: linear in instructions, times a constant for each write (the limits below).
 
@@ -37,13 +38,12 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::place::{Place, gives_back};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Memory, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// How many instructions behind a store are looked at.
+/// How many instructions after a store the pass examines: a bound on cost.
 const INSTRUCTIONS: usize = 64;
-/// And how many blocks that control goes on to.
+/// How many successor blocks the pass follows from a store: a bound on cost.
 const BLOCKS: usize = 8;
 
 /// The pass. See the module documentation.
@@ -67,26 +67,26 @@ impl Pass for Dse {
 
 struct Search<'f> {
     function: &'f Function,
-    /// For an access, the one of most bytes at its address that dominates it.
+    /// For an access, the dominating access of most bytes at its address.
     voucher: BTreeMap<Inst, Inst>,
-    /// What was decided to go.
+    /// The stores chosen for deletion.
     gone: BTreeSet<Inst>,
-    /// Those of them whose trap the next access has: memory before them must stay as it is.
+    /// Those of them whose trap the next access reproduces. Memory before them must not change.
     relying: BTreeSet<Inst>,
 }
 
-/// What an instruction behind a store means for it.
+/// The effect of an instruction after a store on the store's visibility.
 enum Sight {
-    /// It cannot see the store.
+    /// It cannot observe the store.
     Nothing,
-    /// It may see that the store is gone.
+    /// It may observe that the store is missing.
     Seen,
-    /// It overwrites all that the store has written.
+    /// It overwrites every byte that the store has written.
     Covered,
 }
 
 impl Search<'_> {
-    /// The stores to delete, in an order in which each is right after those before it.
+    /// The stores to delete, in an order in which each deletion is correct after those before it.
     fn run(function: &Function) -> Vec<Inst> {
         let dom = DomTree::new(function, &Cfg::new(function));
         let mut search = Search {
@@ -96,14 +96,13 @@ impl Search<'_> {
             relying: BTreeSet::new(),
         };
         let mut found = Vec::new();
-        // Later ones first: what dominates a store is still there when it is decided on.
+        // Last first: the accesses that dominate a store are still present when it is decided on.
         for &block in dom.cfg().rpo().iter().rev() {
             let mut stores: Vec<Inst> = function.block_insts(block).collect();
             stores.retain(|i| written(function, *i).is_some());
             for &store in stores.iter().rev() {
                 let is_relying = search.may_trap(store);
-                let is_trap_kept =
-                    !is_relying || search.next_traps_like(store) || seeded(Bug::DseDropsTraps);
+                let is_trap_kept = !is_relying || search.next_traps_like(store);
                 if is_trap_kept && search.is_overwritten(store) {
                     search.gone.insert(store);
                     if is_relying {
@@ -116,12 +115,12 @@ impl Search<'_> {
         found
     }
 
-    /// Whether nothing can see that a store is missing.
+    /// Whether no instruction can observe that a store is missing.
     fn is_overwritten(&self, store: Inst) -> bool {
         let access = written(self.function, store).expect("a store writes one place");
         let first = self.function.next_inst(store).expect("a store is no terminator");
-        // Where a way goes on, and how many of the writes it has passed: it is a tree, walked in
-        // depth.
+        // The start of each open path with the number of writes passed before it. The paths form a
+        // tree; the walk is depth first, so truncating `passed` restores the writes of a path.
         let mut ways = vec![(first, 0)];
         let mut passed: Vec<Inst> = Vec::new();
         let (mut instructions, mut blocks) = (0, 0);
@@ -134,6 +133,7 @@ impl Search<'_> {
                 }
                 match self.sight(store, &access, next) {
                     Sight::Seen => return false,
+                    // This path is done; every other path must be covered too.
                     Sight::Covered => break,
                     Sight::Nothing if self.reads_parts(next, &passed) => return false,
                     Sight::Nothing => {}
@@ -157,19 +157,16 @@ impl Search<'_> {
         true
     }
 
-    /// The starts of the blocks that control goes on to; `None` where it leaves the function or
-    /// meets another way.
+    /// The first instructions of the successor blocks; `None` if control leaves the function or
+    /// enters a block with other predecessors.
     fn ways_on(&self, end: Inst) -> Option<Vec<Inst>> {
         let targets = &self.function.inst(end).targets;
         let is_tree = |block: Block| self.function.predecessors(block).len() == 1;
-        let count = if seeded(Bug::DseFollowsOneWay) { 1 } else { targets.len() };
         let all_trees = !targets.is_empty() && targets.iter().all(|t| is_tree(t.block));
-        all_trees.then(|| {
-            targets.iter().take(count).map(|t| self.function.first_inst(t.block)).collect()
-        })
+        all_trees.then(|| targets.iter().map(|t| self.function.first_inst(t.block)).collect())
     }
 
-    /// What an instruction behind a store means for it.
+    /// Classifies an instruction after a store.
     fn sight(&self, store: Inst, access: &Access, inst: Inst) -> Sight {
         let data = self.function.inst(inst);
         if self.relying.contains(&inst) {
@@ -188,25 +185,23 @@ impl Search<'_> {
             return Sight::Nothing;
         }
         if let Some(read) = read(self.function, inst) {
-            let is_blind = read.is_apart_from(access) || seeded(Bug::DseForgetsReads);
-            return if is_blind { Sight::Nothing } else { Sight::Seen };
+            return if read.is_apart_from(access) { Sight::Nothing } else { Sight::Seen };
         }
         match written(self.function, inst) {
             Some(written) if written.covers(access) && self.has_like_address(store, inst) => {
                 Sight::Covered
             }
             Some(written) if written.is_apart_from(access) => Sight::Nothing,
-            Some(_) if seeded(Bug::DseTakesParts) => Sight::Covered,
-            // Who makes up for the store later would undo a part of what this one wrote.
+            // A transition that replays the store later would overwrite a part of this write.
             Some(_) => Sight::Seen,
-            None if seeded(Bug::DseForgetsCalls) => Sight::Nothing,
             None => Sight::Seen,
         }
     }
 
-    /// Whether an instruction reads what writes have left in parts, or as another type than they
-    /// wrote it: the last of them that is not apart from it does not give it back. Breaks
-    /// `a_read_of_parts_keeps_what_lies_below`.
+    /// Whether an instruction reads bytes that the given writes have left in parts, or reads them
+    /// as another type than they were written. The criterion is the last of these writes that may
+    /// overlap the read: the read must give back exactly its operand. The test
+    /// `a_read_of_parts_keeps_what_lies_below` fails without this.
     fn reads_parts(&self, inst: Inst, writes: &[Inst]) -> bool {
         let f = self.function;
         let Some(read) = read(f, inst) else { return false };
@@ -219,17 +214,17 @@ impl Search<'_> {
         })
     }
 
-    /// Whether an instruction behind a store may trap when the store has not.
+    /// Whether an instruction after a store may trap although the store has not.
     fn may_trap_behind(&self, store: Inst, inst: Inst) -> bool {
-        self.may_trap(inst) && !vouches(self.function, store, inst) && !seeded(Bug::DsePassesTraps)
+        self.may_trap(inst) && !vouches(self.function, store, inst)
     }
 
     fn may_trap(&self, inst: Inst) -> bool {
         self.function.may_trap(inst) && !self.is_vouched(inst)
     }
 
-    /// Whether the next instruction of the block that stays, and may trap, read or write, traps
-    /// whenever a store does.
+    /// Whether the next instruction of the block that may trap, read or write, and is not chosen
+    /// for deletion, traps whenever the store does.
     fn next_traps_like(&self, store: Inst) -> bool {
         let f = self.function;
         let counts = |inst: Inst| {
@@ -243,8 +238,9 @@ impl Search<'_> {
         behind.find(|i| counts(*i)).is_some_and(|next| vouches(f, next, store))
     }
 
-    /// Whether the addresses of two accesses are one value or two constants: how sums compare is
-    /// not seen where a write hides another. Globals have none.
+    /// Whether two accesses have the same address value or two constant addresses. Comparing sums
+    /// would find more, but certificates do not compare sums where a write hides another. Globals
+    /// have no address.
     fn has_like_address(&self, store: Inst, other: Inst) -> bool {
         let f = self.function;
         match (f.inst(store).args.as_slice(), f.inst(other).args.as_slice()) {
@@ -253,7 +249,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether an access cannot trap because another that dominates it, and stays, has not.
+    /// Whether an access cannot trap because a dominating access that stays has not trapped.
     fn is_vouched(&self, inst: Inst) -> bool {
         self.voucher.get(&inst).is_some_and(|v| !self.gone.contains(v))
     }
@@ -271,24 +267,24 @@ fn access(function: &Function, inst: Inst) -> Option<Access> {
     read(function, inst).or_else(|| written(function, inst))
 }
 
-/// Whether an access that has not trapped shows that another at the same value of an address does
-/// not.
+/// Whether an access that has not trapped proves that another at the same address value does not
+/// trap.
 fn vouches(function: &Function, inst: Inst, other: Inst) -> bool {
     let address = |i: Inst| function.inst(i).args.first().copied();
     let accesses = access(function, inst).zip(access(function, other));
     address(inst) == address(other) && accesses.is_some_and(|(a, b)| a.vouches_for(&b))
 }
 
-/// For each access that one of as many bytes at the same address dominates, the first of these with
-/// most bytes.
+/// The voucher of each access that has one: of the accesses with at least as many bytes at the same
+/// address that dominate it, the first with most bytes.
 fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
-    // A block still to be entered, or what the table held before.
+    // A block to enter, or the table entry to restore once the subtree of a block is done.
     enum Step {
         Enter(Block),
         Restore((Memory, Value), Option<(Access, Inst)>),
     }
-    // The access of most bytes at an address, of those that dominate the place at hand. Asked and
-    // never iterated.
+    // By address: of the accesses that dominate the current block, the one with most bytes. The
+    // walk only looks keys up, so hash order cannot reach the output.
     let mut table: HashMap<(Memory, Value), (Access, Inst)> = HashMap::new();
     let mut found = BTreeMap::new();
     let mut steps = vec![Step::Enter(function.entry())];

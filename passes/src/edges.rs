@@ -3,7 +3,7 @@
 use cranelift_entity::EntityRef;
 use ir::{Edge, Function};
 
-/// Numbers every edge. Holds until the function changes.
+/// Numbers every edge. Valid until the function changes.
 #[derive(Clone, Debug)]
 pub(crate) struct EdgeIndex {
     /// By instruction index: the number of a terminator's first edge.

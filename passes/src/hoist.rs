@@ -1,33 +1,33 @@
 //! Hoisting of very busy expressions.
 //!
-//! *Does*: where every arm of a branch computes the same operation, computes it once before the
-//! branch. Arms first, so that an operation climbs as far as all ways compute it.
+//! *Does*: computes an operation once before a branch if every arm of the branch computes it. The
+//! pass visits arms before their branches, so an operation moves up as far as all paths compute it.
 //!
-//! *Does not*: move what may trap, or reads; look beyond the blocks a branch leads to; move an
-//! operation that an arm shares with what joins it from elsewhere; move constants for their own
-//! sake: those that what moves needs move along.
+//! *Does not*: move an operation that may trap or reads; look beyond the direct successors of a
+//! branch; move an operation from an arm that has other predecessors; move constants for their own
+//! sake: the constants among the operands of a moved operation move along.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no branch leads only to blocks that nothing else leads to and that have an
-//! operation on equal operands from above in common.
+//! *Holds on exit*: where all successors of a branch have a single predecessor, no operation on
+//! equal operands from above is common to all of them.
 //!
 //! *Actions emitted*: `hoist`, `replace_all`, `delete`.
 //!
-//! *Effect on mappings*: between its new place and the arm the version before has to compute the
-//! result, which its operands allow; that of the other arms is linked with the one that stays.
+//! *Effect on mappings*: between the new place and the arm, a forward transition computes the
+//! result from its operands, which are available. The results of the other arms are linked with the
+//! remaining one.
 //!
-//! *Why correct*: operands are available before the branch, and one of the arms is executed next,
-//! so nothing is computed that would not have been. It cannot trap and depends on its operands
-//! alone.
+//! *Why correct*: the operands are available before the branch, and control enters one of the arms
+//! next, so every path that computes the operation now computed it before. The operation cannot
+//! trap and depends on its operands alone.
 //!
-//! *Cost*: linear in instructions and operands, with hashing; an operation that climbs is looked at
-//! once for each branch it climbs above, and there takes the place of another.
+//! *Cost*: linear in instructions and operands, with hashing. An operation is examined once for
+//! each branch above which it moves, and takes the place of another there.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Imm, Inst, Opcode, Type, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
@@ -43,7 +43,7 @@ impl Pass for Hoist {
 
     fn run(&self, ed: &mut Editor<'_>) {
         let cfg = Cfg::new(ed.func());
-        // Blocks stay what they are, and so does what dominates what.
+        // The pass changes neither blocks nor edges, so dominance stays valid.
         let dom = DomTree::new(ed.func(), &cfg);
         for &block in cfg.rpo().iter().rev() {
             let arms = arms(ed.func(), block);
@@ -54,25 +54,25 @@ impl Pass for Hoist {
     }
 }
 
-/// The blocks a branch leads to, if nothing else leads to any of them.
+/// The successors of a branch, if each has it as the only predecessor; otherwise none.
 fn arms(f: &Function, block: Block) -> Vec<Block> {
     let arms: BTreeSet<Block> = f.successors(block).iter().map(|t| t.block).collect();
     let end = f.terminator(block);
     let joins = |arm: &Block| f.predecessors(*arm).iter().any(|e| e.inst != end);
-    match arms.iter().any(joins) && !seeded(Bug::HoistIgnoresJoins) {
+    match arms.iter().any(joins) {
         true => Vec::new(),
         false => arms.into_iter().collect(),
     }
 }
 
-/// An operand: a constant whatever its instruction, or a value.
+/// An operand: a constant, compared by its bits whichever instruction makes it, or a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Operand {
     Constant(Type, u64),
     Value(Value),
 }
 
-/// What decides the result of an operation.
+/// The fields that determine the result of an operation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     opcode: Opcode,
@@ -81,31 +81,27 @@ struct Key {
     args: SmallVec<[Operand; 3]>,
 }
 
-/// What an instruction computes, if it could be computed at the end of `to`.
+/// The key of an instruction; `None` if it cannot be computed at the end of `to`.
 fn key(f: &Function, dom: &DomTree, inst: Inst, to: Block) -> Option<Key> {
     let data = f.inst(inst);
-    let traps = f.may_trap(inst) && !seeded(Bug::HoistIgnoresTraps);
-    if !data.opcode.is_value_determined() || data.opcode == Opcode::Const || traps {
+    if !data.opcode.is_value_determined() || data.opcode == Opcode::Const || f.may_trap(inst) {
         return None;
     }
     let operand = |v: &Value| match f.constant(*v) {
-        Some(_) if seeded(Bug::HoistIgnoresConstants) => {
-            Some(Operand::Constant(f.value_type(*v), 0))
-        }
         Some(bits) => Some(Operand::Constant(f.value_type(*v), bits)),
         None => dom.dominates(f.value_block(*v), to).then_some(Operand::Value(*v)),
     };
     let mut args: SmallVec<[Operand; 3]> = data.args.iter().map(operand).collect::<Option<_>>()?;
-    if data.opcode.is_commutative() || seeded(Bug::HoistCommutesAll) {
+    if data.opcode.is_commutative() {
         args.sort_unstable();
     }
     Some(Key { opcode: data.opcode, ty: data.ty, imm: data.imm, args })
 }
 
-/// Computes before the branch at the end of a block what all its arms compute. Whether there was
-/// fuel for it.
+/// Moves the operations that all arms of a block's branch compute before the branch. Returns
+/// `false` if the fuel runs out.
 fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) -> bool {
-    // One moved operation may be an operand of the next: the first arm is gone through in order.
+    // In order: a moved operation may be an operand of the next, which then can move too.
     let mut others: Vec<HashMap<Key, Vec<Inst>>> = Vec::new();
     let firsts: Vec<Inst> = ed.func().block_insts(arms[0]).collect();
     for first in firsts {
@@ -123,7 +119,7 @@ fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) 
             others.iter_mut().filter_map(|known| known.remove(&wanted)).flatten().collect();
         let result = move_up(ed, dom, first, block);
         let changed = merge(ed, result, &equal);
-        // What used the others is now an operation on this one.
+        // The users of the merged results now have the remaining result as operand: new keys.
         for user in changed {
             let home = ed.func().inst_block(user);
             let arm = arms[1..].iter().position(|arm| *arm == home);
@@ -135,7 +131,7 @@ fn hoist_into(ed: &mut Editor<'_>, dom: &DomTree, block: Block, arms: &[Block]) 
     true
 }
 
-/// The operations of an arm by what they compute. Asked, never iterated.
+/// The operations of an arm by key. Only looked up, never iterated.
 fn operations(f: &Function, dom: &DomTree, arm: Block, to: Block) -> HashMap<Key, Vec<Inst>> {
     let mut known: HashMap<Key, Vec<Inst>> = HashMap::new();
     for inst in f.block_insts(arm) {
@@ -146,14 +142,12 @@ fn operations(f: &Function, dom: &DomTree, arm: Block, to: Block) -> HashMap<Key
     known
 }
 
-/// Moves an instruction to the end of a block, after the constants it needs.
+/// Moves an instruction to the end of a block, after the constants it needs. Returns its result.
 fn move_up(ed: &mut Editor<'_>, dom: &DomTree, inst: Inst, to: Block) -> Value {
     let end = ed.func().terminator(to);
     for arg in ed.func().inst(inst).args.clone() {
         let def = ed.func().defining_inst(arg).filter(|_| ed.func().constant(arg).is_some());
-        let stays = |i: &Inst| {
-            dom.dominates(ed.func().inst_block(*i), to) || seeded(Bug::HoistLeavesConstants)
-        };
+        let stays = |i: &Inst| dom.dominates(ed.func().inst_block(*i), to);
         if let Some(constant) = def.filter(|i| !stays(i)) {
             ed.hoist(constant, end);
         }
@@ -162,7 +156,7 @@ fn move_up(ed: &mut Editor<'_>, dom: &DomTree, inst: Inst, to: Block) -> Value {
     ed.func().inst(inst).result().expect("what is hoisted has one result")
 }
 
-/// Replaces equal operations; returns those that used them.
+/// Replaces equal operations by a result. Returns the remaining users of the replaced ones.
 fn merge(ed: &mut Editor<'_>, result: Value, equal: &[Inst]) -> BTreeSet<Inst> {
     let mut changed = BTreeSet::new();
     for &other in equal {

@@ -1,7 +1,8 @@
 //! The optimization passes of Osier and the registry of pipelines.
 //!
-//! One module per pass, each with what it does, needs, leaves and costs at its head; [`registry`]
-//! turns names into pipelines. A pass is run by [`ir::edit::apply`].
+//! One module per pass. The header of a module describes the changes that the pass makes, its
+//! preconditions, its guarantees and its cost. [`registry`] turns names into pipelines, and
+//! [`ir::edit::apply`] runs a pass.
 
 pub mod adce;
 mod algebra;

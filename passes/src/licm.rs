@@ -1,28 +1,29 @@
 //! Loop-invariant code motion.
 //!
 //! *Does*: moves an operation whose operands are defined outside a loop to the loop's preheader,
-//! and on outward through the loops around as far as that holds. An operation that may trap or
-//! reads memory moves only from the header, where nothing before it has an effect or may trap, and
-//! a read only if the loop writes nothing; a read that cannot trap (a global, a size) moves from
-//! anywhere in such a loop.
+//! and on through the outer loops as far as the same holds. An operation that may trap or reads
+//! memory moves only from the header, and only if no instruction that stays before it there has an
+//! effect or may trap. A read moves only out of a loop that writes nothing; a read that cannot trap
+//! (of a global or a size) moves from any block of such a loop.
 //!
-//! *Does not*: make preheaders (`preheaders` and `loop_canon` do); move constants for their own
-//! sake: code generators rebuild a constant at its use for less than a register held across a loop
-//! costs. A constant moves along where an operation that needs it moves.
+//! *Does not*: create preheaders (`preheaders` and `loop_canon` do); move constants for their own
+//! sake, since a code generator materializes a constant at its use for less than the cost of a
+//! register across a loop. A constant moves along with an operation that needs it.
 //!
-//! *Needs on entry*: preheaders, where something is to move.
+//! *Needs on entry*: a preheader for each loop out of which operations should move.
 //!
-//! *Holds on exit*: nothing that could move is left in a loop with a preheader.
+//! *Holds on exit*: a loop with a preheader contains no operation that the pass could move.
 //!
 //! *Actions emitted*: `hoist`.
 //!
-//! *Effect on mappings*: from the base into the loop a hoisted value must be computed on landing,
-//! which its operands allow; where it may trap, there is a window before its old place.
+//! *Effect on mappings*: a forward transition into the loop computes a hoisted value at the landing
+//! point from its operands, which are available. A hoisted operation that may trap opens a window
+//! before its old place.
 //!
-//! *Why correct*: a preheader dominates its loop, so operands and uses keep their order. What moves
-//! without condition cannot trap and depends on its operands alone. What moves from the header
-//! would have been the first thing there to trap or see memory, and the preheader leads nowhere
-//! else.
+//! *Why correct*: a preheader dominates its loop, so definitions still dominate uses. An operation
+//! that moves from any block cannot trap and depends on its operands alone. An operation that moves
+//! from the header was the first there to trap or to observe memory, and the preheader has no other
+//! successor.
 //!
 //! *Cost*: linear in instructions and operands, times the depth of loops.
 
@@ -32,7 +33,6 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::{Loop, LoopForest};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,8 +53,7 @@ impl Pass for Licm {
             for constant in hoist.constants {
                 ed.hoist(constant.0, ed.func().terminator(constant.1));
             }
-            let to = if seeded(Bug::LicmHoistsToEntry) { ed.func().entry() } else { hoist.to };
-            ed.hoist(hoist.inst, ed.func().terminator(to));
+            ed.hoist(hoist.inst, ed.func().terminator(hoist.to));
         }
     }
 }
@@ -83,7 +82,7 @@ fn plan(function: &Function) -> Vec<Hoist> {
     moves.into_iter().map(hoist).collect()
 }
 
-/// The headers of the loops that would have something to hoist if they all had preheaders.
+/// The headers of the loops out of which operations would move if every loop had a preheader.
 pub(crate) fn wanted_preheaders(function: &Function) -> BTreeSet<Block> {
     let cfg = Cfg::new(function);
     let forest = LoopForest::new(function, &cfg);
@@ -96,7 +95,7 @@ pub(crate) fn wanted_preheaders(function: &Function) -> BTreeSet<Block> {
     moves.into_iter().map(|(_, l, _)| forest.header(l)).collect()
 }
 
-/// Where the constants are that move along.
+/// The current places of constants while operations move.
 struct Constants<'f> {
     function: &'f Function,
     dom: DomTree,
@@ -104,8 +103,8 @@ struct Constants<'f> {
 }
 
 impl Constants<'_> {
-    /// The constants that must move for `inst` to be computed at the end of `to`, with their new
-    /// places: the nearest that dominate `to` and their old ones.
+    /// The constants that must move so that `inst` can be computed at the end of `to`, with their
+    /// new places. A new place is the nearest block that dominates both `to` and the old place.
     fn needed(&mut self, inst: Inst, to: Block) -> Vec<(Inst, Block)> {
         let mut moves = Vec::new();
         for arg in &self.function.inst(inst).args {
@@ -128,25 +127,25 @@ impl Constants<'_> {
     }
 }
 
-/// Where something that leaves a loop can go.
+/// The destination for operations that move out of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     None,
     Preheader(Block),
-    /// The preheader that the loop would be given.
+    /// The preheader that `preheaders` would create for the loop.
     NewBlock,
 }
 
-/// Decides what moves out of which loop.
+/// Decides which operations move out of which loops.
 struct Decision<'a> {
     function: &'a Function,
     forest: &'a LoopForest,
     place: &'a dyn Fn(Loop) -> Place,
-    /// By loop: whether anything in it writes memory, a global or a size.
+    /// By loop: whether an instruction in it writes memory, a global or a size.
     writes: Vec<bool>,
-    /// By value index: the innermost loop around the place a moved value moves to.
+    /// By moved value: the innermost loop around its new place.
     moved: BTreeMap<Value, Option<Loop>>,
-    /// The headers that nothing stays in, or moves to, that has an effect or may trap.
+    /// The headers in which no effect and no possible trap stays, nor moves there.
     harmless: BTreeSet<Block>,
 }
 
@@ -163,7 +162,7 @@ impl<'a> Decision<'a> {
             let mut around = forest.innermost(function.inst_block(inst));
             while let Some(id) = around.filter(|id| !writes[id.index()]) {
                 writes[id.index()] = true;
-                around = forest.parent(id).filter(|_| !seeded(Bug::LicmForgetsInnerWrites));
+                around = forest.parent(id);
             }
         }
         Decision {
@@ -176,14 +175,14 @@ impl<'a> Decision<'a> {
         }
     }
 
-    /// Instructions, the loops they move out of, and why; operands before users.
+    /// The instructions to move, the loops they move out of, and the rules; operands before users.
     fn run(mut self, cfg: &Cfg) -> Vec<(Inst, Loop, &'static str)> {
         let mut moves = Vec::new();
         for &block in cfg.rpo() {
             let Some(innermost) = self.forest.innermost(block) else { continue };
-            // Whether nothing that stays in this header so far has an effect or may trap.
-            let mut comes_first =
-                self.forest.header(innermost) == block || seeded(Bug::LicmTrapFromAnyBlock);
+            // Whether every instruction of this header so far that stays is free of effects and
+            // traps.
+            let mut comes_first = self.forest.header(innermost) == block;
             for inst in self.function.block_insts(block) {
                 if let Some((id, rule)) = self.destination(inst, innermost, comes_first) {
                     moves.push((inst, id, rule));
@@ -193,13 +192,14 @@ impl<'a> Decision<'a> {
                     if let (true, Place::Preheader(to)) =
                         (self.function.may_trap(inst), (self.place)(id))
                     {
+                        // The preheader may be the header of an outer loop. A later operation must
+                        // not move past this one (`trap_behind_a_moved_trap.oir`).
                         self.harmless.remove(&to);
                     }
                 } else {
                     let opcode = self.function.inst(inst).opcode;
                     let harmless = opcode.is_effect_free() && !self.function.may_trap(inst);
-                    comes_first &=
-                        harmless || opcode.is_terminator() || seeded(Bug::LicmTrapBehindEffect);
+                    comes_first &= harmless || opcode.is_terminator();
                 }
             }
             if comes_first {
@@ -209,7 +209,7 @@ impl<'a> Decision<'a> {
         moves
     }
 
-    /// The outermost loop an instruction can leave.
+    /// The outermost loop that an instruction can move out of, and the rule.
     fn destination(
         &self,
         inst: Inst,
@@ -220,12 +220,14 @@ impl<'a> Decision<'a> {
         if !data.opcode.is_effect_free() || data.opcode == Opcode::Const {
             return None;
         }
-        let traps = self.function.may_trap(inst) && !seeded(Bug::LicmIgnoresTraps);
+        let traps = self.function.may_trap(inst);
         let reads = data.opcode.effects().has(Effects::READS);
         let rule = if reads { "unchanged-read" } else { "invariant" };
-        let writes = |id: Loop| self.writes[id.index()] && !seeded(Bug::LicmIgnoresWrites);
+        let writes = |id: Loop| self.writes[id.index()];
         let leaves = |id: Loop| self.is_invariant(inst, id) && !(reads && writes(id));
         if traps {
+            // Every entry into the loop executes its header. From another block, the operation
+            // would also trap on paths that do not execute it (`division_behind_a_test.oir`).
             let id = Some(innermost)
                 .filter(|id| comes_first && leaves(*id) && (self.place)(*id) != Place::None)?;
             return Some((self.last_header(id, leaves), rule));
@@ -241,13 +243,13 @@ impl<'a> Decision<'a> {
         found
     }
 
-    /// Follows something that may trap from the preheader of a loop outward, while that is the
-    /// header of the loop around and everything in it is harmless.
+    /// Follows an operation that may trap outward from the preheader of a loop, while that block is
+    /// the header of the next outer loop and contains no effect or possible trap.
     fn last_header(&self, mut id: Loop, leaves: impl Fn(Loop) -> bool) -> Loop {
         while let Place::Preheader(block) = (self.place)(id)
             && let Some(outer) = self.forest.parent(id)
             && self.forest.header(outer) == block
-            && (self.harmless.contains(&block) || seeded(Bug::LicmPassesOuterEffects))
+            && self.harmless.contains(&block)
             && leaves(outer)
             && (self.place)(outer) != Place::None
         {
@@ -256,7 +258,7 @@ impl<'a> Decision<'a> {
         id
     }
 
-    /// Whether every operand is a constant or is outside the loop, once what was decided has moved.
+    /// Whether every operand is a constant or is outside the loop after the moves decided so far.
     fn is_invariant(&self, inst: Inst, id: Loop) -> bool {
         let is_outside = |arg: &Value| {
             let home = match self.moved.get(arg) {
@@ -266,12 +268,7 @@ impl<'a> Decision<'a> {
             self.function.constant(*arg).is_some()
                 || !home.is_some_and(|home| self.is_within(home, id))
         };
-        let mut args = self.function.inst(inst).args.iter();
-        if seeded(Bug::LicmOneOperandSuffices) {
-            args.any(is_outside)
-        } else {
-            args.all(is_outside)
-        }
+        self.function.inst(inst).args.iter().all(is_outside)
     }
 
     fn is_within(&self, inner: Loop, outer: Loop) -> bool {

@@ -1,30 +1,31 @@
 //! Redundant load elimination.
 //!
-//! *Does*: removes a read of memory, a global or a size when the value it gives is known: an equal
-//! read dominates it (same operation, same address) and the place cannot have changed in between;
-//! or the last write that may have changed the place is a store of the whole value to that very
-//! place, whose operand it then is (*store-to-load forwarding*). Two addresses are the same if they
-//! are one value, or one value plus equal constants; what was found equal on the way counts as one
-//! value.
+//! *Does*: removes a read of memory, a global or a size whose value is known. Either an equal read
+//! dominates it (same operation, same address) and no write in between may change the place; or the
+//! last write that may have changed the place is a store of the whole value to exactly that place,
+//! and the read gives the operand of the store (*store-to-load forwarding*). Two addresses are the
+//! same if they are one value, or one value plus equal constants. Values that the pass has found
+//! equal count as one value.
 //!
-//! *Does not*: make a parameter where a value is known on each incoming edge but not the same on
-//! all; forward to a read of another width, or of part of what was stored; see through more than
-//! [`ir::memory_ssa::STEPS`] writes and merges; know that pointers differ, but by constants.
+//! *Does not*: add a parameter where a value is known on each incoming edge but differs among them;
+//! forward to a read of another width, or of part of the stored bytes; look past more than
+//! [`ir::memory_ssa::STEPS`] writes and joins; distinguish pointers other than by constants.
 //!
-//! *Needs on entry*: nothing; equal addresses are found best behind `cse`.
+//! *Needs on entry*: nothing. The pass finds most equal addresses after `cse`.
 //!
 //! *Holds on exit*: nothing.
 //!
 //! *Actions emitted*: `replace_all`, `delete`.
 //!
-//! *Effect on mappings*: links the value read with the one that is known, which may thereby live
-//! longer. Leaving for the base, what the base has read is that value.
+//! *Effect on mappings*: links the removed read with the known value, whose live range may grow. A
+//! backward transition takes that value for the base's read.
 //!
-//! *Why correct*: [`ir::memory_ssa::Clobbers`] names a write, merge or start that dominates the
-//! read, and behind which the place is not written before it. An equal read with the same answer
-//! saw the same contents; it dominates, so its result is the one of this round. The operand of a
-//! write that dominates is available likewise. A read that may trap goes too: an access of the same
-//! bytes at the same address dominates it and has not trapped.
+//! *Why correct*: [`ir::memory_ssa::Clobbers`] names a definition (a write, a join or the entry)
+//! that dominates the read, such that no write between the definition and the read changes the
+//! place. Two equal reads with the same definition read the same contents. The first dominates, so
+//! its latest result is the one of the same iteration. The operand of a dominating write is
+//! available likewise. A read that may trap goes too: an access of the same bytes at the same
+//! address dominates it and has not trapped.
 //!
 //! *Cost*: linear in instructions, times a constant for each read (the limit above).
 
@@ -33,7 +34,6 @@ use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::memory_ssa::{Clobbers, Definition, MemorySsa};
 use ir::place::gives_back;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, Opcode, Type, Value};
 use std::collections::HashMap;
 
@@ -73,7 +73,8 @@ fn plan(function: &Function) -> Vec<Known> {
         .run(&dom)
 }
 
-/// What decides the result of a read: what is read, how, and since when it has been as it is.
+/// The fields that determine the result of a read: its operation, its place, and the definition of
+/// memory it reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     opcode: Opcode,
@@ -82,22 +83,22 @@ struct Key {
     since: Definition,
 }
 
-/// A walk down the dominator tree with the reads that dominate the place it is at. The table is
-/// only asked, never iterated, so its order does not matter.
+/// A walk down the dominator tree with a table of the reads that dominate the current block. The
+/// walk only looks keys up and never iterates the table, so hash order cannot reach the output.
 struct Search<'a> {
     function: &'a Function,
     clobbers: Clobbers<'a>,
     table: HashMap<Key, Value>,
-    /// The keys entered on the way down, to be taken out on the way up.
+    /// The keys entered on the way down, which the walk removes on the way up.
     entered: Vec<Key>,
     found: Vec<Known>,
 }
 
 impl Search<'_> {
-    /// What is known, in an order in which each replacement is right after those before it.
+    /// The reads with known values, in an order in which each replacement is correct after those
+    /// before it.
     fn run(mut self, dom: &DomTree) -> Vec<Known> {
-        // A block still to be entered, or the number of keys to go back to once its subtree is
-        // done.
+        // A block to enter, or the number of keys to keep once the subtree of a block is done.
         enum Step {
             Enter(Block),
             Leave(usize),
@@ -130,7 +131,7 @@ impl Search<'_> {
             self.replace(inst, result, stored, "stored-value");
             return;
         }
-        let key = Key { opcode: data.opcode, ty: data.ty, access, since: self.told(since) };
+        let key = Key { opcode: data.opcode, ty: data.ty, access, since };
         match self.table.get(&key) {
             Some(&other) => self.replace(inst, result, other, "redundant-load"),
             None => {
@@ -140,21 +141,14 @@ impl Search<'_> {
         }
     }
 
-    /// The operand of a write, if a read of what it has written gives exactly that.
+    /// The operand of a write, if a read of the written place gives exactly that.
     fn stored(&self, read: Inst, since: Definition) -> Option<Value> {
         let Definition::Write(write) = since else { return None };
         let (written, by) = (self.clobbers.written(write)?, self.function.inst(write));
         let (is_read, data) = (self.clobbers.read(read)?, self.function.inst(read));
         let operand = *by.args.last().expect("a write has an operand");
-        let is_whole = gives_back((by.opcode, by.ty), (data.opcode, data.ty))
-            || (seeded(Bug::LoadElimForwardsParts) && by.ty == data.ty);
-        let is_there =
-            written == is_read || (seeded(Bug::LoadElimForgetsAddress) && by.ty == data.ty);
-        (is_whole && is_there).then(|| self.clobbers.leader(operand))
-    }
-
-    fn told(&self, since: Definition) -> Definition {
-        if seeded(Bug::LoadElimForgetsWrites) { Definition::Entry } else { since }
+        let is_whole = gives_back((by.opcode, by.ty), (data.opcode, data.ty));
+        (is_whole && written == is_read).then(|| self.clobbers.leader(operand))
     }
 
     fn replace(&mut self, read: Inst, result: Value, value: Value, rule: &'static str) {

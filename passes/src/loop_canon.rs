@@ -1,31 +1,30 @@
 //! Loop canonicalization.
 //!
-//! *Does*: gives every reducible loop a *preheader* (a block outside whose only successor is the
-//! header and whose edge alone enters the loop), one latch edge, and exits of its own (no edge from
-//! outside leads to where an exit edge leads), each only where missing. [`LoopCanon::PREHEADERS`]
-//! is the form that makes nothing but preheaders, and those only where `licm` has a use for one:
-//! each costs a jump on the way in.
+//! *Does*: gives every reducible loop a *preheader* (a block outside the loop whose only successor
+//! is the header, and whose edge is the only one into the loop), a single latch edge, and dedicated
+//! exits (the target of an exit edge has no predecessor outside the loop), each only where missing.
+//! [`LoopCanon::PREHEADERS`] is the form that only creates preheaders, and only those into which
+//! `licm` would move an operation: each preheader costs a jump on the way in.
 //!
 //! *Does not*: touch irreducible loops.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: as said, for every reducible loop.
+//! *Holds on exit*: the three properties above, for every reducible loop.
 //!
 //! *Actions emitted*: `split_edge` for one edge, `join_edges` for several.
 //!
-//! *Effect on mappings*: a new block lies on one edge, or on several of which it is then not known
-//! which was taken; its points map to before its jump.
+//! *Effect on mappings*: a new block lies on one edge, or on several, of which a transition cannot
+//! know the one that was taken. Points of the new block map to the point before its jump.
 //!
-//! *Why correct*: a new block does nothing but hand its parameters on.
+//! *Why correct*: a new block only passes its parameters on.
 //!
-//! *Cost*: near linear: loops and their border edges; the analysis is done once for each of the
-//! three steps, since a block added for one may belong to the border of another.
+//! *Cost*: near linear in loops and their border edges. The pass repeats the loop analysis for each
+//! of the three steps, since a block added in one step may belong to the border of another loop.
 
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::loops::{Loop, LoopForest};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Edge, Function};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,9 +36,9 @@ pub struct LoopCanon {
 }
 
 impl LoopCanon {
-    /// Makes every reducible loop canonical.
+    /// Gives every reducible loop a preheader, a single latch and dedicated exits.
     pub const FULL: LoopCanon = LoopCanon { name: "loop_canon", only_useful_preheaders: false };
-    /// Makes preheaders where `licm` will hoist something into them.
+    /// Creates the preheaders into which `licm` will hoist.
     pub const PREHEADERS: LoopCanon =
         LoopCanon { name: "preheaders", only_useful_preheaders: true };
 }
@@ -82,15 +81,11 @@ pub(crate) fn entering_edges(function: &Function, forest: &LoopForest, id: Loop)
 
 /// The preheader of a reducible loop, if it has one.
 pub(crate) fn preheader(function: &Function, forest: &LoopForest, id: Loop) -> Option<Block> {
-    if !forest.is_reducible(id) && !seeded(Bug::PreheaderOfIrreducible) {
+    if !forest.is_reducible(id) {
         return None;
     }
     match entering_edges(function, forest, id).as_slice() {
         [edge] if function.inst(edge.inst).targets.len() == 1 => {
-            Some(function.inst_block(edge.inst))
-        }
-        [edge] if seeded(Bug::PreheaderWithOtherExits) => Some(function.inst_block(edge.inst)),
-        [edge, _, ..] if seeded(Bug::PreheaderFirstOfSeveral) => {
             Some(function.inst_block(edge.inst))
         }
         _ => None,
@@ -106,7 +101,7 @@ fn useful_preheader_groups(function: &Function) -> Vec<Vec<Edge>> {
     preheader_groups(function, |header| wanted.contains(&header))
 }
 
-/// For each reducible loop without a preheader whose header is wanted, the edges to put one on.
+/// For each reducible loop that lacks a preheader and whose header is wanted, the entering edges.
 fn preheader_groups(function: &Function, is_wanted: impl Fn(Block) -> bool) -> Vec<Vec<Edge>> {
     let forest = LoopForest::new(function, &Cfg::new(function));
     let wanted = forest.loops().filter(|l| forest.is_reducible(*l) && is_wanted(forest.header(*l)));
@@ -114,7 +109,7 @@ fn preheader_groups(function: &Function, is_wanted: impl Fn(Block) -> bool) -> V
     missing.map(|l| entering_edges(function, &forest, l)).collect()
 }
 
-/// For each reducible loop with several edges back to its header, those edges.
+/// For each reducible loop with several back edges, those edges.
 fn latch_groups(function: &Function) -> Vec<Vec<Edge>> {
     let forest = LoopForest::new(function, &Cfg::new(function));
     let mut groups = Vec::new();
@@ -130,14 +125,15 @@ fn latch_groups(function: &Function) -> Vec<Vec<Edge>> {
     groups
 }
 
-/// The exit edges that share the block they lead to with other edges, grouped by that block and the
-/// innermost reducible loop they leave. An edge that leaves several loops gets one block for all:
-/// nothing else leads there, so it is an exit of its own for each of them.
+/// The exit edges whose target has other predecessors, grouped by target and by the innermost
+/// reducible loop that they leave. An edge that leaves several loops gets one block for all of
+/// them. All predecessors of that block are in the loops, so it is a dedicated exit of each.
 fn exit_groups(function: &Function) -> Vec<Vec<Edge>> {
     let forest = LoopForest::new(function, &Cfg::new(function));
     let mut grouped: BTreeSet<Edge> = BTreeSet::new();
     let mut groups: BTreeMap<(Block, Loop), Vec<Edge>> = BTreeMap::new();
-    // Inner loops come after the loops around them.
+    // Outer loops come before inner ones, so the reverse order assigns an edge to its innermost
+    // loop.
     for id in forest.loops().rev().filter(|l| forest.is_reducible(*l)) {
         for &edge in forest.exits(id) {
             if grouped.insert(edge) {

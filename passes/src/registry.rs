@@ -29,16 +29,18 @@ pub const PASSES: &[StaticPass] = &[
     &Thread,
 ];
 
-/// Named pipelines and what they stand for. See the test `named_pipelines_are_known`.
+/// Named pipelines with the lists of passes they stand for. The test `named_pipelines_are_known`
+/// parses each.
 ///
-/// `O1`: branches and constants first, so that nothing is spent on dead code; straight lines next,
-/// so that expressions meet; each of the cleanups that a later pass makes room for comes after it;
-/// `dse` behind `load_elim`, when the reads that kept a store are gone, and before what leaves a
-/// loop for good.
+/// `O1` runs branch folding and constant propagation first, so that no later pass spends time on
+/// dead code. The passes on expressions follow once blocks are merged, so that equal expressions
+/// are in one block. Each cleanup comes after the pass that creates work for it. `dse` follows
+/// `load_elim`, which removes the reads that keep stores alive, and precedes `licm`.
 ///
-/// `O2`: the same, with `gvn` for `cse`; `hoist` before `licm`, so that what all arms in a loop
-/// compute can leave it; `sink` last, since before `licm` it would take what leaves a loop into an
-/// arm there. `thread` is in neither, as its documentation says.
+/// `O2` has the same order with `gvn` in place of `cse`. `hoist` precedes `licm`, so that an
+/// operation that all arms inside a loop compute can leave the loop. `sink` is last: before `licm`
+/// it would move an invariant operation into an arm of the loop instead of out of the loop.
+/// Neither pipeline contains `thread`; the documentation of that pass gives the reason.
 const PIPELINES: &[(&str, &str)] = &[
     ("O0", ""),
     ("O1", "sccp,cfg_clean,simplify,cse,load_elim,simplify,dse,preheaders,licm,cse,adce,cfg_clean"),
@@ -49,7 +51,7 @@ const PIPELINES: &[(&str, &str)] = &[
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];
 
-/// The name of the pipeline that is used when none is asked for.
+/// The name of the pipeline that callers use by default.
 pub const DEFAULT: &str = "O1";
 
 /// A list of passes, run in order.
@@ -107,12 +109,11 @@ impl fmt::Display for UnknownPass {
 
 impl std::error::Error for UnknownPass {}
 
-/// The passes of a list of names of passes and pipelines with commas or blanks between them, as
-/// `sccp,cse` or `O1 adce`: reports print pipelines with blanks. An empty list is the empty
-/// pipeline.
+/// Parses a list of names of passes and pipelines. Commas or blanks separate the names: `sccp,cse`,
+/// or `O1 adce`, since reports print pipelines with blanks. An empty list is the empty pipeline.
 ///
 /// # Errors
-/// On the first name that is unknown.
+/// If a name is neither a pass nor a pipeline; the error holds the first such name.
 pub fn parse(text: &str) -> Result<Pipeline, UnknownPass> {
     let mut passes = Vec::new();
     for name in text.split(',').flat_map(names).filter(|_| !text.trim().is_empty()) {
@@ -129,7 +130,7 @@ pub fn parse(text: &str) -> Result<Pipeline, UnknownPass> {
     Ok(Pipeline { passes })
 }
 
-/// The names between two commas; one that is empty where nothing stands there, which is no pass.
+/// The names between two commas. An empty part yields one empty name, which [`pass`] rejects.
 fn names(part: &str) -> impl Iterator<Item = &str> {
     let missing = part.trim().is_empty().then_some("");
     missing.into_iter().chain(part.split_whitespace())

@@ -1,43 +1,41 @@
 //! Sinking of partially dead code.
 //!
-//! *Does*: moves an operation whose result only one arm of a branch uses into that arm, the
-//! innermost one that holds all uses, but into no loop; out of a loop when only what follows it
-//! uses the result.
+//! *Does*: moves an operation whose result only one arm of a branch uses into that arm. It picks
+//! the innermost arm that holds all uses and is in no further loop. An operation moves out of a
+//! loop if only code after the loop uses the result.
 //!
-//! *Does not*: move what may trap (on the other arm it would not trap any more), and so no loads;
-//! move a read of a global or a size but into an arm right below, with no write between; copy what
-//! several arms use; split an edge that alone uses a result as its argument; move an operation that
-//! would keep more operands alive than results it keeps from being alive.
+//! *Does not*: move an operation that may trap (it would no longer trap on the other arm), and so
+//! no loads; move a read of a global or a size, except into an arm directly below, with no write
+//! between; duplicate an operation that several arms use; split an edge that alone passes a result
+//! as an argument; move an operation that would keep more operands alive than results it frees.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: nothing that could move is above the arm that uses it.
+//! *Holds on exit*: no operation that the pass could move is above the arm that uses it.
 //!
 //! *Actions emitted*: `sink`.
 //!
-//! *Effect on mappings*: from the version after, above the arm, the result has to be computed,
-//! which its operands allow; they dominate the place it left and are kept where nobody else needs
-//! them.
+//! *Effect on mappings*: above the arm, a backward transition computes the result from its
+//! operands. The operands dominate the old place, and become kept values where they are not live.
 //!
-//! *Why correct*: the arm dominates all uses, and the old place dominates the arm, so operands are
-//! available there. In strict SSA an operand that dominates the old place is not defined again
-//! before the arm without the old place being passed again. What moves cannot trap and reads
-//! nothing that is written in between.
+//! *Why correct*: the arm dominates all uses, and the old place dominates the arm, so the operands
+//! are available there. In strict SSA, an operand that dominates the old place is not defined again
+//! before the arm unless control passes the old place again. A moved operation cannot trap and
+//! reads nothing that is written in between.
 //!
-//! *Cost*: linear in instructions and operands, times a bound on the arms looked at for each.
+//! *Cost*: linear in instructions and operands, times a bound on the arms examined for each.
 
 use cranelift_entity::{EntityRef, SecondaryMap};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Pass};
 use ir::loops::LoopForest;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Effects, Function, Inst, Value};
 
-/// Uses of a result, beyond which it stays where it is.
+/// Uses of a result beyond which it stays: a bound on cost.
 const MAX_USERS: usize = 32;
 
-/// Arms looked at for one operation, from the innermost outward.
+/// Arms examined for one operation, from the innermost outward: a bound on cost.
 const MAX_ARMS: usize = 16;
 
 /// The pass. See the module documentation.
@@ -54,12 +52,9 @@ impl Pass for Sink {
             if !ed.plan("used-in-one-arm") {
                 return;
             }
-            // In front of what was moved there before: of that, nothing is an operand of this.
-            let to = match seeded(Bug::SinkToEndOfArm) {
-                true => ed.func().terminator(arm),
-                false => ed.func().first_inst(arm),
-            };
-            ed.sink(inst, to);
+            // Users move before their operands, so an operation goes in front of those moved
+            // before.
+            ed.sink(inst, ed.func().first_inst(arm));
         }
     }
 }
@@ -68,14 +63,14 @@ struct Search<'f> {
     f: &'f Function,
     dom: DomTree,
     forest: LoopForest,
-    /// By block: the nearest arm of a branch that dominates it, perhaps itself.
+    /// By block: the nearest arm of a branch that dominates it, possibly itself.
     arm: SecondaryMap<Block, Option<Block>>,
     /// By instruction index: the arm it moves to.
     moved: Vec<Option<Block>>,
 }
 
 impl Search<'_> {
-    /// What moves where; users before what they use.
+    /// The instructions to move with their arms; users before their operands.
     fn run(f: &Function) -> Vec<(Inst, Block)> {
         let cfg = Cfg::new(f);
         let (dom, forest) = (DomTree::new(f, &cfg), LoopForest::new(f, &cfg));
@@ -102,29 +97,29 @@ impl Search<'_> {
     /// The innermost arm that an instruction can move to.
     fn destination(&self, inst: Inst, home: Block) -> Option<Block> {
         let data = self.f.inst(inst);
-        let traps = self.f.may_trap(inst) && !seeded(Bug::SinkIgnoresTraps);
-        if !data.opcode.is_effect_free() || traps {
+        if !data.opcode.is_effect_free() || self.f.may_trap(inst) {
             return None;
         }
         let users = self.f.users(data.result()?);
         let first = *users.first().filter(|_| users.len() <= MAX_USERS)?;
-        let count = if seeded(Bug::SinkToFirstUse) { 1 } else { users.len() };
         let arms = std::iter::successors(self.arm[self.place(first)], |arm| {
             self.arm[self.dom.idom(*arm)?]
         });
         let below =
             arms.take(MAX_ARMS).take_while(|arm| *arm != home && self.dom.dominates(home, *arm));
+        // From the innermost arm outward. In a further loop the operation would be repeated
+        // (`not_into_a_loop.oir`).
         let mut fitting = below.filter(|arm| {
             let holds_uses =
-                || users[..count].iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
+                || users.iter().all(|user| self.dom.dominates(*arm, self.place(*user)));
             self.is_in_no_other_loop(*arm, home) && holds_uses()
         });
         let arm = fitting.next()?;
-        let reads = data.opcode.effects().has(Effects::READS) && !seeded(Bug::SinkIgnoresWrites);
+        let reads = data.opcode.effects().has(Effects::READS);
         (!(reads && self.may_be_written(inst, arm)) && self.pays(inst)).then_some(arm)
     }
 
-    /// The block an instruction stands in once what was decided has moved.
+    /// The block of an instruction after the moves decided so far.
     fn place(&self, inst: Inst) -> Block {
         self.moved[inst.index()].unwrap_or(self.f.inst_block(inst))
     }
@@ -134,8 +129,8 @@ impl Search<'_> {
         around.is_none_or(|id| self.forest.contains(id, home))
     }
 
-    /// Whether anything is written between an instruction and an arm, as far as that is looked
-    /// into.
+    /// Whether an instruction between another one and an arm may write. The search covers only an
+    /// arm directly below the block of the instruction; for any other arm the answer is `true`.
     fn may_be_written(&self, inst: Inst, arm: Block) -> bool {
         let home = self.f.inst_block(inst);
         let behind = std::iter::successors(Some(inst), |i| self.f.next_inst(*i));
@@ -143,15 +138,15 @@ impl Search<'_> {
         self.dom.idom(arm) != Some(home) || writes.any(|w| w)
     }
 
-    /// Whether at most one operand is alive for longer: one that is used here alone. The result is
-    /// for less.
+    /// Whether the move lengthens the live range of at most one operand, which is one that only
+    /// this instruction uses. The live range of the result shrinks.
     fn pays(&self, inst: Inst) -> bool {
         let is_last = |v: &&Value| self.f.constant(**v).is_none() && self.f.users(**v).len() == 1;
         self.f.inst(inst).args.iter().filter(is_last).count() <= 1
     }
 }
 
-/// Whether a block is entered by one edge alone, out of a branch.
+/// Whether a block has a single incoming edge, and that edge comes from a branch.
 fn is_arm(f: &Function, block: Block) -> bool {
     match f.predecessors(block) {
         [edge] => f.inst(edge.inst).targets.len() > 1,

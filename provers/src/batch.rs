@@ -1,4 +1,4 @@
-//! Claims about many constants at once: what [`ir::eval`] computes, and which divisions cannot
+//! Claims about many constants at once: the results of [`ir::eval`], and the divisions that cannot
 //! trap.
 
 use crate::claim::Goal;
@@ -10,7 +10,7 @@ use ir::eval::eval;
 use ir::{FunctionBuilder, Imm, InstSpec, Signature, TrapKind, Type};
 use std::io;
 
-/// An operation on constants, and what it is said to give.
+/// An operation on constants with its claimed result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Case {
     /// The bits of the operands.
@@ -39,8 +39,7 @@ impl Generator {
     }
 }
 
-/// What is special among the values of a type: bounds, powers of two, the numbers around them,
-/// every kind of float.
+/// The boundary values of a type: bounds, powers of two, their neighbors, and every kind of float.
 pub fn inputs(ty: Type) -> Vec<u64> {
     let mut found = if ty.is_float() { floats(ty) } else { integers(ty) };
     found.iter_mut().for_each(|bits| *bits &= ty.mask());
@@ -59,7 +58,7 @@ fn integers(ty: Type) -> Vec<u64> {
         0x5555_5555_5555_5555,
         0x1234_5678_9abc_def0,
     ]);
-    // Those that floats round.
+    // Integers that are not exact as floats.
     found.extend([
         0x0100_0001,
         0x0100_0003,
@@ -91,7 +90,7 @@ fn floats(ty: Type) -> Vec<u64> {
     bounds.chain(numbers).chain(special).chain(nans).flat_map(|bits| [bits, bits | sign]).collect()
 }
 
-/// Operands for an operation: what is special in every combination, and random ones.
+/// Operands for an operation: all combinations of boundary values, and random ones.
 fn operands(typing: &Typing, seed: u64, random: usize) -> Vec<Vec<u64>> {
     let mut generator = Generator::new(seed);
     let mut lists: Vec<Vec<u64>> = vec![Vec::new()];
@@ -108,7 +107,7 @@ fn operands(typing: &Typing, seed: u64, random: usize) -> Vec<Vec<u64>> {
     lists.extend(
         (0..random).map(|_| typing.operands.iter().map(|ty| generator.masked(*ty)).collect()),
     );
-    // Numbers near each other: random bits are seldom that.
+    // Numbers near each other, which random bits seldom are.
     lists.extend((0..random / 4).map(|_| {
         let base = generator.next();
         typing
@@ -120,7 +119,7 @@ fn operands(typing: &Typing, seed: u64, random: usize) -> Vec<Vec<u64>> {
     lists
 }
 
-/// What [`eval`] computes for an operation, on special and on `random` random operands.
+/// The results of [`eval`] for an operation, on boundary values and on `random` random operands.
 pub(crate) fn folded(typing: &Typing, seed: u64, random: usize) -> Vec<Case> {
     let case = |operands: Vec<u64>| {
         let gives = eval(typing.opcode, typing.ty, typing.operands[0], &operands);
@@ -129,8 +128,8 @@ pub(crate) fn folded(typing: &Typing, seed: u64, random: usize) -> Vec<Case> {
     operands(typing, seed, random).into_iter().map(case).collect()
 }
 
-/// Constants by which [`ir::Function::may_trap`] says that a division cannot trap: of 8 bits all,
-/// else a choice.
+/// Constants for which [`ir::Function::may_trap`] says that a division cannot trap: all of 8 bits,
+/// and a choice of wider ones.
 pub(crate) fn safe_divisors(typing: &Typing, seed: u64) -> Vec<u64> {
     let mut generator = Generator::new(seed);
     let candidates = match typing.ty {
@@ -157,7 +156,7 @@ fn division_may_trap(typing: &Typing, divisor: u64) -> bool {
     function.may_trap(division)
 }
 
-/// The operation gives what each case says.
+/// The goal that the operation gives the result of each case.
 pub(crate) fn gives(
     definitions: &mut Definitions<'_>,
     typing: &Typing,
@@ -183,7 +182,7 @@ pub(crate) fn gives(
                     Value::Number(number) => same_number(definitions, number, bits, typing.result),
                 });
             }
-            // A trap that the operation does not have at all.
+            // The operation never traps in this way.
             Err(kind) if meaning.traps.iter().all(|(k, _)| *k != kind) => all.push(t.atom("false")),
             Err(_) => {}
         }
@@ -200,7 +199,7 @@ pub(crate) fn gives(
     Ok(goal)
 }
 
-/// Divisions of all values by these constants do not trap.
+/// The goal that divisions of any value by these constants do not trap.
 pub(crate) fn never_trap(
     definitions: &mut Definitions<'_>,
     typing: &Typing,

@@ -1,4 +1,4 @@
-//! Everything that is to be proved.
+//! All the claims to prove.
 
 use crate::batch::{Case, folded, gives, never_trap, safe_divisors};
 use crate::masks;
@@ -12,7 +12,7 @@ use ir::{Opcode, Type};
 use std::fmt;
 use std::io;
 
-/// What a claim is about.
+/// The subject of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Subject {
     /// A rule of [`ir::rules::RULES`].
@@ -23,7 +23,7 @@ pub enum Subject {
     Commutativity,
     /// Divisions that [`ir::Function::may_trap`] says cannot trap.
     Division,
-    /// What [`ir::eval`] computes.
+    /// The results of [`ir::eval`].
     Folding,
 }
 
@@ -39,42 +39,42 @@ impl fmt::Display for Subject {
     }
 }
 
-/// How many operations on constants one query holds: with many more, cvc5 needs more than linear
-/// time.
+/// The most operations on constants in one query: with many more, the time of cvc5 grows more than
+/// linearly.
 const CASES: usize = 1500;
 
-/// What is claimed.
+/// The statement of a claim.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Both sides of a rule are the same.
+    /// Both sides of a rule are equal.
     Rule(Instance),
-    /// The result has only bits that the masks of the operands allow, by this rule about masks.
+    /// The result has only bits that the masks of the operands allow, by this mask rule.
     Masks(Typing, Reach),
-    /// The masks computed are those of the claim above; from a seed.
+    /// The computed masks equal those of the claim above, for masks from a seed.
     ComputedMasks(Typing, u64),
     /// Swapping the operands changes nothing.
     Swap(Typing),
     /// Dividing by these constants never traps.
     Divisors(Typing, Vec<u64>),
-    /// The operation gives what the cases say.
+    /// The operation gives the results of the cases.
     Cases(Typing, Vec<Case>),
 }
 
 /// One statement at one choice of types.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// The name of the rule or operation.
     pub name: String,
     /// The types, in the order of operands or of the rule's variables.
     pub types: String,
-    /// What is claimed.
+    /// The statement.
     pub body: Body,
 }
 
-/// Every claim, in a fixed order. `seed` decides the random constants, of which there are `random`
-/// for each operation besides the special ones.
+/// Every claim, in a fixed order. `seed` determines the `random` random constants of each
+/// operation, which come in addition to the boundary values.
 pub fn claims(seed: u64, random: usize) -> Vec<Claim> {
     let mut found: Vec<Claim> = RULES.iter().flat_map(rule_claims).collect();
     let all = |which: fn(Opcode) -> bool| {
@@ -150,19 +150,19 @@ fn of_operation(subject: Subject, typing: &Typing, what: &str, body: Body) -> Cl
 /// A claim in the language of a solver.
 #[derive(Default)]
 pub(crate) struct Goal {
-    /// What is given.
+    /// The assumptions.
     pub(crate) given: Vec<SExpr>,
-    /// What then holds, for all values of the variables.
+    /// The conclusion, for all values of the variables.
     pub(crate) holds: Option<SExpr>,
-    /// What to show of a counterexample, each with its name.
+    /// The terms of a counterexample to show, each with its name.
     pub(crate) shown: Vec<(String, SExpr)>,
-    /// Where the claim is about many constants: what each case says, by the number of the case,
-    /// which is the last of what is shown.
+    /// For a claim about many constants: the statement of each case, by the number of the case. The
+    /// last shown term is that number.
     pub(crate) cases: Vec<String>,
 }
 
 impl Goal {
-    /// Each of these holds; a counterexample names the case.
+    /// Sets the conclusion that every term holds; a counterexample names the case.
     pub(crate) fn holds_in_each_case(
         &mut self,
         definitions: &mut Definitions<'_>,
@@ -181,7 +181,7 @@ impl Goal {
 }
 
 impl Claim {
-    /// The logic it is written in.
+    /// The SMT-LIB logic of the claim.
     pub(crate) fn logic(&self) -> &'static str {
         let is_float = |t: &Typing| t.result.is_float() || t.operands.iter().any(|t| t.is_float());
         let has_float = match &self.body {
@@ -196,7 +196,7 @@ impl Claim {
         if has_float { "QF_BVFP" } else { "QF_BV" }
     }
 
-    /// Writes the claim; or says why it fails without a solver.
+    /// Writes the claim, or returns the reason why it fails without a solver.
     pub(crate) fn goal(
         &self,
         definitions: &mut Definitions<'_>,
@@ -213,7 +213,7 @@ impl Claim {
         }
     }
 
-    /// The operations on constants it is about.
+    /// The operations on constants that the claim covers.
     pub fn cases(&self) -> &[Case] {
         match &self.body {
             Body::Cases(_, cases) => cases,
@@ -221,7 +221,7 @@ impl Claim {
         }
     }
 
-    /// How many single statements about constants it makes; 1 if it is about all values.
+    /// The number of statements about single constants; 1 if the claim covers all values.
     pub fn size(&self) -> usize {
         match &self.body {
             Body::Cases(_, cases) => cases.len(),
@@ -230,13 +230,13 @@ impl Claim {
         }
     }
 
-    /// Whether the rule makes code that is not well-formed at these types.
+    /// Whether the rule makes ill-formed code at these types.
     pub fn is_ill_formed(&self) -> bool {
         matches!(&self.body, Body::Rule(i) if matches!(i.right, Right::IllFormed(_)))
     }
 }
 
-/// An operation on two values gives the same with the operands swapped.
+/// The goal that swapping the operands of an operation does not change its result.
 fn swapped(definitions: &mut Definitions<'_>, typing: &Typing) -> io::Result<Goal> {
     let x = definitions.variable("X", typing.operands[0])?;
     let y = definitions.variable("Y", typing.operands[1])?;

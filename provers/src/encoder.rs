@@ -1,12 +1,12 @@
 //! Terms in the language of solvers.
 //!
-//! A thin layer over `easy-smt`: what SMT-LIB has and `easy-smt` has no method for.
+//! A thin layer over `easy-smt`, for the parts of SMT-LIB without a method there.
 
 use easy_smt::{Context, SExpr};
 use ir::Type;
 
-/// Writes terms; see the SMT-LIB theories `FixedSizeBitVectors` and `FloatingPoint` for what they
-/// mean.
+/// Builds terms. The SMT-LIB theories `FixedSizeBitVectors` and `FloatingPoint` define their
+/// meaning.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'c> {
     context: &'c Context,
@@ -48,7 +48,7 @@ impl<'c> Terms<'c> {
         self.identifier("FloatingPoint", &[exponent, significand])
     }
 
-    /// A constant of so many bits, a multiple of 4.
+    /// A constant of `width` bits, a multiple of 4.
     pub(crate) fn constant(self, bits: u64, width: u32) -> SExpr {
         self.atom(&format!("#x{bits:0digits$x}", digits = (width / 4) as usize))
     }
@@ -70,7 +70,7 @@ impl<'c> Terms<'c> {
         self.app("ite", &[condition, then, otherwise])
     }
 
-    /// True if all are; of none, true.
+    /// The conjunction; true if there are no terms.
     pub(crate) fn and(self, all: &[SExpr]) -> SExpr {
         match all {
             [] => self.atom("true"),
@@ -79,7 +79,7 @@ impl<'c> Terms<'c> {
         }
     }
 
-    /// True if one is; of none, false.
+    /// The disjunction; false if there are no terms.
     pub(crate) fn or(self, all: &[SExpr]) -> SExpr {
         match all {
             [] => self.atom("false"),
@@ -93,25 +93,25 @@ impl<'c> Terms<'c> {
         self.indexed("extract", &[high, low], &[x])
     }
 
-    /// The low bits of a value of a type, extended to 64 bits with zeros.
+    /// The bits of a value of a type, extended to 64 bits with zeros.
     pub(crate) fn widened(self, x: SExpr, ty: Type) -> SExpr {
         self.indexed("zero_extend", &[64 - ty.bits()], &[x])
     }
 
-    /// The number that the bits of a float stand for.
+    /// The number that the bits of a float represent.
     pub(crate) fn float(self, bits: SExpr, ty: Type) -> SExpr {
         let (exponent, significand) = float_format(ty);
         self.indexed("to_fp", &[exponent, significand], &[bits])
     }
 
-    /// A number rounded to a float type; `operator` says from what: `to_fp`, `to_fp_unsigned`.
+    /// A number rounded to a float type. `operator` names the source: `to_fp`, `to_fp_unsigned`.
     pub(crate) fn rounded(self, operator: &str, ty: Type, x: SExpr) -> SExpr {
         let (exponent, significand) = float_format(ty);
         self.indexed(operator, &[exponent, significand], &[self.atom("RNE"), x])
     }
 }
 
-/// The bits of the exponent, and those of the significand with the hidden one.
+/// The width of the exponent, and that of the significand including the hidden bit.
 fn float_format(ty: Type) -> (u32, u32) {
     if ty == Type::F32 { (8, 24) } else { (11, 53) }
 }

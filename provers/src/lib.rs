@@ -1,15 +1,15 @@
-//! Proofs by SMT solvers of what passes and checkers take for granted: the rewrite rules, the masks
-//! behind their guards, commutativity, which divisions cannot trap, and constant folding.
+//! Proofs by SMT solvers of the facts that passes and checkers rely on: the rewrite rules, the
+//! masks behind their guards, commutativity, the divisions that cannot trap, and constant folding.
 //!
-//! A [`Claim`] is one such statement at one choice of types. [`claims`] lists all of them; none is
-//! written down twice, as they are made from the data that the passes use ([`ir::rules`],
-//! [`ir::Opcode`]). [`prove`] hands the denial of a claim to a solver: if no values satisfy it, the
-//! claim holds for all. A [`Verdict`] is three-valued; a solver that gives up proves nothing.
+//! A [`Claim`] is one such statement at one choice of types. [`claims`] derives all claims from the
+//! tables of the passes ([`ir::rules`], [`ir::Opcode`]), so no claim has a second source. [`prove`]
+//! passes the negation of a claim to a solver: if no values satisfy it, the claim holds for all. A
+//! [`Verdict`] is three-valued; a solver that gives up proves nothing.
 //!
-//! *Trusted*: one of the solvers, and `meaning`, where operations are written in the language of
-//! solvers (the theories of bit-vectors and floats of SMT-LIB). That is written from `docs/oir.md`,
-//! and shares nothing with [`ir::eval`], which is compared with it. How rules are matched is not
-//! proved: the tests of `simplify` apply them.
+//! *Trusted*: one of the solvers, and `meaning`, which defines the operations in the language of
+//! solvers (the theories of bit-vectors and floats of SMT-LIB). `meaning` follows `docs/oir.md` and
+//! shares nothing with [`ir::eval`], so that comparing the two can reveal a mistake in either. The
+//! matching of rules is not proved: the tests of `simplify` apply the rules.
 
 mod batch;
 mod claim;

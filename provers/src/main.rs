@@ -1,7 +1,7 @@
-//! Proves every rule by every solver of the machine, and prints what came of it.
+//! Proves every claim with every solver of the machine, and prints the results.
 //!
-//! Ends with status 0 if every claim is proved by enough solvers; 1 if one is refuted or is not; 2
-//! if there is nothing to prove with.
+//! The exit status is 0 if enough solvers prove every claim; 1 if a claim is refuted or lacks
+//! proofs; 2 if no solver is there.
 
 mod report;
 
@@ -88,7 +88,7 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!report.is_good())))
 }
 
-/// The solvers to use.
+/// The installed solvers of these names, or all.
 fn chosen(names: &[String]) -> io::Result<Vec<Solver>> {
     if let Some(unknown) = names.iter().find(|n| !known().contains(&n.as_str())) {
         return Err(io::Error::other(format!(
@@ -121,7 +121,7 @@ fn nothing_to_prove_with(arguments: &Arguments, found: &[Solver]) -> io::Result<
     Ok(ExitCode::from(2))
 }
 
-/// What every solver says about every claim: by claim, then by solver. Threads share one list of
+/// The answers of all solvers on all claims: by claim, then by solver. Threads share one list of
 /// questions.
 fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answer>> {
     let count = claims.len() * solvers.len();
@@ -155,7 +155,7 @@ fn answers(solvers: &[Solver], claims: &[Claim], limits: Limits) -> Vec<Vec<Answ
     claims.iter().map(|_| all.by_ref().take(solvers.len()).collect()).collect()
 }
 
-/// How many solvers proved a claim.
+/// The number of solvers that proved a claim.
 fn proofs(answers: &[Answer]) -> usize {
     answers.iter().filter(|a| a.verdict == Verdict::Proved).count()
 }

@@ -1,4 +1,4 @@
-//! What [`ir::rules::reach`] claims: a result has no bit set but those that its operands allow.
+//! The claims of [`ir::rules::reach`]: a result has only bits that the masks of its operands allow.
 
 use crate::batch::{Generator, hex};
 use crate::claim::Goal;
@@ -10,8 +10,8 @@ use ir::Type;
 use ir::rules::{Operand, Reach, possible_bits, reach};
 use std::io;
 
-/// The mask of a result, from the masks of operands and the constant that operand 1 is, all of 64
-/// bits.
+/// The mask of a result, computed from the masks of the operands and the constant value of operand
+/// 1, all of 64 bits.
 fn reached(t: Terms<'_>, typing: &Typing, reach: Reach, masks: &[SExpr], constant: SExpr) -> SExpr {
     let amount = || t.app("bvurem", &[constant, t.constant(u64::from(typing.ty.bits()), 64)]);
     let found = match reach {
@@ -26,7 +26,7 @@ fn reached(t: Terms<'_>, typing: &Typing, reach: Reach, masks: &[SExpr], constan
     t.app("bvand", &[found, t.constant(typing.result.mask(), 64)])
 }
 
-/// For all masks, and all operands within them: the result is within its mask.
+/// The goal that, for all masks and all operands within them, the result is within its mask.
 pub(crate) fn within(
     definitions: &mut Definitions<'_>,
     typing: &Typing,
@@ -62,7 +62,7 @@ fn nothing_outside(t: Terms<'_>, x: SExpr, mask: SExpr, ty: Type) -> SExpr {
     t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.of_type(0, ty))
 }
 
-/// Masks that [`possible_bits`] computes, so that what was proved is what is used.
+/// The goal that [`possible_bits`] computes the masks that were proved.
 pub(crate) fn computed(
     definitions: &mut Definitions<'_>,
     typing: &Typing,

@@ -1,11 +1,11 @@
-//! What came of the proofs, for people and as JSON.
+//! The results of the proofs, as text and as JSON.
 
 use crate::proofs;
 use osier_provers::{Claim, Solver, Subject, Verdict};
 use serde_json::json;
 use std::io::{self, Write};
 
-/// What a solver said, and how long it took.
+/// The verdict of a solver, with the time it took.
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
     pub(crate) seconds: f64,
@@ -17,13 +17,13 @@ pub(crate) struct Row<'c> {
     pub(crate) answers: Vec<Answer>,
 }
 
-/// Everything that was asked.
+/// All claims, solvers and answers.
 pub(crate) struct Report<'c> {
     pub(crate) solvers: Vec<Solver>,
     pub(crate) rows: Vec<Row<'c>>,
-    /// How many solvers must prove a claim.
+    /// The number of solvers that must prove a claim.
     pub(crate) least: usize,
-    /// How long all of it took.
+    /// The total time in seconds.
     pub(crate) seconds: f64,
 }
 
@@ -39,7 +39,7 @@ impl Row<'_> {
         self.answers.iter().any(|a| matches!(a.verdict, Verdict::Refuted(_)))
     }
 
-    /// Whether enough solvers proved it, and none refuted it.
+    /// Whether enough solvers proved the claim, and none refuted it.
     fn is_good(&self, least: usize) -> bool {
         !self.refuted() && proofs(&self.answers) >= least
     }
@@ -51,7 +51,7 @@ impl Report<'_> {
         self.rows.iter().all(|r| r.is_good(self.least))
     }
 
-    /// Prints a line for each rule and operation, or for each claim; then what is wrong; then the
+    /// Prints one line for each rule and operation, or for each claim; then the failures; then the
     /// figures.
     pub(crate) fn print(&self, out: &mut impl Write, all: bool) -> io::Result<()> {
         for solver in &self.solvers {
@@ -76,7 +76,7 @@ impl Report<'_> {
         self.print_figures(out)
     }
 
-    /// One line: how many choices of types each solver proved, and how long the slowest took.
+    /// One line: the number of choices of types that each solver proved, and its slowest time.
     fn print_group(&self, out: &mut impl Write, group: &[Row<'_>], all: bool) -> io::Result<()> {
         let claim = group[0].claim;
         write!(out, "{:14} {:22} {:>6}", claim.subject.to_string(), claim.name, group.len())?;
@@ -89,7 +89,7 @@ impl Report<'_> {
         writeln!(out, "{}", if all { format!("  {}", claim.types) } else { String::new() })
     }
 
-    /// Whatever is refuted, undecided, or proved by one solver alone.
+    /// Prints every claim that some solver did not prove.
     fn print_findings(&self, out: &mut impl Write) -> io::Result<()> {
         for row in &self.rows {
             if proofs(&row.answers) == self.solvers.len() {
@@ -134,7 +134,7 @@ impl Report<'_> {
         writeln!(out, "\n{verdict}: {} claims, {:.0} seconds", self.rows.len(), self.seconds)
     }
 
-    /// Every verdict.
+    /// Every verdict as JSON.
     pub(crate) fn json(&self) -> String {
         let solver = |s: &Solver| json!({ "name": s.name, "version": s.version });
         let answer = |(s, a): (&Solver, &Answer)| {

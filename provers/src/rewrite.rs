@@ -1,5 +1,5 @@
-//! What a rewrite rule claims: for all values, both sides trap alike, and are equal where they do
-//! not trap.
+//! The claim of a rewrite rule. For all values, both sides trap alike, and give equal results where
+//! neither traps.
 
 use crate::claim::Goal;
 use crate::encoder::Terms;
@@ -17,24 +17,24 @@ struct Sides<'d, 'c> {
     definitions: &'d mut Definitions<'c>,
     variables: BTreeMap<char, (SExpr, Type)>,
     given: Vec<SExpr>,
-    /// How many variables were made besides those of the rule.
+    /// The number of variables besides those of the rule.
     fresh: usize,
 }
 
-/// One side: its bits, and the conditions under which something in it traps.
+/// One side: its bits, and the conditions of its traps.
 struct Side {
     bits: SExpr,
     traps: BTreeMap<TrapKind, Vec<SExpr>>,
 }
 
 impl Side {
-    /// Whether something in it traps.
+    /// The condition that an operation of this side traps.
     fn trapped(&self, t: Terms<'_>) -> SExpr {
         t.or(&self.traps.values().flatten().copied().collect::<Vec<SExpr>>())
     }
 }
 
-/// The claim of a rule at one choice of types, or why it makes code that is not well-formed.
+/// The goal of a rule at one choice of types, or the reason why its result is ill-formed.
 pub(crate) fn goal(
     definitions: &mut Definitions<'_>,
     instance: &Instance,
@@ -74,7 +74,7 @@ pub(crate) fn goal(
 }
 
 impl Sides<'_, '_> {
-    /// Adds what the guard says. Masks are compared at 64 bits, as the pass does.
+    /// Adds the condition of the guard. Masks are compared at 64 bits, as in the pass.
     fn guard(&mut self, guard: Guard) {
         let t = self.definitions.terms();
         let wide = |name: char| self.variables.get(&name).map(|(v, ty)| t.widened(*v, *ty));
@@ -83,7 +83,7 @@ impl Sides<'_, '_> {
             Guard::XIsBool => Some(t.constant(1, 64)),
             Guard::CCoversX => wide('C'),
         };
-        // A guard about a variable that the rule has not never holds.
+        // A guard about a variable that the rule lacks never holds.
         let fits = match (wide('X'), covering) {
             (Some(x), Some(mask)) => {
                 t.equal(t.app("bvand", &[x, t.app("bvnot", &[mask])]), t.constant(0, 64))
@@ -103,8 +103,8 @@ impl Sides<'_, '_> {
         self.definitions.variable(&format!("fresh{}", self.fresh), ty)
     }
 
-    /// The bits of a value. Those of a number are a variable that stands for it: there is one, as
-    /// NaN is the canonical one.
+    /// The bits of a value. For a number, a new variable stands for the bits: they are unique,
+    /// since NaN is canonical.
     fn bits(&mut self, value: Value, ty: Type) -> io::Result<SExpr> {
         let number = match value {
             Value::Bits(bits) => return Ok(bits),
@@ -116,8 +116,8 @@ impl Sides<'_, '_> {
         Ok(bits)
     }
 
-    /// The left side, and the bits of its operands. Patterns are a few operations deep, as the
-    /// table states them.
+    /// The left side, and the bits of its operands. The recursion is as deep as the pattern, a few
+    /// operations.
     fn left(&mut self, node: &Node) -> io::Result<(Side, Vec<SExpr>)> {
         let leaf = |bits| Ok((Side { bits, traps: BTreeMap::new() }, Vec::new()));
         match node {
@@ -182,7 +182,7 @@ impl Sides<'_, '_> {
         Ok(Ok(Side { bits, traps: BTreeMap::new() }))
     }
 
-    /// A constant that the rule computes. Where computing it traps, the rule is not applied.
+    /// A constant of the right side. Where its computation traps, the pass does not apply the rule.
     fn constant(&mut self, constant: Const, ty: Type) -> io::Result<SExpr> {
         let (opcode, names) = match constant {
             Const::Bits(bits) => return Ok(self.definitions.terms().of_type(bits, ty)),
@@ -197,7 +197,7 @@ impl Sides<'_, '_> {
         Ok(side.bits)
     }
 
-    /// Both sides trap alike, and are equal where they do not trap.
+    /// The condition that both sides trap alike, and are equal where they do not trap.
     fn agree(&self, left: &Side, right: &Side) -> SExpr {
         let t = self.definitions.terms();
         let conditions =
@@ -212,7 +212,7 @@ impl Sides<'_, '_> {
     }
 }
 
-/// The bits of a type are those of a number.
+/// The condition that the bits of a type represent a number.
 pub(crate) fn same_number(
     definitions: &Definitions<'_>,
     number: SExpr,

@@ -1,7 +1,7 @@
 //! Solvers as child processes.
 //!
-//! Every query has a process of its own, with a limit on time and memory: a solver that runs wild
-//! ends, and has then proved nothing. Processes are started by `sh`, which sets the limits.
+//! Every query has a separate process with limits on time and memory. A solver that exceeds them
+//! ends without a proof. The process starts through `sh`, which sets the limits.
 
 use crate::claim::{Claim, Goal};
 use crate::encoder::Terms;
@@ -11,7 +11,7 @@ use std::fmt;
 use std::io;
 use std::process::Command;
 
-/// What a query may use.
+/// The limits of a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Time, in seconds.
@@ -26,23 +26,23 @@ impl Default for Limits {
     }
 }
 
-/// A solver that answered when it was asked for its version.
+/// An installed solver, which has reported its version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Solver {
     /// The command.
     pub name: &'static str,
-    /// The first line it says about itself.
+    /// The first line of its version report.
     pub version: String,
 }
 
-/// What a solver says about a claim.
+/// The verdict of a solver on a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It holds for all values.
     Proved,
-    /// It does not; with values for which it does not.
+    /// It does not hold; with a counterexample.
     Refuted(String),
-    /// Nothing is known; with the reason.
+    /// The solver has not decided; with the reason.
     Undecided(String),
 }
 
@@ -56,11 +56,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The arguments that make a solver read queries from its input, and that limit the time of one, in
+/// The arguments for reading queries from standard input, and for a limit on the time of a query in
 /// milliseconds.
 type ArgumentsOf = fn(u32) -> Vec<String>;
 
-/// The solvers this crate can talk to.
+/// The supported solvers.
 const KNOWN: &[(&str, ArgumentsOf)] = &[
     ("z3", |limit| vec!["-smt2".to_owned(), "-in".to_owned(), format!("-t:{limit}")]),
     ("cvc5", |limit| {
@@ -68,12 +68,12 @@ const KNOWN: &[(&str, ArgumentsOf)] = &[
     }),
 ];
 
-/// The names of the solvers this crate can talk to.
+/// The names of the supported solvers.
 pub fn known() -> Vec<&'static str> {
     KNOWN.iter().map(|(name, _)| *name).collect()
 }
 
-/// The solvers of this machine.
+/// The solvers installed on this machine.
 pub fn solvers() -> Vec<Solver> {
     let version = |name: &'static str| {
         let output = Command::new(name).arg("--version").output().ok()?;
@@ -89,7 +89,7 @@ impl Solver {
         let arguments =
             KNOWN.iter().find(|(name, _)| *name == self.name).map(|(_, arguments)| arguments);
         let arguments = arguments.expect("solvers are made by `solvers`, of the table");
-        // The limit on processor time is for a solver that does not keep its own.
+        // The limit on processor time ends a solver that ignores its own limit.
         let script = r#"ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@""#;
         let (memory, time) = (limits.megabytes * 1024, limits.seconds + 2);
         let mut all = vec![
@@ -105,7 +105,7 @@ impl Solver {
     }
 }
 
-/// Asks a solver about a claim. A failure to talk to it leaves the claim undecided.
+/// Asks a solver to prove a claim. If communication fails, the claim is undecided.
 pub fn prove(solver: &Solver, claim: &Claim, limits: Limits) -> Verdict {
     let verdict = denied(solver, claim, limits).and_then(|verdict| match verdict {
         Verdict::Proved => holds_of_something(solver, claim, limits),
@@ -114,7 +114,7 @@ pub fn prove(solver: &Solver, claim: &Claim, limits: Limits) -> Verdict {
     verdict.unwrap_or_else(|error| Verdict::Undecided(format!("the solver ended: {error}")))
 }
 
-/// Whether values exist that satisfy what is given and not what is claimed.
+/// Asks for values that satisfy the assumptions of a claim and not its conclusion.
 fn denied(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
     let mut context = solver.start(limits)?;
     context.set_logic(claim.logic())?;
@@ -137,7 +137,7 @@ fn denied(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict>
     })
 }
 
-/// A proof about no values at all is none: something must satisfy what is given.
+/// Checks that some values satisfy the assumptions: a claim about no values proves nothing.
 fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Result<Verdict> {
     let mut context = solver.start(limits)?;
     context.set_logic(claim.logic())?;
@@ -159,7 +159,7 @@ fn holds_of_something(solver: &Solver, claim: &Claim, limits: Limits) -> io::Res
     })
 }
 
-/// The values with which a claim fails.
+/// The values for which a claim fails.
 fn counterexample(context: &mut Context, goal: &Goal) -> io::Result<String> {
     let terms: Vec<SExpr> = goal.shown.iter().map(|(_, term)| *term).collect();
     let values = context.get_value(terms)?;
@@ -181,7 +181,7 @@ fn counterexample(context: &mut Context, goal: &Goal) -> io::Result<String> {
     Ok(words.join(", "))
 }
 
-/// A value in hexadecimal, whichever way the solver writes it.
+/// A value in hexadecimal, from either notation of solvers.
 fn number(context: &Context, value: SExpr) -> String {
     let text = context.display(value).to_string();
     match (text.strip_prefix("#x"), text.strip_prefix("#b")) {

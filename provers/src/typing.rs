@@ -1,25 +1,25 @@
-//! At which types operations and rules are well-formed.
+//! The types at which operations and rules are well-formed.
 
 use ir::eval::accepts;
 use ir::rules::{Const, Pat, Rule, Term};
 use ir::{Opcode, Shape, Type};
 
-/// An operation with the types of everything around it.
+/// An operation with the types of its operands and its result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Typing {
     /// The operation.
     pub opcode: Opcode,
     /// Its controlling type.
     pub ty: Type,
-    /// The types of its operands. Of a load, the type of what is loaded, since claims about loads
-    /// are about contents and not about addresses.
+    /// The types of its operands. For a load, the type of the loaded contents, since claims about
+    /// loads concern contents and not addresses.
     pub operands: Vec<Type>,
     /// The type of its result.
     pub result: Type,
 }
 
-/// All well-formed typings of an operation whose result depends on its operands, or on what it
-/// loads. Empty for other operations.
+/// All well-formed typings of an operation whose result depends on its operands, or on the loaded
+/// contents. Empty for other operations.
 pub fn typings(opcode: Opcode) -> Vec<Typing> {
     let count = match opcode.shape() {
         Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => 2,
@@ -42,7 +42,7 @@ pub fn typings(opcode: Opcode) -> Vec<Typing> {
     found
 }
 
-/// All lists of so many types.
+/// All lists of `count` types.
 fn tuples(count: usize) -> Vec<Vec<Type>> {
     let mut lists = vec![Vec::new()];
     for _ in 0..count {
@@ -54,7 +54,7 @@ fn tuples(count: usize) -> Vec<Vec<Type>> {
     lists
 }
 
-/// The types of what a rule's variables stand for.
+/// The types of the bindings of a rule's variables.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Variables {
     /// Of `X`.
@@ -74,14 +74,14 @@ pub enum Node {
     Variable(char, Type),
     /// A constant with these bits.
     Bits(u64, Type),
-    /// Any constant but 0.
+    /// A constant other than 0.
     NonZero(Type),
-    /// An operation, and whether its operands are swapped against the pattern.
+    /// An operation, and whether its operands are in the opposite order of the pattern.
     Op(Typing, bool, Vec<Node>),
 }
 
 impl Node {
-    /// The type of what matches.
+    /// The type of the values that match.
     pub fn ty(&self) -> Type {
         match self {
             Node::Variable(_, ty) | Node::Bits(_, ty) | Node::NonZero(ty) => *ty,
@@ -103,7 +103,7 @@ pub enum Right {
     Op(Typing, Vec<char>),
     /// An operation on `X` and a constant.
     WithConstant(Typing, Const),
-    /// The rule makes code that no verifier accepts, for this reason.
+    /// The rule would make code that the verifier rejects, for this reason.
     IllFormed(String),
 }
 
@@ -112,7 +112,7 @@ pub enum Right {
 pub struct Instance {
     /// The rule.
     pub rule: Rule,
-    /// The left sides, each a [`Node::Op`]: one for each order.
+    /// The left sides, each a [`Node::Op`]: one for each order of operands.
     pub left: Vec<Node>,
     /// The types of the variables.
     pub variables: Variables,
@@ -120,15 +120,15 @@ pub struct Instance {
     pub right: Right,
 }
 
-/// Every choice of types at which the left side of a rule is well-formed and the pass applies it:
-/// where the right side is an operand, the two sides must have one type, else the pass leaves the
-/// rule alone.
+/// Every choice of types at which the left side of a rule is well-formed and the pass applies the
+/// rule. If the right side is an operand, both sides must have one type; otherwise the pass does
+/// not apply the rule.
 pub fn instances(rule: &Rule) -> Vec<Instance> {
     let mut found: Vec<Instance> = Vec::new();
     for typing in typings(rule.opcode).into_iter().filter(|t| rule.ty.is_none_or(|ty| ty == t.ty)) {
         for (left, variables) in operation(&typing, rule.operands, Variables::default()) {
             let Some(right) = right(rule.result, typing.result, &left, variables) else { continue };
-            // Orders of one choice of types follow each other, with others between them.
+            // The orders of one choice of types are not adjacent in the list.
             let same =
                 |i: &&mut Instance| i.variables == variables && types_agree(&i.left[0], &left);
             match found.iter_mut().find(same) {
@@ -140,7 +140,7 @@ pub fn instances(rule: &Rule) -> Vec<Instance> {
     found
 }
 
-/// Whether two left sides differ in nothing but the order of operands.
+/// Whether two left sides differ only in the order of operands.
 fn types_agree(a: &Node, b: &Node) -> bool {
     match (a, b) {
         (Node::Op(ta, sa, na), Node::Op(tb, sb, nb)) => {
@@ -152,7 +152,7 @@ fn types_agree(a: &Node, b: &Node) -> bool {
     }
 }
 
-/// All ways to give types to the operands of an operation of a pattern.
+/// All ways to assign types to the operands of an operation of a pattern.
 fn operation(typing: &Typing, pats: &[Pat], known: Variables) -> Vec<(Node, Variables)> {
     let orders: &[bool] = if typing.opcode.is_commutative() { &[false, true] } else { &[false] };
     let mut found = Vec::new();
@@ -182,8 +182,8 @@ fn extend(nodes: &[Node], pat: Pat, ty: Type, known: Variables) -> Vec<(Vec<Node
     operand(pat, ty, known).into_iter().map(with).collect()
 }
 
-/// All ways in which a pattern matches an operand of a type. A constant must have no bit outside
-/// the type: the verifier excludes others.
+/// All ways in which a pattern matches an operand of a type. A constant has no bit outside the
+/// type, since the verifier rejects others.
 fn operand(pat: Pat, ty: Type, mut known: Variables) -> Vec<(Node, Variables)> {
     let node = match pat {
         Pat::X | Pat::Y | Pat::C | Pat::D => {
@@ -212,7 +212,7 @@ fn operand(pat: Pat, ty: Type, mut known: Variables) -> Vec<(Node, Variables)> {
     vec![(node, known)]
 }
 
-/// The right side; `None` where the pass leaves the rule alone.
+/// The right side; `None` if the pass does not apply the rule.
 fn right(term: Term, result: Type, left: &Node, variables: Variables) -> Option<Right> {
     let Node::Op(_, _, operands) = left else { return None };
     let of_type = |ty: Option<Type>, right: Right| (ty == Some(result)).then_some(right);
@@ -256,7 +256,7 @@ fn with_constant(opcode: Opcode, constant: Const, result: Type, variables: Varia
     }
 }
 
-/// The typing of a new operation: its controlling type is that of `X`, its first operand.
+/// The typing of a new operation, whose controlling type is that of `X`, its first operand.
 fn made(opcode: Opcode, operands: &[Type], result: Type) -> Option<Typing> {
     let ty = operands[0];
     typings(opcode).into_iter().find(|t| t.ty == ty && t.operands == operands && t.result == result)

@@ -1,4 +1,4 @@
-//! What is to be proved, without a solver: that no rule, width or operation is left out.
+//! The claims, without a solver: no rule, width or operation is missing.
 
 use ir::rules::{Guard, Pat, RULES, Reach, Rule, Term, reach};
 use ir::{Opcode, Type};
@@ -23,7 +23,7 @@ fn every_rule_is_claimed_and_makes_sound_code() {
     }
 }
 
-/// A rule that names no type and needs no agreement between types stands at every width.
+/// A rule without a type restriction or an agreement between types is claimed at every width.
 #[test]
 fn rules_are_claimed_at_every_width() {
     let types = |name: &str| -> BTreeSet<Option<Type>> {
@@ -43,7 +43,7 @@ fn rules_are_claimed_at_every_width() {
     assert_eq!(instances(rule).len(), 6, "8 bits to 16, 32, 64 and back, 16 to 32, 64, 32 to 64");
 }
 
-/// Operands of commutative operations are matched in either order, so either order is proved.
+/// The passes match operands of commutative operations in either order, so both are claimed.
 #[test]
 fn both_orders_are_claimed() {
     let orders = |name: &str| {
@@ -79,7 +79,7 @@ fn every_rule_about_masks_is_claimed() {
     for opcode in Opcode::ALL.iter().filter(|o| reach(**o) != Reach::Any) {
         assert!(claimed.contains(opcode.name()), "{} says which bits are possible", opcode.name());
     }
-    // Of shifts the amount is any; of a signed load nothing is said.
+    // The amount of a shift is arbitrary; signed loads have no mask rule.
     assert!(claimed.contains("shl") && claimed.contains("uload8") && !claimed.contains("sload8"));
 }
 
@@ -96,7 +96,7 @@ fn traps_are_among_the_cases() {
     assert_eq!(traps("sint_from_float_sat"), 0);
 }
 
-/// Random constants are the same in every run with one seed.
+/// One seed gives the same random constants in every execution.
 #[test]
 fn a_seed_decides_the_cases() {
     let cases = |seed| claims(seed, 10).iter().flat_map(|c| c.cases().to_vec()).collect::<Vec<_>>();
@@ -104,7 +104,7 @@ fn a_seed_decides_the_cases() {
     assert_ne!(cases(1), cases(2));
 }
 
-/// A rule whose right side has another type than its left, or a constant too large, is no rule.
+/// A rule is ill-formed if its sides have different types, or if a constant does not fit its type.
 #[test]
 fn ill_formed_rules_are_noticed() {
     let rule = |opcode, operands, result| Rule {
@@ -127,8 +127,8 @@ fn ill_formed_rules_are_noticed() {
     );
 }
 
-/// The pass compares constants as bits, so that a variable for a constant at two places might stand
-/// for constants of two types; the claims take it to be of one.
+/// The pass compares constants as bits, so a variable at two places might match constants of two
+/// types. The claims assume one type.
 #[test]
 fn a_constant_of_a_rule_stands_at_one_place() {
     fn count(pats: &[Pat], which: fn(&Pat) -> bool) -> usize {
@@ -144,7 +144,7 @@ fn a_constant_of_a_rule_stands_at_one_place() {
     }
 }
 
-/// The manual says how much is proved; these are the numbers.
+/// `docs/testing.md` states the numbers of claims and rules; these must be current.
 #[test]
 fn the_manual_has_the_figures() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/testing.md");

@@ -1,8 +1,8 @@
-//! The command, where there is no solver.
+//! The command on a machine without solvers.
 
 use std::process::{Command, Output};
 
-/// Runs the command on a machine that has no program at all.
+/// Runs the command with an empty `PATH`, so that it finds no program.
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_osier-provers"));
     command.args(arguments).env("PATH", "").output().expect("the command runs")

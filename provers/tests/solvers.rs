@@ -1,4 +1,4 @@
-//! Judges on trial: what is wrong must be refuted by every solver, and what is not decided must not
+//! The solvers on trial: every solver must refute wrong claims, and an undecided claim must not
 //! count as proved. Needs a solver: `cargo test --release -p osier-provers --features solvers`.
 
 use ir::rules::{Const, Guard, Pat, RULES, Reach, Rule, Term, reach};
@@ -8,19 +8,19 @@ use osier_provers::{
     Body, Case, Claim, Limits, Solver, Subject, Verdict, claims, prove, rule_claims, solvers,
 };
 
-/// The solvers of this machine; without one there is nothing to test, and that is a failure.
+/// The solvers of this machine. Without any, the tests fail.
 fn found() -> Vec<Solver> {
     let found = solvers();
     assert!(!found.is_empty(), "NO SOLVER: provers/install installs z3 and cvc5");
     found
 }
 
-/// What every solver says.
+/// The verdicts of all solvers.
 fn verdicts(claim: &Claim) -> Vec<Verdict> {
     found().iter().map(|solver| prove(solver, claim, Limits::default())).collect()
 }
 
-/// Every solver refutes it. Returns the counterexamples.
+/// Asserts that every solver refutes a claim. Returns the counterexamples.
 fn refuted(claim: &Claim) -> Vec<String> {
     let verdicts = verdicts(claim).into_iter().map(|verdict| match verdict {
         Verdict::Refuted(values) => values,
@@ -39,7 +39,7 @@ fn rule(opcode: Opcode, operands: &'static [Pat], result: Term) -> Rule {
     Rule { name: "trial", opcode, ty: None, operands, guard: Guard::Always, result }
 }
 
-/// Every choice of types is refuted.
+/// Asserts that a rule is refuted at every choice of types.
 fn refuted_everywhere(rule: &Rule) {
     let claims = rule_claims(rule);
     assert!(!claims.is_empty(), "{rule:?} fits no types");
@@ -66,7 +66,7 @@ fn wrong_rules_are_refuted_at_every_width() {
         rule(Eqz, &[Op(Slt, &[X, Y])], Term::Binary(Sgt)),
         rule(Eqz, &[Op(Ult, &[X, Y])], Term::Binary(Sge)),
         rule(Sub, &[Op(Sub, &[X, C]), D], Term::WithConstant(Sub, Const::CthenD(Sub))),
-        // Amounts are taken modulo the width, so they do not add up.
+        // Shift amounts are taken modulo the width, so they do not add up.
         rule(Ushr, constants, Term::WithConstant(Ushr, Const::CthenD(Add))),
         rule(Select, &[X, Y, Zero], Term::Y),
         rule(Sextend, &[Op(Wrap, &[X])], Term::X),
@@ -74,14 +74,13 @@ fn wrong_rules_are_refuted_at_every_width() {
     wrong.iter().for_each(refuted_everywhere);
 }
 
-/// Division by a nonzero constant and back: true of no width, and wrong only where the division
-/// traps or rounds.
+/// Each rule is wrong only at the values for which the division traps.
 #[test]
 fn a_rule_that_loses_a_trap_is_refuted() {
     for (operands, result) in [(&[Pat::X, Pat::X], Term::One), (&[Pat::X, Pat::Zero], Term::Zero)] {
         refuted_everywhere(&rule(Opcode::Udiv, operands, result));
     }
-    // It holds of all values but those where a division traps.
+    // True for all values except those for which the division traps.
     let quotient = Pat::Op(Opcode::Udiv, &[Pat::Zero, Pat::X]);
     let operands: &'static [Pat] = Box::leak(Box::new([quotient, Pat::X]));
     refuted_everywhere(&rule(Opcode::Mul, operands, Term::Zero));
@@ -107,7 +106,7 @@ fn a_counterexample_is_one() {
     }
 }
 
-/// Another right side, which is wrong.
+/// Another right side, which makes the rule wrong.
 fn damaged(term: Term) -> Term {
     match term {
         Term::X | Term::Y | Term::Operand(_) | Term::One | Term::Ones => Term::Zero,
@@ -125,8 +124,8 @@ fn damaged(term: Term) -> Term {
     }
 }
 
-/// Every rule of the table with another right side is refuted at every choice of types: the proofs
-/// look at all of it.
+/// Every rule of the table is refuted with another right side, at every choice of types. So the
+/// proofs depend on the whole right side.
 #[test]
 fn every_rule_is_refuted_when_damaged() {
     for original in RULES {
@@ -135,7 +134,7 @@ fn every_rule_is_refuted_when_damaged() {
     }
 }
 
-/// Without its guard a rule is wrong somewhere.
+/// Every guarded rule is wrong somewhere without its guard.
 #[test]
 fn guards_are_needed() {
     let guarded = RULES.iter().filter(|r| r.guard != Guard::Always);
@@ -150,8 +149,7 @@ fn guards_are_needed() {
     assert!(count > 5, "{count} guarded rules");
 }
 
-/// Rules on floats may be stated, and most that look right are wrong: NaN payloads, zeros,
-/// rounding.
+/// A rule on floats can be stated. Most that look right are wrong: NaN payloads, zeros, rounding.
 #[test]
 fn floating_point_rules_are_judged() {
     use Opcode::*;
@@ -201,7 +199,7 @@ fn wrong_masks_are_refuted() {
         }
     }
     assert!(count > 50, "{count} masks");
-    // A signed extension sets bits that its operand has not.
+    // A sign extension sets bits that its operand lacks.
     let signed = typings(Opcode::Sextend).into_iter().map(|t| claim(Body::Masks(t, Reach::Of(0))));
     signed.for_each(|c| drop(refuted(&c)));
 }
@@ -232,7 +230,7 @@ fn divisors_that_trap_are_refuted() {
     }
 }
 
-/// One wrong constant among many is found, and named.
+/// One wrong constant among many is found and named.
 #[test]
 fn wrong_folding_is_refuted() {
     let mut damaged = 0;
@@ -261,8 +259,8 @@ fn single_slips_of_folding_are_refuted() {
         refuted(&claim(Body::Cases(typing, vec![Case { operands: operands.to_vec(), gives }])));
     };
     let (nan, minus_zero) = (0x7fc0_0000, 0x8000_0000);
-    // NaN that is not the canonical one, which zero, ties, a trap of another kind, none, one where
-    // there is none.
+    // A NaN that is not canonical, the sign of zero, ties, another kind of trap, a missing trap,
+    // and a trap where there is none.
     wrong(Opcode::Fadd, Type::F32, &[nan | 1, 0], Ok(nan | 1));
     wrong(Opcode::Fsub, Type::F32, &[0x7f80_0000, 0x7f80_0000], Ok(nan | minus_zero));
     wrong(Opcode::Fmin, Type::F32, &[0, minus_zero], Ok(0));
@@ -275,7 +273,7 @@ fn single_slips_of_folding_are_refuted() {
     wrong(Opcode::SintFromFloat, Type::I32, &[nan], Err(TrapKind::IntegerOverflow));
 }
 
-/// A guard that nothing satisfies proves anything; that is no proof.
+/// A guard that no value satisfies would prove anything, so the claim must stay undecided.
 #[test]
 fn a_claim_about_no_values_is_not_proved() {
     let empty = Rule { guard: Guard::CCoversX, ..rule(Opcode::Add, X0, Term::Zero) };
@@ -286,8 +284,8 @@ fn a_claim_about_no_values_is_not_proved() {
     }
 }
 
-/// `x % d` is `x - d * (x / d)`, here with `d = y | 1`, which these solvers do not find at 64 bits.
-/// They must say so, in time.
+/// `x % d` is `x - d * (x / d)`, here with `d = y | 1`. These solvers do not prove it at 64 bits,
+/// and must give up within the time limit.
 #[test]
 fn a_solver_that_gives_up_proves_nothing() {
     use Opcode::{Eq, Mul, Or, Sub, Udiv, Urem};
@@ -301,7 +299,7 @@ fn a_solver_that_gives_up_proves_nothing() {
         let verdict = prove(&solver, hard, Limits { seconds: 1, ..Limits::default() });
         assert!(matches!(verdict, Verdict::Undecided(_)), "{} says {verdict}", solver.name);
     }
-    // It holds, and narrower they find it.
+    // The rule holds, and at 8 bits the solvers prove it.
     assert_proved(claims.iter().find(|c| c.types.starts_with("X: i8")).expect("at 8 bits"));
 }
 

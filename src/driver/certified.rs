@@ -1,62 +1,64 @@
-//! Mappings that the checker has accepted, entry by entry. What it does not accept is dropped and
-//! counted.
+//! Makes mappings, runs the checker on every entry, and keeps the entries that it accepts. The
+//! driver drops and counts the others.
 
 use super::{Derived, Observer, Step};
 use crate::export::Parts;
-use ir::certificate::{Certificate, MappingFacts};
-use ir::mapping::Mapping;
+use certify::Certifier;
+use check::verdict::{Options, Verdict};
+use check::{Accepted, Checked, relate};
 use ir::{Function, Module, Point};
-use osr::{Certifier, Heading, Level, Synthesis, Unmapped, VersionPair, synthesize_levels};
+use osr::{Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_levels};
 use std::collections::BTreeMap;
-use verify::checker::relate;
-use verify::state_oracle::Direction as Heads;
-use verify::verdict::{Options, Verdict};
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
+use transition::{Pair, Side};
 
-/// The mapping in one direction: proved entries, and what became of the other points.
+/// The mapping in one direction with accepted entries only, and the points without an entry.
 #[derive(Clone, Debug)]
 pub struct CertifiedMapping {
-    /// The entries the checker has accepted.
-    pub mapping: Mapping,
-    /// The facts behind them, in their order.
+    /// The accepted entries.
+    pub mapping: Checked<Mapping>,
+    /// The facts of the accepted entries, in the order of the entries.
     pub facts: MappingFacts,
-    /// All points of the source version, unreachable ones included.
+    /// The number of points of the source version, unreachable points included.
     pub points: usize,
-    /// Points in code proved never to run.
+    /// The number of unreachable points: points in code that is proved never to run.
     pub unreachable: usize,
-    /// The reachable points for which no entry was found.
+    /// The reachable points for which synthesis found no entry.
     pub unmapped: Vec<Unmapped>,
-    /// The points whose entry was not accepted, ascending, with what the checker said.
+    /// The points whose entry the checker did not accept, ascending, with its verdicts.
     pub rejected: Vec<(Point, Verdict)>,
 }
 
 impl CertifiedMapping {
-    /// What the checker said of all entries, before any was dropped.
-    pub fn checked(&self) -> Checked {
-        let mut checked = Checked {
+    /// Counts of the verdicts on all entries, dropped ones included.
+    pub fn checked(&self) -> CheckCounts {
+        let mut checked = CheckCounts {
             points: (self.points - self.unreachable) as u64,
             held: self.mapping.len() as u64,
-            ..Checked::default()
+            ..CheckCounts::default()
         };
         self.rejected.iter().for_each(|(_, verdict)| checked.count(verdict));
         checked
     }
 }
 
-/// What the checker said of entries.
+/// Counts of verdicts on entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct Checked {
-    /// The points of the source versions, those proved never to run left out where that is known.
+pub struct CheckCounts {
+    /// The number of points of the source versions. [`CertifiedMapping::checked`] leaves
+    /// unreachable points out; [`recheck`] cannot tell which they are.
     pub points: u64,
-    /// Entries accepted.
+    /// The number of accepted entries.
     pub held: u64,
-    /// Entries not accepted, by the check that failed.
+    /// The number of dropped entries, by the name of the failed check.
     pub dropped: BTreeMap<String, u64>,
-    /// Those of the dropped that were shown to be wrong, and not merely not proved.
+    /// The number of dropped entries that the checker refuted. It left the others undecided.
     pub refuted: u64,
 }
 
-impl Checked {
-    /// Counts a verdict.
+impl CheckCounts {
+    /// Counts one verdict.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         match verdict.finding() {
             None => self.held += 1,
@@ -65,8 +67,8 @@ impl Checked {
         self.refuted += u64::from(verdict.is_refuted());
     }
 
-    /// Adds what was said of other entries.
-    pub fn merge(&mut self, other: &Checked) {
+    /// Adds the counts of other entries.
+    pub fn merge(&mut self, other: &CheckCounts) {
         self.points += other.points;
         self.held += other.held;
         self.refuted += other.refuted;
@@ -76,33 +78,33 @@ impl Checked {
     }
 }
 
-/// The mappings both ways at one level.
+/// The mappings in both directions at one level.
 #[derive(Clone, Debug)]
 pub struct CertifiedLevel {
     /// The level.
     pub level: Level,
-    /// From the base to the version derived.
+    /// From the base to the derived version.
     pub forward: CertifiedMapping,
-    /// From the version derived to the base.
+    /// From the derived version to the base.
     pub backward: CertifiedMapping,
 }
 
-/// The mappings between two versions, with the certificate that entries of all levels share.
+/// The mappings between two versions at several levels, and the certificate that they share.
 #[derive(Clone, Debug)]
 pub struct Certified {
     /// The certificate.
     pub certificate: Certificate,
-    /// The levels asked for, lowest first.
+    /// The requested levels, lowest first.
     pub levels: Vec<CertifiedLevel>,
 }
 
-/// Makes the mappings between a version and the one derived from it, at some levels, and hands out
-/// what the checker accepts. Cost: that of one synthesis for each level, and of judging what it
-/// makes.
+/// Makes the mappings between a base and a version derived from it, at the given levels, and keeps
+/// the entries that the checker accepts. Cost: one synthesis per level, one certificate, and one
+/// verdict per entry.
 ///
 /// # Panics
-/// When the log does not lead from `base` to the version derived: not where [`super::derive()`]
-/// made it.
+/// If the log does not lead from `base` to the derived version. The results of [`super::derive()`]
+/// satisfy this.
 pub fn certify(
     module: &Module,
     base: &Function,
@@ -111,37 +113,32 @@ pub fn certify(
     observer: &mut dyn Observer,
 ) -> Certified {
     observer.begin(Some(Step::Map));
-    let versions = [base, &derived.function];
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived");
+    // All mappings contribute facts to one certifier, so relate the versions only after the last
+    // one.
     let made = synthesize_levels(&pair, levels);
-    let mut certifier = Certifier::new(&pair);
-    let facts: Vec<[MappingFacts; 2]> = made
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let facts: Vec<Pair<MappingFacts>> = made
         .iter()
         .map(|(_, made)| {
-            let forward = certifier.facts(Heading::Forward, &made.forward.mapping);
-            [forward, certifier.facts(Heading::Backward, &made.backward.mapping)]
+            let forward = certifier.facts(Side::Before, &made.forward.mapping);
+            Pair::new(forward, certifier.facts(Side::After, &made.backward.mapping))
         })
         .collect();
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
-    let relation = relate(module, versions, &certificate, Options::default());
-    let judge =
-        |heads: Heads, mapping: &Mapping, facts: &MappingFacts, armed: &Mapping| match &relation {
-            Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
-            Err(verdict) => vec![*verdict; mapping.len()],
-        };
-    let levels = made.into_iter().zip(facts).map(|((level, made), [forward, backward])| {
-        let Synthesis { forward: ahead, backward: back } = made;
-        let verdicts = [
-            judge(Heads::Forward, &ahead.mapping, &forward, &back.mapping),
-            judge(Heads::Backward, &back.mapping, &backward, &ahead.mapping),
-        ];
-        let [said_ahead, said_back] = verdicts;
+    let relation = relate(module, [base, &derived.function], &certificate, Options::default());
+    let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
+        let Synthesis { forward, backward } = made;
+        let (forward, ahead) = split(forward);
+        let (backward, back) = split(backward);
+        let accepted = check::accept(&relation, Pair::new(forward, backward), facts);
         CertifiedLevel {
             level,
-            forward: accepted(ahead, forward, said_ahead),
-            backward: accepted(back, backward, said_back),
+            forward: certified(accepted.before, ahead),
+            backward: certified(accepted.after, back),
         }
     });
     let levels = levels.collect();
@@ -149,24 +146,22 @@ pub fn certify(
     Certified { certificate, levels }
 }
 
-/// Judges mappings both ways with their certificate, from wherever they come.
-///
-/// # Panics
-/// Never: what is wrong with the parts is in the counts.
+/// Judges mappings in both directions against their certificate, regardless of their origin.
+/// Malformed parts lower the count of accepted entries and never cause a panic.
 pub fn recheck(
     module: &Module,
     base: &Function,
     opt: &Function,
     (certificate, mappings): &Parts,
     observer: &mut dyn Observer,
-) -> Checked {
+) -> CheckCounts {
     observer.begin(Some(Step::Check));
     let relation = relate(module, [base, opt], certificate, Options::default());
-    let mut checked = Checked::default();
-    for (at, heads) in Heads::BOTH.into_iter().enumerate() {
+    let mut checked = CheckCounts::default();
+    for (at, side) in Side::BOTH.into_iter().enumerate() {
         let ((mapping, facts), (armed, _)) = (&mappings[at], &mappings[1 - at]);
         let verdicts = match &relation {
-            Ok(relation) => relation.judge(heads, mapping, facts, &[armed]),
+            Ok(relation) => relation.judge(side, mapping, facts, &[armed]),
             Err(verdict) => vec![*verdict; mapping.len()],
         };
         let source = [base, opt][at];
@@ -177,17 +172,15 @@ pub fn recheck(
     checked
 }
 
-/// Keeps the entries that hold.
-fn accepted(made: osr::Direction, facts: MappingFacts, verdicts: Vec<Verdict>) -> CertifiedMapping {
-    let osr::Direction { mut mapping, points, unreachable, unmapped } = made;
-    let said: Vec<(Point, Verdict)> =
-        mapping.entries().map(|(point, _)| point).zip(verdicts.iter().copied()).collect();
-    let rejected: Vec<(Point, Verdict)> =
-        said.into_iter().filter(|(_, verdict)| !verdict.holds()).collect();
-    for (point, _) in &rejected {
-        mapping.remove(*point);
-    }
-    let facts =
-        facts.into_iter().zip(&verdicts).filter(|(_, v)| v.holds()).map(|(f, _)| f).collect();
+/// The points of a synthesized mapping that have no entry.
+type Rest = (usize, usize, Vec<Unmapped>);
+
+fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
+    let SynthesizedMapping { mapping, points, unreachable, unmapped } = made;
+    (mapping, (points, unreachable, unmapped))
+}
+
+fn certified(accepted: Accepted, (points, unreachable, unmapped): Rest) -> CertifiedMapping {
+    let Accepted { mapping, facts, rejected } = accepted;
     CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

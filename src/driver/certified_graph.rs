@@ -1,37 +1,38 @@
-//! Version graphs whose entries the checker has accepted.
+//! Reduces a version graph to the entries that the checker accepts.
 
-use super::{Checked, Observer, Step};
-use ir::certificate::MappingFacts;
-use ir::mapping::Mapping;
+use super::{CheckCounts, Observer, Step};
+use certify::Certifier;
+use check::relate;
+use check::verdict::{Options, Verdict};
 use ir::{Module, Point};
-use osr::{Certifier, Edge, Heading, Origin, Version, VersionGraph, VersionPair};
+use osr::{Edge, Origin, Version, VersionGraph, VersionPair};
 use std::collections::{BTreeMap, BTreeSet};
-use verify::checker::relate;
-use verify::state_oracle::Direction;
-use verify::verdict::{Options, Verdict};
+use transition::Side;
+use transition::certificate::MappingFacts;
+use transition::mapping::Mapping;
 
-/// The reason of entries between versions neither of which was derived from the other: there is no
-/// log to find a certificate by. Edges composed of proved ones need none.
+/// The reason under which entries are dropped if neither version was derived from the other.
+/// Without a log between the versions there is no certificate. Edges composed of accepted entries
+/// need none.
 pub const NO_LOG: &str = "no-log";
 
-/// The entries that hold, by edge: two edges may join the same versions
-/// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
+/// The points of accepted entries, by index of the edge. Two edges may join the same versions, so
+/// versions are no key (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
 type Held = BTreeMap<usize, BTreeSet<Point>>;
 
-/// Drops the entries of a graph that the checker does not accept, and composes the others again
-/// from what is left: composed entries are right because their parts are, and require no more than
-/// those provide. Cost: that of a certificate for every two versions with an edge, and of judging
-/// their entries.
+/// Drops the entries of a graph that the checker does not accept, then composes the composed edges
+/// again from the accepted entries. A composed entry is correct if its parts are, and if the second
+/// part requires no more than the first provides. Cost: one certificate per pair of versions with
+/// an edge, and one verdict per entry.
 ///
 /// # Panics
-/// When a log of the graph's tree does not replay: not where the tree was built by its own
-/// functions.
+/// If a log of the graph's tree does not replay. Trees built by their own functions satisfy this.
 pub fn certify_graph(
     module: &Module,
     graph: &mut VersionGraph<'_>,
     observer: &mut dyn Observer,
-) -> Checked {
-    let mut checked = Checked::default();
+) -> CheckCounts {
+    let mut checked = CheckCounts::default();
     let mut held = Held::new();
     let is_own = |e: &&Edge| !matches!(e.origin, Origin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
@@ -46,23 +47,22 @@ pub fn certify_graph(
     checked
 }
 
-/// Judges the edges between two versions, of which the first is the older.
+/// Judges the built and inserted edges between two versions, in both directions. `before` is the
+/// older version.
 fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
     (before, after): (Version, Version),
     held: &mut Held,
-    checked: &mut Checked,
+    checked: &mut CheckCounts,
     observer: &mut dyn Observer,
 ) {
     observer.begin(Some(Step::Map));
     let tree = graph.tree();
     let versions = [tree.function(before), tree.function(after)];
-    let ways = [
-        (Direction::Forward, Heading::Forward, (before, after)),
-        (Direction::Backward, Heading::Backward, (after, before)),
-    ];
-    // An edge from a version to itself leads one way alone.
+    let ways = [(Side::Before, (before, after)), (Side::After, (after, before))];
+    // An edge from a version to itself exists in one direction only. Both directions would judge it
+    // twice.
     let ways = if before == after { &ways[..1] } else { &ways[..] };
     let own = |ends: (Version, Version)| {
         let edges = graph.edges().iter().enumerate().filter(move |(_, e)| (e.from, e.to) == ends);
@@ -71,7 +71,7 @@ fn judge_pair(
     let Some(log) = tree.log(before, after) else {
         let entries = ways
             .iter()
-            .flat_map(|(_, _, ends)| own(*ends))
+            .flat_map(|(_, ends)| own(*ends))
             .map(|(_, e)| e.mapping.len() as u64)
             .sum::<u64>();
         if entries > 0 {
@@ -82,22 +82,22 @@ fn judge_pair(
     };
     let pair =
         VersionPair::new(versions[0], versions[1], &log).expect("the tree has replayed its logs");
-    let mut certifier = Certifier::new(&pair);
-    let mut made: Vec<(Direction, (usize, &Edge), MappingFacts)> = Vec::new();
-    for &(direction, heading, ends) in ways {
-        made.extend(
-            own(ends).map(|edge| (direction, edge, certifier.facts(heading, &edge.1.mapping))),
-        );
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let mut made: Vec<(Side, (usize, &Edge), MappingFacts)> = Vec::new();
+    for &(side, ends) in ways {
+        made.extend(own(ends).map(|edge| (side, edge, certifier.facts(side, &edge.1.mapping))));
     }
     let certificate = certifier.into_certificate();
     observer.begin(Some(Step::Check));
     let relation = relate(module, versions, &certificate, Options::default());
-    for (direction, (index, edge), facts) in &made {
-        // Whatever leaves the version landed in may follow.
+    for (side, (index, edge), facts) in &made {
+        // The next transition of a run may use any edge from the target version, so the entry must
+        // provide live+ with respect to all of them.
         let armed: Vec<&Mapping> =
             graph.edges().iter().filter(|e| e.from == edge.to).map(|e| &e.mapping).collect();
         let verdicts = match &relation {
-            Ok(relation) => relation.judge(*direction, &edge.mapping, facts, &armed),
+            Ok(relation) => relation.judge(*side, &edge.mapping, facts, &armed),
             Err(verdict) => vec![*verdict; edge.mapping.len()],
         };
         checked.points += edge.mapping.len() as u64;

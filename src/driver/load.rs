@@ -1,4 +1,4 @@
-//! From bytes to a module that is well-formed.
+//! Loads modules: parses or imports bytes, verifies the module, and locates the findings.
 
 use crate::Limits;
 use ir::Module;
@@ -7,7 +7,7 @@ use ir::verifier::{Entity, Finding, Rule, verify_module};
 use std::fmt;
 use wasm::ImportError;
 
-/// How a module is written down.
+/// The format of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// The WebAssembly binary format.
@@ -19,8 +19,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file: its extension decides (`wasm`, `wat`, `oir`), or else how its contents
-    /// begin.
+    /// The format of a file. The extension decides (`wasm`, `wat`, `oir`); with any other
+    /// extension, the first bytes decide.
     pub fn of(extension: Option<&str>, bytes: &[u8]) -> Format {
         match extension {
             Some("wasm") => Format::Wasm,
@@ -33,8 +33,8 @@ impl Format {
     }
 }
 
-/// What follows the blank lines and comments at the start of a text. In both text formats a comment
-/// runs from a semicolon to the end of its line.
+/// The text after leading blank lines and line comments. In both text formats such a comment runs
+/// from a semicolon to the end of its line.
 fn first_statement(text: &[u8]) -> &[u8] {
     let mut rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     while rest.starts_with(b";") {
@@ -44,7 +44,7 @@ fn first_statement(text: &[u8]) -> &[u8] {
     rest
 }
 
-/// Why bytes are no module: a message for each thing found.
+/// The reasons why an input is not a module, one message per finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadError {
     messages: Vec<Message>,
@@ -52,15 +52,15 @@ pub struct LoadError {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Message {
-    /// Whether the text begins with a line, and perhaps a column.
+    /// Whether the text begins with a line number and perhaps a column.
     begins_with_line: bool,
-    /// May have several lines.
+    /// The message, of one or more lines.
     text: String,
 }
 
 impl LoadError {
-    /// The messages about a file of this name: `name:3:5: text`, or `name: text` where there is no
-    /// line.
+    /// The messages for a file of this name: `name:3:5: text`, or `name: text` for a message
+    /// without a line.
     pub fn in_file(&self, name: &str) -> String {
         let line =
             |m: &Message| format!("{name}:{}{}", if m.begins_with_line { "" } else { " " }, m.text);
@@ -89,21 +89,22 @@ impl std::error::Error for LoadError {}
 /// Reads a module and verifies it. Cost: near linear in the bytes.
 ///
 /// # Errors
-/// When the bytes are not a module in this format, or the module breaks a rule.
+/// If the bytes are not a module in this format, the module breaks a rule, or a default limit is
+/// exceeded.
 ///
 /// # Panics
-/// When the importer of WebAssembly makes a module that is not well-formed: a bug.
+/// If the importer of WebAssembly makes a module that is not well-formed, which is a bug.
 pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
     load_within(format, bytes, &Limits::default())
 }
 
-/// As [`load`], within limits of one's own; those of runs have no say here.
+/// Like [`load`], with the given limits. Limits on runs have no effect here.
 ///
 /// # Errors
-/// As [`load`]'s, and when a limit is exceeded.
+/// Like [`load`], with the given limits.
 ///
 /// # Panics
-/// As [`load`].
+/// Like [`load`].
 pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
     if bytes.len() as u64 > limits.input_bytes {
         let what =
@@ -133,8 +134,8 @@ fn imported(module: Result<Module, ImportError>) -> Result<Module, LoadError> {
     let module = module.map_err(LoadError::about_bytes)?;
     match verify_module(&module).first() {
         None => Ok(module),
-        // Valid, and of no use: instantiating it traps. The test
-        // `segments_outside_their_memory_are_refused` breaks otherwise.
+        // A valid WebAssembly module whose instantiation always traps. The verifier rejects it, and
+        // that is no bug of the importer (`segments_outside_their_memory_are_refused`).
         Some(finding) if matches!(finding.rule(), Rule::ModData2 | Rule::ModElem2) => {
             Err(LoadError::about_bytes(format!("the module cannot be instantiated: {finding}")))
         }
@@ -160,7 +161,7 @@ fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
     }
 }
 
-/// A finding, its line before it when it is about an instruction.
+/// The message for a finding. It begins with a line if the finding is about an instruction.
 fn located(module: &Module, lines: &SourceLines, finding: &Finding) -> Message {
     let func = finding.function().and_then(|name| module.func_named(name));
     let line = match (func, finding.entity()) {

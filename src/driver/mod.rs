@@ -1,14 +1,15 @@
-//! Where the crates meet: loading modules and running pipelines over them.
+//! The driver: loads modules, runs pipelines over them, and makes mappings that the checker
+//! accepts.
 //!
-//! After each pass on each function the driver verifies the version it made and replays its log.
-//! Neither should ever find anything; if one does, that is a bug in a pass or in the editor, and
-//! the driver panics naming pass and function rather than go on with a version nobody vouches for.
+//! After each pass on each function the driver verifies the new version and replays the log. A
+//! finding means a bug in the pass or in the editor. The driver then panics with the names of pass
+//! and function, since a wrong version must not reach later passes.
 
 mod certified;
 mod certified_graph;
 mod load;
 
-pub use certified::{Certified, CertifiedLevel, CertifiedMapping, Checked, certify, recheck};
+pub use certified::{Certified, CertifiedLevel, CertifiedMapping, CheckCounts, certify, recheck};
 pub use certified_graph::{NO_LOG, certify_graph};
 pub use load::{Format, LoadError, load, load_within};
 
@@ -18,7 +19,7 @@ use ir::{Func, Function, Module};
 use passes::Pipeline;
 use std::collections::BTreeMap;
 
-/// What the driver spends time on.
+/// The kinds of work that the driver spends time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Running a pass.
@@ -36,13 +37,14 @@ impl Step {
     pub const ALL: [Step; 4] = [Step::Optimize, Step::Replay, Step::Map, Step::Check];
 }
 
-/// Told what the driver begins, so that an embedder may take times: the library reads no clock.
+/// Observes the steps of the driver, so that an embedder can measure times. The library reads no
+/// clock.
 pub trait Observer {
-    /// A step begins, and whatever was under way has ended; `None` when nothing begins.
+    /// A step begins, and the step in progress ends. `None` only ends the step in progress.
     fn begin(&mut self, step: Option<Step>);
 }
 
-/// An observer that does not look.
+/// An observer that ignores all steps.
 #[derive(Clone, Copy, Debug)]
 pub struct NoObserver;
 
@@ -50,17 +52,17 @@ impl Observer for NoObserver {
     fn begin(&mut self, _step: Option<Step>) {}
 }
 
-/// Whether versions are verified and logs replayed after each pass.
+/// Whether the driver verifies versions and replays logs after each pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Vigilance {
-    /// They are. What the command and the tests use.
+    /// Verify and replay. Commands and tests use this.
     #[default]
     On,
-    /// They are not: for benchmarks of the passes alone.
+    /// Do neither. The tiered engine and benchmarks use this, since they wait for the passes.
     Off,
 }
 
-/// A version, and every action that leads to it from the version it was derived from.
+/// A version and the actions that lead to it from its base.
 #[derive(Clone, Debug)]
 pub struct Derived {
     /// The version.
@@ -69,11 +71,12 @@ pub struct Derived {
     pub log: ActionLog,
 }
 
-/// Runs a pipeline over one function of a module. The version given stays as it is.
+/// Runs a pipeline over one function of a module and returns the derived version. `base` does not
+/// change.
 ///
 /// # Panics
-/// When a pass asks for an illegal edit, makes a version that is not well-formed, or its log does
-/// not replay to that version: bugs, all of them. The message names pass and function.
+/// If a pass requests an illegal edit, makes a version that is not well-formed, or has a log that
+/// does not replay to its version. Each is a bug; the message names pass and function.
 pub fn derive(
     module: &Module,
     base: &Function,
@@ -97,7 +100,7 @@ pub fn derive(
     derived
 }
 
-/// Panics when a pass did not do what its log says, or broke a rule of well-formedness.
+/// Panics if the log does not replay from `before` to `after`, or if `after` is not well-formed.
 fn check_pass(
     module: &Module,
     pass: &dyn Pass,
@@ -115,19 +118,19 @@ fn check_pass(
     }
 }
 
-/// A module after a pipeline.
+/// The result of a pipeline on a module.
 #[derive(Clone, Debug)]
 pub struct Optimized {
-    /// The module with the derived bodies.
+    /// The module with the derived functions.
     pub module: Module,
-    /// What was done to each function that has a body.
+    /// The log of each function that has a body.
     pub logs: BTreeMap<Func, ActionLog>,
 }
 
-/// Runs a pipeline over every function of a module.
+/// Runs a pipeline over every function of a module that has a body.
 ///
 /// # Panics
-/// As [`derive()`].
+/// Like [`derive()`].
 pub fn optimize(
     module: &Module,
     pipeline: &Pipeline,
@@ -151,7 +154,7 @@ mod tests {
     const TEXT: &[u8] =
         b"func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %a\n  %c = mul.i32 %b, %a\n  return %c\n}\n";
 
-    /// Makes the sum read the product that stands after it.
+    /// A wrong pass: makes the sum read the product, which is defined after it.
     struct ReadsTooEarly;
 
     impl Pass for ReadsTooEarly {

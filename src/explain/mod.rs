@@ -1,7 +1,8 @@
-//! What there is to know about one point: where execution goes on from it, what is computed and
-//! kept for that, or why it cannot leave there, and which action of which pass is to blame.
+//! Explains one point of a function. If the point has an entry, the explanation shows the landing
+//! point, the compensation code and the kept values. If not, it shows the reason and the action to
+//! blame.
 //!
-//! Everything told is read off the certified mappings and the log; nothing is derived again.
+//! All answers come from the certified mappings and the log. Nothing is synthesized again.
 
 mod point;
 mod text;
@@ -17,21 +18,22 @@ use crate::schema::{
     Answer, Computed, Kept, Move, PerLevel, Place, Replayed, SetValue, Status, Why,
 };
 use crate::table::shortened;
+use check::verdict::Check;
 use ir::cfg::Cfg;
-use ir::mapping::Entry;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
-use osr::{Heading, Level, Unmapped};
+use osr::{Level, Unmapped};
 use std::fmt;
-use verify::verdict::Check;
+use transition::Side;
+use transition::mapping::Entry;
 use words::Told;
 
-/// Bytes of an instruction that are shown.
+/// The most bytes of an instruction that an answer shows.
 const INST: usize = 100;
 
-/// Columns of what was asked for that an error repeats.
+/// The most columns of the question that an error repeats.
 const SHOWN: usize = 60;
 
-/// A point that neither version has.
+/// The error for a point that neither version has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoSuchPoint {
     asked: String,
@@ -46,28 +48,32 @@ impl fmt::Display for NoSuchPoint {
 
 impl std::error::Error for NoSuchPoint {}
 
-/// What to explain.
+/// The question to answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// The point, as listings show it (`body:4`), or an instruction (`inst9`), a value (`%x`, where
-    /// it is defined) or a block (`body`, its start), each by the names of the version that is
-    /// left.
+    /// The point, by the names of the source version:
+    ///
+    /// - `body:4`, a place in a listing,
+    /// - `inst9`, an instruction,
+    /// - `%x`, the point before the definition of a value,
+    /// - `body`, the start of a block.
     pub point: &'a str,
-    /// The directions, in this order.
-    pub headings: &'a [Heading],
-    /// The level. A point has an entry at it when this level's mapping has one, or that of a level
-    /// before.
+    /// The directions to answer for, in this order.
+    pub headings: &'a [Side],
+    /// The level. A point has an entry at a level if the mapping of that level or of a lower one
+    /// has it.
     pub level: Level,
 }
 
-/// Tells what there is to know about a point of a function whose mappings `certified` holds, at
-/// every level up to the one asked about at least. Cost: linear in the versions and the log.
+/// Explains a point of a function, one answer per direction. `certified` must hold the mappings of
+/// these versions at every level up to the level of the question. Cost: linear in the versions and
+/// the log.
 ///
 /// # Errors
-/// When neither version has the point; what it may have meant is in the message.
+/// If neither version has the point. The message suggests points that the text may have meant.
 ///
 /// # Panics
-/// When `certified` does not hold the level, or was not made of these versions.
+/// If `certified` lacks the level or was made from other versions.
 pub fn explain(
     module: &Module,
     base: &Function,
@@ -86,17 +92,17 @@ pub fn explain(
         let near = point::near(&[&told.base, &told.opt], question.point);
         return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
     }
-    let answer = |heading: &Heading| {
+    let answer = |heading: &Side| {
         let (from, to) = match heading {
-            Heading::Forward => (Side::base(&told), Side::opt(&told)),
-            Heading::Backward => (Side::opt(&told), Side::base(&told)),
+            Side::Before => (Shown::base(&told), Shown::opt(&told)),
+            Side::After => (Shown::opt(&told), Shown::base(&told)),
         };
         let teller =
             Teller { told: &told, from, to, heading: *heading, certified, level: question.level };
-        match (found[*heading as usize], found[1 - *heading as usize]) {
+        match (found[*heading as usize], found[heading.other() as usize]) {
             (Some(point), _) => teller.answer(point),
-            // A place beyond the end of a block that has become shorter: the instruction may stand
-            // elsewhere.
+            // The place may lie beyond the end of a block that the passes shortened. The source
+            // version may still have the instruction at another place.
             (None, Some(point)) if teller.has_same(question.point, point) => teller.answer(point),
             (None, elsewhere) => {
                 teller.absent(question.point, elsewhere.expect("one version has it"))
@@ -106,20 +112,20 @@ pub fn explain(
     Ok(question.headings.iter().map(answer).collect())
 }
 
-/// One of the two versions.
+/// One of the two versions, with its name in answers.
 #[derive(Clone, Copy)]
-struct Side<'a> {
+struct Shown<'a> {
     name: &'static str,
     version: &'a Version<'a>,
 }
 
-impl<'a> Side<'a> {
-    fn base(told: &'a Told<'_>) -> Side<'a> {
-        Side { name: "base", version: &told.base }
+impl<'a> Shown<'a> {
+    fn base(told: &'a Told<'_>) -> Shown<'a> {
+        Shown { name: "base", version: &told.base }
     }
 
-    fn opt(told: &'a Told<'_>) -> Side<'a> {
-        Side { name: "opt", version: &told.opt }
+    fn opt(told: &'a Told<'_>) -> Shown<'a> {
+        Shown { name: "opt", version: &told.opt }
     }
 
     fn place(&self, point: Point) -> Place {
@@ -131,7 +137,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Where the version has a value from.
+    /// The definition of a value: an instruction with its place, an argument, or a block parameter.
     fn defined(&self, value: Value) -> String {
         match self.version.version.value_def(value) {
             ValueDef::Result(inst, _) => {
@@ -153,12 +159,12 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Answers in one direction.
+/// Answers the question in one direction.
 struct Teller<'a> {
     told: &'a Told<'a>,
-    from: Side<'a>,
-    to: Side<'a>,
-    heading: Heading,
+    from: Shown<'a>,
+    to: Shown<'a>,
+    heading: Side,
     certified: &'a Certified,
     level: Level,
 }
@@ -166,24 +172,23 @@ struct Teller<'a> {
 impl Teller<'_> {
     fn mapping<'c>(&self, made: &'c CertifiedLevel) -> &'c CertifiedMapping {
         match self.heading {
-            Heading::Forward => &made.forward,
-            Heading::Backward => &made.backward,
+            Side::Before => &made.forward,
+            Side::After => &made.backward,
         }
     }
 
     fn direction(&self) -> &'static str {
-        match self.heading {
-            Heading::Forward => "forward",
-            Heading::Backward => "backward",
-        }
+        self.heading.direction()
     }
 
-    /// Whether the version left has the instruction that a place, and no value, means in the other.
+    /// Whether the source version has the instruction that `asked` denotes in the other version. A
+    /// value does not count: the instruction may define another value here.
     fn has_same(&self, asked: &str, point: Point) -> bool {
         !asked.trim_start().starts_with('%') && self.from.version.version.has_inst(point.inst())
     }
 
-    /// The entry used at a level: its own, or that of the nearest level before.
+    /// The entry used at a level, and the level of its mapping. That is the level itself or the
+    /// nearest lower level with an entry.
     fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
         let levels = self.certified.levels.iter().rev().filter(|made| made.level <= level);
         levels
@@ -254,7 +259,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Why a point without an entry has none.
+    /// The status of a point without an entry, and the reason.
     fn why(&self, point: Point) -> (Status, Why) {
         let made = self.certified.levels.iter().find(|made| made.level == self.level);
         let made = self.mapping(made.expect("mappings were made at the level asked about"));
@@ -290,7 +295,7 @@ impl Teller<'_> {
 
     fn unmapped(&self, unmapped: &Unmapped) -> Why {
         let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
-        // What only the version left has written stands there
+        // The blocking instruction may be a store that only the source version has. Show it there
         // (`explanations_of_all_points_are_what_the_report_counts`).
         let home =
             |inst: Inst| if self.to.version.version.has_inst(inst) { &self.to } else { &self.from };
@@ -313,7 +318,7 @@ impl Teller<'_> {
         self.because("unreachable", text, self.told.history.of_unreachable(block))
     }
 
-    /// The answer when the version left does not have the point, which the other has.
+    /// The answer for a point that the target version has and the source version lacks.
     fn absent(&self, asked: &str, elsewhere: Point) -> Answer {
         let place = self.to.place(elsewhere);
         let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));

@@ -1,22 +1,23 @@
-//! Points as people write them.
+//! Parses points in the notation of people.
 //!
-//! `body:4` is the place listings show, `inst9` an instruction, `%x` the place where a value is
-//! defined (before the instruction, or the start of its block), `body` the start of a block. What a
-//! listing prints for a point, `body:4 inst9`, may be pasted as it is.
+//! `body:4` is a place as listings show it, and `inst9` is an instruction. `%x` is the point before
+//! the definition of a value, or the start of the block whose parameter it is. `body` is the start
+//! of a block. A point copied from a listing, `body:4 inst9`, is also accepted.
 
 use crate::listing::Version;
 use ir::{Inst, Point, Value, ValueDef};
 
-/// Names longer than this are not compared with what was written: nobody types them.
+/// Names longer than this are not compared with the text: nobody types them.
 const MAX_COMPARED: usize = 64;
 
-/// How many names like the one written are shown.
+/// The number of suggestions.
 const SHOWN: usize = 5;
 
-/// How alike two names are at least, of 1, for the one to be shown for the other.
+/// The least similarity of two names, between 0 and 1, for a suggestion.
 const ALIKE: f64 = 0.75;
 
-/// The point of a version that a text names, if it names one. Cost: linear in the version.
+/// The point of a version that a text denotes. `None` if the version has no such point. Cost:
+/// linear in the version.
 pub(super) fn find(version: &Version<'_>, text: &str) -> Option<Point> {
     let text = text.trim();
     find_exactly(version, text).or_else(|| {
@@ -32,7 +33,7 @@ fn find_exactly(version: &Version<'_>, text: &str) -> Option<Point> {
             .find(|v| version.text.value(*v) == text)
             .map(|value| defined(version, value));
     }
-    // The block with this very name can still be had, as `inst9:0`.
+    // An instruction wins over a block of the same name. `inst9:0` denotes the start of that block.
     if let Some(point) = instruction(version, text) {
         return Some(point);
     }
@@ -46,17 +47,17 @@ fn find_exactly(version: &Version<'_>, text: &str) -> Option<Point> {
     Some(Point::before(version.version.first_inst(block)))
 }
 
-/// The point before an instruction of the version that is named by its id.
+/// The point before the instruction that a text such as `inst9` denotes, if the version has it.
 fn instruction(version: &Version<'_>, text: &str) -> Option<Point> {
     let number = number(text)?;
     let inst = Inst::from_u32(number);
     version.version.has_inst(inst).then(|| Point::before(inst))
 }
 
-/// The number of `inst9`.
+/// The number in a text such as `inst9`. Leading zeros and signs are rejected.
 fn number(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("inst")?;
-    // `u32::MAX` is no id.
+    // `u32::MAX` is not an id: the packed option reserves it.
     digits.parse().ok().filter(|n: &u32| n.to_string() == digits && *n < u32::MAX)
 }
 
@@ -67,7 +68,7 @@ fn defined(version: &Version<'_>, value: Value) -> Point {
     })
 }
 
-/// Every value, in layout order.
+/// All values of a version, in layout order.
 fn values<'v>(version: &'v Version<'_>) -> impl Iterator<Item = Value> + 'v {
     let f = version.version;
     f.blocks().flat_map(move |b| {
@@ -76,8 +77,7 @@ fn values<'v>(version: &'v Version<'_>) -> impl Iterator<Item = Value> + 'v {
     })
 }
 
-/// What there is instead of a point that no version has, as a sentence. Cost: linear in the
-/// versions.
+/// A sentence with suggestions for a point that no version has. Cost: linear in the versions.
 pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
     let text = text.trim();
     if let Some((name, _)) = text.rsplit_once(':')
@@ -94,7 +94,7 @@ pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
             Some(_) => names.extend(values(version).map(|v| version.text.value(v))),
             None => names.extend(version.version.blocks().map(|b| version.text.block(b))),
         }
-        // Somebody who forgets the sigil means the value.
+        // The user may have forgotten the `%`.
         names.extend(
             values(version).map(|v| version.text.value(v)).filter(|name| name[1..] == *text),
         );
@@ -106,14 +106,14 @@ pub(super) fn near(versions: &[&Version<'_>], text: &str) -> String {
     }
 }
 
-/// The points of a block, if the version has one of that name.
+/// A sentence about the range of points of a block, if the version has the block.
 fn block_length(version: &Version<'_>, name: &str) -> Option<String> {
     let block = version.version.blocks().find(|b| version.text.block(*b) == name)?;
     let last = version.version.block_insts(block).count() - 1;
     Some(format!("{name} has the points {name}:0 to {name}:{last}"))
 }
 
-/// The instructions with the numbers next to one that there is not.
+/// A sentence that lists the instructions with the nearest numbers.
 fn near_instructions(versions: &[&Version<'_>], number: u32) -> String {
     let mut numbers: Vec<u32> =
         versions.iter().flat_map(|v| v.version.all_insts()).map(Inst::as_u32).collect();
@@ -126,7 +126,7 @@ fn near_instructions(versions: &[&Version<'_>], number: u32) -> String {
     format!("the nearest are {}", names.join(", "))
 }
 
-/// The names most like one that there is not, best first.
+/// The names most similar to a text, best first.
 fn alike(names: Vec<String>, text: &str) -> Vec<String> {
     let bare = |name: &str| name.trim_start_matches('%').to_lowercase();
     let wanted: String = bare(text).chars().take(MAX_COMPARED).collect();

@@ -1,13 +1,13 @@
-//! Explanations for people, at most [`WIDTH`] columns wide.
+//! Prints explanations as text for people, at most [`WIDTH`] columns wide.
 
 use crate::report::WIDTH;
 use crate::schema::{Answer, Done, Explanation, LEVELS, Move, Place, Status, Why};
 use crate::table::{shortened, wrapped};
 
-/// Columns of the labels.
+/// The width of the labels, in columns.
 const LABEL: usize = 11;
 
-/// The explanation as text, each line ended.
+/// The explanation as text. Every line ends with `\n`.
 pub fn text(explanation: &Explanation) -> String {
     let mut lines = Lines::default();
     lines.field("function", &format!("@{}", explanation.function));
@@ -24,7 +24,7 @@ pub fn text(explanation: &Explanation) -> String {
     lines.0.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Lines as they grow.
+/// The lines of the text so far.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
@@ -33,22 +33,22 @@ impl Lines {
         self.0.push(String::new());
     }
 
-    /// A label and a text that is shortened to fit.
+    /// Adds a label and a text, which is shortened to fit the line.
     fn field(&mut self, label: &str, text: &str) {
         self.0.push(format!("{label:<LABEL$}{}", shortened(text, WIDTH - LABEL)));
     }
 
-    /// A label and a text that is broken at blanks.
+    /// Adds a label and a text, which is wrapped at blanks.
     fn words(&mut self, label: &str, text: &str) {
         self.0.extend(wrapped(&format!("{label:<LABEL$}"), text.split(' '), WIDTH));
     }
 
-    /// A text below the last, indented.
+    /// Adds an indented text without a label.
     fn below(&mut self, text: &str) {
         self.words("", &format!("  {text}"));
     }
 
-    /// Code and what it means: side by side where that fits.
+    /// Adds code and its meaning: side by side if both fit, else on separate lines.
     fn code(&mut self, label: &str, code: &str, meaning: &str) {
         const MEANING: usize = 38;
         let line = format!("{label:<LABEL$}{code:<width$}  ", width = MEANING - LABEL - 2);
@@ -125,7 +125,7 @@ fn entry_lines(entry: &Move, lines: &mut Lines) {
     lines.words("cost", &cost(entry));
 }
 
-/// What the entry costs, in words.
+/// The cost of an entry, in words.
 fn cost(entry: &Move) -> String {
     let counted = |count: usize, one: &str, many: &str| {
         format!("{count} {}", if count == 1 { one } else { many })
@@ -189,7 +189,7 @@ fn blame(label: &str, done: &Done, lines: &mut Lines) {
     lines.words("", &done.action);
 }
 
-/// At which levels the point has an entry, when not at all alike.
+/// Adds the levels at which the point has an entry and those at which it has none.
 fn levels(answer: &Answer, lines: &mut Lines) {
     let with = |wanted: bool| -> Vec<&str> {
         answer

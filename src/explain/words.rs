@@ -1,4 +1,4 @@
-//! What an action did, in words.
+//! Describes actions of a log in words.
 
 use crate::blame::History;
 use crate::listing::Version;
@@ -6,13 +6,13 @@ use crate::schema::Done;
 use ir::edit::ActionKind;
 use ir::{Block, Inst, Value};
 
-/// Bytes of an instruction that are shown.
+/// The most bytes of an instruction that a description shows.
 const INST: usize = 60;
 
-/// Blocks that are shown of a list.
+/// The most blocks of a list that a description shows.
 const SHOWN: usize = 4;
 
-/// The two versions with their names, and what lies between them.
+/// The two versions with their names, and the log between them.
 #[derive(Debug)]
 pub(super) struct Told<'a> {
     pub(super) base: Version<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The versions, with the one the ids of an action are looked up in first.
+    /// The versions in the order of look-ups by id: the base comes first.
     fn versions(&self) -> [&Version<'_>; 2] {
         [&self.base, &self.opt]
     }
@@ -45,7 +45,8 @@ impl Told<'_> {
         )
     }
 
-    /// An instruction as the base has it, and its id.
+    /// An instruction as the base has it, and its id. After a fold the optimized version has a jump
+    /// instead of the branch.
     fn inst_before(&self, inst: Inst) -> String {
         match self.base.version.has_inst(inst) {
             true => format!("{inst} ({})", self.base.text.inst_up_to(inst, INST)),
@@ -53,22 +54,23 @@ impl Told<'_> {
         }
     }
 
-    /// Whether an instruction is a store: nothing uses a store, something may see it.
+    /// Whether an instruction has no results, as a store. A store is deleted because nothing reads
+    /// the memory, other instructions because nothing uses their results.
     fn is_store(&self, inst: Inst) -> bool {
         let version = self.versions().into_iter().find(|v| v.version.has_inst(inst));
         version.is_some_and(|v| v.version.inst(inst).results.is_empty())
     }
 
-    /// The block an instruction stands in, in the first of these versions that has it.
+    /// The block that contains an instruction, in the first of these versions that has it.
     fn home(&self, inst: Inst, versions: [&Version<'_>; 2]) -> Option<String> {
         let version = versions.into_iter().find(|v| v.version.has_inst(inst))?;
         Some(version.text.block(version.version.inst_block(inst)))
     }
 
-    /// An action of the log.
+    /// Describes the action with this number in the log.
     ///
     /// # Panics
-    /// When the log has no action of this number.
+    /// If the log has no such action.
     pub(super) fn done(&self, number: usize) -> Done {
         let action = &self.history.log.actions()[number];
         let origin = action.origin();

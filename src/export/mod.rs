@@ -1,9 +1,8 @@
-//! Mappings with their certificates as text, for another process or another program.
+//! Writes and reads mappings with their certificates as text, for other processes and programs.
 //!
-//! The form is described in `docs/certificates.md`: one record a line, the first word naming its
-//! kind, numbers in decimal. [`write()`] writes one function; [`read`] reads a file back. Reading
-//! needs the versions: they are made again and must be, line for line, those the file was written
-//! for.
+//! `docs/certificates.md` describes the format: one record per line, the first word names its kind,
+//! and numbers are decimal. [`write()`] writes one function; [`read`] reads a file. A reader
+//! derives the versions again and compares them line by line with those in the file.
 
 mod read;
 mod write;
@@ -11,11 +10,11 @@ mod write;
 pub use read::{Exported, ExportedFunction, Parts, ReadError, read};
 pub use write::{escaped, header, write};
 
-/// The first line of a file, and the version of the form.
+/// The first line of a file. Its number is the version of the format.
 pub const MAGIC: &str = "osier-mapping 1";
 
-/// The names of the two versions, before and after.
+/// The words for the two versions.
 const SIDES: [&str; 2] = ["before", "after"];
 
-/// The names of the two directions.
+/// The words for the two directions.
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];

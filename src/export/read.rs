@@ -1,19 +1,22 @@
-//! Reading. Whatever the bytes: an error names the line and the cause; nothing is allocated but for
-//! what is there.
+//! Reads exported mappings. Input is untrusted: errors name the line and the cause, and memory
+//! grows with the input only, never with a number that it claims.
 
 use super::{DIRECTIONS, MAGIC, SIDES, write};
 use cranelift_entity::EntityRef;
-use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
-use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step, VersionKey};
 use ir::rules::RULES;
 use ir::{Block, Function, Global, Imm, Memory, Opcode, Point, Table, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use transition::VersionKey;
+use transition::certificate::{
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
+};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
-/// What is wrong with a file.
+/// An error in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// The line, counted from 1.
+    /// The line number, starting at 1.
     pub line: usize,
     /// The cause.
     pub what: String,
@@ -27,34 +30,36 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// A file, its functions not looked into yet.
+/// A file divided into functions. The lines of functions are not parsed yet.
 #[derive(Clone, Debug)]
 pub struct Exported<'t> {
     /// The pipeline that made the versions.
     pub pipeline: &'t str,
-    /// The level of the mappings.
+    /// The name of the level of the mappings.
     pub level: &'t str,
-    /// The functions, each to be read with its versions.
+    /// The functions. [`ExportedFunction::parts`] parses each with its versions.
     pub functions: Vec<ExportedFunction<'t>>,
 }
 
 /// The lines of one function.
 #[derive(Clone, Debug)]
 pub struct ExportedFunction<'t> {
-    /// The function's name, escaped.
+    /// The escaped name of the function.
     pub name: &'t str,
-    /// The line that names it.
+    /// The number of the line that names the function.
     first: usize,
     lines: Vec<&'t str>,
 }
 
-/// What is written of one function: certificate, and mappings both ways with their facts.
+/// The contents of one function: the certificate, and the mappings with their facts, forward and
+/// backward.
 pub type Parts = (Certificate, [(Mapping, MappingFacts); 2]);
 
-/// Divides a file into its functions.
+/// Divides a file into its functions. Cost: linear in the text.
 ///
 /// # Errors
-/// When it does not begin as such a file does, or a function is there twice or does not end.
+/// If the header is malformed, a function occurs twice or does not end, or the count of functions
+/// is wrong.
 pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
     let error = |line: usize, what: &str| ReadError { line, what: what.to_owned() };
     let mut lines = text.lines().zip(1..);
@@ -103,10 +108,10 @@ pub fn read(text: &str) -> Result<Exported<'_>, ReadError> {
 }
 
 impl ExportedFunction<'_> {
-    /// Reads what is written of the function, given its two versions.
+    /// Parses the lines of the function, given its two versions.
     ///
     /// # Errors
-    /// When the lines are for other versions, or say nothing that makes sense.
+    /// If the lines describe other versions, or a record is malformed.
     pub fn parts(&self, versions: [&Function; 2]) -> Result<Parts, ReadError> {
         let mut reader = Reader {
             opcodes: Opcode::ALL.iter().map(|o| (o.name(), *o)).collect(),
@@ -142,10 +147,10 @@ struct Reader<'t> {
 
 type Read<T> = Result<T, ReadError>;
 
-/// The longest message, in characters: what it quotes may be any length.
+/// The longest error message, in characters. Messages quote the input, which may have any length.
 const MAX_MESSAGE: usize = 200;
 
-/// A message, its end left out when it is too long.
+/// A message, truncated at [`MAX_MESSAGE`] characters.
 fn shortened(what: impl fmt::Display) -> String {
     let mut what = what.to_string();
     if let Some((end, _)) = what.char_indices().nth(MAX_MESSAGE) {
@@ -164,7 +169,8 @@ impl<'t> Reader<'t> {
         ReadError { line: self.function.first + 1 + self.at, what: shortened(what) }
     }
 
-    /// The words after the first of the line, if that is `kind`.
+    /// The words of the line after its first word or words, if these are `kind`. Advances past the
+    /// line on success only.
     fn take(&mut self, kind: &str) -> Option<Words<'t>> {
         let rest = self.peek()?.strip_prefix(kind)?;
         if !rest.is_empty() && !rest.starts_with(' ') {
@@ -182,7 +188,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Compares the lines of a version with those of the version that is there.
+    /// Compares the lines of a version with those of the derived version, written by the same code.
     fn version(&mut self, side: &str, f: &Function) -> Read<()> {
         self.expect(&format!("version {side}"))?;
         for line in write::version(f).lines() {
@@ -314,6 +320,7 @@ impl<'t> Reader<'t> {
             entry.assigns.push(Assign { value, from: words.operand(from)? });
             words.end()?;
         }
+        // The writer pads `far` with `-`. Facts without far terms have an empty list.
         if far.iter().all(|t| *t == NO_TERM) {
             far.clear();
         }
@@ -321,7 +328,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The words of a line still to be read.
+/// The words of a line that are not read yet.
 struct Words<'t> {
     words: &'t str,
     line: usize,
@@ -358,7 +365,7 @@ impl<'t> Words<'t> {
 
     fn parse_entity<T: EntityRef>(&self, word: &str) -> Read<T> {
         let index: u32 = self.parse(word)?;
-        // The largest number is the one ids keep for `none`.
+        // The largest number is the reserved index of packed options; an entity must not have it.
         if index == u32::MAX {
             Err(self.error(format_args!("`{word}` is no id")))
         } else {
@@ -412,7 +419,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Words that are part of a word of this line.
+    /// Words for a list inside one word of this line.
     fn inside(&self, words: &'t str) -> Words<'t> {
         Words { words, line: self.line }
     }
@@ -464,7 +471,7 @@ impl<'t> Words<'t> {
             ["memory", memory] => Ok(Imm::Memory(self.parse_entity(memory)?)),
             ["global", global] => Ok(Imm::Global(self.parse_entity::<Global>(global)?)),
             ["table", table] => Ok(Imm::Table(self.parse_entity::<Table>(table)?)),
-            // Calls and traps are no terms.
+            // Calls and traps cannot be terms, so their immediates are errors.
             _ => Err(self.error(format_args!("`{word}` is no immediate of a term"))),
         }
     }

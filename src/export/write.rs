@@ -1,24 +1,27 @@
-//! Writing.
+//! Writes mappings with their certificates in the format of `docs/certificates.md`.
 
 use super::{DIRECTIONS, MAGIC, SIDES};
-use ir::certificate::{By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind};
-use ir::mapping::{Entry, Mapping, Operand};
 use ir::rules::RULES;
 use ir::{Function, Imm, Point};
 use std::fmt::{Display, Write};
+use transition::certificate::{
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
+};
+use transition::mapping::{Entry, Mapping, Operand};
 
-/// The lines before the first of so many functions.
+/// The lines before the first function. `functions` is the number of functions that follow.
 pub fn header(pipeline: &str, level: &str, functions: usize) -> String {
     format!("{MAGIC}\npipeline {pipeline}\nlevel {level}\nfunctions {functions}\n")
 }
 
-/// A function's name on one line: what is not printable ASCII is escaped as in Rust.
+/// The name of a function on one line. Other characters than printable ASCII are escaped as in
+/// Rust.
 pub fn escaped(name: &str) -> String {
     name.escape_default().to_string()
 }
 
-/// One function: both versions, the certificate, and the mappings both ways with the facts behind
-/// their entries, in the order of the entries. Cost: linear in what is written.
+/// Writes one function: both versions, the certificate, and the mappings with their facts, forward
+/// and backward. Facts are in the order of entries. Cost: linear in the output.
 pub fn write(
     out: &mut String,
     versions: [&Function; 2],
@@ -60,7 +63,7 @@ pub fn write(
     writer.line("end");
 }
 
-/// One version: its blocks and instructions, with their ids.
+/// The lines of one version: its blocks and instructions, with their ids.
 pub(super) fn version(f: &Function) -> String {
     let mut out = String::new();
     let mut writer = Writer { out: &mut out };
@@ -85,7 +88,7 @@ pub(super) fn version(f: &Function) -> String {
     out
 }
 
-/// Items with commas between them; `-` when there are none, so that a word is always there.
+/// Items separated by commas, or `-` for none, so that every field of a line is a word.
 fn list(items: impl Iterator<Item = impl Display>) -> String {
     let items: Vec<String> = items.map(|item| item.to_string()).collect();
     if items.is_empty() { "-".to_owned() } else { items.join(",") }

@@ -1,58 +1,59 @@
-//! What is compiled, and when: two plain policies for [`jit::Vm`].
+//! Two simple policies for [`jit::Vm`] that decide what to compile and when.
 //!
-//! [`Eager`] compiles every function when native code first calls it. [`Tiered`] begins in the
-//! interpreter; a function that is called often is optimized and compiled, and so is one with a
-//! loop that turns hot, which is entered in the middle.
+//! [`Eager`] compiles every function at its first call from native code. [`Tiered`] starts in the
+//! interpreter. It optimizes and compiles functions that are called often and functions with a hot
+//! loop; a run enters such a loop in the middle.
 
 mod tiered;
 
 pub use tiered::Tiered;
 
 use crate::driver::Step;
-use ir::interp::{Host, Outcome};
-use ir::mapping::VersionKey;
+use interp::{Host, Outcome};
 use ir::{Func, Function};
 use jit::{RunError, Tier, Tiering, Vm};
 use std::sync::Arc;
+use transition::VersionKey;
 
-/// A piece of code that was made.
+/// A compiled piece of code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Compiled {
     /// The function.
     pub func: Func,
-    /// The version.
+    /// The key of the version. For a continuation this is the target version.
     pub version: VersionKey,
-    /// What it is.
+    /// The kind of code.
     pub kind: CompiledKind,
-    /// Instructions of its function.
+    /// The number of instructions of the compiled function.
     pub instructions: usize,
-    /// Bytes of machine code.
+    /// The size of the machine code in bytes.
     pub bytes: usize,
 }
 
-/// What a piece of code is.
+/// The kind of a compiled piece of code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CompiledKind {
-    /// A version, to be called.
+    /// A version, which calls enter.
     Version,
-    /// What control goes on in after a transition.
+    /// A continuation, which a transition enters.
     Continuation,
 }
 
-/// Told what is done to make code, so that an embedder may take times: the library reads no clock.
+/// Observes the work of making code, so that an embedder can measure times. The library reads no
+/// clock.
 pub trait Observer {
-    /// A step of optimizing begins, and whatever was under way has ended; `None` when nothing
-    /// begins. Compiling is no such step.
+    /// A step of optimizing begins, and the step in progress ends. `None` only ends the step in
+    /// progress. Compiling is not such a step.
     fn step(&mut self, step: Option<Step>);
 
     /// Compiling a piece of code begins.
     fn begin(&mut self);
 
-    /// It is done.
+    /// Compiling the piece of code has ended.
     fn compiled(&mut self, made: Compiled);
 }
 
-/// An observer that does not look.
+/// An observer that ignores all events.
 #[derive(Clone, Copy, Debug)]
 pub struct NoObserver;
 
@@ -64,20 +65,23 @@ impl Observer for NoObserver {
     fn compiled(&mut self, _made: Compiled) {}
 }
 
-/// Compiles every function as it is when it is first called.
+/// Compiles every function without optimizing it, at its first call.
 #[derive(Clone, Debug, Default)]
 pub struct Eager<O> {
     observer: O,
 }
 
 impl<O: Observer> Eager<O> {
-    /// With an observer.
+    /// Creates the policy with an observer.
     pub fn new(observer: O) -> Eager<O> {
         Eager { observer }
     }
 }
 
 /// Compiles a version without OSR points and makes calls run it.
+///
+/// # Errors
+/// If the version cannot be compiled or linked.
 fn install(
     tier: &mut Tier<'_>,
     func: Func,
@@ -107,11 +111,11 @@ impl<O: Observer> Tiering for Eager<O> {
     }
 }
 
-/// Makes a function native and runs it: what [`Eager`] does not do for the function that a run
-/// begins with.
+/// Compiles a function and runs it. [`Eager`] alone does not compile the first function of a run,
+/// since native code does not call it.
 ///
 /// # Errors
-/// When it cannot be compiled; and as [`Vm::invoke`].
+/// If the function cannot be compiled, and like [`Vm::invoke`].
 pub fn invoke(
     vm: &mut Vm,
     func: Func,

@@ -1,16 +1,17 @@
-//! The interpreter first, native code for what is hot.
+//! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
 use super::{Compiled, CompiledKind, Observer, install};
 use crate::driver::{self, Derived, Step, Vigilance, certify, derive};
-use ir::mapping::Mapping;
+use check::Checked;
 use ir::{Func, Function};
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Version};
 use osr::Level;
 use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
-/// Tells an observer what the driver does.
+/// Forwards steps of the driver to an observer of this module.
 struct Steps<'o, O>(&'o mut O);
 
 impl<O: Observer> driver::Observer for Steps<'_, O> {
@@ -19,18 +20,19 @@ impl<O: Observer> driver::Observer for Steps<'_, O> {
     }
 }
 
-/// The optimized version of a function, and how to get there.
+/// The optimized version of a function, and the mapping to it.
 #[derive(Debug)]
 struct Optimized {
     derived: Derived,
     version: Arc<Version>,
-    /// Made when a loop is first entered in the middle.
-    forward: Option<Arc<Mapping>>,
+    /// The accepted entries from the base. `None` until a run first enters a loop in the middle,
+    /// since many functions never need them.
+    forward: Option<Arc<Checked<Mapping>>>,
 }
 
-/// Begins in the interpreter. What is called or repeated so often as the threshold says is
-/// optimized, compiled, and entered: a function at its next call, a loop in the middle, through an
-/// entry that the checker has accepted.
+/// Starts in the interpreter. A function or loop that runs as often as the threshold says is
+/// optimized and compiled. The next call enters the function; a loop is entered in the middle,
+/// through an entry that the checker accepted.
 #[derive(Debug)]
 pub struct Tiered<O> {
     threshold: u32,
@@ -40,13 +42,16 @@ pub struct Tiered<O> {
 }
 
 impl<O: Observer> Tiered<O> {
-    /// With a number of calls or visits that make something hot, at least 1, and what is then done
-    /// to it.
+    /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
+    /// many visits of its header. `pipeline` optimizes hot functions.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
         Tiered { threshold: threshold.max(1), pipeline, observer, optimized: BTreeMap::new() }
     }
 
-    /// Optimizes and compiles a function, unless that was done.
+    /// Optimizes and compiles a function, once.
+    ///
+    /// # Errors
+    /// If the version cannot be compiled or linked.
     fn optimize(
         &mut self,
         tier: &mut Tier<'_>,
@@ -55,6 +60,8 @@ impl<O: Observer> Tiered<O> {
     ) -> Result<(), RunError> {
         if !self.optimized.contains_key(&func) {
             let module = Arc::clone(tier.module());
+            // The program waits for this code, so passes are not verified here. `hot` still lets
+            // the checker judge every entry before a run uses one.
             let derived = derive(
                 &module,
                 base,
@@ -105,12 +112,12 @@ impl<O: Observer> Tiering for Tiered<O> {
                 Arc::clone(optimized.forward.insert(Arc::new(level.forward.mapping)))
             }
         };
-        if forward.entry(at.at).is_none() {
-            return Ok(None);
-        }
+        // Without an accepted entry the loop stays in the interpreter. The next call of the
+        // function runs native code.
+        let Some(entry) = forward.checked_entry(at.at) else { return Ok(None) };
         let version = Arc::clone(&optimized.version);
         self.observer.begin();
-        let made = tier.engine().continuation(base, &forward, at.at, &version, |function| function);
+        let made = tier.engine().continuation(base, entry, &version);
         let made = made.map_err(RunError::Continue)?;
         self.observer.compiled(Compiled {
             func: at.func,

@@ -1,11 +1,11 @@
-//! The report as one page that needs nothing else: no script, no font, no picture.
+//! Prints the report as one self-contained page without scripts, fonts or pictures.
 
 use super::text::{Section, sections};
 use crate::schema::Report;
 use crate::table::{Row, Table};
 use std::fmt::Write;
 
-/// How the page looks, in the light and in the dark.
+/// The style of the page, for light and dark color schemes.
 const STYLE: &str = "\
 :root { color-scheme: light dark; }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
@@ -23,7 +23,7 @@ dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
 .note { font-size: .85rem; margin-top: 2rem; }
 ";
 
-/// The report as a page. It has the tables of the text, with names in full.
+/// The report as a page. It has the tables of the text, but does not shorten names.
 pub fn html(report: &Report) -> String {
     let title = escaped(&format!("OSR report on {}", report.program.path));
     let mut page = format!(
@@ -52,8 +52,8 @@ fn write_section(page: &mut String, section: &Section) {
     written.expect("writing to a string cannot fail");
 }
 
-/// A table. Its first row with figures holds the headings of its columns, the rows before it
-/// headings over several.
+/// Writes a table. Its first row of figures holds the headings of columns; rows before it hold
+/// headings over several columns.
 fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
     let heads = 1 + table.rows().iter().take_while(|row| matches!(row, Row::Spans(_))).count();
     let title = table.rows().iter().find_map(|row| match row {
@@ -85,7 +85,7 @@ fn write_table(page: &mut String, table: &Table) -> std::fmt::Result {
                     escaped(text.trim())
                 )?;
             }
-            // The heading right above the table has the title.
+            // The heading above the table already shows this label as the title.
             Row::Figures(_, figures) if number == 0 => write_figures(page, true, "", figures)?,
             Row::Figures(label, figures) => write_figures(page, number < heads, label, figures)?,
         }
@@ -107,8 +107,8 @@ fn write_figures(
     writeln!(page, "</tr>")
 }
 
-/// A text as HTML has it. Names come from the input: nothing in one is markup, and control
-/// characters become `?`. No line ends within a number.
+/// Escapes a text for HTML. Names come from the input, so no character may act as markup, and
+/// control characters become `?`. Blanks inside numbers become non-breaking.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text.chars().peekable();

@@ -1,5 +1,5 @@
-//! The figures of `osier report`: at how many points execution can move between two versions of a
-//! function, what it costs, and why elsewhere it cannot.
+//! Computes the figures of `osier report`: the points with an entry between two versions of a
+//! function, the cost of their transitions, and the reasons why other points have none.
 
 mod html;
 mod published;
@@ -11,24 +11,24 @@ pub use html::html;
 pub use text::{WIDTH, check_text, text};
 
 use crate::blame::History;
-use crate::driver::{CertifiedMapping, Checked, Derived, Observer, certify};
+use crate::driver::{CertifiedMapping, CheckCounts, Derived, Observer, certify};
 use crate::schema::{Actions, FunctionReport, LEVELS, Program, Report, SCHEMA, Size, Time};
 use ir::{Function, Module};
 use osr::Level;
 use tally::{Gap, Tally};
 
-/// The place of a level in [`LEVELS`].
+/// The index of a level in [`LEVELS`].
 pub(crate) fn place(level: Level) -> usize {
     LEVELS.iter().position(|name| *name == level.name()).expect("the schema has every level")
 }
 
-/// The figures of one function and the version derived from it; `infeasible` and `blame` at
-/// `level`. Only entries that the checker has accepted count.
+/// The figures of one function and the version derived from it. Only entries that the checker
+/// accepts count. `level` is the level of `infeasible` and `blame`.
 ///
-/// Cost: that of one synthesis for each level, and of checking what it makes.
+/// Cost: one synthesis per level, and one verdict per entry.
 ///
 /// # Panics
-/// When the log does not lead from `base` to the version derived.
+/// If the log does not lead from `base` to the derived version.
 pub fn function_report(
     module: &Module,
     base: &Function,
@@ -45,7 +45,7 @@ pub fn function_report(
         }
     }
     let [forward, backward] = tallies.map(Tally::finish);
-    let mut checked = Checked::default();
+    let mut checked = CheckCounts::default();
     for made in &certified.levels {
         checked.merge(&made.forward.checked());
         checked.merge(&made.backward.checked());
@@ -61,7 +61,7 @@ pub fn function_report(
     }
 }
 
-/// Takes in the mapping of one level; with the history, also why points have no entry.
+/// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.
 fn take(
     tally: &mut Tally<'_>,
     place: usize,
@@ -83,13 +83,13 @@ fn take(
     tally.take_gaps(unmapped.chain(rejected));
 }
 
-/// Stands for the pass to blame where no action can be named.
+/// The name in place of a pass where no action can be named.
 pub const UNBLAMED: &str = "none";
 
-/// The reason of points whose entry the checker did not accept.
+/// The reason of points whose entry the checker dropped.
 pub const UNPROVED: &str = "unproved";
 
-/// The report on functions given in module order. Its times are all 0: the library reads no clock.
+/// The report on functions in module order. All its times are 0: the library reads no clock.
 pub fn report(
     program: Program,
     pipeline: Vec<String>,

@@ -1,8 +1,8 @@
-//! The figures of the thesis this report stands beside: D'Elia, chapter 5, the twelve hottest
-//! functions of C benchmarks, LLVM 3.6.2. Other programs and another compiler: they are printed for
-//! orientation, and ours are no reproduction of them.
+//! Published figures that the report prints beside ours: D'Elia's thesis, chapter 5, the twelve
+//! hottest functions of C benchmarks under LLVM 3.6.2. The programs and the compiler differ from
+//! ours. The figures are for orientation, and ours do not reproduce them.
 
-/// Shares of feasible points at one level, in percent.
+/// The share of feasible points at one level over several functions, in percent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PublishedShare {
     pub(super) mean: f64,
@@ -10,19 +10,19 @@ pub(super) struct PublishedShare {
     pub(super) max: f64,
 }
 
-/// What is published of one direction.
+/// The published figures of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Published {
-    /// By place in [`crate::schema::LEVELS`].
+    /// The share at each level, by index in [`crate::schema::LEVELS`].
     shares: [Option<PublishedShare>; 5],
-    /// Mean size of compensation code at `avail`, in instructions.
+    /// The mean size of compensation code at `avail`, in instructions.
     pub(super) chi: f64,
-    /// Mean number of kept values at `avail`.
+    /// The mean number of kept values at `avail`.
     pub(super) kept: f64,
 }
 
 impl Published {
-    /// The shares at a level, if they are published.
+    /// The share at a level. `None` if it is not published.
     pub(super) fn share(&self, level: usize) -> Option<PublishedShare> {
         self.shares.get(level).copied().flatten()
     }
@@ -45,7 +45,7 @@ pub(super) const FORWARD: Published = Published {
     kept: 2.8,
 };
 
-/// From the optimized version to the base; `alias` is not reported.
+/// From the optimized version to the base. The thesis does not report `alias`.
 pub(super) const BACKWARD: Published = Published {
     shares: [
         share(23.0, 1.5, 75.4),

@@ -1,11 +1,11 @@
-//! Counting the entries of the mappings of one direction, level by level.
+//! Counts the entries of the mappings of one direction, level by level.
 
 use crate::schema::Direction;
-use ir::mapping::{Entry, Mapping};
 use ir::{Point, Value};
 use std::collections::BTreeMap;
+use transition::mapping::{Entry, Mapping};
 
-/// What an entry costs at run time.
+/// The cost of an entry at run time: steps of compensation code, kept values, and kept arguments.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     chi: u64,
@@ -31,22 +31,23 @@ pub(super) struct Gap {
     pub(super) point: Point,
     /// The name of the reason.
     pub(super) reason: &'static str,
-    /// The pass whose action is the first that made it so; `none` when no action can be named.
+    /// The pass of the action to blame, or `none` if no action can be named.
     pub(super) pass: &'static str,
 }
 
-/// The figures of one direction as they grow. Holds costs, never entries: mappings are dropped
-/// level by level, or those of a large program would not fit in memory together.
+/// The figures of one direction so far. A tally holds costs, not entries, so that the caller can
+/// drop the mappings of each level. The mappings of a large program at all levels do not fit in
+/// memory together.
 #[derive(Debug)]
 pub(super) struct Tally<'a> {
     figures: Direction,
     arguments: &'a [Value],
-    /// By source point, the cost of the entry used at the levels taken so far.
+    /// The cost of the entry used at the levels so far, by source point.
     used: BTreeMap<Point, Cost>,
 }
 
 impl<'a> Tally<'a> {
-    /// No level yet, of mappings that leave `source`.
+    /// A tally without levels, for mappings from `source`.
     pub(super) fn new(source: &'a ir::Function) -> Tally<'a> {
         Tally {
             figures: Direction::default(),
@@ -55,8 +56,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Takes in the mapping of the next level of the chain. Every level says the same of the
-    /// points.
+    /// Adds the mapping of the next higher level. The counts of points must be the same at every
+    /// level.
     pub(super) fn take_level(
         &mut self,
         level: usize,
@@ -65,6 +66,8 @@ impl<'a> Tally<'a> {
         mapping: &Mapping,
     ) {
         (self.figures.points, self.figures.unreachable) = (points, unreachable);
+        // An entry of this level replaces that of a lower one, which remains where this level has
+        // none.
         for (point, entry) in mapping.entries() {
             self.used.insert(point, Cost::of(entry, self.arguments));
         }
@@ -74,8 +77,8 @@ impl<'a> Tally<'a> {
         self.figures.kept_args.set(level, self.used.values().map(|c| c.kept_args).collect());
     }
 
-    /// Counts the points without an entry at the level taken last, by reason and by the pass to
-    /// blame. A point that has an entry of an earlier level is not one of them.
+    /// Counts the points without an entry at the last level, by reason and by pass to blame. A
+    /// point with an entry of a lower level is left out.
     pub(super) fn take_gaps(&mut self, gaps: impl Iterator<Item = Gap>) {
         for Gap { reason, pass, .. } in gaps.filter(|gap| !self.used.contains_key(&gap.point)) {
             *self.figures.infeasible.entry(reason.to_owned()).or_default() += 1;
@@ -85,7 +88,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The figures.
+    /// The figures of all levels.
     pub(super) fn finish(self) -> Direction {
         self.figures
     }

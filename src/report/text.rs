@@ -1,59 +1,59 @@
-//! The report as text for people, at most [`WIDTH`] columns wide.
+//! Prints the report as text for people, at most [`WIDTH`] columns wide.
 
 use super::UNBLAMED;
 use super::published::{self, Published, PublishedShare};
 use super::totals::largest;
-use crate::driver::Checked;
+use crate::driver::CheckCounts;
 use crate::schema::{
     Actions, Check, DirectionTotals, FunctionReport, LEVELS, PerLevel, Report, Share, Size, Spread,
 };
 use crate::table::{Table, grouped, shortened, wrapped};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The widest line of the text.
+/// The width of the widest line, in columns.
 pub const WIDTH: usize = 80;
 
-/// Columns of the labels before tables of figures.
+/// The width of the labels of tables, in columns.
 const LABEL: usize = 30;
 
-/// Columns of words before what they mean.
+/// The width of terms before their explanations, in columns.
 const TERM: usize = 11;
 
-/// Stands where there is no figure.
+/// The text in place of a missing figure.
 const NO_FIGURE: &str = "-";
 
-/// Takes one figure out of many.
+/// A function that selects one figure of a record.
 type Figure<T, N> = fn(&T) -> N;
 
-/// One direction of the report, and what is published of it.
-struct Side<'a> {
+/// One direction of the report with the published figures for it.
+struct Half<'a> {
     name: &'static str,
     ours: &'a DirectionTotals,
     theirs: &'static Published,
 }
 
-fn sides(report: &Report) -> [Side<'_>; 2] {
+fn sides(report: &Report) -> [Half<'_>; 2] {
     [
-        Side { name: "base to opt", ours: &report.totals.forward, theirs: &published::FORWARD },
-        Side { name: "opt to base", ours: &report.totals.backward, theirs: &published::BACKWARD },
+        Half { name: "base to opt", ours: &report.totals.forward, theirs: &published::FORWARD },
+        Half { name: "opt to base", ours: &report.totals.backward, theirs: &published::BACKWARD },
     ]
 }
 
-/// A part of the report, however it is written.
+/// A section of the report, independent of the output format.
 #[derive(Clone, Debug)]
 pub(super) enum Section {
     /// A table.
     Table(Table),
-    /// A heading, and words to follow it.
+    /// A heading and the words that follow it.
     Words(String, Vec<String>),
-    /// What words mean: each with its explanation.
+    /// Terms, each with its explanation.
     Terms(Vec<(String, String)>),
-    /// A sentence or two.
+    /// A note of one or two sentences.
     Note(String),
 }
 
 impl Section {
-    /// As lines of text.
+    /// The section as lines of text.
     fn lines(&self) -> Vec<String> {
         match self {
             Section::Table(table) => table.lines(),
@@ -72,7 +72,7 @@ impl Section {
     }
 }
 
-/// The parts of a report, in order.
+/// The sections of a report, in order.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
     let mut sections = vec![Section::Terms(heading(report))];
     if report.totals.functions.changed > 0 {
@@ -91,18 +91,18 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
     sections
 }
 
-/// The report as text, each line ended.
+/// The report as text. Every line ends with `\n`.
 pub fn text(report: &Report) -> String {
     let parts = sections(report).iter().map(|section| ended(&section.lines())).collect::<Vec<_>>();
     parts.join("\n")
 }
 
-/// Lines without blanks at their ends, each ended.
+/// Joins lines and ends each with `\n`, without blanks before it.
 fn ended(lines: &[String]) -> String {
     lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// What `osier check` says, each line ended.
+/// The text of `osier check`. Every line ends with `\n`.
 pub fn check_text(check: &Check) -> String {
     let mut lines = checked_table("entries", &check.checked).lines();
     if check.interrupted {
@@ -119,8 +119,8 @@ pub fn check_text(check: &Check) -> String {
     ended(&lines)
 }
 
-/// How many entries hold, and what became of the others.
-fn checked_table(label: &str, checked: &Checked) -> Table {
+/// A table of the verdicts: accepted entries, and dropped ones by failed check.
+fn checked_table(label: &str, checked: &CheckCounts) -> Table {
     let mut table = Table::new(LABEL, &[14]);
     let dropped = checked.dropped.values().sum();
     table.row(label, [grouped(checked.held + dropped)]);
@@ -172,7 +172,7 @@ fn sizes(report: &Report) -> Table {
     table
 }
 
-/// How much larger or smaller, in percent.
+/// The change from one size to another, in percent.
 fn change(before: u64, after: u64) -> String {
     match before {
         0 => NO_FIGURE.to_owned(),
@@ -190,12 +190,12 @@ fn actions(actions: &Actions) -> Section {
     Section::Words(format!("actions of the passes: {}", grouped(actions.total())), each)
 }
 
-/// The levels the report has figures for.
+/// The indices of the levels for which the report has figures.
 fn levels(report: &Report) -> Vec<usize> {
     report.totals.forward.sum.feasible.iter().map(|(level, _)| level).collect()
 }
 
-/// A table with one column for each of the levels.
+/// A table with one column per level.
 fn level_table(heading: &str, levels: &[usize]) -> Table {
     let mut table = Table::new(LABEL, &vec![9; levels.len()]);
     table.row(heading, levels.iter().map(|level| LEVELS[*level]));
@@ -265,7 +265,8 @@ fn costs(report: &Report) -> Table {
     table
 }
 
-/// The points without an entry: by reason, each with the passes to blame below it, and by pass.
+/// A table of the points without an entry: by reason with the passes to blame below it, and by
+/// pass.
 fn infeasible(report: &Report) -> Table {
     let mut table = Table::new(LABEL, &[14, 14]);
     let sides = [&report.totals.forward.sum, &report.totals.backward.sum];
@@ -292,7 +293,7 @@ fn infeasible(report: &Report) -> Table {
     table
 }
 
-/// A row for each pass that either map counts.
+/// Adds a row for each pass in either map.
 fn pass_rows(indent: &str, maps: [&BTreeMap<String, u64>; 2], table: &mut Table) {
     for pass in keys(maps) {
         let name = if pass == UNBLAMED { "no action named" } else { pass };
@@ -329,7 +330,7 @@ fn functions(report: &Report) -> Table {
     table
 }
 
-/// What the words in the tables mean.
+/// The terms of the tables with their explanations.
 fn legend() -> Vec<(String, String)> {
     const WORDS: [(&str, &str); 8] = [
         (
@@ -353,8 +354,8 @@ fn legend() -> Vec<(String, String)> {
 const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \
                         Published figures to stand beside, not measured here; ours are no reproduction of them.";
 
-/// A share. Only all reads 100.0 and only none reads 0.0, however many points one point is lost
-/// among.
+/// A share in percent. Rounding must not hide a point: only a share of all points prints as 100.0,
+/// and only a share of none as 0.0.
 fn percent(share: Option<f64>) -> String {
     decimal(share.map(|s| if s > 0.0 && s < 100.0 { s.clamp(0.1, 99.9) } else { s }))
 }

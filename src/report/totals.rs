@@ -1,8 +1,8 @@
-//! Sums over the functions of a report.
+//! Adds up the figures of the functions of a report.
 
 use crate::schema::{Direction, DirectionTotals, FunctionReport, LEVELS, PerLevel, Share, Totals};
 
-/// The totals of these functions, given in module order.
+/// The totals of functions in module order.
 pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
     let mut totals = Totals::default();
     totals.functions.selected = functions.len() as u64;
@@ -22,10 +22,10 @@ pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
     totals
 }
 
-/// The largest functions, as [`Totals::largest`] says.
+/// The largest functions, as [`Totals::largest`] defines them.
 pub(super) fn largest<'a>(changed: &[&'a FunctionReport]) -> Vec<&'a FunctionReport> {
     let mut largest = changed.to_vec();
-    // A stable sort: of equals the first in the module stays first.
+    // The sort is stable, so functions of equal size stay in module order.
     largest.sort_by_key(|f| std::cmp::Reverse(f.base.instructions));
     largest.truncate(Totals::LARGEST);
     largest
@@ -43,7 +43,7 @@ fn direction_totals(
     DirectionTotals { sum, share, share_largest }
 }
 
-/// The shares over several functions; no figure at a level where no function has a reachable point.
+/// The shares over several functions. A level has no figure if no function has a reachable point.
 fn shares<'a>(directions: impl Iterator<Item = &'a Direction>) -> PerLevel<Share> {
     let directions: Vec<&Direction> = directions.collect();
     let mut shares = PerLevel::default();

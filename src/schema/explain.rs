@@ -1,58 +1,58 @@
-//! What `osier explain --format json` writes.
+//! The document that `osier explain --format json` prints.
 
 use super::PerLevel;
 
-/// What `osier explain` tells about one point.
+/// The explanation of one point.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Explanation {
     /// [`super::SCHEMA`].
     pub schema: u32,
-    /// The path of the program as it was given.
+    /// The path of the program in the form in which the user gave it.
     pub path: String,
-    /// The function.
+    /// The name of the function.
     pub function: String,
     /// The passes, in order.
     pub pipeline: Vec<String>,
     /// The level of the mappings.
     pub level: String,
-    /// The point as it was asked for.
+    /// The point in the form in which the user asked for it.
     pub asked: String,
-    /// One for each direction asked for, forward first.
+    /// The answers, one per requested direction, forward first.
     pub answers: Vec<Answer>,
 }
 
-/// What holds of the point in one direction.
+/// The answer for one direction.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Answer {
     /// `forward`, from the base to the optimized version, or `backward`.
     pub direction: &'static str,
-    /// What there is.
+    /// The status of the point.
     pub status: Status,
-    /// The point; `null` when the version left does not have it.
+    /// The point. `null` if the source version lacks it.
     pub point: Option<Place>,
-    /// How execution moves; `null` without an entry.
+    /// The entry of the point. `null` if it has none.
     pub entry: Option<Move>,
-    /// Why it cannot move; `null` with an entry.
+    /// The reason why the point has no entry. `null` if it has one.
     pub why: Option<Why>,
-    /// For each level, whether the point has an entry there, by the rule of `osier report`: this
-    /// level's, or one of a level before. `null` throughout when the point does not exist or is
-    /// never reached.
+    /// Whether the point has an entry at each level. As in `osier report`, an entry of a lower
+    /// level counts. All are `null` if the source version lacks the point or the point is
+    /// unreachable.
     pub levels: PerLevel<bool>,
 }
 
-/// What there is at a point.
+/// The status of a point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// An entry, proved.
+    /// The point has an entry that the checker accepted.
     Entry,
-    /// No entry was found.
+    /// Synthesis found no entry.
     None,
-    /// An entry was found and dropped: the checker did not accept it.
+    /// Synthesis found an entry, and the driver dropped it because the checker did not accept it.
     Unproved,
-    /// The point lies in code proved never to run.
+    /// The point is in code that is proved never to run.
     Unreachable,
-    /// The version left does not have the point; the other version has.
+    /// The source version lacks the point, but the target version has it.
     Absent,
 }
 
@@ -61,111 +61,112 @@ pub enum Status {
 pub struct Place {
     /// `base` or `opt`.
     pub version: &'static str,
-    /// As listings write it: block and index, `body:4`.
+    /// The place in the notation of listings: block and index, `body:4`.
     pub at: String,
-    /// The instruction about to execute there, by id.
+    /// The id of the instruction that is about to execute there.
     pub inst: String,
-    /// The same as the text form writes it.
+    /// The instruction in the text form, shortened if it is long.
     pub text: String,
 }
 
-/// How execution moves.
+/// An entry.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Move {
-    /// Where it goes on.
+    /// The landing point.
     pub target: Place,
-    /// The level whose mapping has the entry: the one asked for, or one before it.
+    /// The level whose mapping has the entry: the requested level or a lower one.
     pub level: String,
-    /// What is computed on the way, in order.
+    /// The steps of the compensation code, in order.
     pub compute: Vec<Computed>,
-    /// The writes of the version entered that are then executed, since the version left has not
-    /// executed them: in order.
+    /// The replayed stores, in order: stores of the target version that the source version has not
+    /// executed. They follow the steps.
     pub replay: Vec<Replayed>,
-    /// What is then set, all at once.
+    /// The values that the entry then assigns, all at once.
     pub set: Vec<SetValue>,
-    /// The values that hold in the version entered what they hold in the one left.
+    /// The values that the entry assigns from the value of the same id.
     pub same: Vec<String>,
-    /// The values of the version left that the entry reads.
+    /// The values of the source version that the entry requires.
     pub reads: Vec<String>,
-    /// Those of them that have to be kept for it: nothing else needs them there any more.
+    /// The kept values: required values that are not live at the point.
     pub kept: Vec<Kept>,
 }
 
-/// One step of compensation code.
+/// A step of compensation code.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Computed {
-    /// The name later steps and values use: `$0`.
+    /// The name by which later steps and assignments refer to the result: `$0`.
     pub name: String,
-    /// The operation, operands by name.
+    /// The operation and the names of its operands.
     pub code: String,
-    /// What the operation does, in words.
+    /// The meaning of the operation, in words.
     pub meaning: &'static str,
 }
 
-/// A write that is executed on moving over.
+/// A replayed store.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Replayed {
-    /// The operation and what it reads: values of the version left, or results of steps.
+    /// The operation and its operands: values of the source version or results of steps.
     pub code: String,
-    /// Where it stands in the version entered.
+    /// The place of the store in the target version.
     pub stands: Place,
 }
 
-/// A value of the version entered, and what it is given.
+/// A value of the target version and its assignment.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct SetValue {
-    /// The value.
+    /// The name of the value.
     pub value: String,
-    /// What it is given: a value of the version left, or the result of a step.
+    /// The assigned operand: a value of the source version or the result of a step.
     pub from: String,
-    /// Where the version entered has it from.
+    /// The definition of the value in the target version.
     pub defined: String,
-    /// The first action of the passes that has to do with the value; `null` when there is none.
+    /// The first action that concerns the value. `null` if there is none.
     pub since: Option<Done>,
 }
 
-/// A value that has to be kept.
+/// A kept value.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Kept {
-    /// The value.
+    /// The name of the value.
     pub value: String,
-    /// Where the version left has it from.
+    /// The definition of the value in the source version.
     pub defined: String,
-    /// Whether it is an argument of the function, which callers may keep anyway.
+    /// Whether the value is an argument of the function. Callers may keep arguments anyway.
     pub argument: bool,
 }
 
-/// Why there is no entry.
+/// The reason why a point has no entry.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Why {
-    /// The reason as reports name it: one of `osr::Reason`, `unproved`, `unreachable` or `absent`.
+    /// The name of the reason in reports: one of `osr::Reason`, `unproved`, `unreachable` or
+    /// `absent`.
     pub reason: &'static str,
-    /// The same in words.
+    /// The reason in words.
     pub text: String,
-    /// The value that cannot be provided, if that is why.
+    /// The value that cannot be provided, if that is the reason.
     pub value: Option<String>,
-    /// Where the version to be entered has it from.
+    /// The definition of that value in the target version.
     pub defined: Option<String>,
-    /// The instruction of the version to be entered that may trap and has not been passed, if that
-    /// is why.
+    /// The instruction that blocks the transition, if that is the reason: for example a possible
+    /// trap that the source version has not passed, or a store that only one version has executed.
     pub trap: Option<Place>,
-    /// What the checker said, if it dropped the entry.
+    /// The verdict of the checker, if it did not accept the entry.
     pub verdict: Option<String>,
-    /// The action to blame; `null` when none can be named.
+    /// The action to blame. `null` if none can be named.
     pub blame: Option<Done>,
 }
 
-/// Something a pass did.
+/// An action of a pass.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Done {
-    /// Its number: 7 of what `osier opt --emit actions` prints as `a7`.
+    /// The number of the action: 7 for the action that `osier opt --emit actions` prints as `a7`.
     pub number: u64,
-    /// The pass.
+    /// The name of the pass.
     pub pass: &'static str,
-    /// The rule the pass named.
+    /// The rule that the pass named.
     pub rule: &'static str,
-    /// The action by ids, as `osier opt --emit actions` prints it.
+    /// The action with ids, as `osier opt --emit actions` prints it.
     pub action: String,
-    /// The same in words.
+    /// The action in words.
     pub words: String,
 }

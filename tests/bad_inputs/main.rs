@@ -1,18 +1,18 @@
-//! What wrong or extreme input leads to, through the whole library: a message that says what and
-//! where, or a program that every part takes in its stride. `docs/testing.md` lists the cases with
-//! the tests that hold them.
+//! Wrong or extreme input through the whole library. The result is an error message that names the
+//! fault and its place, or a module that every part handles. `docs/testing.md` lists the cases with
+//! their tests.
 
 mod mappings;
 mod text;
 mod wasm;
 
+use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::Module;
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use osier::driver::{self, Format, Vigilance, certify, derive};
 use osr::Level;
 use passes::Pipeline;
 
-/// The message that a module is refused with.
+/// The error message for a module that the driver rejects.
 fn refusal(format: Format, bytes: &[u8]) -> String {
     match driver::load(format, bytes) {
         Ok(_) => panic!("accepted: {}", String::from_utf8_lossy(&bytes[..bytes.len().min(300)])),
@@ -20,7 +20,8 @@ fn refusal(format: Format, bytes: &[u8]) -> String {
     }
 }
 
-/// Optimizes a module, and makes, checks and explains its mappings; the entries that hold.
+/// Optimizes a module, and synthesizes, checks and explains its mappings. Returns the number of
+/// accepted entries.
 fn put_through(module: &Module) -> usize {
     let mut held = 0;
     for (_, base) in module.defined() {
@@ -36,7 +37,7 @@ fn put_through(module: &Module) -> usize {
     held
 }
 
-/// How a call of an exported or named function ends, with little fuel.
+/// The outcome of a call of an exported or named function, with little fuel.
 fn run(module: &Module, name: &str, args: &[u64]) -> Outcome {
     let limits = Limits { fuel: 10_000_000, ..Limits::default() };
     let mut machine = Machine::new(module, limits).expect("it can be instantiated");

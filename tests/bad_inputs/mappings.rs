@@ -1,4 +1,4 @@
-//! Exported mappings and their certificates, wrong in one way each.
+//! Exported mappings and their certificates, each wrong in one way.
 
 use ir::Module;
 use osier::driver::{
@@ -14,7 +14,7 @@ struct Sample {
     text: String,
 }
 
-/// The mappings of a program with a loop and something to hoist, to fold and to share.
+/// The mappings of a program with a loop and with instructions to hoist, to fold and to merge.
 fn sample() -> Sample {
     let module = load(Format::Oir, include_bytes!("../cli/golden/sum.oir")).expect("well-formed");
     let (_, base) = module.defined().next().expect("a function");
@@ -46,7 +46,7 @@ impl Sample {
         Ok(checked)
     }
 
-    /// The first line that starts with this and for which `is_it`.
+    /// The first line that starts with this text and satisfies `is_it`.
     fn line(&self, start: &str, is_it: impl Fn(&str) -> bool) -> String {
         let mut lines = self.text.lines().filter(|line| line.starts_with(start));
         lines
@@ -55,7 +55,7 @@ impl Sample {
             .to_owned()
     }
 
-    /// The last entry of the mapping forward.
+    /// The last entry of the forward mapping.
     fn last_entry(&self) -> String {
         let forward = self.text.split("mapping backward").next().expect("a part before it");
         forward.lines().rfind(|line| line.starts_with("entry ")).expect("an entry").to_owned()
@@ -109,7 +109,7 @@ fn what_is_wrong_is_not_proved_and_says_which_check_failed() {
     let whole = sample.judged(&sample.text).expect("readable");
     assert!(whole.held > 20 && whole.dropped.is_empty());
     let assign = sample.line("assign ", |_| true);
-    // The last of its mapping: source points ascend.
+    // The last entry of its mapping: source points must ascend.
     let entry = sample.last_entry();
     let computed = sample.line("term ", |line| line.contains(" add "));
     let id = computed.split(' ').nth(1).expect("its number").to_owned();
@@ -143,7 +143,7 @@ fn what_is_wrong_is_not_proved_and_says_which_check_failed() {
     }
 }
 
-/// A term whose operands are itself.
+/// A term line with every operand replaced by the term itself.
 fn cyclic(line: &str, id: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let kept = words.len() - 1;

@@ -1,8 +1,8 @@
-//! The text form.
+//! Wrong and extreme modules in the text form.
 
 use crate::{put_through, refusal, run};
+use interp::Outcome;
 use ir::Module;
-use ir::interp::Outcome;
 use osier::driver::{Format, load};
 
 fn body(lines: &str) -> String {
@@ -92,7 +92,7 @@ fn odd_graphs_go_through_everything() {
     assert_eq!(run(&module, "irreducible", &[1]).returned(), Some(&[1][..]));
 }
 
-/// So many texts, one for each number.
+/// The concatenation of `count` texts, one for each number.
 fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
     (0..count).map(text).collect()
 }
@@ -107,14 +107,14 @@ fn large_functions_go_through_everything() {
     let params = repeated(MANY, |n| format!("{}%p{n}: i32", if n == 0 { "" } else { ", " }));
     let many_params =
         format!("func @f({params}) -> i32 {{\nb:\n  %x = add.i32 %p0, %p99999\n  return %x\n}}\n");
-    // Certificates of long chains cost more than their length: fewer than of the others.
+    // Certificates of long chains cost more than linear time, so this case is smaller.
     const CHAIN: usize = 10_000;
     let chain = body(&format!(
         "b:\n  %v0 = add.i32 %a, %a\n{}  return %v{CHAIN}",
         repeated(CHAIN, |n| { format!("  %v{} = add.i32 %v{n}, %a\n", n + 1) })
     ));
-    // Merged one after the other, and as many jumps as no line follows: fewer, and none has to have
-    // an entry.
+    // The pass merges these blocks one after the other, and no path of a certificate follows so
+    // many jumps. The case is smaller, and needs no entries.
     const BLOCKS: usize = 5_000;
     let blocks = body(&format!(
         "b:\n  jump b0\n{}b{BLOCKS}:\n  return %a",

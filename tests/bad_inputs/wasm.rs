@@ -1,7 +1,7 @@
-//! WebAssembly: what is refused, and what traps as it must, optimized or not.
+//! WebAssembly modules that the importer rejects, and programs that must trap, optimized or not.
 
 use crate::{put_through, refusal, run};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
+use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::{Module, TrapKind};
 use osier::driver::{self, Format, Vigilance, load, optimize};
 use passes::Pipeline;
@@ -10,7 +10,7 @@ fn accepted(text: &str) -> Module {
     load(Format::Wat, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// A module of one function without parameters and results, with this declaration of locals and
+/// A module with one function without parameters and results, with these declarations of locals and
 /// this body.
 fn one_body(locals: &[u8], code: &[u8]) -> Vec<u8> {
     let body = [locals, code].concat();
@@ -35,7 +35,7 @@ fn leb(mut value: u32) -> Vec<u8> {
 #[test]
 fn malformed_modules_are_refused_with_an_offset() {
     let end = b"\x0b".as_slice();
-    // Two declarations of 2^32 - 1 locals each: their sum has no 32 bits.
+    // Two declarations of 2^32 - 1 locals each: their sum does not fit 32 bits.
     let two_huge = b"\x02\xff\xff\xff\xff\x0f\x7f\xff\xff\xff\xff\x0f\x7f".as_slice();
     let cases: [(&str, Vec<u8>, &str); 10] = [
         ("magic", b"\0asn\x01\0\0\0".to_vec(), "magic"),
@@ -99,7 +99,7 @@ fn wide_branches_and_deep_blocks_go_through_everything() {
     }
 }
 
-/// Programs that end as WebAssembly says they must: a trap, or a result.
+/// Programs with the end that WebAssembly prescribes: a trap or a result.
 const ENDS: &[(&str, Result<u64, TrapKind>)] = &[
     ("(i32.div_s (i32.const 0x80000000) (i32.const -1))", Err(TrapKind::IntegerOverflow)),
     ("(i32.rem_s (i32.const 0x80000000) (i32.const -1))", Ok(0)),

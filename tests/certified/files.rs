@@ -1,4 +1,4 @@
-//! Mappings written to files and read back, damaged ones too.
+//! Mappings written to files and read back, intact and damaged.
 
 use super::*;
 use osier::export;
@@ -13,7 +13,7 @@ fn exported(module: &Module, derived: &Derived) -> String {
     text
 }
 
-/// What a reader makes of a text: counts, or the error.
+/// The counts of the verdicts on a text, or the error of reading it.
 fn judged(module: &Module, derived: &Derived, text: &str) -> Result<Checked, export::ReadError> {
     let (_, base) = module.defined().next().expect("one function");
     let file = export::read(text)?;
@@ -43,8 +43,7 @@ fn a_truncated_file_is_refused_with_its_line() {
         if !text.is_char_boundary(cut) {
             continue;
         }
-        // The header says how many functions there are, so that not even a cut between two goes
-        // unnoticed.
+        // The header has the number of functions, so that even a cut between two is an error.
         match judged(&module, &derived, &text[..cut]) {
             Ok(checked) => panic!("cut at {cut}: {checked:?}"),
             Err(error) => {
@@ -70,7 +69,7 @@ fn a_mapping_for_another_version_is_refused() {
     assert!(error.what.contains("another version after"), "{error}");
 }
 
-/// Changes one word of a line to something near it.
+/// Replaces one word of a line by one that is nearly right.
 fn damaged(prng: &mut Prng, text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let first = lines.iter().position(|l| l.starts_with("term ")).expect("a certificate has terms");

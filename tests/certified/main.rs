@@ -1,22 +1,23 @@
-//! What the driver hands out is proved; exported mappings read back and are judged alike; damaged
-//! ones are refused or refuted, with the place.
+//! The driver returns proved mappings only. Exported mappings read back with the same verdicts. The
+//! reader or the checker rejects damaged ones, and names the place.
 
 mod files;
 
+use check::relate;
+use check::verdict::{Check, Options, Verdict};
 use ir::Module;
-use ir::certificate::{Term, TermKind};
-use ir::mapping::{Operand, Step};
 use ir::{Opcode, Type};
 use osier::driver::{
     Checked, Derived, Format, NoObserver, Vigilance, certify, certify_graph, derive, load, recheck,
 };
 use osier::{ir, osr, passes, verify};
-use osr::{Demand, Level, VersionGraph, VersionTree};
+use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
-use verify::checker::relate;
+use transition::Demand;
+use transition::certificate::{Term, TermKind};
+use transition::mapping::{Operand, Step};
 use verify::generate::{Weights, generate};
 use verify::prng::Prng;
-use verify::verdict::{Check, Options, Verdict};
 
 const PROGRAMS: u64 = 40;
 const SIZE: u32 = 30;
@@ -54,8 +55,9 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
     assert!(total.held > 15_000 && 50 * dropped <= total.held, "{total:?}");
 }
 
-/// The division that stands twice in the version before has been passed once in the one after,
-/// wherever control comes from; a check that looks at the join alone does not see it.
+/// The base divides twice, the optimized version once. On each path where the base has passed its
+/// second division, the optimized version has passed an equal one. A check of the join alone does
+/// not see that.
 #[test]
 fn a_division_that_both_ways_have_passed_is_no_obstacle() {
     let text = b"func @f(%x: i32, %d: i32) -> i32 {
@@ -83,8 +85,8 @@ join:
     assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
 }
 
-/// The verdicts on entries that are dropped, both ways at the highest level, and how many
-/// instructions fewer a pipeline leaves of a function.
+/// The verdicts on the dropped entries of both directions at the highest level, and the number of
+/// instructions that a pipeline removes.
 fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let module = load(Format::Oir, text.as_bytes()).expect("well-formed");
     let (_, base) = module.defined().next().expect("a function");
@@ -98,7 +100,7 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     (rejected, base.all_insts().count() - derived.function.all_insts().count())
 }
 
-/// What a read finds in parts is said of all the memory below: dse leaves that as it is.
+/// The value of a read of parts depends on all the memory below, so `dse` keeps the store below.
 #[test]
 fn a_read_of_parts_costs_no_entries() {
     let text = "memory @m 1
@@ -115,8 +117,8 @@ entry:
     assert_eq!(dropped(text, "dse"), (Vec::new(), 0));
 }
 
-/// Windows in a row: of the write that stays, what overwrites it is further away in the version
-/// before than a write looks for what it covers, and another covers it in between.
+/// Several windows follow each other. In the base, the write that covers a remaining write is
+/// farther away than the search looks, and another write covers it in between.
 #[test]
 fn dead_stores_in_a_row_cost_no_entries() {
     for (count, apart) in [(90, 1), (9, 8), (5, 20), (4, 30), (4, 60)] {
@@ -136,7 +138,7 @@ fn dead_stores_in_a_row_cost_no_entries() {
     }
 }
 
-/// The write that has to be replayed writes what the one that covers it will write again.
+/// The write to replay writes the value that the covering write will write again.
 #[test]
 fn an_equal_store_is_replayed_as_the_first() {
     let text = |first: &str, last: &str| {
@@ -158,8 +160,9 @@ entry:
     }
 }
 
-/// What shows that the reads behind the stairs do not trap stands above more accesses at one
-/// address than anybody wants to look at, most of which they do not come behind.
+/// One access above all branches proves that the first reads after them do not trap. It stands
+/// above more accesses at the same address than any search examines, and most of them do not
+/// dominate the reads.
 #[test]
 fn an_access_far_above_vouches() {
     let count = 300;
@@ -181,8 +184,8 @@ fn an_access_far_above_vouches() {
     assert_eq!(dropped(&(text + "  return %o\n}"), "dse"), (Vec::new(), 1));
 }
 
-/// While the certificate does not know yet that %never does not branch to block2, the memory there
-/// is one that the version after, in which no edge joins, does not have.
+/// At first, the certificate does not know that `%never` excludes the edge to block2. The memory
+/// there is then a join that the optimized version does not have.
 #[test]
 fn what_dead_edges_of_one_version_spoil_is_tried_again() {
     let stored = b"memory @m 1
@@ -247,11 +250,11 @@ block5:
     }
 }
 
-/// Stores that only one version has, each in a function of which every entry was dropped once: the
-/// trap of one has passed on to an access behind a jump; one ends where an address is known to be
-/// equal; another is executed on the way behind one that is apart; reads are merged in a version
-/// whose graph is narrowed, and the other has no such leaf; a division moves in a function with
-/// such a store elsewhere.
+/// Lone writes, each in a function that once lost every entry. In the first, the trap of a store
+/// has passed to an access after a jump. In the second, a store ends where an address is known to
+/// be equal. In the third, the transition replays it after a disjoint store. In the fourth, reads
+/// are merged in a version with a narrowed graph, and the other version has no such leaf. In the
+/// fifth, a division moves in a function that has such a store elsewhere.
 const LONE_STORES: [(&str, &str); 5] = [
     (
         "cfg_clean,dse",
@@ -354,8 +357,8 @@ fn entries_around_stores_of_one_version_are_proved() {
     }
 }
 
-/// As in Lua's interpreter loop: numbers are carried around a loop whose only readers are arms that
-/// constants exclude. Synthesis, checker and graph agree that nobody needs them.
+/// As in Lua's interpreter loop, only arms that constants exclude read some numbers carried around
+/// the loop. Synthesis, checker and version graph agree that these numbers are not needed.
 #[test]
 fn what_only_excluded_arms_read_is_no_obstacle() {
     let text = b"memory @m 1
@@ -413,8 +416,8 @@ out:
     }
 }
 
-/// Reads past writes, stores that only one version has and stores executed on the way are told
-/// apart from nothing they equal.
+/// The checker does not refute an entry for reads after writes, lone writes or replayed stores if
+/// the memories are equal.
 #[test]
 fn right_memory_is_never_refuted() {
     let (mut replays, mut held) = (0, 0);
@@ -484,8 +487,8 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
     );
 }
 
-/// A program with a loop, something to hoist, to fold and to share, and the version derived from
-/// it.
+/// A program with a loop and with instructions to hoist, to fold and to merge, and the version
+/// derived from it.
 fn sample() -> (Module, Derived) {
     let text = include_bytes!("../cli/golden/sum.oir");
     let module = load(Format::Oir, text).expect("well-formed");
@@ -495,8 +498,8 @@ fn sample() -> (Module, Derived) {
     (module, derived)
 }
 
-/// A wrong entry put in by hand, at a point at which the entry of the built edge between the same
-/// versions holds.
+/// The wrong entry is inserted by hand, at a point where the entry of the built edge between the
+/// same versions holds.
 #[test]
 fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     let (module, derived) = sample();
@@ -509,7 +512,7 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
         VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
     let mut mapping = graph.edges()[0].mapping.clone();
     let copied = |v: Operand| matches!(v, Operand::Source(v) if base.value_type(v) == Type::I32);
-    let assigns = |e: &ir::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
+    let assigns = |e: &transition::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
     let found = mapping.entries().find_map(|(p, e)| Some((p, e.clone(), assigns(e)?)));
     let (point, mut entry, at) = found.expect("an entry that copies a value");
     entry.assigns[at].from = Operand::Step(entry.steps.len() as u32);
@@ -523,7 +526,7 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     assert_eq!((has(0), has(2)), (true, false));
 }
 
-/// Two names for what may be one thing tell nothing apart.
+/// Two leaves of one version may be equal, so their difference refutes nothing.
 #[test]
 fn leaves_of_one_version_refute_nothing() {
     let text =

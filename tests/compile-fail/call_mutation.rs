@@ -1,4 +1,4 @@
-//! The mutations below the editor, called past it.
+//! The mutations below the editor, called without the editor.
 use ir::{Function, Inst};
 
 fn forge(function: &mut Function, inst: Inst) {

@@ -1,4 +1,4 @@
-//! An action changed after it was recorded.
+//! An action changed after the editor recorded it.
 use ir::edit::{Action, ActionLog};
 
 fn forge(log: &mut ActionLog, other: &Action) {

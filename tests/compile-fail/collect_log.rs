@@ -1,4 +1,4 @@
-//! A log put together from chosen actions.
+//! A log assembled from selected actions.
 use ir::edit::ActionLog;
 
 fn forge(log: &ActionLog) -> ActionLog {

@@ -1,4 +1,4 @@
-//! A session that forgets what it did.
+//! A session that clears its log.
 use ir::edit::{ActionLog, Editor, Pass};
 
 struct Forgets;

@@ -1,4 +1,4 @@
-//! A pass that keeps its session for later, when nobody asks for the log anymore.
+//! A pass that keeps its session for changes after the log is taken.
 use ir::edit::{Editor, Pass};
 use std::cell::RefCell;
 

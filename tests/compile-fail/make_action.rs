@@ -1,4 +1,4 @@
-//! An action that was never carried out.
+//! An action that the editor never performed.
 use ir::edit::{Action, ActionKind, Origin};
 
 fn forge(kind: ActionKind, origin: Origin) -> Action {

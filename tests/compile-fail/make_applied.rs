@@ -1,4 +1,4 @@
-//! A version paired with the log of another.
+//! A version paired with the log of another version.
 use ir::edit::{ActionLog, Applied};
 
 fn forge(one: &Applied, other: ActionLog) -> Applied {

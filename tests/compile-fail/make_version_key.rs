@@ -1,5 +1,5 @@
-//! A mapping that claims to belong to versions it was not made for.
-use ir::mapping::VersionKey;
+//! A mapping that claims to belong to versions it was not synthesized for.
+use transition::VersionKey;
 
 fn forge() -> VersionKey {
     VersionKey { stamp: 0, history: 0 }

@@ -1,4 +1,4 @@
-//! A pass that makes an editor of its own would write a log of a function nobody sees.
+//! A pass that creates an editor, whose log would describe a function of its own.
 use ir::Function;
 use ir::edit::{ActionLog, Editor, Fuel};
 

@@ -1,4 +1,4 @@
-//! A builder put on a function that exists already.
+//! A builder on a function that exists already.
 use ir::{Function, FunctionBuilder};
 
 fn forge(builder: &mut FunctionBuilder, function: Function) {

@@ -1,4 +1,4 @@
-//! A pass that edits a clone and puts it in the place of the function under the session.
+//! A pass that edits a clone and assigns it to the session's function.
 use ir::Function;
 use ir::edit::{Editor, Pass};
 

@@ -1,5 +1,5 @@
-//! A pass that runs another on a clone, hands it its own session, and has it swap the two: each log
-//! would then tell what happened to the other function.
+//! A pass that applies another pass to a clone and passes its own session in, so that the other
+//! swaps the two sessions. Each log would then describe the changes to the other function.
 use ir::edit::{Editor, Fuel, Pass, apply};
 use std::cell::RefCell;
 

@@ -1,18 +1,19 @@
-//! How runs end that do not return: every way is a value, and the machine goes on to be used.
+//! Runs that do not return. Each end is a value, and the machine remains usable.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
-use osier::ir::interp::{HostError, NoHost, Outcome};
-use osier::ir::mapping::{Mapping, Operand, Step, VersionKey};
+use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
 use osier::jit::{
     Action, Condition, Config, DeoptFrame, Handler, HandlerEnd, Interruption, PointSpec, RunError,
     Slot, SlotLayout, Tier, Tiering, Vm,
 };
 use osier::native::{Eager, NoObserver};
+use osier::transition::VersionKey;
+use osier::transition::mapping::{Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A handler made of a closure.
+/// A handler that calls a closure.
 struct With<F>(F);
 
 impl<F: FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>> Handler for With<F> {
@@ -21,7 +22,7 @@ impl<F: FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>> Handler for
     }
 }
 
-/// A machine whose loop is left for the handler at its third round.
+/// A machine that hands its loop to the handler at the third iteration.
 fn handed(
     pair: &Pair,
     handler: impl FnMut(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd> + Send + 'static,
@@ -104,7 +105,7 @@ fn a_trap_in_compensation_code_is_a_trap() {
     let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
     let mut vm = vm(&engine, &pair.module);
     let fast = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
-    // No proved entry divides; one that is made by hand may.
+    // No proved entry divides; one written by hand may.
     let at = head(&pair.base);
     let mut entry = pair.forward.entry(at).expect("an entry").clone();
     let i = pair.base.block_params(pair.base.inst_block(at.inst()))[0];
@@ -163,7 +164,7 @@ fn recursion_to_the_limit_is_an_outcome() {
     }
 }
 
-/// An outer loop, and an inner one without end that touches no memory.
+/// An outer loop, and an infinite inner one that accesses no memory.
 const ENDLESS: &str = "
 func @spin(%n: i64) -> i64 {
 entry:
@@ -209,7 +210,7 @@ fn an_inner_loop_sees_what_its_outer_loop_saw_before() {
     }
 }
 
-/// Asks for an interrupt while it compiles.
+/// A policy that interrupts its own compilation.
 struct InterruptsItself(osier::jit::Interrupt, Eager<NoObserver>);
 
 impl Tiering for InterruptsItself {
@@ -293,7 +294,7 @@ fn a_trap_before_the_first_instruction_has_its_place() {
     let x = builder.append_param(entry, Type::I64);
     builder.append_param(entry, Type::I64);
     let good = builder.create_block();
-    // The first instruction that there is, one before the entry's.
+    // The first instruction of the function, and thus before the entry's.
     builder.switch_to(bad);
     let mut trap = InstSpec::terminator(Opcode::Trap, &[], vec![]);
     trap.imm = Imm::Trap(TrapKind::User(7));

@@ -1,27 +1,27 @@
-//! What an exit hands over, however it does so: values of every type, constants, more of them than
-//! there are registers.
+//! The values that an exit hands over, by either kind of exit: values of every type, constants, and
+//! more values than registers.
 
 use super::support::{Calls, Pair, engine, head, vm};
-use osier::ir::interp::Outcome;
-use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, Effort, Exits, OpenPoint, PointSpec, RunError, Tier,
     Tiering, TransitionKind, Vm,
 };
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-/// Loop variables of 64 bits beside one of each other type.
+/// The number of 64-bit loop variables beside one of each other type.
 const MORE: u64 = 20;
 
-/// A loop that changes a variable of each type, and more of 64 bits, in every iteration; a constant
-/// lives around it.
+/// A function whose loop changes a variable of each type, and more of 64 bits, in every iteration.
+/// A constant is live around the loop.
 fn text() -> String {
     let list = |item: &dyn Fn(u64) -> String| {
         (0..MORE).fold(String::new(), |text, k| text + ", " + &item(k))
     };
-    // A call of the host with as many words of ones as the loop has values: they are beside narrow
-    // values then.
+    // The host call passes as many all-ones words as the loop has values. Its leftovers lie beside
+    // the narrow values, whose upper bits an exit must not take from there.
     let mut text =
         format!("import func @mark \"env\" \"mark\" ({}) -> i64\n", vec!["i64"; 40].join(", "));
     text += "func @f(%n: i64) -> i64 {\nentry:\n  %zero = const.i64 0\n  %z8 = const.i8 0\n  %z16 = const.i16 0\n";
@@ -60,7 +60,7 @@ fn text() -> String {
     text + &format!("  return {last}\n}}\n")
 }
 
-/// Notes what each firing hands over, and stays.
+/// Records the values that each fired point hands over, and stays in the version.
 struct Notes {
     stay: Arc<Continuation>,
     seen: Arc<Mutex<Vec<Vec<u64>>>>,
@@ -77,7 +77,7 @@ impl Tiering for Notes {
     }
 }
 
-/// The mapping from the base to itself at the loop's head, of all that lives there.
+/// The mapping from the base to itself at the loop header, for all values live there.
 fn identity(pair: &Pair) -> Mapping {
     let at = head(&pair.base);
     let requires = PointSpec::of_live(&pair.base, at, Condition::Flag).values;
@@ -92,7 +92,7 @@ fn identity(pair: &Pair) -> Mapping {
     mapping
 }
 
-/// A machine with a point at the loop's head that is armed, and leads somewhere.
+/// A machine with an armed point at the loop header, with the action that `lead` returns.
 fn armed(
     pair: &Pair,
     config: Config,
@@ -117,7 +117,7 @@ fn five_rounds(vm: &mut Vm, pair: &Pair) -> Outcome {
     vm.invoke(pair.func, &[5], &mut Calls(|| Ok(0))).expect("the run ends as programs do")
 }
 
-/// What the point at the loop's head hands over at each visit, and how the run ends.
+/// The values that the point at the loop header hands over at each visit, and the outcome.
 fn run(pair: &Pair, config: Config) -> (Vec<Vec<u64>>, Outcome) {
     let seen: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
     let mut vm = armed(pair, config, |stay, vm| {
@@ -129,7 +129,7 @@ fn run(pair: &Pair, config: Config) -> (Vec<Vec<u64>>, Outcome) {
     (seen, outcome)
 }
 
-/// The values of the loop's variables at a visit, in the order of the text.
+/// The values of the loop variables at a visit, in the order of the text.
 fn expected(visit: u64) -> Vec<u64> {
     let wrapped = |step: u64, bits: u32| visit.wrapping_mul(step) & ((1 << bits) - 1);
     let powers = [
@@ -173,7 +173,7 @@ fn every_exit_hands_over_every_value_as_it_is() {
     }
 }
 
-/// What five rounds return.
+/// The result of five iterations.
 fn result() -> u64 {
     let last = expected(5);
     let ends = last[4].wrapping_add(last[5]) ^ last[1] ^ last[2] ^ last[3];

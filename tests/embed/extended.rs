@@ -1,8 +1,8 @@
-//! Machines that take up modules one after the other: what was there stays, and what does not fit
-//! changes nothing.
+//! Machines extended by one module after the other. Existing state stays, and a module that does
+//! not fit changes nothing.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, sum, vm};
-use osier::ir::interp::{InstantiateError, Limits, Options, Outcome};
+use osier::interp::{InstantiateError, Limits, Options, Outcome};
 use osier::ir::module::{
     DataSegment, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl, TableDecl,
 };
@@ -16,7 +16,7 @@ use osier::passes::Pipeline;
 use osier::wasm::{ImportLimits, Linker, import, import_linked};
 use std::sync::Arc;
 
-/// Calls what a table has, and counts.
+/// Calls the functions of a table, and counts the calls.
 const CALLER: &str = r#"(module
     (memory (export "mem") 1 2) (table (export "table") 4 8 funcref)
     (global $count (export "count") (mut i32) (i32.const 0))
@@ -28,7 +28,7 @@ const CALLER: &str = r#"(module
     (func $twice (param i32) (result i32) (i32.mul (local.get 0) (i32.const 2)))
     (elem (i32.const 0) func $twice))"#;
 
-/// Puts functions into that table, with a memory and a signature of its own.
+/// Adds functions to that table, with a memory and a signature of its own.
 const CALLEE: &str = r#"(module
     (import "first" "call" (func $call (param i32 i32) (result i32)))
     (import "first" "mem" (memory $shared 1)) (import "first" "table" (table $shared 4 funcref))
@@ -45,7 +45,7 @@ fn caller() -> Arc<Module> {
     Arc::new(import(&bytes, &ImportLimits::default()).expect("a module"))
 }
 
-/// A module linked to an earlier one, which it imports as `first`.
+/// A module linked to an earlier one, which it imports under the name `first`.
 fn behind(earlier: &Module, text: &str) -> Arc<Module> {
     let bytes = wat::parse_str(text).expect("text of a module");
     let provided = |_: &str, field: &str| -> Option<External> {
@@ -63,7 +63,7 @@ fn returned(value: u64) -> Result<Outcome, RunError> {
     Ok(Outcome::Returned(vec![value]))
 }
 
-/// Compiles a function and makes calls run it.
+/// Compiles a function and installs the version for its calls.
 fn installed(vm: &mut Vm, engine: &Engine, module: &Arc<Module>, func: Func) -> Arc<Version> {
     let body = module.body(func).expect("it has a body");
     let version = engine.version(module, func, body, &[]).expect("compiled");
@@ -71,7 +71,7 @@ fn installed(vm: &mut Vm, engine: &Engine, module: &Arc<Module>, func: Func) -> 
     version
 }
 
-/// A module that begins like another, changed.
+/// A module that starts with the declarations of another, and is then changed.
 fn changed(module: &Module, change: impl FnOnce(&mut Module)) -> Arc<Module> {
     let mut later = module.clone();
     change(&mut later);
@@ -89,7 +89,7 @@ fn functions_of_later_modules_are_called_through_tables() {
         let first = caller();
         let mut vm = vm(&engine, &first);
         let call = exported(&first, "call");
-        // Compiled once, for the first module; whoever compiles the rest is asked for it.
+        // Compiled once, for the first module. The policy compiles the other functions.
         installed(&mut vm, &engine, &first, call);
         vm.set_tiering(Box::new(Eager::new(NoObserver)));
         assert_eq!(invoke(&mut vm, call, &[0, 21]), returned(42));
@@ -131,7 +131,7 @@ fn points_lead_and_flags_are_as_before() {
         made.iter().map(|made| (made.kind, made.count)).collect::<Vec<_>>(),
         [(TransitionKind::Across, 2)]
     );
-    // What was made for the module before still fits, and what is made for this one.
+    // The version compiled for the earlier module still fits, and so does one for this module.
     vm.arm(&fast, 0);
     vm.relink(&fast, 0, Action::Interpret(Arc::clone(&pair.backward))).expect("it fits");
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
@@ -222,7 +222,7 @@ fn earlier_modules_are_let_go() {
     assert!(earlier.iter().all(|module| module.upgrade().is_none()));
 }
 
-/// Everything that code of the earlier module relies on.
+/// Each case changes a declaration that code of the earlier module relies on.
 #[test]
 fn another_beginning_is_refused() {
     let engine = engine(Config::default());
@@ -295,7 +295,7 @@ fn another_beginning_is_refused() {
             other => panic!("change {number}: {other:?}"),
         }
     }
-    // Nothing of all that has changed the machine, and what does not matter may differ.
+    // None of these has changed the machine. Declarations that matter only at the start may differ.
     let other_start = changed(&first, |module| {
         module.memories.values_mut().for_each(|decl| decl.min_pages = 2);
         module.tables.values_mut().for_each(|decl| decl.size = 5);
@@ -359,7 +359,7 @@ fn a_module_with_a_segment_outside_is_there() {
     );
     assert!(Arc::ptr_eq(vm.module(), &second));
     assert_eq!(invoke(&mut vm, call, &[1, 5]), returned(12));
-    // And so may the next one be.
+    // The next module may be extended in the same way.
     let third = changed(&second, |module| {
         module.globals.push(GlobalDecl {
             name: "g".to_owned(),
@@ -390,7 +390,7 @@ fn a_machine_that_was_changed_past_its_owner_is_not_extended() {
 
 #[test]
 fn without_address_space_nothing_changes() {
-    // Nobody else gets address space meanwhile.
+    // No other test may allocate address space meanwhile.
     in_a_process_of_its_own(
         "extended::without_address_space_nothing_changes",
         until_no_address_space_is_left,
@@ -422,7 +422,7 @@ fn a_machine_that_was_exchanged_or_extended_alone_is_told_of() {
         assert_eq!(invoke(&mut one, pair.func, &[10, 7]), Err(RunError::Exchanged), "{bounds:?}");
         std::mem::swap(one.machine_mut(), other.machine_mut());
         one.extend(&later).expect("it begins alike");
-        // By a global alone, which no count of memories tells.
+        // By a global alone, which the number of memories does not show.
         let further = changed(&later, |module| {
             let global = module.globals.values().next().expect("there is one").clone();
             module.globals.push(global);

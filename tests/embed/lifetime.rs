@@ -1,7 +1,7 @@
-//! How long code lives. The tests count all code of the process, so they are one test.
+//! The lifetime of code. The tests count all code of the process, so they form one test.
 
 use super::support::{Calls, Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
-use osier::ir::interp::Outcome;
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, OpenPoint, RunError, Tier, Tiering, Version, live_code,
 };
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 #[test]
 fn code_lives_as_long_as_it_is_needed_and_no_longer() {
-    // Nobody else compiles meanwhile.
+    // No other test may compile meanwhile.
     in_a_process_of_its_own("lifetime::code_lives_as_long_as_it_is_needed_and_no_longer", || {
         nothing_is_left();
         code_outlives_the_run_that_is_in_it();
@@ -26,7 +26,7 @@ fn nothing_is_left() {
         let mut vm = vm(&engine, &pair.module);
         let fast = pair.at_head(&engine, true, Condition::Countdown(5));
         let slow = pair.at_head(&engine, false, Condition::Countdown(5));
-        // Each leads into the other: counts that go round in a circle would keep both.
+        // Each leads into the other, so reference counts with a cycle would keep both.
         vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
         vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
         vm.relink(&fast, 0, pair.leading(&engine, false, &slow)).expect("it fits");
@@ -37,7 +37,7 @@ fn nothing_is_left() {
         vm.release(&fast);
         drop((slow, fast));
         assert!(live_code() + 4 <= many, "{} of {many} are left", live_code());
-        // The function is interpreted again.
+        // The interpreter runs the function again.
         assert_eq!(invoke(&mut vm, pair.func, &[100, 7]), Ok(Outcome::Returned(vec![sum(100, 7)])));
         refused_code_is_not_kept(&pair);
     }
@@ -58,7 +58,7 @@ fn engine_refuses(small: &osier::jit::Engine, pair: &Pair) {
     );
 }
 
-/// Lets go of the version that is left, and of everything else, in the middle of its run.
+/// Drops the source version, and everything else, in the middle of its run.
 struct LetsGo {
     leaving: Option<Arc<Version>>,
     into: Option<Arc<Continuation>>,
@@ -88,7 +88,7 @@ fn code_outlives_the_run_that_is_in_it() {
         unreachable!("a continuation was made")
     };
     vm.install(&slow, vec![Action::Ask]).expect("it fits");
-    // What the first run needs besides is made.
+    // This run creates the code that the machine itself needs, before the count.
     assert_eq!(invoke(&mut vm, pair.func, &[1, 7]), Ok(Outcome::Returned(vec![sum(1, 7)])));
     let before = live_code();
     let counted = Arc::default();
@@ -107,7 +107,7 @@ fn code_outlives_the_run_that_is_in_it() {
     assert!(live_code() < before, "the run has ended: {} of {before}", live_code());
 }
 
-/// Lines of the process's memory map that may be both written and executed.
+/// The lines of the process's memory map for pages that are both writable and executable.
 fn writable_and_executable() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("the system tells its maps");
     let both = |line: &&str| {

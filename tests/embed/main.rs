@@ -1,5 +1,5 @@
-//! The embedding interface of native code: what is refused, what is freed, how runs end, machines
-//! that take up more, which threads may do what.
+//! The embedding interface of native code: rejected inputs, lifetimes, ends of runs, extended
+//! machines and threads.
 
 mod ends;
 mod exits;

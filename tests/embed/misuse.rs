@@ -1,14 +1,14 @@
-//! What an embedder may get wrong, told or refused before native code runs.
+//! Mistakes of an embedder, which the interface reports or rejects before native code runs.
 
 use super::support::{Calls, Pair, SUM, engine, head, invoke, module, sum, vm};
-use osier::ir::interp::{HostError, NoHost, Outcome};
-use osier::ir::mapping::{Assign, Entry, Mapping, Operand, Step};
+use osier::interp::{HostError, NoHost, Outcome};
 use osier::ir::{Func, Function, FunctionBuilder, Opcode, Point, Signature, Type};
 use osier::jit::{
     Action, Bounds, CompileError, Condition, Config, Continuation, ContinueError, DeoptFrame,
     Handler, HandlerEnd, HotLoop, LinkError, PointSpec, RunError, Slot, SlotLayout, Tier, Tiering,
     Version, Vm, live_code,
 };
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn improving_a_continuation_keeps_what_its_points_hand_over() {
     assert!(matches!(&made, Err(ContinueError::Compile(CompileError::Point { .. }))), "{made:?}");
 }
 
-/// Answers every hot loop with the same continuation.
+/// A policy that answers every hot loop with the same continuation.
 struct Always(Arc<Continuation>);
 
 impl Tiering for Always {
@@ -145,7 +145,7 @@ fn a_mapping_of_another_function_leads_nowhere() {
     let point =
         PointSpec { at, condition: Condition::Flag, values: pair.base.arguments().to_vec() };
     let version = engine.version(&pair.module, pair.func, &pair.base, &[point]).expect("compiled");
-    // The keys of the two bases are one, and so are the ids of their first instructions and values.
+    // The two bases have one key, and the same ids for their first instructions and values.
     let landing = Point::before(other.base.first_inst(other.base.entry()));
     let value = other.base.arguments()[0];
     let assigns = vec![Assign { value, from: Operand::Step(0) }];
@@ -200,7 +200,7 @@ fn a_loop_goes_on_in_its_own_function() {
     );
 }
 
-/// Panics when it is asked for the first time.
+/// A policy that panics at the first call.
 struct PanicsOnce(bool);
 
 impl Tiering for PanicsOnce {
@@ -242,7 +242,7 @@ entry:
 }
 ";
 
-/// Calls a function of the program, and gives its result.
+/// A handler that calls a function of the program and returns its result.
 struct CallsOn(Func, Vec<u64>);
 
 impl Handler for CallsOn {
@@ -252,7 +252,7 @@ impl Handler for CallsOn {
     }
 }
 
-/// A machine that hands the loop of [`ASKS`] over at its third round.
+/// A machine that hands the loop of [`ASKS`] to a handler at the third iteration.
 fn handing(pair: &Pair, handler: CallsOn) -> (Vm, Arc<Version>) {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
@@ -289,7 +289,7 @@ fn a_panic_below_a_handler_leaves_nothing_behind() {
     );
 }
 
-/// Whether code that is let go behind a panic is freed: no run is taken for one that is under way.
+/// Asserts that code dropped after a panic is freed, so the panic has left no run registered.
 pub(crate) fn a_panic_below_a_handler_keeps_no_code() {
     let pair = Pair::new(ASKS);
     let asks = pair.module.lookup("asks").expect("it is there");

@@ -1,13 +1,14 @@
-//! What does not fit is refused by name, before anything runs.
+//! Versions, mappings and points that do not fit. The interface rejects each by name before a run.
 
 use super::support::{Pair, SUM, engine, head, invoke, vm};
-use osier::ir::interp::Outcome;
-use osier::ir::mapping::{Mapping, VersionKey};
+use osier::interp::Outcome;
 use osier::ir::{FunctionBuilder, Inst, Point};
 use osier::jit::{
     Action, CompileError, Condition, Config, ContinueError, LinkError, PointSpec, RunError,
     SlotLayout,
 };
+use osier::transition::VersionKey;
+use osier::transition::mapping::Mapping;
 use std::sync::Arc;
 
 #[test]
@@ -83,8 +84,8 @@ fn a_version_with_points_belongs_to_one_machine() {
     let fast = pair.at_head(&engine, true, Condition::Flag);
     first.adopt(&fast, vec![Action::Ask]).expect("it fits");
     assert_eq!(second.adopt(&fast, vec![Action::Ask]), Err(LinkError::Claimed));
-    // Nor may the other machine enter it through a continuation: its points lead where the first
-    // machine says.
+    // Nor may the other machine enter the version through a continuation, since the actions of its
+    // points belong to the first machine.
     let slow = pair.at_head(&engine, false, Condition::Countdown(1));
     assert_eq!(
         second.adopt(&slow, vec![pair.leading(&engine, true, &fast)]),
@@ -101,7 +102,7 @@ fn what_does_not_belong_together_is_refused() {
     let version = |engine: &osier::jit::Engine, pair: &Pair| {
         engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled")
     };
-    // The code of the one engine relies on guards that the machine's memory does not have.
+    // The code of that engine relies on guard pages that the machine's memory does not have.
     assert_eq!(vm.install(&version(&guarded, &pair), vec![]), Err(LinkError::OtherProgram));
     assert_eq!(
         vm.install(&version(&checked, &same), vec![]),
@@ -160,14 +161,14 @@ fn code_beyond_its_limit_is_refused_and_nothing_of_it_stays() {
         assert!(held.len() < limit, "a version has more than a byte");
     };
     assert_eq!(refused, CompileError::OutOfMemory);
-    // What is freed can be used again.
+    // Freed space can be used again.
     held.pop().expect("one fits");
     engine.version(&pair.module, pair.func, &pair.base, &[]).expect("there is room again");
 }
 
 #[test]
 fn more_values_than_native_code_passes_are_refused() {
-    // More than the buffer has words, and more than a call can have arguments.
+    // More than the words of the buffer, and more than the arguments of a call.
     for count in [70_000, 9_000] {
         refused_with_values(count);
     }
@@ -203,6 +204,6 @@ fn a_point_that_leads_nowhere_ends_the_run() {
     vm.install(&slow, vec![Action::Ask]).expect("it fits");
     let stuck = RunError::Stuck { func: pair.func, point: 0 };
     assert_eq!(invoke(&mut vm, pair.func, &[10, 1]), Err(stuck));
-    // The machine is as good as before.
+    // The error has not damaged the machine.
     assert_eq!(invoke(&mut vm, pair.func, &[1, 1]), Ok(Outcome::Returned(vec![3])));
 }

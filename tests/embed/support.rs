@@ -1,10 +1,9 @@
-//! A loop to move in, two versions of it, and the mappings between them.
+//! A loop, two versions of its function, and the mappings between them.
 
 use osier::driver::{self, Format, Vigilance, certify, derive, load};
+use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::cfg::Cfg;
-use osier::ir::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::loops::LoopForest;
-use osier::ir::mapping::{Assign, Entry, Mapping, Operand};
 use osier::ir::module::ImportName;
 use osier::ir::{Func, Function, Module, Point};
 use osier::jit::{
@@ -12,10 +11,11 @@ use osier::jit::{
 };
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Sums `k * (i + 3)` for all i below n; `k * 3` leaves the loop when it is optimized.
+/// Sums `k * (i + 3)` for all i below n. The optimizer moves `k * 3` out of the loop.
 pub(crate) const SUM: &str = "
 memory @mem 1
 global @steps : mut i64 = 0
@@ -40,7 +40,7 @@ done:
 }
 ";
 
-/// What [`SUM`] returns.
+/// The result of [`SUM`].
 pub(crate) fn sum(n: u64, k: u64) -> u64 {
     (0..n)
         .fold(0, |acc: u64, i| acc.wrapping_add(k.wrapping_mul(i).wrapping_add(k.wrapping_mul(3))))
@@ -62,7 +62,8 @@ pub(crate) fn invoke(vm: &mut Vm, func: Func, args: &[u64]) -> Result<Outcome, R
     vm.invoke(func, args, &mut NoHost)
 }
 
-/// The first function of a module, what `O1` makes of it, and the proved mappings both ways.
+/// The first function of a module, its version after `O1`, and the proved mappings in both
+/// directions.
 pub(crate) struct Pair {
     pub(crate) module: Arc<Module>,
     pub(crate) func: Func,
@@ -86,7 +87,7 @@ impl Pair {
         Pair { func, base, opt: derived.function, forward, backward, module }
     }
 
-    /// The version of the base or the optimized function with one point at the head of its first
+    /// The base or the optimized function as a version with one point, at the header of the first
     /// loop.
     pub(crate) fn at_head(
         &self,
@@ -101,7 +102,7 @@ impl Pair {
         engine.version(&self.module, self.func, function, &[point]).expect("it can be compiled")
     }
 
-    /// Leads the point of a version into another one.
+    /// The action that leads the point of a version into another version.
     pub(crate) fn leading(
         &self,
         engine: &Engine,
@@ -116,7 +117,7 @@ impl Pair {
 }
 
 impl Pair {
-    /// From the head of the base's loop to itself: an entry that changes nothing.
+    /// A continuation from the header of the base's loop to itself, which changes nothing.
     pub(crate) fn stay(&self, engine: &Engine, slow: &Arc<Version>) -> Arc<Continuation> {
         let at = head(&self.base);
         let requires = self.forward.entry(at).expect("an entry").requires.clone();
@@ -132,10 +133,10 @@ impl Pair {
     }
 }
 
-/// Set in the process that runs the body of one test alone.
+/// The environment variable set in a process that runs the body of a single test.
 const ALONE: &str = "OSIER_TEST_ALONE";
 
-/// Runs the body of the test with this name in a process where no other test runs.
+/// Runs the body of the test with this name in a separate process without other tests.
 pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     if std::env::var_os(ALONE).is_some() {
         return body();
@@ -154,7 +155,7 @@ pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
     );
 }
 
-/// The first instruction of the head of the first loop.
+/// The first point of the header of the first loop.
 pub(crate) fn head(function: &Function) -> Point {
     let forest = LoopForest::new(function, &Cfg::new(function));
     Point::before(
@@ -162,7 +163,7 @@ pub(crate) fn head(function: &Function) -> Point {
     )
 }
 
-/// Calls a closure for every call of the host.
+/// A host that calls a closure for every call.
 pub(crate) struct Calls<F>(pub(crate) F);
 
 impl<F: FnMut() -> Result<u64, HostError>> Host for Calls<F> {

@@ -1,7 +1,7 @@
-//! What threads may do.
+//! Threads: machines move between them, and code is shared and compiled by several.
 
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
-use osier::ir::interp::Outcome;
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Code, Condition, Config, Continuation, Engine, Interrupt, OpenPoint, RunError, Tier,
     Tiering, Version, Vm,
@@ -43,7 +43,7 @@ fn a_machine_moves_between_threads_between_runs() {
 #[test]
 fn threads_compile_and_run_side_by_side() {
     let (pair, engine) = (Arc::new(Pair::new(SUM)), engine(Config::default()));
-    // Code without points may run in any number of machines at once.
+    // Any number of machines may run code without points at once.
     let common = engine.version(&pair.module, pair.func, &pair.opt, &[]).expect("compiled");
     let threads: Vec<_> = (0..4)
         .map(|thread| {
@@ -65,8 +65,8 @@ fn threads_compile_and_run_side_by_side() {
     threads.into_iter().for_each(|thread| thread.join().expect("all runs are right"));
 }
 
-/// Has the continuation compiled by another thread, and goes on in the loop as it is until it is
-/// there.
+/// A policy whose continuation another thread compiles. Until it arrives, the run continues in the
+/// loop of its current version.
 struct Background {
     made: mpsc::Receiver<Arc<Continuation>>,
     again: Arc<Continuation>,
@@ -96,8 +96,8 @@ fn code_is_compiled_in_the_background_while_the_loop_runs() {
     let mut vm = vm(&engine, &pair.module);
     let slow = pair.at_head(&engine, false, Condition::Countdown(1000));
     vm.install(&slow, vec![Action::Ask]).expect("it fits");
-    // From the base into the base: an entry that changes nothing, for which the values of the point
-    // are all there is.
+    // From the base into the base: an entry that changes nothing and needs only the values of the
+    // point.
     let stay = pair.stay(&engine, &slow);
     let (sender, made) = mpsc::channel();
     let compiles = {
@@ -117,7 +117,7 @@ fn code_is_compiled_in_the_background_while_the_loop_runs() {
     assert!(vm.transitions().iter().map(|made| made.count).sum::<u64>() >= 1);
 }
 
-/// What [`sum`] adds up, at once.
+/// The result of [`sum`] in closed form.
 fn closed_form(n: u64, k: u64) -> u64 {
     let total = u128::from(k) * (u128::from(n) * (u128::from(n) - 1) / 2 + 3 * u128::from(n));
     assert_eq!(closed_form_is_right_for(1000), sum(1000, 7));

@@ -1,7 +1,7 @@
-//! Transitions: every condition, any number of them, in constant stack.
+//! Transitions: every condition, and any number of transitions in constant stack space.
 
 use super::support::{Pair, SUM, engine, head, invoke, sum, vm};
-use osier::ir::interp::Outcome;
+use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, Exits, OpenPoint, RunError, Tier, Tiering,
     TransitionKind,
@@ -50,7 +50,7 @@ fn a_flag_fires_while_it_is_set() {
     }
 }
 
-/// A run on a stack that would not hold a frame for each of its transitions.
+/// Runs a closure on a stack too small for one frame per transition.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(run).expect("a thread");
     thread.join().expect("the run is right");
@@ -66,7 +66,7 @@ fn a_million_transitions_use_no_stack() {
 fn a_million_transitions(exits: Exits) {
     let (pair, engine) = (Pair::new(SUM), engine(Config { exits, ..Config::default() }));
     let mut vm = vm(&engine, &pair.module);
-    // Each is left at the third visit of its loop's head; the one entered starts counting anew.
+    // Each version exits at the third visit of its loop header, and starts counting when entered.
     let slow = pair.at_head(&engine, false, Condition::Countdown(3));
     let fast = pair.at_head(&engine, true, Condition::Countdown(3));
     vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
@@ -77,7 +77,7 @@ fn a_million_transitions(exits: Exits) {
     assert!(count > 900_000, "{count} transitions");
 }
 
-/// Enters the optimized version wherever the interpreter's loop is hot.
+/// A policy that enters the optimized version where a loop of the interpreter is hot.
 struct Up {
     into: Arc<Continuation>,
 }
@@ -117,7 +117,7 @@ fn down_to_the_interpreter_and_up_again() {
     });
 }
 
-/// Sends an open point to and fro.
+/// A policy that sends an open point alternately to either version.
 struct Alternate {
     to_fast: Arc<Continuation>,
     to_slow: Arc<Continuation>,

@@ -1,8 +1,8 @@
-//! One call in the interpreter and natively, and everything visible compared.
+//! Runs one call in the interpreter and natively, and compares everything observable.
 //!
-//! How the two may differ is written here and nowhere else; [`jit::Vm`] tells users the same.
+//! This module defines how the two may differ; [`jit::Vm`] documents the same for users.
 
-use ir::interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
+use interp::{Effect, Host, Limits, Machine, NoObserver, Options, Outcome, Program, Trace};
 use ir::{Func, Module, TrapKind};
 use jit::{
     Bounds, Config, Effort, Engine, Interruption, RunError, Tier, Tiering, TransitionKind, Vm,
@@ -11,16 +11,15 @@ use osier::native::{self, Tiered};
 use passes::Pipeline;
 use std::sync::{Arc, LazyLock};
 
-/// A way to compile, all checks of Cranelift on and with the trace.
+/// A configuration of the compiler, with all checks of Cranelift and with the trace.
 pub(crate) struct Setting {
-    /// What a failure is told with.
+    /// The name that failure messages use.
     pub(crate) name: &'static str,
-    /// Compiles so.
+    /// An engine with this configuration.
     pub(crate) engine: Engine,
 }
 
-/// Both ways to keep accesses within their memory, both efforts, and all ways to end a run from
-/// outside.
+/// Together they cover both ways to check bounds, both efforts, and all kinds of interruption.
 static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
     let settings = [
         ("guarded, most, never ended", Bounds::Guarded, Effort::Most, Interruption::Never),
@@ -45,19 +44,20 @@ static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
     made.into()
 });
 
-/// All of them.
+/// All settings.
 pub(crate) fn settings() -> &'static [Setting] {
     &SETTINGS
 }
 
-/// Which functions have native code; the others are interpreted, and a run mixes frames of both.
+/// The functions that have native code. The interpreter runs the others, so that a run mixes frames
+/// of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// All.
     All,
-    /// Those with an even number.
+    /// Those with an even index.
     Even,
-    /// Those with an odd number.
+    /// Those with an odd index.
     Odd,
 }
 
@@ -73,7 +73,7 @@ impl Share {
     }
 }
 
-/// Compiles a share of the functions as they are called.
+/// A policy that compiles a share of the functions when they are called.
 #[derive(Debug)]
 struct Shared(Share);
 
@@ -86,24 +86,24 @@ impl Tiering for Shared {
     }
 }
 
-/// One program twice: in a machine of the interpreter and in one that runs natively.
+/// One program in two machines: one of the interpreter and one with native code.
 pub(crate) struct Twins<'a> {
     module: &'a Arc<Module>,
     machine: Machine,
     vm: Vm,
-    /// What a failure is told with.
+    /// The name that failure messages use.
     name: String,
-    /// Whether native code pays as the interpreter does.
+    /// Whether native code pays fuel as the interpreter does.
     fueled: bool,
-    /// Whether optimized versions take part, which pay less and trap at other places of the
-    /// function.
+    /// Whether optimized versions take part. They pay less fuel, and may trap at other instructions
+    /// of the function.
     optimized: bool,
-    /// Whether a run has come to a limit, so that the two may differ.
+    /// Whether a run has reached a limit, after which the two may differ.
     apart: bool,
 }
 
 impl<'a> Twins<'a> {
-    /// Two instances. Start functions are not run.
+    /// Creates both instances without running start functions.
     pub(crate) fn new(
         module: &'a Arc<Module>,
         (limits, options): (Limits, Options),
@@ -114,8 +114,8 @@ impl<'a> Twins<'a> {
         Twins::made(module, (limits, options), setting, name, Box::new(Shared(share)))
     }
 
-    /// Two instances, one of which begins in the interpreter and optimizes and compiles what is
-    /// called or repeated `threshold` times.
+    /// Creates both instances. The native one starts in the interpreter, and optimizes and compiles
+    /// a function after `threshold` calls or iterations.
     pub(crate) fn tiered(
         module: &'a Arc<Module>,
         (limits, options): (Limits, Options),
@@ -145,7 +145,7 @@ impl<'a> Twins<'a> {
         Ok(Twins { module, machine, vm, name, fueled, optimized: false, apart: false })
     }
 
-    /// The transitions that native code and interpreter have made, by kind.
+    /// The number of transitions of this kind between native code and the interpreter.
     pub(crate) fn transitions(&mut self, kind: TransitionKind) -> u64 {
         self.vm.transitions().iter().filter(|made| made.kind == kind).map(|made| made.count).sum()
     }
@@ -155,16 +155,16 @@ impl<'a> Twins<'a> {
         &self.machine
     }
 
-    /// Changes both machines.
+    /// Applies a change to both machines.
     pub(crate) fn each(&mut self, change: impl Fn(&mut Machine)) {
         change(&mut self.machine);
         change(self.vm.machine_mut());
     }
 
-    /// Calls a function of both. How the interpreter's run ended.
+    /// Calls a function in both. Returns the outcome in the interpreter.
     ///
     /// # Errors
-    /// In which the native run differs.
+    /// If the native run differs; the error describes the difference.
     pub(crate) fn call(
         &mut self,
         func: Func,
@@ -174,7 +174,7 @@ impl<'a> Twins<'a> {
         let before = self.fuel();
         let wanted = self.machine.invoke(func, args, hosts[0], &mut NoObserver);
         let found = match self.optimized {
-            // What is optimized is for the policy to say.
+            // The policy chooses what to optimize and to compile.
             true => self.vm.invoke(func, args, hosts[1]),
             false => native::invoke(&mut self.vm, func, args, hosts[1]),
         };
@@ -188,12 +188,12 @@ impl<'a> Twins<'a> {
         differs.map_or(Ok(wanted), |what| Err(self.told(&what)))
     }
 
-    /// The fuel left of both, the native machine's first.
+    /// The remaining fuel of both, the native machine's first.
     fn fuel(&self) -> [u64; 2] {
         [self.vm.machine(), &self.machine].map(Machine::fuel)
     }
 
-    /// In which a native run differs that has come to no limit.
+    /// The difference of a native run that has reached no limit.
     fn end_difference(
         &self,
         wanted: &Outcome,
@@ -206,25 +206,25 @@ impl<'a> Twins<'a> {
         if !is_alike {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
-        // Whole blocks were executed if the run returned, and then all is paid for that the
-        // interpreter pays.
+        // A run that returned has executed whole blocks, so it has paid what the interpreter pays.
         let used = [0, 1].map(|i| before[i] - self.fuel()[i]);
         let differs =
             self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
         differs.then(|| format!("{} of fuel used, and interpreted {}", used[0], used[1]))
     }
 
-    /// The same, where one of the runs has come to a limit.
+    /// The difference if one of the runs has reached a limit.
     fn limit_difference(&self, wanted: &Outcome, found: &Outcome) -> Option<String> {
-        // Without fuel nothing ends a run for want of it.
+        // Without fuel, no run ends for want of it.
         let endless = matches!(wanted, Outcome::OutOfFuel(_)) && !self.fueled;
-        // A block that the run does not come to the end of has been paid for, too.
+        // Native code pays for a block at its start, even if the run does not reach the block's
+        // end.
         let early =
             matches!(found, Outcome::OutOfFuel(_)) && self.fueled && wanted.returned().is_none();
         if std::mem::discriminant(wanted) != std::mem::discriminant(found) && !endless && !early {
             return Some(format!("{found}, and interpreted: {wanted}"));
         }
-        // What was done is the same as far as both came.
+        // The effects are equal as far as both runs reached.
         first_difference(
             [self.vm.machine(), &self.machine].map(|machine| machine.trace().effects()),
         )
@@ -234,11 +234,11 @@ impl<'a> Twins<'a> {
         format!("{}: {what}", self.name)
     }
 
-    /// Compares everything that calls have left behind. There is nothing to compare once a run has
-    /// come to a limit.
+    /// Compares the state that calls have left behind. Returns `Ok` without a comparison once a run
+    /// has reached a limit.
     ///
     /// # Errors
-    /// In which the two differ.
+    /// If the two differ; the error describes the difference.
     pub(crate) fn compare(&self) -> Result<(), String> {
         if self.apart {
             return Ok(());
@@ -263,16 +263,17 @@ impl<'a> Twins<'a> {
     }
 }
 
-/// Whether a run came to a limit, which comes sooner or later natively. The stack: frames of native
-/// code are of another size than those of the interpreter, and it is the callee that finds no room
-/// for its own. Fuel: native code pays for a block before it executes it.
+/// Whether a run reached a limit, which native code may reach earlier or later. Native frames have
+/// another size than interpreter frames, and the callee checks the room for its frame. Native code
+/// pays fuel for a block before executing it.
 fn is_limit(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::StackOverflow(_) | Outcome::OutOfFuel(_))
 }
 
-/// Cranelift leaves out accesses that others make superfluous: a store that a later one covers, a
-/// load of what was loaded. Where both lie outside their memory, the other one traps in its stead:
-/// the same trap, with the same state, at another place of the function.
+/// Whether both runs trap out of bounds in the same function. Cranelift removes redundant accesses,
+/// such as a store that a later one covers, or a second load of the same place. If both accesses
+/// lie outside their memory, the remaining one traps: the same trap with the same state, at another
+/// place of the function.
 fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {
     let place = |outcome: &Outcome| {
         let traps = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
@@ -281,19 +282,20 @@ fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {
     place(wanted).is_some() && place(wanted) == place(found)
 }
 
-/// An optimized version may come to the same trap at another of its instructions.
+/// Whether both runs end with the same trap in the same function. An optimized version may trap at
+/// another of its instructions.
 fn is_trap_of_the_same_function(wanted: &Outcome, found: &Outcome) -> bool {
     let place = |outcome: &Outcome| Some((outcome.trap()?, outcome.site()?.func));
     place(wanted).is_some() && place(wanted) == place(found)
 }
 
-/// Where two lists of effects differ, as far as both go.
+/// The first difference of two lists of effects, as far as both reach.
 fn first_difference(lists: [&[(Effect, u64)]; 2]) -> Option<String> {
     let at = lists[0].iter().zip(lists[1]).position(|(a, b)| a != b)?;
     Some(format!("effect {at} is {:x?}, and interpreted {:x?}", lists[0][at], lists[1][at]))
 }
 
-/// Runs something on a thread with a large stack: native code takes as much of the stack as it
+/// Runs a closure on a thread with a large stack, since native code uses as much of the stack as it
 /// needs.
 pub(crate) fn on_a_large_stack<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
@@ -303,5 +305,5 @@ pub(crate) fn on_a_large_stack<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// Enough for as many activations as the interpreter allows, of functions of usual size.
+/// Enough bytes for the interpreter's limit on activations, of functions of usual size.
 const STACK: usize = 64 << 20;

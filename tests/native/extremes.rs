@@ -1,9 +1,9 @@
-//! What is large, odd or at an edge: many parameters and results, wide branches, long functions,
-//! recursion without end, growth, addresses at the end of memories, tables with odd contents, hosts
+//! Large, odd and borderline cases: many parameters and results, wide branches, long functions,
+//! infinite recursion, growth, addresses at the end of memories, tables with odd contents, hosts
 //! that end runs, and every amount of fuel.
 
 use crate::both::{Setting, Share, Twins, on_a_large_stack, settings};
-use ir::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome, TraceLevel};
+use interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome, TraceLevel};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Func, Module, Table, TrapKind};
@@ -20,8 +20,8 @@ fn parsed(text: &str) -> Arc<Module> {
 
 const OPTIONS: Options = Options { poison: false, track_memory: true, trace: TraceLevel::Full };
 
-/// Calls `@f` in all settings and shares, with fresh instances; how the calls ended in the
-/// interpreter, which is the same each time.
+/// Calls `@f` in all settings and shares, with fresh instances. Returns the outcomes in the
+/// interpreter, which are the same each time.
 fn everywhere(
     module: &Arc<Module>,
     limits: Limits,
@@ -52,8 +52,8 @@ fn everywhere(
     outcomes
 }
 
-/// Calls `@f` of what is so large that the checks of Cranelift, whose cost is not linear, would
-/// take minutes.
+/// Calls `@f` of a function so large that the checks of Cranelift, whose cost is more than linear,
+/// would take minutes.
 fn unchecked(module: &Arc<Module>, calls: &[&[u64]]) -> Vec<Outcome> {
     let func = module.lookup("f").expect("the text has it");
     let mut outcomes = Vec::new();
@@ -77,7 +77,7 @@ fn unchecked(module: &Arc<Module>, calls: &[&[u64]]) -> Vec<Outcome> {
     outcomes
 }
 
-/// A host that answers so many calls with the sum of the arguments, and then does something else.
+/// A host that answers `calls` calls with the sum of the arguments, and then with `end`.
 #[derive(Clone)]
 struct Ender {
     calls: u32,
@@ -110,8 +110,8 @@ fn patient() -> Ender {
 const PARAMS: usize = 130;
 const RESULTS: usize = 23;
 
-/// Functions that take and return many values of all types call each other directly, through a
-/// table, and the host.
+/// Functions with many parameters and results of all types call each other directly and through a
+/// table, and call the host.
 #[test]
 fn many_parameters_and_results() {
     let types = ["i8", "i64", "f32", "i16", "f64", "i32"];
@@ -123,7 +123,7 @@ fn many_parameters_and_results() {
     let named =
         |prefix: &str| (0..RESULTS).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
     let (params, args, results) = (params.join(", "), args.join(", "), of(RESULTS));
-    // Results are of the types of the last parameters: as many as divide evenly are passed through.
+    // The offset is a multiple of the number of types, so each result has its parameter's type.
     let picked: Vec<String> =
         (0..RESULTS).map(|i| format!("%p{}", i + 6 * ((PARAMS - RESULTS) / 6))).collect();
     let text = format!(
@@ -153,7 +153,7 @@ fn many_parameters_and_results() {
     );
 }
 
-/// A switch with thousands of arms, each with its own argument.
+/// A switch with thousands of arms, each with a separate argument.
 #[test]
 fn a_wide_switch() {
     const ARMS: u64 = 5_000;
@@ -174,7 +174,7 @@ fn a_wide_switch() {
     assert_eq!(outcomes[3], Outcome::Returned(vec![21]));
 }
 
-/// A function of 10^5 instructions, half of them alive at once.
+/// A function of 10^5 instructions, half of whose values are live at once.
 #[test]
 fn a_long_function() {
     const LENGTH: u64 = 50_000;
@@ -191,8 +191,8 @@ fn a_long_function() {
     assert!(outcomes[0].returned().is_some(), "{}", outcomes[0]);
 }
 
-/// Recursion without end comes to the end of the stack, however engines take turns, and the machine
-/// is of use afterwards.
+/// Infinite recursion ends with a stack overflow, however the engines alternate, and the machine
+/// remains usable.
 #[test]
 fn recursion_without_end() {
     let text = "func @f(%x: i64) -> i64 {\nentry:\n  %one = const.i64 1\n  %y = add.i64 %x, %one\n  %r = call @g(%y)\n  \
@@ -221,8 +221,7 @@ fn recursion_without_end() {
     }
 }
 
-/// Growth, to the maximum and beyond it and the limits, and accesses around the end of what there
-/// is.
+/// Growth up to and beyond the maximum and the limits, and accesses around the end of a memory.
 #[test]
 fn growth_and_addresses() {
     let text = "memory @a 1 5\nmemory @none 0 0\nmemory @b 2 9\ntable @t 1 4\n\
@@ -283,7 +282,7 @@ fn growth_and_addresses() {
     }
 }
 
-/// Tables may hold what is no function: bits that the embedder puts there, and references of
+/// Tables may hold bits that are no function: numbers that an embedder writes, and references of
 /// another kind.
 #[test]
 fn tables_with_odd_contents() {
@@ -312,8 +311,8 @@ fn tables_with_odd_contents() {
     }
 }
 
-/// The host traps, exits and fails, in calls of calls, called by either engine, directly and
-/// through a table.
+/// The host traps, exits and fails in nested calls, from either engine, directly and through a
+/// table.
 #[test]
 fn hosts_that_end_runs() {
     let text = "global @g: mut i32 = 0\ntable @t 2\nelem @t 0 [@h, @f]\nimport func @h \"host\" \"h\" (i32) -> i32\n\
@@ -339,7 +338,7 @@ fn hosts_that_end_runs() {
     }
 }
 
-/// Every amount of fuel.
+/// Every amount of fuel gives the outcome of the interpreter.
 #[test]
 fn any_fuel() {
     let text = "memory @m 1\nimport func @h \"host\" \"h\" (i32) -> i32\n\

@@ -1,20 +1,20 @@
-//! NaNs with signs and payloads through every way a float can take in a function, and to everything
-//! that shows its bits.
+//! NaNs with signs and payloads on every path through a function, and at every operation that
+//! exposes bits.
 //!
-//! Arithmetic natively gives any NaN, and is made canonical where somebody looks. So each function
-//! here joins two floats, by a selection, at a block or around a loop, and then shows the result in
-//! all ways there are.
+//! Native arithmetic may give any NaN, and the compiler makes it canonical where its bits are
+//! observed. Each function here joins two floats, by a `select`, at a block or around a loop, and
+//! then exposes the result in every way.
 
 use crate::both::{Share, Twins, settings};
 use crate::operations::special;
-use ir::interp::{Host, HostError, Limits, Memories, Options};
+use interp::{Host, HostError, Limits, Memories, Options};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Func, Type};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Gives its first argument back.
+/// A host that returns its first argument.
 struct Echo;
 
 impl Host for Echo {
@@ -31,8 +31,8 @@ impl Host for Echo {
     }
 }
 
-/// Where a float comes from: lines that define `%N`. `T` stands for its type, `I` for the integer
-/// type of the same width; there are parameters `%p` and `%q` of type `T`, `%i` of type `I`.
+/// The sources of a float: lines that define `%N`. `T` stands for its type, `I` for the integer
+/// type of the same width. There are parameters `%p` and `%q` of type `T`, and `%i` of type `I`.
 const SOURCES: &[&str] = &[
     "  %N = fadd.T %p, %q",
     "  %N = fsqrt.T %q",
@@ -48,7 +48,7 @@ const SOURCES: &[&str] = &[
     "  %N = float_from_sint.T %i",
 ];
 
-/// How two of them, `%x` and `%y`, become `%v`; `%c` says which, or how often.
+/// Ways to join two floats `%x` and `%y` as `%v`. `%c` selects one, or is the number of iterations.
 const JOINS: &[&str] = &[
     "  %v = select.T %c, %x, %y",
     "  br_if %c, join(%x), join(%y)\njoin(%v: T):",
@@ -58,7 +58,7 @@ const JOINS: &[&str] = &[
      %more = ult.i32 %n, %c\n  %next = fadd.T %w, %y\n  br_if %more, head(%next, %m), done(%w)\ndone(%v: T):",
 ];
 
-/// Everything that shows the bits of `%v`; the last line returns what was seen.
+/// Every operation that exposes the bits of `%v`. The last line returns the observed bits.
 const SHOWN: &str = "  %bits = bitcast.I %v
   %neg = fneg.T %v
   %nbits = bitcast.I %neg
@@ -102,7 +102,7 @@ fn module(ty: Type) -> String {
     let (int, nan) =
         if ty == Type::F32 { ("i32", "0xffc12345") } else { ("i64", "0xfff8000000012345") };
     let text = text.replace("nan:NAN", &format!("nan:{nan}"));
-    // Types stand behind a dot, a colon or in parentheses.
+    // A type follows a dot, a colon or a parenthesis.
     let mut out = String::new();
     for word in
         text.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != '@' && c != '%')
@@ -125,7 +125,7 @@ fn combinations() -> impl Iterator<Item = (usize, usize, usize)> {
     (0..count * count * JOINS.len()).map(move |n| (n % count, n / count % count, n / count / count))
 }
 
-/// A signaling NaN, the canonical one, one with sign and payload, infinity, a number.
+/// A signaling NaN, the canonical NaN, a NaN with sign and payload, infinity, and a number.
 fn operands(ty: Type) -> Vec<u64> {
     if ty == Type::F32 {
         vec![0x7f80_0001, 0x7fc0_0000, 0xffc0_0005, 0xff80_0000, 0x3fc0_0000]

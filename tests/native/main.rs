@@ -1,8 +1,7 @@
-//! Native code against the interpreter: every operation on values at every type, every way of a
-//! float through a function, generated programs, at once or where they turn hot, and what is
-//! extreme.
+//! Native code against the interpreter: every operation on values at every type, every path of a
+//! float through a function, generated programs (compiled at once or when hot), and extreme cases.
 //!
-//! `OSIER_NATIVE_PROGRAMS=10000 cargo test --release --test native generated` compares so many
+//! `OSIER_NATIVE_PROGRAMS=10000 cargo test --release --test native generated` sets the number of
 //! generated programs.
 
 #[allow(dead_code, reason = "shared with `tests/oir`, which uses the rest")]

@@ -1,12 +1,12 @@
 //! Every operation on values at every type and operand types, on special operands: native code
 //! against [`ir::eval`].
 //!
-//! Each is compiled with its operands in registers, and with the last or the first of them
-//! constant, which Cranelift folds and selects other instructions for.
+//! Each operation is compiled with its operands in registers, and with the last or the first of
+//! them constant. Cranelift folds constants or selects other instructions for them.
 
 use crate::both::settings;
+use interp::{Limits, NoHost, Options, Outcome};
 use ir::eval::{accepts, eval, is_evaluated};
-use ir::interp::{Limits, NoHost, Options, Outcome};
 use ir::module::FuncDecl;
 use ir::{Func, FunctionBuilder, Imm, InstSpec, Module, Opcode, Signature, Target, Type};
 use jit::Vm;
@@ -32,7 +32,7 @@ struct Typed {
     operands: Vec<Type>,
 }
 
-/// All that [`accepts`] lets through.
+/// All operations that [`accepts`] allows.
 fn operations() -> Vec<Typed> {
     let mut found = Vec::new();
     for opcode in Opcode::ALL.iter().copied().filter(|opcode| is_evaluated(*opcode)) {
@@ -47,7 +47,7 @@ fn operations() -> Vec<Typed> {
     found
 }
 
-/// Operands of a type around which operations do something special.
+/// Operands at the boundaries of the behavior of operations, by type.
 pub(crate) fn special(ty: Type) -> Vec<u64> {
     let mask = ty.mask();
     let mut found: Vec<u64> = match ty {
@@ -79,7 +79,7 @@ pub(crate) fn special(ty: Type) -> Vec<u64> {
     let (quiet, infinity) =
         if ty == Type::F32 { (1 << 22, 0x7f80_0000) } else { (1 << 51, 0x7ff0 << 48) };
     if ty.is_float() {
-        // Around the smallest and the largest number, and NaNs: signaling, canonical, with a
+        // Neighbors of the smallest and the largest number, and NaNs: signaling, canonical, with a
         // payload.
         found.extend([
             1,
@@ -98,7 +98,7 @@ pub(crate) fn special(ty: Type) -> Vec<u64> {
     found
 }
 
-/// Numbers at which conversions begin to trap, ties, and what is exact in no type.
+/// Numbers at which conversions start to trap, ties, and numbers that no type represents exactly.
 fn floats() -> Vec<f64> {
     let mut found = vec![0.0, 0.1, 0.5, 1.0, 1.5, 2.5, 1e10, 1e300, f64::INFINITY, 0.999_999_999];
     for exponent in [7, 8, 15, 16, 31, 32, 63, 64] {
@@ -114,8 +114,8 @@ fn floats() -> Vec<f64> {
     found
 }
 
-/// A module with the operation, as a function of its operands; and as functions of a number and the
-/// other operands, with the operand at a position being the constant of that number.
+/// A module with the operation as a function of its operands. Further functions have one operand
+/// constant: they take an index into the constants, and the other operands.
 struct Compiled {
     module: Arc<Module>,
     plain: Func,
@@ -162,7 +162,7 @@ impl Typed {
             let func = self.with_constants(&mut module, *position, &constants);
             (*position, constants, func)
         };
-        // References have no constants but null and functions of the module.
+        // The only constant references are null and functions of the module.
         let positions =
             (0..self.operands.len()).filter(|position| !self.operands[*position].is_ref());
         let with_constants = positions.collect::<Vec<_>>().iter().map(constant).collect();
@@ -200,7 +200,7 @@ impl Typed {
 fn operand_lists(types: &[Type]) -> Vec<Vec<u64>> {
     types.iter().fold(vec![Vec::new()], |lists, ty| {
         let special = special(*ty);
-        // Three operands are those of a selection, which looks at none of what it selects from.
+        // An operation with three operands is a `select`, which does not look at the bits.
         let kept = if types.len() == 3 { &special[..special.len().min(8)] } else { &special[..] };
         lists
             .iter()
@@ -209,7 +209,7 @@ fn operand_lists(types: &[Type]) -> Vec<Vec<u64>> {
     })
 }
 
-/// Calls a function natively and compares.
+/// Calls a function natively and compares the result.
 fn call(
     vm: &mut Vm,
     func: Func,
@@ -229,7 +229,7 @@ fn call(
     }
 }
 
-/// Compares an operation on all operands; how many calls that were.
+/// Compares an operation on all operands. Returns the number of calls.
 fn compare(typed: &Typed) -> Result<usize, String> {
     let compiled = typed.compile();
     let mut calls = 0;

@@ -1,17 +1,17 @@
-//! Generated programs: as they are and after `O1`, in every setting, and with every second function
-//! interpreted.
+//! Generated programs, unoptimized and after `O1`, in every setting, with native code for all
+//! functions and for every second one.
 
 use crate::both::{Share, Twins, on_a_large_stack, settings};
-use ir::interp::{Limits, NoHost, Options, TraceLevel};
+use interp::{Limits, NoHost, Options, TraceLevel};
 use ir::{Func, Module};
 use osier::driver::{NoObserver, Vigilance, optimize};
 use std::sync::Arc;
 use verify::generate::{Weights, generate};
 
-/// How many programs are compared, or as many as the environment says.
+/// The number of programs, unless the environment sets another.
 const PROGRAMS: u64 = 200;
 
-/// Runs all argument lists in a row on one instance of each kind; the runs that were compared.
+/// Runs all argument lists in a row on one instance of each kind. Returns the number of runs.
 fn compare(
     module: &Arc<Module>,
     main: Func,
@@ -23,7 +23,7 @@ fn compare(
     let mut runs = 0;
     for (index, setting) in settings().iter().enumerate() {
         for share in Share::EVERY {
-            // Mixed frames in one setting a program; all of them where there is time.
+            // Each program mixes frames in one setting, or in all settings if `each` is set.
             if share != Share::All && !each && seed as usize % settings().len() != index {
                 continue;
             }

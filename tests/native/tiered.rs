@@ -1,28 +1,28 @@
-//! Generated programs that begin in the interpreter and go on natively where they turn hot.
+//! Generated programs that start in the interpreter and continue natively where they become hot.
 
 use crate::both::{Twins, on_a_large_stack, settings};
-use ir::interp::{Limits, NoHost, Options, TraceLevel};
+use interp::{Limits, NoHost, Options, TraceLevel};
 use jit::TransitionKind;
 use osier::driver::Step;
 use osier::native::{Compiled, CompiledKind, Observer};
 use std::sync::{Arc, Mutex, PoisonError};
 use verify::generate::{Weights, generate};
 
-/// Programs that are compared at every threshold.
+/// The number of programs compared at each threshold.
 const PROGRAMS: u64 = 40;
 
-/// What was done to make code.
+/// The work done to make code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Work {
     versions: u64,
     continuations: u64,
-    /// By kind of step, as [`Step::ALL`] has them.
+    /// By kind of step, in the order of [`Step::ALL`].
     steps: [u64; Step::ALL.len()],
     /// Whether a step is under way.
     optimizes: bool,
 }
 
-/// Counts it.
+/// Counts the work.
 #[derive(Clone, Debug, Default)]
 struct Count(Arc<Mutex<Work>>);
 
@@ -56,8 +56,8 @@ impl Observer for Count {
     }
 }
 
-/// Runs programs with what is called or repeated so often compiled; what was done, and the loops
-/// entered in the middle.
+/// Runs programs with this threshold for calls and iterations. Returns the work done, and the
+/// number of loops entered in the middle.
 fn run(threshold: u32) -> (Work, u64) {
     let options = Options { trace: TraceLevel::Full, ..Options::default() };
     let pipeline = passes::parse("O2").expect("there is one");
@@ -70,7 +70,7 @@ fn run(threshold: u32) -> (Work, u64) {
                 let limits = (Limits::default(), options);
                 let mut twins = Twins::tiered(&module, limits, setting, tier, count.clone())
                     .expect("an instance");
-                // All on one instance: what one run has made hot, the next one begins with.
+                // All on one instance: functions that one run makes hot are compiled in the next.
                 let runs = made
                     .arguments
                     .iter()
@@ -100,8 +100,8 @@ fn generated_programs_run_alike_where_they_turn_hot() {
             work.versions > PROGRAMS && work.continuations > PROGRAMS && entered > PROGRAMS,
             "{told}"
         );
-        // Passes over every version, and mappings and their check for every function with a loop
-        // that was entered.
+        // Every version runs through passes. Mappings and checks are needed only for functions with
+        // a loop that was entered.
         let steps = |step: Step| work.steps[step as usize];
         assert!(steps(Step::Optimize) > work.versions && steps(Step::Replay) == 0, "{told}");
         assert!(steps(Step::Map) > 0 && steps(Step::Map) == steps(Step::Check), "{told}");

@@ -1,22 +1,22 @@
-//! `run` lines: calls before and after optimization, everything visible compared.
+//! `run` lines: calls before and after optimization, with a comparison of everything observable.
 
 use crate::both::{self, Share, Twins};
 use crate::file::{Ending, RunLine};
+use interp::{Effect, Host, HostError, Limits, Memories, Options, Outcome};
 use ir::entity::Func;
-use ir::interp::{Effect, Host, HostError, Limits, Memories, Options, Outcome};
 use ir::module::ImportName;
 use ir::text::parse_module;
 use ir::{Module, TrapKind, Type};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Native runs that were compared with the interpreter's, of all files.
+/// The number of native runs compared with the interpreter, over all files.
 pub(crate) static NATIVE_RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// Enough for every file; a test that needs more is a mistake.
+/// Enough for every file, so that running out of fuel fails a test.
 const FUEL: u64 = 1 << 22;
 
-/// Imported functions: each result is the sum of the arguments and of the number of calls before.
+/// A host whose functions return the sum of the arguments plus the number of earlier calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CountingHost {
     calls: u64,
@@ -38,7 +38,7 @@ impl Host for CountingHost {
     }
 }
 
-/// The call of a `run` line with everything resolved.
+/// The call of a `run` line, with names and literals resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) func: Func,
@@ -54,7 +54,7 @@ enum Expected {
     Leaves(u32, Vec<u64>),
 }
 
-/// What the outside can see of a run.
+/// The observable behavior of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Seen {
     ending: Expected,
@@ -91,7 +91,7 @@ fn bits(literals: &[String], types: &[Type]) -> Result<Vec<u64>, String> {
     literals.iter().zip(types).map(|(text, ty)| literal(text, *ty)).collect()
 }
 
-/// The bits of a literal, read by the parser of the text form itself.
+/// The bits of a literal, as the parser of the text form reads them.
 fn literal(text: &str, ty: Type) -> Result<u64, String> {
     let module = format!("func @x() -> {ty} {{\nb:\n  %v = const.{ty} {text}\n  return %v\n}}\n");
     let module = parse_module(&module).map_err(|errors| errors[0].message().to_owned())?;
@@ -100,8 +100,8 @@ fn literal(text: &str, ty: Type) -> Result<u64, String> {
     Ok(function.constant(value).expect("the constant"))
 }
 
-/// Runs a call in the interpreter, with every check on, and natively in every setting; what the
-/// outside can see of it. Native runs are counted.
+/// Runs a call in the interpreter, with every check on, and natively in every setting. Returns the
+/// observable behavior, and counts the native runs.
 fn observe(module: &Arc<Module>, call: &Call) -> Result<Seen, String> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let mut seen = None;
@@ -136,8 +136,8 @@ fn observe_both(module: &Module, call: &Call, twins: &mut Twins<'_>) -> Result<S
     Ok(Seen { ending, effects, memory: machine.memory_digest(), globals })
 }
 
-/// Runs a call on the module before and on the one after; both must end as the line says, and alike
-/// in everything the outside can see.
+/// Runs a call on the module before and the module after. Both runs must end as the line says, with
+/// the same observable behavior.
 pub(crate) fn check(
     before: &Arc<Module>,
     after: Option<&Arc<Module>>,

@@ -1,8 +1,8 @@
-//! What a `.oir` test file says, before anything is run. `tests/oir/readme.oir` shows the format.
+//! The contents of a `.oir` test file. `tests/oir/readme.oir` documents the format.
 
 use std::fmt;
 
-/// Something a file states twice, wrongly or without consequence.
+/// A statement of a file that is repeated, malformed or without effect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
     pub(crate) line: usize,
@@ -15,7 +15,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A kind of exact expectation, written by `OIR_BLESS=1`.
+/// A kind of exact expectation, which `OIR_BLESS=1` writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum BlockKind {
     /// The module after the pipeline.
@@ -50,7 +50,7 @@ pub(crate) enum Ending {
     Returns(Vec<String>),
     /// With a trap of this kind.
     Traps(String),
-    /// By leaving at the OSR point of this number, with values of these bits.
+    /// By an exit at the OSR point with this number, with values of these bits.
     Leaves(u32, Vec<u64>),
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct RunLine {
     pub(crate) ending: Ending,
 }
 
-/// Which way transitions are fired.
+/// The directions in which transitions fire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Directions {
     Forward,
@@ -71,7 +71,7 @@ pub(crate) enum Directions {
     Both,
 }
 
-/// An error that a line must give.
+/// An error that the parser or the verifier must report at a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ErrorLine {
     pub(crate) line: usize,
@@ -79,7 +79,7 @@ pub(crate) struct ErrorLine {
     pub(crate) substring: String,
 }
 
-/// A block with its contents.
+/// A block of expected output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Block {
     pub(crate) line: usize,
@@ -97,15 +97,15 @@ pub(crate) struct TestFile {
     pub(crate) fuel: Option<u64>,
     pub(crate) forbid: Vec<String>,
     pub(crate) xfail: Option<String>,
-    /// The checks, by name, that keep entries from being proved.
+    /// The names of the checks because of which entries are not proved.
     pub(crate) unproved: Option<Vec<String>>,
     pub(crate) errors: Vec<ErrorLine>,
     pub(crate) blocks: Vec<Block>,
-    /// Everything before the first block: what is parsed as a module.
+    /// Everything before the first block, which is the text of the module.
     pub(crate) body: String,
 }
 
-/// Reads a file. With `bless`, blocks may be missing: they are about to be written.
+/// Reads a file. With `bless`, blocks may be missing, since the run will write them.
 pub(crate) fn read(text: &str, bless: bool) -> Result<TestFile, Vec<Fault>> {
     let mut reader = Reader { file: TestFile::default(), faults: Vec::new(), line: 0 };
     reader.purpose(text);
@@ -153,7 +153,7 @@ impl Reader {
         } else if line.trim_start().starts_with(";@") || line.trim_start().starts_with(";=") {
             self.fault("directives and blocks stand at the start of a line");
         } else if line.starts_with(";;") {
-            // The purpose, or more of it.
+            // The purpose paragraph.
         } else if let Some((before, annotation)) = line.split_once(";~") {
             self.annotation(before, annotation.trim());
         }
@@ -251,7 +251,7 @@ impl Reader {
         }
     }
 
-    /// What only the file as a whole can be wrong about.
+    /// Records the faults that only the whole file shows.
     fn check_whole(&mut self, bless: bool) {
         let file = &self.file;
         let fails = !file.errors.is_empty();
@@ -300,8 +300,8 @@ impl Reader {
     }
 }
 
-/// The names of the primitive actions; `every_action_can_be_forbidden` compares them with the
-/// editor's.
+/// The names of the primitive actions. `every_action_can_be_forbidden` compares them with the
+/// editor's list.
 pub(crate) const ACTIONS: &[&str] = &[
     "add",
     "delete",

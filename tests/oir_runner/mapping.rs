@@ -1,11 +1,11 @@
-//! Mappings between the version before and the one after, as a block shows them.
+//! The text of `mapping` blocks: the mappings between the version before and the version after.
 
 use super::names::Names;
 use super::optimize::Optimized;
-use ir::mapping::{Entry, Operand, Step};
 use ir::{Function, Module, Opcode};
 use osr::{Direction, Level, VersionPair, synthesize};
 use std::fmt::Write;
+use transition::mapping::{Entry, Operand, Step};
 
 /// The mappings of every function that a pass changed, at the level `avail`.
 pub(crate) fn text(before: &Module, optimized: &Optimized) -> String {
@@ -22,8 +22,9 @@ pub(crate) fn text(before: &Module, optimized: &Optimized) -> String {
     out
 }
 
-/// One direction: figures, then every point in layout order that has no entry, lands elsewhere, or
-/// has something to do. What is not shown lands before the same instruction with nothing to do.
+/// Writes one direction: figures, then in layout order every point without an entry, with another
+/// landing point, or with compensation code. A point that is not shown lands before the same
+/// instruction with no code.
 fn write_direction(
     out: &mut String,
     heading: &str,

@@ -1,9 +1,9 @@
 //! Runs one `.oir` test file.
 //!
-//! Asked for by the file: what its directives say. Always, unasked: its text is a fixpoint of
-//! parsing and printing; its module is well-formed, and every version a pass makes of it; every log
-//! replays; every `run` line holds before and after optimization, with equal effects, memories and
-//! globals.
+//! A file's directives select some checks. The runner always checks the following. Parsing and
+//! printing the text reach a fixpoint. The module and every version of it are well-formed. Every
+//! log replays. Every `run` line holds before and after optimization, with equal effects, memories
+//! and globals.
 
 pub(crate) mod calls;
 mod mapping;
@@ -21,16 +21,16 @@ use ir::text::print_module;
 use optimize::Optimized;
 use std::sync::Arc;
 
-/// How a file fared.
+/// The result of a file.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// Why it fails; empty when it passes.
+    /// The reasons why it fails; empty if it passes.
     pub(crate) failures: Vec<String>,
-    /// The file as it should be, when its blocks were to be written.
+    /// The file with its blocks rewritten, if they were to be.
     pub(crate) blessed: Option<String>,
 }
 
-/// Runs a file. With `bless`, its blocks are not compared but made.
+/// Runs a file. With `bless`, the runner writes blocks instead of comparing them.
 pub(crate) fn run(text: &str, bless: bool) -> Report {
     let file = match file::read(text, bless) {
         Ok(file) => file,
@@ -73,7 +73,7 @@ fn check(file: &TestFile, bless: bool, failures: &mut Vec<String>) -> Option<Str
     check_blocks(file, &module, &optimized, bless, failures)
 }
 
-/// The module after the pipeline; without one, the module as it is.
+/// The module after the pipeline; without a pipeline, the module itself.
 fn optimized(file: &TestFile, module: &Module, failures: &mut Vec<String>) -> Option<Optimized> {
     let passes = match passes(file.pipeline.as_deref().unwrap_or("")) {
         Ok(passes) => passes,
@@ -94,7 +94,7 @@ fn passes(names: &str) -> Result<Vec<&'static dyn Pass>, String> {
     Ok(pipeline.passes().iter().map(|pass| *pass as &dyn Pass).collect())
 }
 
-/// Runs every `run` line; the calls that could be resolved.
+/// Runs every `run` line. Returns the calls whose names and literals could be resolved.
 fn check_calls(
     file: &TestFile,
     module: &Module,
@@ -124,7 +124,8 @@ fn check_forbidden(file: &TestFile, optimized: &Optimized, failures: &mut Vec<St
     }
 }
 
-/// Compares every block with what it expects; or makes the blocks, and the file they belong to.
+/// Compares every block with the actual output. With `bless`, returns the file with new blocks
+/// instead.
 fn check_blocks(
     file: &TestFile,
     module: &Module,

@@ -1,11 +1,11 @@
-//! Modules of test files: read, verified, compared with the errors the file asks for.
+//! Modules of test files: parsing, verification, and comparison with the expected errors.
 
 use crate::file::ErrorLine;
 use ir::Module;
 use ir::text::{parse_module, parse_module_with_lines, print_module};
 use ir::verifier::{Entity, verify_module};
 
-/// An error that was found. Without a line, it is about a declaration as a whole.
+/// An error found. Without a line, it concerns a declaration as a whole.
 #[derive(Debug)]
 struct Found {
     line: Option<usize>,
@@ -13,7 +13,7 @@ struct Found {
     message: String,
 }
 
-/// The rule that errors of the parser go by.
+/// The rule name of the parser's errors.
 const PARSE: &str = "PARSE";
 
 /// Reads and verifies a module.
@@ -42,13 +42,12 @@ fn load(text: &str) -> Result<Module, Vec<Found>> {
     Err(found.collect())
 }
 
-/// Findings about a block, a parameter or a whole body belong to the line where the function
-/// begins.
+/// The line where a function begins, for findings about a block, a parameter or a whole body.
 fn line_of_function(text: &str, name: &str) -> Option<usize> {
     text.lines().position(|line| line.starts_with(&format!("func @{name}("))).map(|at| at + 1)
 }
 
-/// Reads the module of a file. When the file asks for errors, exactly those must be found.
+/// Reads the module of a file. If the file expects errors, exactly those must be found.
 pub(crate) fn check(text: &str, expected: &[ErrorLine]) -> Result<Option<Module>, Vec<String>> {
     match load(text) {
         Ok(module) if expected.is_empty() => Ok(Some(module)),
@@ -62,7 +61,7 @@ pub(crate) fn check(text: &str, expected: &[ErrorLine]) -> Result<Option<Module>
     }
 }
 
-/// Pairs every error found with one asked for; what is left over on either side fails.
+/// Pairs every error found with an expected one. Errors left over on either side fail.
 fn unmatched(found: Vec<Found>, expected: &[ErrorLine]) -> Vec<String> {
     let mut open: Vec<&ErrorLine> = expected.iter().collect();
     let mut failures = Vec::new();
@@ -87,7 +86,7 @@ fn unmatched(found: Vec<Found>, expected: &[ErrorLine]) -> Vec<String> {
     failures
 }
 
-/// Printing and parsing again must lose nothing.
+/// Checks that printing and parsing again lose nothing.
 pub(crate) fn check_round_trip(module: &Module, which: &str, failures: &mut Vec<String>) {
     let first = print_module(module);
     match parse_module(&first) {
@@ -104,7 +103,7 @@ pub(crate) fn check_round_trip(module: &Module, which: &str, failures: &mut Vec<
     }
 }
 
-/// The first line in which two texts differ, both sides of it.
+/// The first line in which two texts differ, from both texts.
 pub(crate) fn first_difference(expected: &str, found: &str) -> Option<String> {
     if expected == found {
         return None;

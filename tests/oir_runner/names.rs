@@ -1,10 +1,10 @@
-//! What the entities of a function are called in blocks.
+//! The names of a function's entities in blocks of expected output.
 
 use ir::text::FunctionText;
 use ir::{Function, Module, Point, Value};
 use std::collections::BTreeMap;
 
-/// Names of the blocks, values and instructions of one function.
+/// The names of the blocks, values and instructions of one function.
 pub(crate) struct Names {
     names: BTreeMap<String, String>,
     points: BTreeMap<Point, String>,
@@ -33,8 +33,8 @@ impl Names {
         Names { names, points }
     }
 
-    /// The name of an entity, by its id as it displays. An instruction without result goes by block
-    /// and position.
+    /// The name of an entity, by the display of its id. An instruction without a result has block
+    /// and position as its name.
     pub(crate) fn name(&self, id: &str) -> Option<String> {
         self.names.get(id).cloned()
     }

@@ -1,4 +1,4 @@
-//! Pipelines over the functions of a file, every step verified and replayed.
+//! Runs pipelines over the functions of a file, with verification and replay after every step.
 
 use super::names::Names;
 use ir::edit::{Action, ActionLog, Fuel, Pass, Replayer, apply, check_replay};
@@ -13,7 +13,7 @@ pub(crate) struct Optimized {
     pub(crate) logs: BTreeMap<Func, ActionLog>,
 }
 
-/// Runs passes in order over every function; the fuel is shared by all, in order of declaration.
+/// Runs passes in order over every function. All functions share the fuel, in declaration order.
 pub(crate) fn optimize(
     module: &Module,
     passes: &[&'static dyn Pass],
@@ -48,8 +48,8 @@ pub(crate) fn optimize(
     optimized
 }
 
-/// The logs of a module as a block shows them: entities by their names in the version the action
-/// was applied to, instructions without a result by block and position.
+/// The logs of a module as a block shows them. Entities have their names in the version to which
+/// the action applies; instructions without a result have block and position as their names.
 pub(crate) fn actions_text(before: &Module, optimized: &Optimized) -> String {
     let mut out = String::new();
     for (func, log) in optimized.logs.iter().filter(|(_, log)| !log.is_empty()) {
@@ -66,7 +66,8 @@ pub(crate) fn actions_text(before: &Module, optimized: &Optimized) -> String {
     out
 }
 
-/// One action, ids replaced by names: as they stood, or for what is new, as they stand afterwards.
+/// One action, with ids replaced by names: those before the action, or for new entities, those
+/// after it.
 fn action_line(module: &Module, standing: &Function, after: &Function, action: &Action) -> String {
     let (standing, after) = (Names::new(module, standing), Names::new(module, after));
     let (shown, mut line) = (action.to_string(), String::new());

@@ -1,10 +1,10 @@
-//! What must fail does: each rule of the format, broken once.
+//! Tests of the strictness of the format: each breaks one rule, and the runner must fail.
 
 use super::run;
 use crate::file::ACTIONS;
 use libtest_mimic::{Failed, Trial};
 
-/// A module that doubles and adds nothing.
+/// A module with one function that doubles its argument.
 const MODULE: &str = "func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %a\n  return %b\n}\n";
 
 /// A broken file and part of the message it must fail with.
@@ -302,7 +302,7 @@ fn blessing_writes_blocks_alone() -> Result<(), Failed> {
     demand(failures.is_empty(), failures.join("\n"))
 }
 
-/// The list of names in the runner is that of the editor: the first string of each row of its
+/// The runner's list of action names equals the editor's: the first string of each row of its
 /// match.
 fn every_action_can_be_forbidden() -> Result<(), Failed> {
     let source = include_str!("../../ir/src/edit/action.rs");
@@ -313,7 +313,7 @@ fn every_action_can_be_forbidden() -> Result<(), Failed> {
     demand(names == ACTIONS, format!("the editor has {names:?}"))
 }
 
-/// A line through more blocks than the checker follows leaves the whole function undecided.
+/// A path through more blocks than the checker follows leaves the whole function undecided.
 fn unproved_entry_fails() -> Result<(), Failed> {
     let jumps: String = (0..70).map(|n| format!("  jump b{n}\nb{n}:\n")).collect();
     let text = format!(

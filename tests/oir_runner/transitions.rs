@@ -1,5 +1,5 @@
-//! `osr` directives: every entry judged by the checker, and every transition fired in the calls of
-//! `run` lines, at every level of reconstruction.
+//! `osr` directives: the checker judges every entry, and the state oracle fires every transition in
+//! the calls of `run` lines, at every level.
 
 use super::calls::{Call, CountingHost};
 use super::names::Names;
@@ -11,7 +11,7 @@ use osr::{Level, Synthesis, VersionPair, synthesize};
 use std::collections::BTreeSet;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report};
 
-/// What is known of one changed function.
+/// The version pair of a changed function, with its common anchors.
 struct Changed<'v> {
     func: ir::Func,
     pair: VersionPair<'v>,
@@ -19,7 +19,7 @@ struct Changed<'v> {
 }
 
 /// Fires the transitions of every function that a pass changed. At least one must fire in each
-/// direction asked for: a test of transitions in which none happens tests nothing.
+/// requested direction, since otherwise the test would check nothing.
 pub(crate) fn check(
     before: &Module,
     optimized: &Optimized,
@@ -60,7 +60,7 @@ pub(crate) fn check(
     }
 }
 
-/// The entries that the checker does not accept: the check that fails, and what to say.
+/// The entries that the checker does not accept: the check that fails, and a message.
 fn rejected(module: &Module, base: &Function, derived: &Derived) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     for made in certify(module, base, derived, &Level::ALL, &mut NoObserver).levels {

@@ -1,6 +1,6 @@
-//! What runs the modules of a script: both tiers of the interpreter, and native code.
+//! The engines that run the modules of a script: both tiers of the interpreter, and native code.
 
-use ir::interp::{
+use interp::{
     Host, HostError, InstantiateError, Limits, Machine, Memories, NoObserver, Options, Outcome,
     Program,
 };
@@ -9,7 +9,7 @@ use ir::{Func, Module, TrapKind};
 use jit::{Bounds, Config, Effort, Vm, VmError};
 use std::sync::{Arc, LazyLock};
 
-/// What `spectest` provides as functions: they do nothing.
+/// The host for the functions of `spectest`, which do nothing.
 struct Silent;
 
 impl Host for Silent {
@@ -25,16 +25,16 @@ impl Host for Silent {
     }
 }
 
-/// A way to run a script.
+/// An engine with its options.
 pub(crate) struct Engine {
-    /// What a failure is told with.
+    /// The name that failure messages use.
     pub(crate) name: &'static str,
     options: Options,
-    /// What compiles; without one, the interpreter runs everything.
+    /// The native compiler; without one, the interpreter runs everything.
     native: Option<jit::Engine>,
 }
 
-/// All of them. The first one says what the others have to do.
+/// All engines. The outcomes of the first are the expected ones of the others.
 pub(crate) static ENGINES: LazyLock<[Engine; 4]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::default() };
     let native = |bounds, effort| {
@@ -57,7 +57,7 @@ pub(crate) static ENGINES: LazyLock<[Engine; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// The modules of a script, as one, in a machine.
+/// A machine that holds all modules of a script as one.
 pub(crate) enum Instance {
     Interpreted(Box<Machine>),
     Native(Box<Vm>),
@@ -88,17 +88,17 @@ impl Instance {
         }
     }
 
-    /// A function that is interpreted where all are to have native code.
+    /// A function that lacks native code although all functions should have it.
     pub(crate) fn interpreted(&self) -> Option<Func> {
         let Instance::Native(vm) = self else { return None };
         vm.module().defined().map(|(func, _)| func).find(|func| !vm.machine().is_external(*func))
     }
 
-    /// Makes the machine one of all modules, the last one included; natively, every function of it
-    /// is compiled, whether it is called or not.
+    /// Extends the machine to all modules so far, including the last. A native machine compiles
+    /// every function of it, called or not.
     ///
     /// # Panics
-    /// When native code cannot be made.
+    /// If compilation fails.
     pub(crate) fn extend(&mut self, module: &Arc<Module>) -> Result<(), InstantiateError> {
         let known = self.machine().declarations().funcs.len();
         let vm = match self {
@@ -128,7 +128,7 @@ impl Instance {
     /// Runs a function to its end.
     ///
     /// # Errors
-    /// When a native run ends as no program does.
+    /// If a native run ends otherwise than a program can.
     pub(crate) fn invoke(&mut self, func: Func, args: &[u64]) -> Result<Outcome, String> {
         match self {
             Instance::Interpreted(machine) => {
@@ -142,9 +142,10 @@ impl Instance {
 }
 
 impl Engine {
-    /// Whether an action may end so that is to end as wanted: just so. But natively, as the
-    /// documentation of [`jit::Vm`] says, the stack ends elsewhere, and an access out of bounds may
-    /// be told of by another of the function.
+    /// Whether an action may end like this instead of as wanted. The two must be equal, with two
+    /// exceptions of native code that the documentation of [`jit::Vm`] lists: the stack overflows
+    /// at another depth, and an out-of-bounds trap may be attributed to another access of the
+    /// function.
     pub(crate) fn may_end(&self, found: &Outcome, wanted: &Outcome) -> bool {
         let limit = |outcome: &Outcome| matches!(outcome, Outcome::StackOverflow(_));
         let outside = |outcome: &Outcome| {

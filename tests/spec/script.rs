@@ -2,7 +2,7 @@
 
 use crate::engines::{ENGINES, Engine, Instance};
 use crate::judge;
-use ir::interp::{InstantiateError, Outcome};
+use interp::{InstantiateError, Outcome};
 use ir::module::External;
 use ir::{Memory, Module, Table, TrapKind, Type};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ const SPECTEST: &str = r#"(module
     (global (export "global_f32") f32 (f32.const 666.6)) (global (export "global_f64") f64 (f64.const 666.6))
     (table (export "table") 10 20 funcref) (memory (export "memory") 1 2))"#;
 
-/// How many directives of a script did what they say.
+/// The numbers of directives of a script that hold, by kind.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tally {
     modules: usize,
@@ -59,7 +59,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What a directive says that held.
+/// The kind of a directive that holds.
 enum Held {
     Nothing,
     Module,
@@ -68,14 +68,14 @@ enum Held {
     Refusal,
 }
 
-/// Why a module is not there.
+/// The reason why a module is absent.
 enum Absent {
     Refused(ImportError),
-    /// The text was not that of a module; it says where.
+    /// The text is not a module; the message gives the place.
     NotParsed(String),
     NotInstantiated(InstantiateError),
     NotStarted(Outcome),
-    /// The start function did not end as programs do.
+    /// The start function ended otherwise than a program can.
     NotRun(String),
 }
 
@@ -97,28 +97,28 @@ pub(crate) struct Script {
     /// All modules so far, as one.
     modules: Arc<Module>,
     instance: Instance,
-    /// How every action has ended.
+    /// The outcomes of all actions.
     ends: Vec<Outcome>,
-    /// By the name that other modules import it under.
+    /// By the name under which other modules import a module.
     registered: BTreeMap<String, Exports>,
-    /// By the name that directives give it.
+    /// By the name that directives use.
     named: BTreeMap<String, Exports>,
     last: Exports,
     definitions: BTreeMap<Option<String>, Vec<u8>>,
 }
 
-/// What became of a script.
+/// The results of a script.
 struct Ran {
     tally: Tally,
     wrong: Vec<String>,
-    /// With the line of its directive, how every action has ended.
+    /// The outcomes of all actions, with the lines of their directives.
     ends: Vec<(usize, Outcome)>,
-    /// Of memories, tables and globals at the end.
+    /// The digest of memories, tables and globals at the end.
     digest: u64,
 }
 
 impl Script {
-    /// Runs a script by every engine; what passed, and what was wrong.
+    /// Runs a script in every engine. Returns the counts, and the directives that failed.
     pub(crate) fn run(text: &str, skipped: &[usize]) -> Result<(Tally, Vec<String>), String> {
         let [first, others @ ..] = &*ENGINES;
         let wanted = Script::run_by(first, text, skipped)?;
@@ -296,7 +296,7 @@ impl Script {
         if found == wanted { Ok(Held::Trap) } else { Err(format!("trap {found}, not: {message}")) }
     }
 
-    /// What an action gives, and the types.
+    /// The results of an action, with their types.
     fn results(&mut self, exec: WastExecute<'_>) -> Result<(Vec<u64>, Vec<Type>), String> {
         match exec {
             WastExecute::Invoke(invoke) => match self.invoke(&invoke)? {
@@ -335,9 +335,9 @@ impl Script {
         Ok((outcome, types))
     }
 
-    /// Links a module to those before and takes it up.
+    /// Links a module to those before, and extends the machine by it.
     fn instantiate(&mut self, bytes: &[u8]) -> Result<(), Absent> {
-        // What is imported is as large as it is by now.
+        // An imported memory or table has its current size.
         let (machine, mut modules) = (self.instance.machine(), Module::clone(&self.modules));
         for index in 0..modules.memories.len() {
             let memory = Memory::from_u32(index as u32);
@@ -355,7 +355,7 @@ impl Script {
         self.take_up(module)
     }
 
-    /// Makes the machine one of all modules, the last one included.
+    /// Extends the machine to all modules, including the last.
     fn take_up(&mut self, module: Module) -> Result<(), Absent> {
         for (func, body) in
             module.defined().skip_while(|(func, _)| self.modules.funcs.is_valid(*func))
@@ -381,7 +381,7 @@ impl Script {
 }
 
 impl Ran {
-    /// In which a script by another engine differs.
+    /// The differences between this engine's results and the expected ones.
     fn differences(&self, wanted: &Ran, engine: &Engine) -> Vec<String> {
         let pairs = self.ends.iter().zip(&wanted.ends);
         let other = pairs.filter(|((_, found), (_, wanted))| !engine.may_end(found, wanted));
@@ -407,7 +407,7 @@ impl Ran {
     }
 }
 
-/// The binary form of a module, or where its text is wrong.
+/// The binary form of a module, or the place of an error in its text.
 fn encode(module: &mut QuoteWat<'_>) -> Result<Vec<u8>, Absent> {
     let located = |error: wast::Error| Absent::NotParsed(error.to_string());
     match module.to_test().map_err(located)? {
@@ -423,7 +423,7 @@ fn encode(module: &mut QuoteWat<'_>) -> Result<Vec<u8>, Absent> {
     }
 }
 
-/// A module that is not valid must be refused as such, with a place.
+/// The importer must reject an invalid module as invalid, with a place.
 fn assert_refused(bytes: &[u8]) -> Result<Held, String> {
     let Err(error) = import(bytes, &ImportLimits::default()) else {
         return Err("it was imported".to_owned());

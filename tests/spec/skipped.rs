@@ -1,4 +1,4 @@
-//! What of the suite is not run to the end, and why.
+//! The directives of the suite that are known to fail, with reasons.
 
 /// A directive that is known to fail.
 #[derive(Debug)]
@@ -7,11 +7,11 @@ pub(crate) struct Skip {
     pub(crate) file: &'static str,
     /// The line it begins on.
     pub(crate) line: usize,
-    /// Why.
+    /// Why it fails.
     pub(crate) reason: &'static str,
 }
 
-/// All of them.
+/// All such directives.
 pub(crate) const SKIPPED: &[Skip] = &[
     several("wasm-v2/binary.wast", 145),
     several("wasm-v2/binary.wast", 165),

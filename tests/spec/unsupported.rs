@@ -1,4 +1,5 @@
-//! Scripts of what is not supported: their modules are refused by name, and none is called wrong.
+//! Scripts of unsupported proposals. The importer rejects their modules with the name of the
+//! feature, and calls none invalid.
 
 use libtest_mimic::{Failed, Trial};
 use wasm::{ErrorKind, ImportLimits, import};
@@ -7,7 +8,7 @@ use wast::lexer::Lexer;
 use wast::parser::{self, ParseBuffer};
 use wast::{Wast, WastDirective};
 
-/// The proposals, each with what the error must say of at least one module.
+/// The proposals, each with a word that the error for at least one module must contain.
 const PROPOSALS: &[(Proposal, &str)] = &[
     (Proposal::Simd, "SIMD"),
     (Proposal::RelaxedSimd, "SIMD"),

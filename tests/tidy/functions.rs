@@ -6,11 +6,11 @@ use syn::visit::{self, Visit};
 
 pub(crate) struct Function {
     pub(crate) name: String,
-    /// From the signature to the closing brace.
+    /// The number of lines from the signature to the closing brace.
     pub(crate) lines: usize,
 }
 
-/// Every function with a body, those of test modules left out.
+/// Every function with a body, except those of test modules.
 pub(crate) fn functions(source: &Source) -> Vec<Function> {
     let file = syn::parse_file(&source.text)
         .unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
@@ -30,7 +30,7 @@ impl Collector {
     }
 }
 
-/// Whether an item is compiled for tests alone.
+/// Whether an item is compiled for tests only.
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|a| {
         a.path().is_ident("cfg") && a.parse_args::<syn::Ident>().is_ok_and(|i| i == "test")

@@ -1,9 +1,9 @@
-//! Names in backticks, and whether what they name exists.
+//! Names in backticks, and a check that each names something in the repository.
 
 use crate::tree::files;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The names in backticks outside blocks of code, each with the line where it first stands.
+/// The names in backticks outside code blocks, each with the line of its first occurrence.
 pub(crate) fn backticked(text: &str) -> Vec<(String, usize)> {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     let mut in_block = false;
@@ -19,12 +19,12 @@ pub(crate) fn backticked(text: &str) -> Vec<(String, usize)> {
     found.into_iter().collect()
 }
 
-/// What the repository holds, by name.
+/// The contents of the repository, by name.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
-    /// What each source defines: items, methods, variants, fields.
+    /// By source: the items, methods, variants and fields it defines.
     defined: BTreeMap<String, BTreeSet<String>>,
-    /// Every string literal of a source without blanks: names of passes, operations, keys,
+    /// Every string literal without blanks in any source: names of passes, operations, keys and
     /// variables.
     literals: BTreeSet<String>,
 }
@@ -53,15 +53,15 @@ impl Tree {
     }
 
     /// Whether a name names something: a file or folder, a crate, a module or item by its path, an
-    /// item by its bare name, or a word that a source holds as a string. Commands (with blanks) are
-    /// judged by their first word.
+    /// item by its bare name, or a word that is a string in a source. Of a command with blanks,
+    /// only the first word counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         let name = name.trim_end_matches("()");
         match name.split_once(' ') {
             Some((first, _)) => first == "cargo" || first == "osier" || self.has(first),
             None if name.contains("::") => self.has_item(name),
             None if name.contains('/') => self.has_path(name),
-            // An extension.
+            // A file extension.
             None if name.starts_with('.') => self.files.keys().any(|path| path.ends_with(name)),
             None => self.has_path(name) || self.has_crate(name) || self.has_word(name),
         }
@@ -85,14 +85,15 @@ impl Tree {
         self.literals.contains(name) || self.defined.values().any(|d| d.contains(name))
     }
 
-    /// Whether `crate::module::Item::method` resolves: modules are files, the rest is defined in
-    /// the file reached, in one below it (re-exports), or, under an item, anywhere in the crate.
+    /// Whether `crate::module::Item::method` resolves. Modules are files. The remaining parts must
+    /// be defined in the file reached, in a file below it (re-exports), or, under an item, anywhere
+    /// in the crate.
     fn has_item(&self, name: &str) -> bool {
         let mut parts = name.split("::");
         let mut at = match parts.next() {
             Some("osier") => "src/".to_owned(),
             Some(first) if self.has_path(&format!("{first}/src/lib.rs")) => format!("{first}/src/"),
-            // A path that starts at an item or module: every part must be defined somewhere.
+            // A path that starts at an item or module: some source must define every part.
             Some(first) => {
                 return name.split("::").all(|part| self.has_word(part)) && !first.is_empty();
             }
@@ -107,8 +108,7 @@ impl Tree {
                 continue;
             }
             let scope = if below_item { &root } else { &at };
-            // The file of a module without a folder of its own lies beside where the folder would
-            // be.
+            // Without a folder of its own, a module is a file beside the place of that folder.
             let own = format!("{}.rs", at.trim_end_matches('/'));
             let mut scoped =
                 self.defined.iter().filter(|(path, _)| path.starts_with(scope) || **path == own);
@@ -121,8 +121,8 @@ impl Tree {
     }
 }
 
-/// Every word a source defines: after a keyword, or at the start of a line as a variant or field
-/// is.
+/// Every word that a source defines: after a keyword, or as a variant or field at the start of a
+/// line.
 fn definitions(text: &str) -> BTreeSet<String> {
     let keywords =
         ["fn", "struct", "enum", "trait", "mod", "const", "static", "type", "macro_rules!"];

@@ -4,20 +4,20 @@ use std::path::Path;
 
 /// A Rust source.
 pub(crate) struct Source {
-    /// Its path from the root, with `/`.
+    /// Its path from the root, with `/` as separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl Source {
-    /// Whether it is test code: such files may be long, since cases are listed in them.
+    /// Whether it is test code. Such a file may be long, since it lists cases.
     pub(crate) fn is_test(&self) -> bool {
         self.path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "benches"))
     }
 }
 
-/// Every text file of the repository with its path from the root, in order; what is built is left
-/// out.
+/// Every text file of the repository with its path from the root, sorted by path. Build outputs are
+/// left out.
 pub(crate) fn files() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
             } else if path.is_file() {
                 let relative =
                     path.strip_prefix(root).expect("below the root").to_str().expect("UTF-8");
-                // What is no text (the built kernels) is nothing to read.
+                // Files that are not text, such as the built kernels, need no reading.
                 if let Ok(text) = String::from_utf8(std::fs::read(&path).expect("a readable file"))
                 {
                     found.push((relative.replace('\\', "/"), text));
@@ -45,7 +45,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     found
 }
 
-/// Every Rust source, in the order of paths.
+/// Every Rust source, sorted by path.
 pub(crate) fn sources() -> Vec<Source> {
     let rust = files().into_iter().filter(|(path, _)| path.ends_with(".rs"));
     rust.map(|(path, text)| Source { path, text }).collect()

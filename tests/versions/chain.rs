@@ -1,23 +1,25 @@
-//! Trees of versions, the mappings between the ends of a chain, and what is asked of them.
+//! Trees of versions, the mappings between the ends of a chain, and statistics about them.
 
-use ir::interp::{Host, Limits};
-use ir::mapping::{Mapping, VersionKey};
+use interp::{Host, Limits};
 use ir::{Func, Function, Module, Point};
 use osier::driver::{Derived, NoObserver, Vigilance, derive};
 use osr::{
-    Demand, Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair,
-    VersionTree, synthesize,
+    Edge, Level, Origin, Refusal, Synthesis, Version, VersionGraph, VersionPair, VersionTree,
+    synthesize,
 };
 use passes::Pipeline;
 use passes::registry::{PASSES, parse};
 use std::collections::BTreeSet;
+use transition::Demand;
+use transition::VersionKey;
+use transition::mapping::Mapping;
 use verify::agreement::{Agreement, AgreementReport};
 use verify::hops::{self, FunctionGraph};
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
 
-/// A version derived by one random pass that changes something, and that pass; `None` when none
-/// does in many tries.
+/// A version derived by one random pass that changes something, with that pass; `None` if many
+/// tries find no such pass.
 fn step(module: &Module, from: &Function, prng: &mut Prng) -> Option<(Derived, Pipeline)> {
     (0..24).find_map(|_| {
         let pipeline = parse(PASSES[prng.index(PASSES.len())].name()).expect("a known pass");
@@ -26,8 +28,8 @@ fn step(module: &Module, from: &Function, prng: &mut Prng) -> Option<(Derived, P
     })
 }
 
-/// A tree of up to `most` versions, each derived by one pass: from the one before, or with
-/// `siblings` from any. With the passes.
+/// A tree of up to `most` versions, with the names of the passes. One pass derives each version
+/// from the previous one, or with `siblings` from any.
 pub(crate) fn grow(
     module: &Module,
     base: &Function,
@@ -47,17 +49,18 @@ pub(crate) fn grow(
     (tree, names)
 }
 
-/// A chain of versions, and the pair of its ends.
+/// A chain of versions, and the mappings between its ends.
 pub(crate) struct Chain {
     pub(crate) func: Func,
     pub(crate) tree: VersionTree,
-    /// The ends alone, from a log recorded in one go.
+    /// The mappings between the ends, from a log recorded in one go.
     pub(crate) direct: Synthesis,
 }
 
 impl Chain {
-    /// A chain of 3 to 6 versions of a function; `None` when not even two passes change anything.
-    /// `again` is the same module, made anew: its functions have families of their own.
+    /// A chain of 3 to 6 versions of a function; `None` if fewer than two passes change anything.
+    /// `again` is the same module, generated again, so that its functions have families of their
+    /// own.
     pub(crate) fn new(module: &Module, func: Func, again: &Module, seed: u64) -> Option<Chain> {
         let mut prng = Prng::new(seed);
         let most = prng.between(3, 6);
@@ -66,8 +69,8 @@ impl Chain {
         let log = tree.log(VersionTree::BASE, last).expect("a chain");
         let pipeline = parse(&names.join(",")).expect("known passes");
         let direct = derive(again, body(again, func), &pipeline, Vigilance::On, &mut NoObserver);
-        // Where the pipeline is cut leaves no trace: the log of all passes run in a row is the
-        // concatenation of their logs, and so the mappings between the ends are the same.
+        // The log of all passes in a row is the concatenation of their logs, wherever the pipeline
+        // is cut. So the mappings between the ends are the same.
         assert_eq!(direct.log, log, "seed {seed}, {names:?}");
         assert_eq!(VersionKey::of(&direct.function), VersionKey::of(tree.function(last)));
         let pair = VersionPair::new(body(again, func), &direct.function, &direct.log)
@@ -80,8 +83,8 @@ impl Chain {
         self.tree.versions().collect()
     }
 
-    /// The graph of neighbors and of the ends, and composed edges between those, forward and
-    /// backward.
+    /// The graph of the edges between neighbors and between the ends, with composed edges between
+    /// the ends, forward and backward.
     pub(crate) fn graph(&self) -> VersionGraph<'_> {
         let mut path = self.versions();
         let mut pairs: Vec<(Version, Version)> = path.windows(2).map(|w| (w[0], w[1])).collect();
@@ -95,7 +98,7 @@ impl Chain {
         graph
     }
 
-    /// The three mappings between the ends, forward and backward.
+    /// The three mappings between the ends, in both directions.
     pub(crate) fn ends<'c>(&'c self, graph: &'c VersionGraph<'c>) -> Ends<'c> {
         let versions = self.versions();
         let (first, last) = (versions[0], versions[versions.len() - 1]);
@@ -125,7 +128,7 @@ pub(crate) struct Ends<'c> {
 }
 
 impl<'c> Ends<'c> {
-    /// Composed, direct and rebuilt mapping of a direction.
+    /// The composed, direct and rebuilt mapping of a direction.
     fn mappings(&self, direction: usize) -> [&'c Mapping; 3] {
         [
             &self.composed[direction].mapping,
@@ -134,7 +137,7 @@ impl<'c> Ends<'c> {
         ]
     }
 
-    /// For the state oracle, in the same order.
+    /// The three as pairs for the state oracle, in the same order.
     pub(crate) fn pairs(&self) -> [FunctionPair<'c>; 3] {
         let [there, back] = [0, 1].map(|direction| self.mappings(direction));
         let anchors =
@@ -149,7 +152,7 @@ impl<'c> Ends<'c> {
         })
     }
 
-    /// Runs all three on the same states, of runs of either version.
+    /// Fires all three on the same states, in runs of either version.
     pub(crate) fn agree<H: Host + Clone>(
         &self,
         module: &Module,
@@ -171,8 +174,8 @@ impl<'c> Ends<'c> {
     }
 }
 
-/// How often the mappings between the ends of chains exist, over the reachable points of the
-/// source, in both directions, and how often two of them land at the same point.
+/// How often the mappings between the ends of chains have an entry, over the reachable points of
+/// the source version in both directions, and how often two of them have the same landing point.
 #[derive(Default, Debug)]
 pub(crate) struct Existence {
     pub(crate) points: usize,
@@ -194,8 +197,8 @@ impl Existence {
     pub(crate) fn add(&mut self, chain: &Chain, ends: &Ends<'_>) {
         self.chains[chain.versions().len()] += 1;
         for (direction, source) in ends.versions.into_iter().enumerate() {
-            // Made together, mappings compose wherever there is a second entry, and no store is
-            // executed on the way.
+            // Synthesized together, mappings compose wherever the second has an entry and neither
+            // entry replays a store.
             let mut refused = refused(ends.composed[direction]).iter();
             let may_be = [Refusal::NoSecondEntry, Refusal::Replays];
             assert!(refused.all(|(_, refusal)| may_be.contains(refusal)));
@@ -231,8 +234,8 @@ impl Existence {
         self.none += listed - reached - unreachable;
     }
 
-    /// Whether each of the three exists at so many of 100 points, and lands with the composed one
-    /// at so many.
+    /// Whether each of the three has entries at `exist` percent of the points, and the landing
+    /// points agree with the composed ones at `land_alike` percent.
     pub(crate) fn reaches(&self, exist: f64, land_alike: f64) -> bool {
         let share = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
         [self.composed, self.direct, self.rebuilt, self.all]
@@ -257,7 +260,7 @@ fn unreachable(edge: &Edge) -> usize {
     }
 }
 
-/// Pairs of a tree: every version with what it was derived from, and some with the base.
+/// Pairs of a tree: every version with its parent, and some with the base.
 pub(crate) fn pairs(tree: &VersionTree, prng: &mut Prng) -> Vec<(Version, Version)> {
     let mut pairs = BTreeSet::new();
     for version in tree.versions().skip(1) {
@@ -269,7 +272,7 @@ pub(crate) fn pairs(tree: &VersionTree, prng: &mut Prng) -> Vec<(Version, Versio
     pairs.into_iter().collect()
 }
 
-/// The graph of such pairs, and composed edges between some versions, siblings too.
+/// The graph of such pairs, with composed edges between some versions, including siblings.
 pub(crate) fn hop_graph<'t>(tree: &'t VersionTree, prng: &mut Prng) -> VersionGraph<'t> {
     let pairs = pairs(tree, prng);
     let mut graph =
@@ -284,7 +287,7 @@ pub(crate) fn hop_graph<'t>(tree: &'t VersionTree, prng: &mut Prng) -> VersionGr
     graph
 }
 
-/// A graph as data, for [`verify::hops`].
+/// A version graph in the form that [`verify::hops`] takes.
 pub(crate) struct Plain<'g> {
     func: Func,
     versions: Vec<&'g Function>,

@@ -1,7 +1,7 @@
-//! Kernels of the corpus: every function in several versions, entered through the kernel's own.
+//! Kernels of the corpus: every function in several versions, called through the exported function.
 
 use crate::chain::{Chain, Existence, Plain, grow, hop_graph};
-use ir::interp::{Limits, NoHost};
+use interp::{Limits, NoHost};
 use ir::{Func, Module};
 use osr::VersionTree;
 use std::path::Path;
@@ -10,7 +10,7 @@ use verify::hops::{HopOptions, HopReport, Hopper};
 use verify::prng::Prng;
 use verify::state_oracle::{Oracle, OracleOptions, Report};
 
-/// Kernels, the function to call, and its arguments, small ones.
+/// Kernels, each with the function to call and small arguments.
 const KERNELS: &[(&str, &str, &[u64])] = &[
     ("calls", "calls", &[60, 1]),
     ("divide", "gcds", &[10, 9]),
@@ -54,7 +54,7 @@ fn composed_direct_and_rebuilt_mappings_of_kernels_hold_and_agree() {
         let ends: Vec<_> =
             chains.iter().zip(&graphs).map(|(chain, graph)| chain.ends(graph)).collect();
         chains.iter().zip(&ends).for_each(|(chain, ends)| existence.add(chain, ends));
-        // All functions at once, and each of the three ways.
+        // All functions at once, for each of the three mappings.
         for way in 0..3 {
             let pairs: Vec<_> = ends.iter().map(|e| e.pairs()[way]).collect();
             let options = OracleOptions { limits: limits(), ..OracleOptions::for_long_runs() };
@@ -71,8 +71,8 @@ fn composed_direct_and_rebuilt_mappings_of_kernels_hold_and_agree() {
     }
     let said = format!("{existence:#?}, {judged:?}, {agreed:?}");
     assert_eq!((judged.exhausted, judged.trapped), (0, 0), "{said}");
-    // What is missing lies between a store that one version alone executes and what overwrites it,
-    // or before a branch that the other version may have passed by.
+    // The missing entries are between a lone write and its overwriting write, or before a branch
+    // that the other version may have passed.
     assert!(existence.reaches(98.5, 95.0), "{said}");
     assert!(judged.total().transitions >= 10_000, "{said}");
     assert!(agreed.compared >= 100_000, "{said}");

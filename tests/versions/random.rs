@@ -1,8 +1,9 @@
-//! Random programs.
+//! Random programs: composed, direct and rebuilt mappings, and chains of hops.
 
 use crate::chain::{Chain, Existence, Plain, grow, hop_graph, pairs};
-use ir::interp::{Limits, NoHost};
-use osr::{Demand, Level, VersionGraph, VersionTree};
+use interp::{Limits, NoHost};
+use osr::{Level, VersionGraph, VersionTree};
+use transition::Demand;
 use verify::agreement::AgreementReport;
 use verify::generate::{Program, Weights, generate};
 use verify::hops::{HopDifference, HopOptions, HopReport, Hopper};
@@ -19,7 +20,7 @@ fn limits(program: &Program) -> Limits {
     Limits { fuel: 4 * program.steps + 1000, ..Limits::default() }
 }
 
-/// Judges mappings between two versions of the main function; the number of transitions.
+/// Judges mappings between two versions of the main function. Returns the number of transitions.
 fn judge(program: &Program, pair: FunctionPair<'_>) -> u64 {
     let options = OracleOptions { limits: limits(program), ..OracleOptions::default() };
     let mut oracle =
@@ -53,7 +54,7 @@ fn composed_direct_and_rebuilt_mappings_hold_and_agree() {
     assert!(agreed.same_point >= 200_000 && agreed.compared >= 6 * agreed.same_point, "{said}");
 }
 
-/// Runs chains of hops.
+/// Runs chains of hops in a graph.
 fn hop<'g>(program: &Program, plain: &Plain<'g>, seed: u64) -> HopReport {
     let options = HopOptions {
         seed,
@@ -98,8 +99,8 @@ fn hop_chains_end_as_runs_without_hops() {
     assert!(total.full_chains * 100 >= 95 * total.chains, "{total:?}");
 }
 
-/// The same pairs, each made by itself: what one mapping keeps, the others do not provide, and
-/// chains notice.
+/// The same pairs, each synthesized by itself. One mapping then requires kept values that the
+/// others do not provide, and the chains of hops detect it.
 #[test]
 fn mappings_made_apart_leave_values_undefined() {
     let (mut lacking, mut undefined) = (0, 0);
@@ -118,7 +119,7 @@ fn mappings_made_apart_leave_values_undefined() {
         let lacks = found(|d| matches!(d, HopDifference::NotProvided { .. }));
         lacking += usize::from(lacks);
         undefined += usize::from(found(|d| matches!(d, HopDifference::Undefined { .. })));
-        // Nothing shows in a run that was not to be seen without.
+        // A run shows no difference unless some mapping lacks a value.
         assert!(lacks || report.divergence_count == 0, "seed {seed}: {}", report.divergences[0]);
     }
     assert!(

@@ -1,21 +1,21 @@
-//! Whether mappings that were made in different ways say the same.
+//! Agreement of mappings that were made in different ways.
 //!
-//! Two mappings between the same two versions, one composed of others and one built directly, say,
-//! may land at different points, provide different values and get them by different code. Where
-//! both have an entry at a point and land at the same one, they must give every value that both
-//! provide the same contents. Here both are run, without transitions, on the states that a real run
-//! has at its source point.
+//! Take two mappings between the same versions, one composed and one built directly. At one source
+//! point they may have different target points, provide different values, and compute them by
+//! different code. But if their entries have the same target point, every value that both provide
+//! must get the same contents. [`Agreement`] runs both entries on the states that a real run has at
+//! the source point, without making a transition.
 //!
-//! Agreement is no proof that either is right: the state oracle ([`crate::state_oracle`]) compares
+//! Agreement proves neither mapping right. The state oracle ([`crate::state_oracle`]) compares
+//! entries with the target version.
 //! with the other version.
 
-use ir::interp::{
-    Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View,
-};
-use ir::mapping::{Entry, Mapping, VersionKey};
+use interp::{Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Scope, View};
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use transition::VersionKey;
+use transition::mapping::{Entry, Mapping};
 
 /// Two entries that give a value different contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,13 +24,13 @@ pub struct Disagreement {
     pub input: Vec<u64>,
     /// The source point.
     pub point: Point,
-    /// The point that both entries land at.
+    /// The target point of both entries.
     pub target: Point,
-    /// The places of the two mappings in the list.
+    /// The indices of the two mappings in the list.
     pub mappings: [usize; 2],
-    /// The value; `None` when compensation code failed.
+    /// The value; `None` if compensation code failed.
     pub value: Option<Value>,
-    /// What each gives it, as bits.
+    /// The contents that each entry gives the value, as bits.
     pub bits: [u64; 2],
 }
 
@@ -48,25 +48,25 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// What was compared.
+/// Counts of the comparisons, and the disagreements found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AgreementReport {
-    /// Visits of points at which more than one mapping has an entry.
+    /// Visits of points at which several mappings have an entry.
     pub visits: u64,
-    /// Pairs of entries that land at the same point, over those visits.
+    /// Pairs of entries with the same target point, summed over those visits.
     pub same_point: u64,
-    /// Pairs that do not.
+    /// Pairs of entries with different target points.
     pub other_point: u64,
     /// Values compared.
     pub compared: u64,
-    /// Disagreements found, those not kept included.
+    /// Disagreements found, including those that were not kept.
     pub disagreement_count: u64,
-    /// The first ones, up to [`MAX_KEPT`].
+    /// The first disagreements, up to [`MAX_KEPT`].
     pub disagreements: Vec<Disagreement>,
 }
 
 impl AgreementReport {
-    /// Adds what another comparison did; disagreements are all kept.
+    /// Adds the counts of another comparison, and keeps all its disagreements.
     pub fn add(&mut self, other: &AgreementReport) {
         self.visits += other.visits;
         self.same_point += other.same_point;
@@ -77,25 +77,27 @@ impl AgreementReport {
     }
 }
 
-/// Disagreements kept.
+/// The largest number of disagreements that one comparison keeps.
 pub const MAX_KEPT: usize = 16;
 
-/// Compares mappings that leave one version of a function and lead to another.
+/// Compares mappings from one version of a function to another.
 #[derive(Debug)]
 pub struct Agreement<'a> {
     func: Func,
-    /// By source point, where more than one has an entry: the mappings and their entries.
+    /// By source point with several entries: each entry with the index of its mapping.
     entries: BTreeMap<Inst, Vec<(usize, &'a Entry)>>,
+    /// A machine that has run nothing, with the source version as current version.
     pristine: Machine,
     report: AgreementReport,
 }
 
-/// Why mappings cannot be compared.
+/// The reason why mappings cannot be compared.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SetupError {
-    /// A mapping does not leave the version, or leads elsewhere than the first.
+    /// The mapping has another source version than the given one, or another target version than
+    /// the first mapping.
     OtherVersions {
-        /// Its place in the list.
+        /// Its index in the list.
         mapping: usize,
     },
     /// The module cannot be instantiated.
@@ -116,15 +118,15 @@ impl fmt::Display for SetupError {
 impl std::error::Error for SetupError {}
 
 impl<'a> Agreement<'a> {
-    /// A comparison of mappings that leave `version` of a function of a verified module. The
-    /// entries have been found well-formed by the state oracle. Cost: near linear in module and
+    /// A comparison of mappings from `version`, a version of a function of a verified module. The
+    /// entries must be well-formed, as the state oracle finds them. Cost: near linear in module and
     /// mappings.
     ///
     /// # Errors
     /// See [`SetupError`].
     ///
     /// # Panics
-    /// When the module or the version is not one that the verifier accepts.
+    /// If the verifier rejects the module or the version.
     pub fn new(
         module: &Module,
         (func, version): (Func, &Function),
@@ -142,6 +144,7 @@ impl<'a> Agreement<'a> {
                 .entries()
                 .for_each(|(p, e)| entries.entry(p.inst()).or_default().push((number, e)));
         }
+        // A single entry has nothing to agree with, and its point need not be watched.
         entries.retain(|_, list| list.len() > 1);
         let mut pristine = Machine::new(module, limits).map_err(SetupError::Instantiate)?;
         let id = pristine.add_version(module, func, version);
@@ -150,11 +153,12 @@ impl<'a> Agreement<'a> {
         Ok(Agreement { func, entries, pristine, report: AgreementReport::default() })
     }
 
-    /// Runs the start function of the module, if it has one, and then a function, and compares at
-    /// every visit. A run that a limit ends counts as far as it got.
+    /// Runs the start function of the module, if there is one, then a function, and compares
+    /// entries at every visit of their source point. If a limit ends the run, the visits before it
+    /// count.
     ///
     /// # Panics
-    /// When the function is imported or takes another number of arguments.
+    /// If the function is imported or takes another number of arguments.
     pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
         let (mut machine, mut host) = (self.pristine.clone(), host.clone());
         if let Some(start) = machine.start_function()
@@ -168,18 +172,19 @@ impl<'a> Agreement<'a> {
         machine.invoke(func, args, &mut host, &mut comparing);
     }
 
-    /// What was done and found so far.
+    /// The comparisons so far.
     pub fn report(&self) -> &AgreementReport {
         &self.report
     }
 }
 
+/// Observes a run, and compares entries at their source points.
 struct Comparing<'r, 'a> {
     func: Func,
     entries: &'r BTreeMap<Inst, Vec<(usize, &'a Entry)>>,
     args: &'r [u64],
     report: &'r mut AgreementReport,
-    /// What the two entries at hand provide; kept to spare allocations.
+    /// The values that the current two entries provide. Kept between visits to spare allocations.
     given: [Vec<(Value, u64)>; 2],
 }
 
@@ -213,6 +218,7 @@ impl Comparing<'_, '_> {
                 different = Some((None, [0, 0]));
             }
         }
+        // Both lists ascend by value, since assignments do.
         let [first, second] = &self.given;
         for (value, bits) in first {
             let Ok(at) = second.binary_search_by_key(value, |(v, _)| *v) else { continue };

@@ -1,49 +1,48 @@
-//! Wrong mappings: entries with one random damage, to see which judge notices.
-//!
-//! Pool P2 of the mutation experiments (`docs/testing.md`). A damaged entry is otherwise in order:
-//! what it reads is listed, and listed as kept where it is not live, so that no formality gives it
-//! away.
+//! Wrong mappings: entries with one random damage, to see which judge finds it (pool P2 in
+//! `docs/testing.md`). A damaged entry is in order otherwise, so that no formal check gives it
+//! away: it lists the values it reads as required, and as kept where they are not live. [`garble`]
+//! damages certificates, facts and mappings without such care.
 
 use crate::prng::Prng;
-use ir::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::liveness::Liveness;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use ir::{Block, Function, Global, Imm, Inst, Memory, Opcode, Point, Shape, Type, Value, ValueDef};
 use std::collections::BTreeMap;
 use std::fmt;
+use transition::certificate::{By, Certificate, MappingFacts, NO_TERM, TermKind};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
 /// A kind of damage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Damage {
-    /// A value assigned, or an operand of a step, is read from another value of the type.
+    /// An assigned value, or an operand of a step, comes from another value of its type.
     WrongSource,
-    /// A step is gone; what read it reads one of its operands.
+    /// A step is missing. Its readers read one of its operands.
     DroppedStep,
-    /// Two steps, or the sources of two assignments, change places.
+    /// Two steps, or the sources of two assignments, are exchanged.
     Reordered,
-    /// A step is another operation of its kind.
+    /// A step has another opcode of its shape.
     WrongOperation,
     /// An operand of a step is another value or step.
     WrongOperand,
     /// A constant is off by one.
     OffByOne,
-    /// The entry lands one instruction further on, or before.
+    /// The target point is one instruction later or earlier.
     WrongTarget,
-    /// A value assigned is read from a block parameter of the source version.
+    /// An assigned value comes from a block parameter of the source version.
     StaleParameter,
     /// A value is not provided.
     NotProvided,
-    /// A value is provided that nobody asked for, from anywhere.
+    /// An additional value is provided, from any source.
     Invented,
-    /// A store executed on the way is left out.
+    /// A replayed store is missing.
     DroppedReplay,
-    /// A store executed on the way writes something else, elsewhere, or after the next one.
+    /// A replayed store writes another value, to another place, or after the next store.
     WrongReplay,
-    /// What is read is not listed.
+    /// A value that is read is not listed as required.
     NotRequired,
-    /// A value that is read though not live is not listed as kept.
+    /// A required value that is not live is not listed as kept.
     NotKept,
 }
 
@@ -104,7 +103,7 @@ pub struct Damager<'a> {
 }
 
 impl<'a> Damager<'a> {
-    /// Cost: near linear in the versions and in what is live.
+    /// Prepares the analyses of both versions. Cost: near linear in versions and live values.
     pub fn new(source: &'a Function, target: &'a Function) -> Damager<'a> {
         let cfg = Cfg::new(source);
         let liveness = Liveness::of_needed(source, &cfg, &BTreeMap::new());
@@ -118,7 +117,7 @@ impl<'a> Damager<'a> {
         Damager { source, target, dom, live, values: [source, target].map(values) }
     }
 
-    /// The entry with one damage of this kind; `None` where it has nothing to damage so.
+    /// The entry with one damage of this kind; `None` if it has nothing to damage in this way.
     pub fn damage(
         &self,
         prng: &mut Prng,
@@ -146,13 +145,14 @@ impl<'a> Damager<'a> {
                 entry.replays.remove(prng.index(entry.replays.len()));
             }
             Damage::WrongReplay => self.wrong_replay(prng, point, &mut entry)?,
+            // These two damage the lists, which must therefore not be made anew.
             Damage::NotRequired | Damage::NotKept => return unlist(prng, kind, entry),
         }
         self.list(point, &mut entry);
         Some(entry)
     }
 
-    /// Lists what is read, and of that what is not live.
+    /// Lists the values read by the entry as required, and those that are not live as kept.
     fn list(&self, point: Point, entry: &mut Entry) {
         let written = entry.replays.iter().flat_map(|r| r.args.iter().copied());
         let reads = entry.steps.iter().flat_map(|s| s.args.iter().copied()).chain(written);
@@ -170,7 +170,6 @@ impl<'a> Damager<'a> {
         entry.requires = requires;
     }
 
-    /// Another value available at the source point, of a type.
     fn other(&self, prng: &mut Prng, point: Point, ty: Type, than: Option<Value>) -> Option<Value> {
         self.pick(prng, point, |v| self.source.value_type(v) == ty && Some(v) != than)
     }
@@ -282,13 +281,13 @@ impl<'a> Damager<'a> {
         (!missing.is_empty()).then_some(())?;
         let value = prng.pick(&missing);
         let from = self.other(prng, point, self.target.value_type(value), Some(value))?;
+        // Assignments ascend by value. The damage must not be found by their order.
         let at = entry.assigns.partition_point(|a| a.value < value);
         entry.assigns.insert(at, Assign { value, from: Operand::Source(from) });
         Some(())
     }
 }
 
-/// Every value of a version, in layout order.
 fn values(f: &Function) -> Vec<Value> {
     let of_block = |b| {
         let results = f.block_insts(b).flat_map(move |i| f.inst(i).results.iter().copied());
@@ -306,7 +305,7 @@ fn some_step(prng: &mut Prng, entry: &Entry, fits: impl Fn(&Step) -> bool) -> Op
     (!found.is_empty()).then(|| prng.pick(&found))
 }
 
-/// Takes out a step; its first operand stands in for it.
+/// Removes a step. Its first operand takes its place.
 fn drop_step(prng: &mut Prng, entry: &mut Entry) -> Option<()> {
     let at = some_step(prng, entry, |s| !s.args.is_empty())?;
     let gone = entry.steps.remove(at);
@@ -355,8 +354,7 @@ fn unlist(prng: &mut Prng, kind: Damage, mut entry: Entry) -> Option<Entry> {
     Some(entry)
 }
 
-/// Damages a certificate, facts or mappings once, anywhere, without any care: ids out of range,
-/// terms that name later ones, lists cut short.
+/// Damages a certificate, facts or mappings once: out-of-range ids, later terms, short lists.
 pub fn garble_once(
     prng: &mut Prng,
     certificate: &mut Certificate,
@@ -389,7 +387,7 @@ pub fn garble_once(
     }
 }
 
-/// As [`garble_once`], one to eight times.
+/// Applies [`garble_once`] one to eight times.
 pub fn garble(
     prng: &mut Prng,
     certificate: &mut Certificate,
@@ -401,7 +399,7 @@ pub fn garble(
     }
 }
 
-/// Another number: close by, anything, or the largest.
+/// Another number: a neighbor, any, or one of the two largest.
 fn near(prng: &mut Prng, number: u32) -> u32 {
     match prng.below(8) {
         0..=3 => number.wrapping_add(1),
@@ -411,7 +409,7 @@ fn near(prng: &mut Prng, number: u32) -> u32 {
     }
 }
 
-/// As [`near`], for ids: the largest number is none.
+/// As [`near`], for ids. The largest number is no id.
 fn near_id(prng: &mut Prng, number: u32) -> u32 {
     near(prng, number).min(u32::MAX - 1)
 }
@@ -462,7 +460,7 @@ fn garble_term(prng: &mut Prng, certificate: &mut Certificate) {
     }
 }
 
-/// A reason about memory, for a term near this one.
+/// A random memory reason for the term with this index, which names nearby terms.
 fn about_memory(prng: &mut Prng, id: u32) -> By {
     let [one, other, inner, result] = [0; 4].map(|_| near(prng, id));
     let via = if prng.chance(50) { [NO_TERM; 2] } else { [one, other] };
@@ -475,7 +473,7 @@ fn about_memory(prng: &mut Prng, id: u32) -> By {
     }
 }
 
-/// Changes a reason about memory; of others there is nothing to change.
+/// Changes a memory reason. Other reasons stay as they are.
 fn garble_memory(prng: &mut Prng, by: &mut By) {
     match by {
         By::Apart { via, .. } | By::Stored { via } | By::Swaps { via, .. } if prng.chance(50) => {

@@ -1,14 +1,15 @@
-//! How runs end, with all of it that can be compared.
+//! The ends of runs: everything about an end that can be compared.
 
-use ir::interp::{Machine, Outcome};
+use interp::{Machine, Outcome};
 
-/// Whether a limit of the machine ended the run, which says nothing about the program.
+/// Whether a limit of the machine ended the run. Such an end depends on the limit, so nothing
+/// follows from it about the program.
 pub(crate) fn is_exhausted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
 }
 
-/// Whether two runs ended the same way. Where does not matter: an instruction that traps may have
-/// moved.
+/// Whether two runs ended the same way. The place of a trap may differ, because passes move
+/// instructions that trap.
 pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
@@ -22,12 +23,13 @@ pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
     }
 }
 
-/// How a machine ended, with all that can be compared.
+/// The end of a run on a machine.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct End {
     pub(crate) outcome: Outcome,
+    /// A digest of all memories and globals.
     pub(crate) memory: u64,
-    /// The effects: their number and digest.
+    /// The effects of the run: their number and their digest.
     pub(crate) effects: (u64, u64),
 }
 

@@ -1,17 +1,18 @@
-//! Judges of OSR mappings, and the programs they judge on.
+//! Judges of OSR mappings, and the programs on which they judge.
 //!
-//! [`generate`] makes random programs; [`state_oracle`] runs two versions side by side and compares
-//! every transition with the state it claims to lead to; [`hops`] runs chains of transitions
-//! through all versions of a function and compares how they end; [`agreement`] compares mappings
-//! with one another. Nothing here makes mappings, and nothing this crate depends on was written to
-//! make them: it sees the versions, the mapping, and the meaning of the IR.
+//! [`checker`] proves entries from certificates, without running anything. [`state_oracle`] runs
+//! two versions side by side and compares every transition with the state that it claims to reach.
+//! [`hops`] runs chains of transitions through all versions of a function and compares how the runs
+//! end. [`agreement`] compares mappings with one another. [`generate`] makes random programs, and
+//! [`damage`] makes wrong mappings to try the judges on.
+//!
+//! Nothing here makes mappings, and nothing that this crate depends on was written to make them.
+//! The crate sees the versions, the mappings, and the meaning of the IR.
 
 pub mod agreement;
-pub mod checker;
 pub mod damage;
 mod end;
 pub mod generate;
 pub mod hops;
 pub mod prng;
 pub mod state_oracle;
-pub mod verdict;

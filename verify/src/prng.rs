@@ -1,29 +1,29 @@
-//! The one source of choice: a small generator with a fixed algorithm.
+//! The source of all random choices: a small generator with a fixed algorithm.
 //!
-//! A seed in a bug report must make the same program for as long as the project lives, so the
-//! algorithm is written here and not taken from a crate, whose streams change between versions:
-//! SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
+//! A seed in a bug report has to make the same program for as long as the project lives. Streams of
+//! random crates change between versions, so the algorithm is written here: SplitMix64 (Steele,
+//! Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
 
-/// A deterministic stream of choices. Not for secrets.
+/// A deterministic stream of random choices. Not for secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prng {
     state: u64,
 }
 
 impl Prng {
-    /// The stream of a seed. Every seed is good, neighboring ones too.
+    /// The stream of a seed. Any seed is good, and neighboring seeds give unrelated streams.
     pub fn new(seed: u64) -> Prng {
         Prng { state: seed }
     }
 
-    /// A stream that is independent of what this one yields from here on, and named by `tag`:
-    /// taking more choices in one part of a program does not change the others.
+    /// A second stream, named by `tag`. It does not depend on the numbers drawn from this stream
+    /// later. So if one part of a program draws more numbers, the other parts stay as they are.
     pub fn fork(&self, tag: u64) -> Prng {
         let mut child = Prng::new(self.state ^ tag.wrapping_mul(0xd6e8_feb8_6659_fd93));
         Prng::new(child.next_u64())
     }
 
-    /// The next 64 bits.
+    /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -32,36 +32,37 @@ impl Prng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, and 0 when `bound` is 0. The bias is below `bound` / 2^32.
+    /// A random number below `bound`; 0 if `bound` is 0. Its bias is below `bound` / 2^32.
     pub fn below(&mut self, bound: u32) -> u32 {
         (((self.next_u64() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// An index of a list of this length, and 0 when it is empty.
+    /// A random index of a list of this length; 0 if the list is empty.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(u32::try_from(len).unwrap_or(u32::MAX)) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A random number from `low` to `high`, both included.
     pub fn between(&mut self, low: u32, high: u32) -> u32 {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// True in `percent` of 100 cases.
+    /// `true` in `percent` of 100 cases.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
-    /// One of a list.
+    /// A random item of a list.
     ///
     /// # Panics
-    /// When the list is empty.
+    /// If the list is empty.
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         assert!(!list.is_empty(), "a choice needs at least one alternative");
         list[self.index(list.len())]
     }
 
-    /// The index of one of the weights, in proportion to them; `None` when all are zero.
+    /// A random index, with a probability in proportion to its weight; `None` if all weights are
+    /// zero.
     pub fn weighted(&mut self, weights: &[u32]) -> Option<usize> {
         let total: u64 = weights.iter().map(|w| u64::from(*w)).sum();
         let mut left = u64::from(self.below(u32::try_from(total).unwrap_or(u32::MAX)));

@@ -1,6 +1,6 @@
-//! The generator: what it makes is valid, and contains what it promises.
+//! The generator: its programs are valid, and contain the features it promises.
 
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Outcome};
+use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use ir::{Opcode, Type};
@@ -33,8 +33,8 @@ fn programs_round_trip_through_text() {
     }
 }
 
-/// Every run ends within the bound, and most end in a result: traps are there, but do not hide the
-/// rest.
+/// Every run ends within the bound, and most return a result. Some runs trap, but traps do not hide
+/// the rest of the programs.
 #[test]
 fn programs_terminate_and_rarely_trap() {
     let (mut runs, mut trapped, mut executed, mut changed_memory) = (0u64, 0u64, 0u64, 0u64);
@@ -96,7 +96,7 @@ fn the_main_function_is_exported_and_its_arguments_fit() {
 #[test]
 fn a_weight_of_zero_leaves_the_feature_out() {
     for feature in Feature::ALL {
-        // Types also come from signatures and globals; what is counted is what bodies choose.
+        // Types also come from signatures and globals. Only those that bodies choose are counted.
         let weights = Weights::default().with(*feature, 0);
         for seed in 0..40 {
             let count = generate(seed, 60, &weights).planted.of(*feature);
@@ -115,7 +115,7 @@ fn without_weights_a_program_is_a_straight_line() {
     assert_eq!(statistics.loops, 0);
 }
 
-/// The floors that experiments built on the generator count on.
+/// Floors on which the experiments with the generator rely.
 #[test]
 fn programs_contain_what_passes_look_for() {
     let mut total = Statistics::default();
@@ -125,7 +125,7 @@ fn programs_contain_what_passes_look_for() {
     assert_eq!(total.programs, SEEDS);
     assert_program_shares(&total);
     assert_loop_shares(&total);
-    // Points at which versions are left are put into versions, not into programs.
+    // OSR points are put into versions, not into generated programs.
     let is_point = |opcode: Opcode| matches!(opcode, Opcode::OsrTest | Opcode::OsrExit);
     for opcode in Opcode::ALL.iter().filter(|o| !is_point(**o)) {
         let count = total.opcodes.get(opcode).copied().unwrap_or(0);
@@ -143,7 +143,7 @@ fn programs_contain_what_passes_look_for() {
 fn assert_program_shares(total: &Statistics) {
     let least = |feature: Feature| match feature {
         Feature::Loop | Feature::Load | Feature::Store | Feature::EdgeConstant => 50,
-        // Every program begins with a loop, so that less of its size is left for the rest.
+        // Every program begins with a loop, which leaves less of its size for other regions.
         Feature::Irreducible => 2,
         _ => 5,
     };

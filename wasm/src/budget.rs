@@ -1,37 +1,38 @@
-//! How much memory an import may use, and what has been used.
+//! The memory budget of an import.
 
 use crate::error::ImportError;
 
-/// Bounds on what importing a module may use.
+/// Limits on the memory of an import.
 ///
-/// A byte of WebAssembly can need far more than a byte of IR: a one-byte operator becomes an
+/// A byte of WebAssembly can need far more than a byte of IR. A one-byte operator becomes an
 /// instruction, and `n` nested loops that set `n` locals need `n * n` block parameters. The
-/// importer estimates from above what it is about to allocate, and refuses a module that would need
-/// more than `base_bytes + bytes_per_input_byte * input length`. Programs that compilers make need
-/// 25 to 60 bytes for each of theirs by this estimate.
+/// importer computes an upper bound of each allocation before it makes it. It rejects a module that
+/// would need more than `base_bytes + bytes_per_input_byte * input length`. By this estimate,
+/// programs from compilers need 25 to 60 bytes per byte of input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ImportLimits {
-    /// Bytes of memory for every byte of input.
+    /// Bytes of memory for each byte of input.
     pub bytes_per_input_byte: u64,
-    /// Bytes of memory whatever the input.
+    /// Bytes of memory for every input, regardless of its size.
     pub base_bytes: u64,
 }
 
 impl Default for ImportLimits {
-    /// 64 bytes for every byte of input, and 64 MiB.
+    /// 64 bytes for each byte of input, and 64 MiB.
     fn default() -> ImportLimits {
         ImportLimits { bytes_per_input_byte: 64, base_bytes: 64 << 20 }
     }
 }
 
-/// What one of each may cost, in bytes, with the slack of growing tables and of the allocator, and
-/// with what the validator keeps besides. `tests/memory.rs` measures modules made of each.
+/// Upper bounds in bytes on the memory of one item of each kind. They include the slack of growing
+/// tables, the overhead of the allocator, and the data of the validator. `tests/memory.rs` measures
+/// modules made of each.
 pub(crate) mod cost {
     /// An entry of the type section.
     pub(crate) const TYPE: u64 = 600;
     /// An imported function.
     pub(crate) const IMPORT: u64 = 700;
-    /// A function of the module, beside its body.
+    /// A function of the module, without its body.
     pub(crate) const FUNCTION: u64 = 700;
     /// An export, global, or segment.
     pub(crate) const ITEM: u64 = 300;
@@ -41,35 +42,36 @@ pub(crate) mod cost {
     pub(crate) const NAME_BYTE: u64 = 4;
     /// A level of nesting, while its function is imported.
     pub(crate) const LEVEL: u64 = 200;
-    /// A value on the operand stack at its highest, while its function is imported.
+    /// An increase by one of the greatest height of the operand stack, while its function is
+    /// imported.
     pub(crate) const STACK: u64 = 24;
     /// An instruction with its results, while its function is imported.
     pub(crate) const BUILT_INST: u64 = 560;
-    /// The same in the finished function.
+    /// An instruction with its results in the finished function.
     pub(crate) const INST: u64 = 190;
     /// A result of an instruction beyond its first, while its function is imported.
     pub(crate) const BUILT_RESULT: u64 = 160;
-    /// The same in the finished function.
+    /// A result of an instruction beyond its first in the finished function.
     pub(crate) const RESULT: u64 = 80;
     /// An operand of an instruction.
     pub(crate) const OPERAND: u64 = 16;
-    /// A block beside its instructions, while its function is imported.
+    /// A block without its instructions, while its function is imported.
     pub(crate) const BUILT_BLOCK: u64 = 500;
-    /// The same in the finished function.
+    /// A block without its instructions in the finished function.
     pub(crate) const BLOCK: u64 = 110;
     /// A target of a branch, while its function is imported.
     pub(crate) const BUILT_TARGET: u64 = 110;
-    /// The same in the finished function.
+    /// A target of a branch in the finished function.
     pub(crate) const TARGET: u64 = 44;
     /// A local used in a block, while its function is imported.
     pub(crate) const ACCESS: u64 = 350;
     /// An argument of a block parameter made for a local, while its function is imported.
     pub(crate) const BUILT_ARG: u64 = 260;
-    /// The same in the finished function.
+    /// An argument of a block parameter in the finished function.
     pub(crate) const ARG: u64 = 40;
 }
 
-/// What may still be used.
+/// The memory that an import may still use.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -85,7 +87,8 @@ impl Budget {
         self.left
     }
 
-    /// Takes what is about to be used.
+    /// Takes `bytes` from the budget before they are allocated. Fails at `offset` when fewer are
+    /// left.
     pub(crate) fn charge(&mut self, bytes: u64, offset: u64) -> Result<(), ImportError> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -99,7 +102,7 @@ impl Budget {
         }
     }
 
-    /// Gives back what is no longer used.
+    /// Returns `bytes` to the budget.
     pub(crate) fn release(&mut self, bytes: u64) {
         self.left += bytes;
     }

@@ -1,4 +1,4 @@
-//! Constant expressions.
+//! Evaluates constant expressions.
 
 use crate::error::ImportError;
 use crate::function::check_supported;
@@ -9,7 +9,8 @@ use wasmparser::{ConstExpr, Operator};
 
 type Result<T> = std::result::Result<T, ImportError>;
 
-/// Refuses by name what no constant of a supported module uses, before the validator sees it.
+/// Rejects operators of unsupported proposals by name, before the validator reports them less
+/// clearly.
 pub(crate) fn check(expr: &ConstExpr<'_>) -> Result<()> {
     let mut operators = expr.get_operators_reader();
     while !operators.eof() {
@@ -22,7 +23,7 @@ pub(crate) fn check(expr: &ConstExpr<'_>) -> Result<()> {
 /// The bits of a constant expression that the validator has accepted.
 ///
 /// # Errors
-/// When it needs an imported global: what that is, only the embedder knows.
+/// When the expression reads an imported global, whose value only the embedder knows.
 pub(crate) fn bits(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Result<u64> {
     let mut stack: Vec<u64> = Vec::new();
     let mut operators = expr.get_operators_reader();

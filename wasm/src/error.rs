@@ -1,24 +1,25 @@
-//! Why a module could not be imported, and where.
+//! The errors of an import, with their locations.
 
 use std::fmt;
 
-/// What kind of refusal an [`ImportError`] is.
+/// The kind of an [`ImportError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorKind {
-    /// Not a WebAssembly module.
+    /// The input is not a valid WebAssembly module.
     Invalid,
-    /// A part of WebAssembly, or an import, that is not supported.
+    /// The module uses an unsupported part of WebAssembly, or an unsupported import.
     Unsupported,
-    /// Importing it would exceed the limits.
+    /// The import would exceed the limits.
     TooLarge,
-    /// What it imports is not provided, or of another type.
+    /// An import of the module is not provided, or has another type.
     Unlinkable,
 }
 
-/// Where in the input.
+/// A place in the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Location {
-    /// Bytes from the start of the binary module; of text, of the binary it encodes to.
+    /// The offset in bytes from the start of the binary module. For text, the offset in the module
+    /// that the text encodes to.
     Offset(u64),
     /// Line and column of text, both from 1; the column counts characters.
     LineColumn(usize, usize),
@@ -61,17 +62,17 @@ impl ImportError {
         }
     }
 
-    /// The kind of refusal.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What is wrong, without the place.
+    /// The description of the error, without its location.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where.
+    /// The location of the error.
     pub fn location(&self) -> Location {
         self.location
     }
@@ -95,9 +96,10 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// Words by which the validator says that a part of WebAssembly is not allowed, and what people
-/// call that part. The first that occur decide
-/// (`what_is_not_supported_is_refused_by_name_and_offset`, and the tests of the specification).
+/// Phrases by which the validator rejects an unsupported part of WebAssembly, each with the common
+/// name of that part. The first phrase that a message contains decides, so a phrase must come
+/// before phrases it contains (tests: `what_is_not_supported_is_refused_by_name_and_offset`, and
+/// those of the WebAssembly specification).
 const NOT_ALLOWED: &[(&str, &str)] = &[
     ("relaxed SIMD support is not enabled", "relaxed SIMD"),
     ("SIMD support is not enabled", "SIMD"),
@@ -114,7 +116,7 @@ const NOT_ALLOWED: &[(&str, &str)] = &[
     ("function-references", "function references"),
     ("function references", "function references"),
     ("wide arithmetic", "wide arithmetic"),
-    // The version and the layer of a component, where a module has 1 and 0.
+    // The version and the layer of a component. A module has 1 and 0 there.
     ("0xd and 0x1", "the component model"),
     ("gc", "GC"),
 ];

@@ -1,24 +1,24 @@
-//! From the numbers a module gives to what the IR calls it.
+//! Maps the index spaces of a module to ids of the IR.
 //!
-//! A module numbers what it imports before what it defines. By itself its numbers are ids; a module
-//! that is linked shares the ids of those before it.
+//! A module numbers its imports before its definitions. In a module that is imported alone, indices
+//! and ids are equal. A linked module shares the ids of the modules before it.
 
 use ir::{Data, Elem, Func, Global, Memory, Module, Table};
 
-/// The ids of what a module numbers.
+/// The id for each index of a module, by kind.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) funcs: Vec<Func>,
     pub(crate) tables: Vec<Table>,
     pub(crate) memories: Vec<Memory>,
     pub(crate) globals: Vec<Global>,
-    /// Segments of the modules before this one.
+    /// The number of data segments in the modules before this one.
     data: u32,
     elements: u32,
 }
 
 impl Index {
-    /// Of a module behind others, which has declared nothing yet.
+    /// The index of a module that follows others and has declared nothing yet.
     pub(crate) fn behind(module: &Module) -> Index {
         let count = |n: usize| u32::try_from(n).expect("modules have fewer than 2^32 segments");
         Index {

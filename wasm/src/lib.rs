@@ -1,13 +1,14 @@
-//! WebAssembly in: modules to IR, and WASI for programs that read and print.
+//! WebAssembly front end: imports modules as IR, and hosts WASI programs that read and print.
 //!
-//! [`import`] turns a binary module into a [`Module`] of the IR, [`import_wat`] one in text form.
-//! Supported is WebAssembly 2.0 without SIMD: several values, reference types, bulk memory,
-//! saturating conversions, sign extension; and several memories and extended constants. Anything
-//! else is refused by name and place. Imported functions become host functions of the module;
-//! [`wasi`] is a host for programs written for WASI preview 1.
+//! [`import`] translates a binary module into a [`Module`] of the IR, and [`import_wat`] does so
+//! for a module in text form. The importer supports WebAssembly 2.0 without SIMD: multiple values,
+//! reference types, bulk memory, saturating conversions and sign extension. It also supports
+//! multiple memories and extended constants. Any other part of WebAssembly is rejected by name and
+//! location. Imported functions become host functions of the module; [`wasi`] is a host for
+//! programs that use WASI preview 1.
 //!
-//! The input is untrusted: whatever it is, the answer is a module or a located error, in memory
-//! bounded by [`ImportLimits`] and without recursion on its nesting.
+//! The input is untrusted. For every input, the importer returns a module or a located error. Its
+//! memory is bounded by [`ImportLimits`], and it does not recurse on the nesting of the input.
 
 mod budget;
 mod constant;
@@ -33,30 +34,32 @@ pub fn is_wasm(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\0asm")
 }
 
-/// Turns a binary module into IR. Functions are named by the name section where it is valid, and
-/// `func12` by their index otherwise; imported ones `module.field`. Of names that are used twice
-/// the later ones get a suffix.
+/// Translates a binary module into IR.
 ///
-/// Locals become SSA values, and blocks only what control needs: no parameter is dead or redundant
-/// (see [`ir::FunctionBuilder`]), and code that cannot be reached is checked and dropped.
+/// A function takes its name from the name section where that is valid, and otherwise from its
+/// index, as in `func12`. An imported function is named `module.field`. If a name occurs twice, the
+/// later functions get a suffix.
+///
+/// Locals become SSA values, and only necessary control flow becomes blocks. No block parameter is
+/// dead or redundant (see [`ir::FunctionBuilder`]). Unreachable code is validated and dropped.
 ///
 /// Cost: near-linear in the size of the input and of the result.
 ///
 /// # Errors
-/// When the input is not a valid module, uses what is not supported, or needs more than the limits
-/// allow; with the byte offset.
+/// When the input is not a valid module, uses an unsupported part of WebAssembly, or needs more
+/// memory than the limits allow. The error has the byte offset.
 pub fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module, ImportError> {
     module::import(bytes, limits, None)
 }
 
-/// As [`import`], of a module that imports what other modules provide: the result begins like
-/// [`Linker::modules`] and continues with what the module defines, and its exports and start
-/// function are those of the module. A machine of the modules before takes it up with
-/// [`ir::interp::Machine::extend`].
+/// As [`import`], for a module whose imports other modules provide. The result starts with the
+/// declarations of [`Linker::modules`] and continues with the definitions of this module. Its
+/// exports and its start function are those of this module. A machine that holds the modules before
+/// is extended with [`interp::Machine::extend`].
 ///
 /// # Errors
-/// As [`import`]; and [`ErrorKind::Unlinkable`] when something imported is not provided, or of
-/// another type.
+/// As [`import`]; and [`ErrorKind::Unlinkable`] when an import is not provided, or has another
+/// type.
 pub fn import_linked(
     bytes: &[u8],
     limits: &ImportLimits,

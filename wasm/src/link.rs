@@ -1,4 +1,4 @@
-//! Linking: what imports stand for, when the modules that provide it are there already.
+//! Linking: resolves the imports of a module to definitions of the modules before it.
 
 use crate::error::ImportError;
 use crate::function::value_type;
@@ -6,13 +6,14 @@ use ir::module::External;
 use ir::{Module, Sig, Type};
 use wasmparser::{TypeRef, ValType};
 
-/// Where [`crate::import_linked`] finds what a module imports.
+/// Resolves the imports of a module for [`crate::import_linked`].
 #[derive(Clone, Copy)]
 pub struct Linker<'l> {
-    /// The modules before, as one. What memories and tables have grown to since counts where it
-    /// stands as their size.
+    /// The modules before, as one module. The linker compares declared sizes. For growth at run
+    /// time to count, the embedder must set the declared size of a memory or table to its current
+    /// one.
     pub modules: &'l Module,
-    /// What is provided under the name of a module and a name within it.
+    /// The definition for the names of a module and of a field, if it is provided.
     pub provided: &'l dyn Fn(&str, &str) -> Option<External>,
 }
 
@@ -25,13 +26,13 @@ impl std::fmt::Debug for Linker<'_> {
 }
 
 impl Linker<'_> {
-    /// The modules before, as the beginning of the next: without exports and start function, which
-    /// are those of the module last linked.
+    /// The modules before, as the start of the next module. Exports and start function are removed,
+    /// because those of the module linked last count.
     pub(crate) fn before(&self) -> Module {
         Module { exports: Vec::new(), start: None, ..self.modules.clone() }
     }
 
-    /// What an import stands for, if it is there and of the right type.
+    /// The definition of an import. Fails when it is not provided, or has another type.
     pub(crate) fn find(
         &self,
         module: &Module,
@@ -60,7 +61,7 @@ fn fits(
     ty: &TypeRef,
     offset: u64,
 ) -> Result<bool, ImportError> {
-    // At least as large as asked for, and bounded at least as narrowly.
+    // The size must be at least the requested one, and the maximum at most the requested one.
     let within = |has: (u32, Option<u32>), (min, max): (u64, Option<u64>)| {
         u64::from(has.0) >= min
             && max.is_none_or(|max| has.1.is_some_and(|has| u64::from(has) <= max))

@@ -1,4 +1,4 @@
-//! The sections of a module, in order.
+//! Imports the sections of a module, in order.
 
 use crate::budget::{Budget, ImportLimits, cost};
 use crate::constant;
@@ -32,7 +32,7 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::REFERENCE_TYPES)
     .union(WasmFeatures::EXTENDED_CONST);
 
-/// Imports a module by itself, or with a linker behind the modules that it links to.
+/// Imports a module, alone or linked to the modules of a linker.
 pub(crate) fn import(
     bytes: &[u8],
     limits: &ImportLimits,
@@ -67,8 +67,8 @@ pub(crate) fn import(
     Ok(importer.module)
 }
 
-/// The name section, which stands behind the functions that need it. Errors are left for the main
-/// pass to find.
+/// The name section. It follows the functions that need it in the file, so a separate pass finds it
+/// first. The main pass reports errors.
 fn name_section(bytes: &[u8]) -> Option<NameSection<'_>> {
     let payloads = Parser::new(0).parse_all(bytes).map_while(std::result::Result::ok);
     payloads
@@ -79,7 +79,7 @@ fn name_section(bytes: &[u8]) -> Option<NameSection<'_>> {
         .next()
 }
 
-/// The names given out, by kind.
+/// The names in use, by kind.
 #[derive(Default)]
 struct Names {
     funcs: UniqueNames,
@@ -101,7 +101,7 @@ impl Names {
 
 struct Importer<'a, 'l> {
     module: Module,
-    /// By type index.
+    /// The signature for each type index.
     types: Vec<Sig>,
     sig_of: HashMap<Signature, Sig>,
     index: Index,
@@ -113,9 +113,9 @@ struct Importer<'a, 'l> {
 }
 
 impl<'a> Importer<'a, '_> {
-    /// What is checked before the validator sees a section: that no count claims more items than
-    /// the section has bytes (the validator makes room for all of them), and that no constant
-    /// expression uses what can be refused by a better name.
+    /// Checks a section before the validator sees it. No count may exceed the bytes of the section,
+    /// because the validator allocates memory for all items at once. Constant expressions may not
+    /// use unsupported operators, because the importer names these better.
     fn check_before(&mut self, payload: &Payload<'a>) -> Result<()> {
         match payload {
             Payload::TypeSection(section) => self.check_count(section, cost::TYPE),
@@ -167,7 +167,7 @@ impl<'a> Importer<'a, '_> {
         self.budget.charge(count * cost, start)
     }
 
-    /// Takes a section that the validator has accepted.
+    /// Imports a section that the validator has accepted.
     fn section(&mut self, payload: Payload<'a>) -> Result<()> {
         match payload {
             Payload::TypeSection(section) => self.types(section),
@@ -193,7 +193,7 @@ impl<'a> Importer<'a, '_> {
             }
             Payload::ElementSection(section) => self.elements(section),
             Payload::DataSection(section) => self.data(section),
-            _ => Ok(()), // nothing to keep: version, counts, custom sections, the end
+            _ => Ok(()), // version, counts, custom sections and the end need no import
         }
     }
 
@@ -213,7 +213,8 @@ impl<'a> Importer<'a, '_> {
 
     fn signature(&mut self, ty: &FuncType, offset: u64) -> Result<Signature> {
         let mut signature = Signature::default();
-        // The types of long lists are in a table that grows by doubling, twice: here and as a key.
+        // A long list of types lies in a buffer that grows by doubling. The signature is stored
+        // twice, in the module and as a key of `sig_of`.
         self.budget.charge(8 * (ty.params().len() + ty.results().len()) as u64, offset)?;
         for param in ty.params() {
             signature.params.push(value_type(*param, offset)?);
@@ -250,7 +251,7 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    /// Declares something of the embedder's.
+    /// Declares an import that the embedder provides.
     fn declare_import(
         &mut self,
         ty: &TypeRef,
@@ -272,7 +273,7 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    /// Finds what an import stands for among the modules before this one.
+    /// Resolves an import to a definition of the modules before this one.
     fn link(&mut self, module: &str, field: &str, ty: &TypeRef, offset: u64) -> Result<()> {
         let linker = self.linker.as_ref().expect("the caller has seen one");
         match linker.find(&self.module, &self.types, (module, field), ty, offset)? {
@@ -337,7 +338,7 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    /// Declares the functions that the module defines, with their names.
+    /// Declares the functions that the module defines, and names them.
     fn functions(&mut self, section: FunctionSectionReader<'a>) -> Result<()> {
         let imported = self.index.funcs.len();
         let names = match &self.name_section {
@@ -410,7 +411,8 @@ impl<'a> Importer<'a, '_> {
                     Some((self.index.table(table_index.unwrap_or(0)), self.constant(&offset_expr)?))
                 }
                 ElementKind::Passive => None,
-                // It says which functions are referred to, and is empty for all that run.
+                // A declared segment only lists functions that code may reference. At run time it
+                // is empty.
                 ElementKind::Declared => {
                     entries.clear();
                     None

@@ -1,12 +1,12 @@
-//! Names of functions and globals: from the name section where it is valid, and unique.
+//! Unique names of functions and globals, from the name section where it is valid.
 
 use std::collections::{HashMap, HashSet};
 use wasmparser::{
     BinaryReader, CustomSectionReader, KnownCustom, Name, NameMap, NameSectionReader,
 };
 
-/// A name section, not read yet. Where it cannot be read it says nothing: it has no say in what a
-/// program means.
+/// A name section that is not parsed yet. Errors in it are ignored, because names do not affect the
+/// meaning of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct NameSection<'a>(BinaryReader<'a>);
 
@@ -21,7 +21,7 @@ impl<'a> NameSection<'a> {
         }
     }
 
-    /// Its length in bytes.
+    /// The length of the section in bytes.
     pub(crate) fn len(&self) -> usize {
         self.0.bytes_remaining()
     }
@@ -48,7 +48,7 @@ impl<'a> NameSection<'a> {
         select: impl Fn(Name<'a>) -> Option<NameMap<'a>>,
     ) -> Vec<Option<&'a str>> {
         let mut names = vec![None; count];
-        // What cannot be read ends the list; what was read before stands.
+        // A malformed entry ends the list; the names before it are kept.
         let subsections = NameSectionReader::new(self.0.clone()).map_while(Result::ok);
         for naming in subsections.filter_map(select).flat_map(|map| map.map_while(Result::ok)) {
             if let Some(name) = names.get_mut(naming.index as usize)
@@ -61,16 +61,16 @@ impl<'a> NameSection<'a> {
     }
 }
 
-/// Gives out every name once.
+/// Makes names unique.
 #[derive(Debug, Default)]
 pub(crate) struct UniqueNames {
     taken: HashSet<String>,
-    /// The next suffix to try after a name: without it, `n` equal names cost `n * n`.
+    /// For each name, the next suffix to try. Without it, `n` equal names would cost `n * n`.
     next_suffix: HashMap<String, u32>,
 }
 
 impl UniqueNames {
-    /// The name, or the first of `name.1`, `name.2`, .. that is free.
+    /// The name itself, or the first of `name.1`, `name.2` and so on that is not taken.
     pub(crate) fn unique(&mut self, name: &str) -> String {
         if self.taken.insert(name.to_owned()) {
             return name.to_owned();

@@ -1,9 +1,10 @@
-//! The operators: which are supported, and which IR operation each of the plain ones is.
+//! Tables of operators: the supported proposals, and the IR operation of each plain operator.
 
 use ir::{Opcode, Type};
 use wasmparser::{MemArg, MemArgTarget, Operator};
 
-/// The proposal an operator belongs to, `simd`, and its visitor, `visit_i32x4_add`.
+/// The proposal of an operator and the name of its visitor, for example `simd` and
+/// `visit_i32x4_add`.
 fn origin(operator: &Operator<'_>) -> (&'static str, &'static str) {
     macro_rules! names {
         ($( @$proposal:ident $op:ident $({ $($arg:ident: $argty:ty),* })? => $visit:ident ($($ann:tt)*))*) => {
@@ -16,23 +17,25 @@ fn origin(operator: &Operator<'_>) -> (&'static str, &'static str) {
     wasmparser::for_each_operator!(names)
 }
 
-/// The proposal an operator belongs to; `mvp` if to none. Called for every operator.
+/// The proposal of an operator; `mvp` for an operator of the first version. Called for every
+/// operator of a module.
 pub(crate) fn proposal(operator: &Operator<'_>) -> &'static str {
     origin(operator).0
 }
 
-/// The name of an operator in the text format, `i32x4.add`.
+/// The name of an operator in the text format, for example `i32x4.add`.
 pub(crate) fn name(operator: &Operator<'_>) -> String {
     text_name(origin(operator).1.trim_start_matches("visit_"))
 }
 
-/// Namespaces of operators: what the text format separates with a dot from the rest.
+/// Prefixes of operator names that the text format separates with a dot.
 const NAMESPACES: [&str; 22] = [
     "i32", "i64", "f32", "f64", "v128", "i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2",
     "memory", "table", "ref", "struct", "array", "i31", "data", "elem", "local", "global", "any",
 ];
 
-/// `i32x4_add` as `i32x4.add`, `i32_atomic_rmw8_add_u` as `i32.atomic.rmw8.add_u`.
+/// Converts the name of a visitor to that of the text format: `i32x4_add` to `i32x4.add`, and
+/// `i32_atomic_rmw8_add_u` to `i32.atomic.rmw8.add_u`.
 fn text_name(name: &str) -> String {
     let dotted = match name.split_once('_') {
         Some((space, rest)) if NAMESPACES.contains(&space) => format!("{space}.{rest}"),
@@ -46,7 +49,7 @@ fn text_name(name: &str) -> String {
     format!("{before}atomic.{after}")
 }
 
-/// Whether an operator of this proposal is supported.
+/// Whether the importer supports the operators of this proposal.
 pub(crate) fn is_supported(proposal: &str) -> bool {
     matches!(
         proposal,
@@ -54,7 +57,7 @@ pub(crate) fn is_supported(proposal: &str) -> bool {
     )
 }
 
-/// What people call a proposal.
+/// The common name of a proposal, for messages.
 pub(crate) fn title(proposal: &'static str) -> &'static str {
     match proposal {
         "simd" => "SIMD",
@@ -72,7 +75,7 @@ pub(crate) fn title(proposal: &'static str) -> &'static str {
     }
 }
 
-/// The IR operation of an operator on values alone, with its controlling type.
+/// The IR operation of an operator that uses values only, with its controlling type.
 #[rustfmt::skip] // a table
 pub(crate) fn plain(operator: &Operator<'_>) -> Option<(Opcode, Type)> {
     use Operator as W;
@@ -152,8 +155,8 @@ pub(crate) fn plain(operator: &Operator<'_>) -> Option<(Opcode, Type)> {
     })
 }
 
-/// The IR operation of a load or store, with the type of the value, the index of the memory and the
-/// offset.
+/// The IR operation of a load or store, with the type of the value, the index of the memory, and
+/// the offset.
 #[rustfmt::skip] // a table
 pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, u32, u64)> {
     use Operator as W;
@@ -178,7 +181,7 @@ pub(crate) fn memory_access(operator: &Operator<'_>) -> Option<(Opcode, Type, u3
     Some((opcode, ty, memory, offset))
 }
 
-/// The bits of a constant operator, with its type.
+/// The type and the bits of a constant operator.
 pub(crate) fn constant(operator: &Operator<'_>) -> Option<(Type, u64)> {
     Some(match operator {
         Operator::I32Const { value } => (Type::I32, u64::from(*value as u32)),
@@ -214,8 +217,7 @@ mod tests {
         );
     }
 
-    /// Every supported operator without immediates, with what wasmparser says of its operands and
-    /// results.
+    /// Every supported operator without immediates, with the arity that wasmparser declares for it.
     fn supported() -> Vec<(Operator<'static>, &'static str)> {
         let mut all = Vec::new();
         macro_rules! list {
@@ -262,7 +264,8 @@ mod tests {
             let expected = if binary { "arity 2 -> 1" } else { "arity 1 -> 1" };
             assert_eq!(arity, expected, "{}", name(&operator));
             assert!(opcode.allows_type(ty), "{}: {} {ty}", name(&operator), opcode.name());
-            // The text format writes the type of the result, of comparisons that of the operands.
+            // The name starts with the type of the result; for comparisons, with the type of the
+            // operands.
             assert!(
                 name(&operator).starts_with(ty.name()),
                 "{}: {} {ty}",

@@ -1,4 +1,4 @@
-//! Modules in text form.
+//! Imports modules in text form.
 
 use crate::budget::ImportLimits;
 use crate::error::{ImportError, Location};
@@ -7,11 +7,11 @@ use wast::Wat;
 use wast::lexer::{Lexer, TokenKind};
 use wast::parser::{self, ParseBuffer};
 
-/// Turns a module in text form into IR, by way of the binary it encodes to.
+/// Translates a module in text form into IR, through its binary encoding.
 ///
 /// # Errors
-/// With line and column when the text is not that of a module; as [`crate::import`], with the
-/// offset in the encoded module, when the module is refused.
+/// When the text is not a module; the error has line and column. As [`crate::import`] when the
+/// encoded module is rejected; the error then has an offset in the encoded module.
 pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportError> {
     if let Some(at) = component(text) {
         let what = "this module uses the component model, which is not supported";
@@ -26,7 +26,7 @@ pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportErr
     crate::import(&bytes, limits)
 }
 
-/// Line and column of an offset.
+/// The line and column of a byte offset.
 fn place(text: &str, offset: usize) -> Location {
     let before = &text[..text.floor_char_boundary(offset)];
     let line = before.matches('\n').count() + 1;
@@ -34,13 +34,13 @@ fn place(text: &str, offset: usize) -> Location {
     Location::LineColumn(line, column)
 }
 
-/// Where a component begins, if the text is that of one. The parser reads components where some
-/// other crate of the program has it do so, and calls them wrong where none does
-/// (`a_component_is_refused_by_name`).
+/// The offset at which a component starts, if the text is one. The `wast` parser accepts components
+/// only if some crate of the build enables that, and reports a syntax error otherwise. This check
+/// makes the error independent of the build (test `a_component_is_refused_by_name`).
 fn component(text: &str) -> Option<usize> {
     let lexer = Lexer::new(text);
     let blank = [TokenKind::Whitespace, TokenKind::LineComment, TokenKind::BlockComment];
-    // Where the text is not one of tokens, the parser says so.
+    // Errors of the lexer are ignored here, because the parser reports them.
     let mut tokens =
         lexer.iter(0).map_while(Result::ok).filter(|token| !blank.contains(&token.kind));
     let (open, word) = (tokens.next()?, tokens.next()?);

@@ -1,41 +1,41 @@
-//! WASI preview 1 as a host: enough for programs that take arguments, read standard input, write
-//! standard output and error, and exit.
+//! A WASI preview 1 host for programs that take arguments, read standard input, write standard
+//! output and error, and exit.
 //!
-//! Everything else answers `ENOSYS`, time and randomness included: what a program prints depends on
-//! its arguments and input alone. Addresses, lengths and signatures come from the program and are
-//! trusted in nothing: what lies outside its memory is `EFAULT`.
+//! All other functions return `ENOSYS`, including those for time and randomness. The output of a
+//! program thus depends only on its arguments and input. Addresses, lengths and signatures come
+//! from the program and are untrusted: an access outside of its memory returns `EFAULT`.
 
-use ir::interp::{Host, HostError, Memories};
+use interp::{Host, HostError, Memories};
 use ir::module::ImportName;
 use ir::{Func, Memory};
 use std::io::{self, Read, Write};
 
-/// The import module that [`Wasi`] stands for.
+/// The name of the import module that [`Wasi`] implements.
 pub const MODULE: &str = "wasi_snapshot_preview1";
 
-/// The memory of a program as WASI sees it, so that other engines can run programs on this host
-/// too.
+/// The memory of a program as WASI accesses it. Other engines implement it to run programs on this
+/// host.
 pub trait GuestMemory {
-    /// A range of the memory; `None` when it does not lie within.
+    /// A range of the memory; `None` when it is out of bounds.
     fn read(&self, address: u64, length: u64) -> Option<&[u8]>;
 
-    /// Writes bytes; false, and nothing written, when the range does not lie within.
+    /// Writes bytes. Returns false, and writes nothing, when the range is out of bounds.
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
 }
 
-/// A WASI process. The descriptors are 0, 1 and 2; there are no files and no environment.
+/// A WASI process with the descriptors 0, 1 and 2. It has no files and no environment.
 ///
-/// Its program must keep its data in the first memory of its module.
+/// The program must keep its data in the first memory of its module.
 pub struct Wasi<'a> {
     args: Vec<String>,
     stdin: Box<dyn Read + 'a>,
     stdout: Box<dyn Write + 'a>,
     stderr: Box<dyn Write + 'a>,
-    /// By descriptor.
+    /// For each descriptor, whether it is open.
     open: [bool; 3],
 }
 
-/// The error numbers of WASI that are used here.
+/// The WASI error numbers that this host uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Errno {
     Badf = 8,
@@ -50,15 +50,15 @@ enum Errno {
 
 type Answer = Result<(), Errno>;
 
-/// The most buffers one call may name, as POSIX systems have it.
+/// Most buffers in one call, the usual limit of POSIX systems.
 const MAX_BUFFERS: u64 = 1024;
 
-/// The most bytes one call reads; a program asks again when it wants more.
+/// Most bytes that one call reads. A program that wants more calls again.
 const READ_BYTES: u64 = 1 << 16;
 
 impl<'a> Wasi<'a> {
-    /// A process with these arguments, the program's own name first. Output is flushed after every
-    /// write of the program, so that the program learns of errors.
+    /// A process with these arguments, starting with the name of the program. Output is flushed
+    /// after each write, so that the program sees write errors.
     pub fn new(
         args: Vec<String>,
         stdin: impl Read + 'a,
@@ -103,7 +103,7 @@ impl<'a> Wasi<'a> {
             2 => &mut self.stderr,
             _ => return Err(Errno::Badf),
         };
-        memory.read(written, 4)?; // nothing is written when the program could not be told
+        memory.read(written, 4)?; // a bad result address must not write output
         let buffers = memory.buffers(list, count)?;
         let mut total = 0u32;
         let mut pieces = Vec::new();
@@ -111,7 +111,8 @@ impl<'a> Wasi<'a> {
             total = total.checked_add(length).ok_or(Errno::Inval)?;
             pieces.push(memory.read(address.into(), length.into())?);
         }
-        // Only now: a program told of a bad buffer may take it that nothing was written.
+        // All buffers are checked before the first is written, because a program may assume that a
+        // call with a bad buffer wrote nothing.
         for piece in pieces {
             output.write_all(piece).map_err(errno)?;
         }
@@ -129,9 +130,9 @@ impl<'a> Wasi<'a> {
         if fd != 0 {
             return Err(Errno::Badf);
         }
-        memory.read(read, 4)?; // nothing is consumed when the program could not be told
+        memory.read(read, 4)?; // a bad result address must not consume input
         let buffers = memory.buffers(list, count)?;
-        // Short reads are allowed: one buffer, one read.
+        // WASI allows short reads, so one read fills one buffer.
         let Some((address, length)) = buffers.into_iter().find(|(_, length)| *length > 0) else {
             return memory.write_u32(read, 0);
         };
@@ -148,8 +149,8 @@ impl<'a> Wasi<'a> {
         memory.write_u32(read, u32::try_from(got).expect("at most READ_BYTES"))
     }
 
-    /// The status of a descriptor: of unknown kind, so that a libc neither seeks nor takes it for a
-    /// terminal; no flags; the rights to read or write it.
+    /// Writes the status of a descriptor. Its type is unknown, so that a libc neither seeks nor
+    /// assumes a terminal. It has no flags, and the right to read or to write.
     fn fd_fdstat_get(&self, memory: &mut Guest<'_>, fd: u64, status: u64) -> Answer {
         self.check_open(fd)?;
         let mut bytes = [0; 24];
@@ -168,7 +169,8 @@ impl<'a> Wasi<'a> {
         if open == Some(&true) { Ok(()) } else { Err(Errno::Badf) }
     }
 
-    /// Answers a call by name, or says how many parameters the function has.
+    /// Performs the call of a function by name. If the number of arguments is wrong, the error is
+    /// the number of parameters.
     fn answer(
         &mut self,
         field: &str,
@@ -212,7 +214,7 @@ impl<'a> Wasi<'a> {
                 let &[fd] = args else { return Err(1) };
                 self.fd_close(fd)
             }
-            // No directory is open: this is how a libc finds out.
+            // This answer tells a libc that no directory is open.
             "fd_prestat_get" => Err(Errno::Badf),
             _ => Err(Errno::Nosys),
         })
@@ -222,7 +224,7 @@ impl<'a> Wasi<'a> {
 const RIGHT_READ: u8 = 1 << 1;
 const RIGHT_WRITE: u8 = 1 << 6;
 
-/// What the program is told of an error of the outside.
+/// The error number for an error of the embedder's streams.
 fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Errno::Pipe,
@@ -231,11 +233,11 @@ fn errno(error: io::Error) -> Errno {
 }
 
 impl Wasi<'_> {
-    /// Answers a call of the function `field` of [`MODULE`]: with the number it returns, or nothing
-    /// when it has no result.
+    /// Performs a call of the function `field` of [`MODULE`]. Returns the result of the function;
+    /// `None` if it has none.
     ///
     /// # Errors
-    /// When the program exits, or the function is called with arguments that it does not have.
+    /// When the program exits, or when the number of arguments is wrong.
     pub fn call_on(
         &mut self,
         memory: &mut dyn GuestMemory,
@@ -289,7 +291,7 @@ impl Host for Wasi<'_> {
     }
 }
 
-/// The first memory of a module.
+/// Accesses the first memory of a module.
 impl GuestMemory for Memories {
     fn read(&self, address: u64, length: u64) -> Option<&[u8]> {
         if self.count() == 0 {
@@ -303,7 +305,7 @@ impl GuestMemory for Memories {
     }
 }
 
-/// The memory of the program, every access checked.
+/// The memory of the program. Every access is checked.
 struct Guest<'a>(&'a mut dyn GuestMemory);
 
 impl Guest<'_> {
@@ -319,7 +321,7 @@ impl Guest<'_> {
         self.write(address, &value.to_le_bytes())
     }
 
-    /// The addresses and lengths of a list of buffers.
+    /// Reads a list of buffers: the address and length of each.
     fn buffers(&self, list: u64, count: u64) -> Result<Vec<(u32, u32)>, Errno> {
         if count > MAX_BUFFERS {
             return Err(Errno::Inval);

@@ -1,9 +1,9 @@
-//! How much memory an import may use: 64 bytes for every byte of input, and 64 MiB.
+//! The memory of an import is bounded by 64 bytes per byte of input, plus 64 MiB.
 //!
-//! Each module here is made of one thing that is small in the input and large in memory. Whether it
-//! imports or is refused, the peak stays below the bound; and what imports at a tenth of the size
-//! shows that the bound is not kept by refusing everything. One test only: the allocator counts for
-//! the whole process.
+//! Each module here repeats one construct that is small in the input and large in memory. Whether
+//! the module imports or is rejected, the peak stays below the bound. Nearly all modules of 10,000
+//! bytes must import, which shows that the bound does not hold merely by rejecting everything.
+//! There is only one test, because the allocator counts memory for the whole process.
 
 use ir::Module;
 use peak_alloc::PeakAlloc;
@@ -20,7 +20,7 @@ extern crate osier_wasm as wasm;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// A module with one function of type `() -> ()`, these locals and this body.
+/// A module with one function of type `() -> ()`, with these locals and this body.
 fn one_function(locals: u32, body: impl FnOnce(&mut Function)) -> Vec<u8> {
     let mut function = Function::new([(locals, ValType::I32)]);
     body(&mut function);
@@ -43,7 +43,7 @@ fn with_functions(functions: &[Function]) -> Vec<u8> {
     module.finish()
 }
 
-/// Operators again and again until the body has about `bytes` bytes.
+/// A function that repeats the operators until its body has about `bytes` bytes.
 fn repeated(bytes: usize, locals: u32, operators: &[Instruction<'_>]) -> Vec<u8> {
     one_function(locals, |function| {
         while function.byte_len() < bytes {
@@ -64,7 +64,7 @@ fn unary_chain(bytes: usize) -> Vec<u8> {
     })
 }
 
-/// Nested structures, each left or gone back to by a branch at its end.
+/// Nested structures. `close` ends each of them, with or without a branch before the end.
 fn nested(bytes: usize, open: &[Instruction<'_>], close: &[Instruction<'_>]) -> Vec<u8> {
     one_function(1, |function| {
         let mut depth = 0;
@@ -82,7 +82,8 @@ fn nested(bytes: usize, open: &[Instruction<'_>], close: &[Instruction<'_>]) -> 
     })
 }
 
-/// `n` loops around `n` locals that are set innermost and read outside: `n * n` parameters.
+/// `n` loops around `n` locals that the innermost loop sets and later code reads: `n * n`
+/// parameters.
 fn loops_around_locals(bytes: usize) -> Vec<u8> {
     let count = (bytes / 16) as u32;
     one_function(count.min(50_000), |function| {
@@ -104,8 +105,7 @@ fn loops_around_locals(bytes: usize) -> Vec<u8> {
     })
 }
 
-/// `n` loops that each carry `n` locals around: as many arguments as parameters, and all are
-/// needed.
+/// `n` loops that each carry `n` locals: as many arguments as parameters, and all are needed.
 fn loops_carrying_locals(bytes: usize) -> Vec<u8> {
     let count = (bytes / 14).min(50_000) as u32;
     one_function(count, |function| {
@@ -122,7 +122,7 @@ fn loops_carrying_locals(bytes: usize) -> Vec<u8> {
     })
 }
 
-/// Locals set in both arms of as many conditionals, all read at the end.
+/// Conditionals that each set a local in their only arm. The end of the function reads all locals.
 fn joins_of_locals(bytes: usize) -> Vec<u8> {
     let count = (bytes / 20) as u32;
     one_function(count.min(50_000), |function| {
@@ -140,7 +140,8 @@ fn joins_of_locals(bytes: usize) -> Vec<u8> {
     })
 }
 
-/// One branch with as many targets, all the same; with `result`, each passes a value on.
+/// One branch with `bytes` targets, which alternate between two blocks. With `result`, each edge
+/// carries a value.
 fn wide_branch(bytes: usize, result: bool) -> Vec<u8> {
     one_function(1, |function| {
         let ty = if result { BlockType::Result(ValType::I32) } else { BlockType::Empty };
@@ -162,7 +163,7 @@ fn wide_branch(bytes: usize, result: bool) -> Vec<u8> {
     })
 }
 
-/// A branch of many targets to a block that every local has a parameter in.
+/// A branch with many targets to a block that has a parameter for every local.
 fn wide_branch_of_locals(bytes: usize) -> Vec<u8> {
     let count = (bytes / 8).min(50_000) as u32;
     one_function(count, |function| {
@@ -193,12 +194,12 @@ fn empty_functions(bytes: usize, locals: u32) -> Vec<u8> {
     with_functions(&vec![function; bytes / if locals > 0 { 8 } else { 4 }])
 }
 
-/// A module of declarations only.
+/// A module that consists of declarations of one kind.
 fn declarations(bytes: usize, what: &str) -> Vec<u8> {
     let mut module = wasm_encoder::Module::new();
     let mut types = TypeSection::new();
     if what == "types" {
-        // All different: the digits of a number in the four types.
+        // All types differ: the digits of `n` in base 4 choose the types of the parameters.
         for n in 0..bytes / 14 {
             let digit = |at: u32| {
                 [ValType::I32, ValType::I64, ValType::F32, ValType::F64][n >> (2 * at) & 3]
@@ -288,7 +289,7 @@ fn declarations(bytes: usize, what: &str) -> Vec<u8> {
     module.finish()
 }
 
-/// Many functions of the same name.
+/// Many functions with the same name.
 fn equal_names(bytes: usize) -> Vec<u8> {
     let mut module = empty_functions(bytes / 2, 0);
     let (mut names, mut map) = (NameSection::new(), NameMap::new());
@@ -389,7 +390,7 @@ const MODULES: [&str; 37] = [
     "nothing",
 ];
 
-/// Imports, and returns the most memory that was in use at once.
+/// Imports a module, and also returns the peak of the memory in use.
 fn measured(bytes: &[u8]) -> (Result<Module, wasm::ImportError>, usize) {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
@@ -422,7 +423,7 @@ fn import_memory_is_bounded_by_the_input() {
     counts_that_lie_cost_nothing();
 }
 
-/// Counts as high as the validator would make room for, without items.
+/// Sections that claim the most items for which the validator allocates memory, but contain none.
 fn counts_that_lie_cost_nothing() {
     for section in (1..=12).filter(|id| *id != 8) {
         let mut bytes = wasm_encoder::Module::HEADER.to_vec();

@@ -1,4 +1,4 @@
-//! Input that is not what it should be: a located error, never a panic.
+//! Invalid and unsupported input gives a located error, never a panic.
 
 use osier_wasm::{ErrorKind, ImportError, ImportLimits, Location, import, import_wat};
 use std::io::Write;
@@ -11,7 +11,7 @@ fn refusal(text: &str) -> ImportError {
     }
 }
 
-/// What is beyond the supported part of WebAssembly, each with what the error must say.
+/// Unsupported parts of WebAssembly, each with a part of the expected message.
 #[test]
 fn what_is_not_supported_is_refused_by_name_and_offset() {
     let function = |body: &str| format!("(module (memory 1) (table 1 funcref) (func {body}))");
@@ -83,8 +83,8 @@ fn the_offset_is_that_of_the_instruction() {
     let error = refusal(
         "(module (func (param i32) nop nop (drop (i32.extend8_s (i32.atomic.load (i32.const 0))))))",
     );
-    // 8 bytes of header; sections of 7, 4 and 14 bytes; the operator stands behind the body's size
-    // and locals, two nops and a constant.
+    // The header has 8 bytes, and the sections have 7, 4 and 14 bytes. In the body, the operator
+    // follows the size, the locals, two nops and a constant.
     assert_eq!(
         error.to_string(),
         "unsupported: this module uses threads (i32.atomic.load), which is not supported at offset 0x1c"
@@ -117,7 +117,7 @@ fn what_is_no_module_is_refused() {
     }
 }
 
-/// A header, and sections of the given contents.
+/// A module of a header and sections with these contents.
 fn module(sections: &[(u8, &[u8])]) -> Vec<u8> {
     let mut bytes = b"\0asm\x01\0\0\0".to_vec();
     for (id, contents) in sections {
@@ -136,8 +136,8 @@ fn leb(bytes: &mut Vec<u8>, mut value: u32) {
     bytes.push(value as u8);
 }
 
-/// Every section with a count of 2^20 and of 2^32 - 1 items and no items, and lengths beyond the
-/// end.
+/// Sections that claim 2^20 or 2^32 - 1 items and have none, and section lengths beyond the end of
+/// the input.
 #[test]
 fn counts_and_lengths_that_lie_are_refused() {
     for count in [b"\x80\x80\x40".as_slice(), b"\xff\xff\xff\xff\x0f"] {
@@ -154,7 +154,7 @@ fn counts_and_lengths_that_lie_are_refused() {
             let error = import(&bytes, &ImportLimits::default()).expect_err("nothing is there");
             assert_eq!(error.kind(), ErrorKind::Invalid, "section {id}: {error}");
         }
-        // Within a body: locals, and targets of a branch.
+        // False counts within a body: locals, and targets of a branch.
         let types = (1, b"\x01\x60\0\0".as_slice());
         let declared = (3, b"\x01\0".as_slice());
         for body in
@@ -170,7 +170,7 @@ fn counts_and_lengths_that_lie_are_refused() {
     }
 }
 
-/// A million structures in each other, of every kind, complete or cut off.
+/// A million nested structures of each kind, complete or truncated.
 #[test]
 fn a_million_levels_do_not_recurse() {
     for open in [b"\x02\x40".as_slice(), b"\x03\x40", b"\x41\0\x04\x40", b"\0\x02\x40", b"\x02\x7f"]
@@ -229,7 +229,7 @@ fn a_module_cut_off_anywhere_is_refused_or_whole() {
     let mut kernels = kernels();
     kernels.sort_by_key(|(_, bytes)| bytes.len());
     for (name, bytes) in &kernels[..2] {
-        // Without its last sections, which only name things, a module is still one.
+        // A module remains valid without its last sections, which contain only names.
         let whole = (0..bytes.len()).filter(|n| check_located(name, &bytes[..*n])).count();
         assert!(whole < 10, "{name}: {whole} prefixes were accepted");
     }
@@ -238,9 +238,9 @@ fn a_module_cut_off_anywhere_is_refused_or_whole() {
     }
 }
 
-/// Every prefix of every kernel, and of larger programs 2,000 each: about eight minutes in a
-/// release build, so only where `OSIER_CUT_EVERYWHERE` names the folder of the programs. The test
-/// above samples the same.
+/// Imports every prefix of every kernel, and 2,000 prefixes of each larger program. This takes
+/// about eight minutes in a release build, so it runs only if `OSIER_CUT_EVERYWHERE` names the
+/// folder of the programs. The test above samples the same prefixes.
 #[test]
 fn the_whole_corpus_cut_off_anywhere_is_refused_or_whole() {
     let Some(folder) = std::env::var_os("OSIER_CUT_EVERYWHERE") else {

@@ -1,4 +1,4 @@
-//! What small functions become: their results, their graphs, and the names of things.
+//! Tests of the translation of small functions: results, graphs and names.
 
 use ir::{Function, Module, Opcode};
 use osier_wasm::{ImportLimits, import_wat, is_wasm};
@@ -11,10 +11,10 @@ fn import(text: &str) -> Module {
     module
 }
 
-/// The module with one function `f`, and what it returns for these arguments.
+/// The results of the exported function `f` of a module on these arguments.
 fn results(text: &str, args: &[u64]) -> Vec<u64> {
     let module = import(text);
-    let outcome = ir::interp::run(&module, "f", args).expect("instantiable");
+    let outcome = interp::run(&module, "f", args).expect("instantiable");
     outcome.returned().unwrap_or_else(|| panic!("{text}: {outcome}")).to_vec()
 }
 
@@ -25,7 +25,7 @@ fn i32_function(params: usize, body: &str) -> String {
     )
 }
 
-/// How many blocks a function has, and how many parameters blocks other than the entry.
+/// The number of blocks of a function, and the number of parameters of all blocks but the entry.
 fn shape(body: &str) -> (usize, usize) {
     let module = import(&i32_function(2, body));
     let function: &Function = module.body(ir::Func::from_u32(0)).expect("defined");
@@ -33,31 +33,31 @@ fn shape(body: &str) -> (usize, usize) {
     (function.block_count(), params)
 }
 
-/// What structures with parameters and several results compute, and how many parameters that takes.
+/// Structures with parameters and several results compute the right values.
 #[test]
 fn structures_take_and_give_several_values() {
     let cases: [(&str, &[(u64, u64)]); 7] = [
         ("(i32.const 3) (i32.const 4) (block (param i32 i32) (result i32) (i32.sub))", &[(0, 0xffff_ffff)]),
-        // Both arms take what stood there before the condition.
+        // Both arms receive the values that were on the stack before the condition.
         (
             "(i32.const 9) (i32.const 4) (local.get 0)
             (if (param i32 i32) (result i32) (then (i32.sub)) (else (i32.add)))",
             &[(0, 13), (1, 5)],
         ),
-        // Without an `else`, what is taken is given.
+        // An `if` without an `else` passes its parameters on as results.
         ("(i32.const 9) (local.get 0) (if (param i32) (result i32) (then (i32.eqz)))", &[(0, 9), (1, 0)]),
         (
             "(i32.const 9) (local.get 0) (if $l (param i32) (result i32) (then (br_if $l (local.get 0)) (i32.eqz)))",
             &[(0, 9), (1, 9)],
         ),
-        // A loop that carries two values and no local: the sum, and what is still to be added.
+        // A loop that carries two values and no local: the sum, and the next number to add.
         (
             "(i32.const 0) (local.get 0) (loop $top (param i32 i32) (result i32)
                 (local.set 1) (i32.add (local.get 1)) (i32.sub (local.get 1) (i32.const 1))
                 (br_if $top (i32.ne (local.get 1) (i32.const 1))) (drop))",
             &[(1, 1), (100, 5050)],
         ),
-        // Branches bring two results, in order, past what lies below them.
+        // Branches carry two results, in order, and drop the values below them.
         (
             "(block $l (result i32 i32) (i32.const 77) (i32.const 7) (i32.const 5) (br_if $l (local.get 0))
                 (drop) (drop) (drop) (i32.const 1) (i32.const 2)) (i32.sub)",
@@ -112,35 +112,35 @@ fn structures_compute_what_they_say() {
             "(if (result i32) (local.get 0) (then (i32.const 7)) (else (i32.const 8)))",
             &[(0, 8), (9, 7)],
         ),
-        // Triangular numbers, by a loop with its exit in the middle.
+        // A loop with its exit in the middle computes triangular numbers.
         (
             "(block $out (loop $top (br_if $out (i32.eqz (local.get 0)))
                 (local.set 1 (i32.add (local.get 1) (local.get 0)))
                 (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br $top))) (local.get 1)",
             &[(0, 0), (1, 1), (100, 5050)],
         ),
-        // A result that a branch brings, another that falls through.
+        // A branch carries one result, and the other one falls through.
         (
             "(block $l (result i32) (drop (br_if $l (i32.const 5) (local.get 0))) (i32.const 6))",
             &[(0, 6), (1, 5)],
         ),
-        // What is below a structure on the stack survives it.
+        // Values below a structure on the stack survive it.
         (
             "(i32.const 100) (block $l (br_if $l (local.get 0)) (local.set 1 (i32.const 1))) (local.get 1) (i32.add)",
             &[(0, 101), (1, 100)],
         ),
-        // Results through a table of branches, to structures that agree on the type.
+        // A table of branches carries results to structures of the same type.
         (
             "(block $a (result i32) (i32.add (i32.const 1) (block $b (result i32)
                 (br_table $a $b (i32.const 40) (local.get 0)))))",
             &[(0, 40), (1, 41)],
         ),
-        // Code after a branch is skipped, with what is nested in it.
+        // Code after a branch is skipped, including nested structures.
         (
             "(block $l (br $l) (if (i32.const 0) (then (unreachable)) (else (loop $m (br $m)))) (unreachable)) (local.get 0)",
             &[(3, 3)],
         ),
-        // A local that is set on one way only is zero on the other.
+        // A local that only one path sets is zero on the other path.
         ("(if (local.get 0) (then (local.set 2 (i32.const 4)))) (local.get 2)", &[(0, 0), (1, 4)]),
     ];
     for (body, runs) in cases {
@@ -212,7 +212,7 @@ fn every_plain_operator_has_its_meaning() {
 
 #[test]
 fn graphs_have_the_blocks_that_control_needs() {
-    // (what, blocks, parameters)
+    // Each case: body, number of blocks, number of parameters.
     let cases = [
         ("(local.get 0)", 1, 0),
         ("(block) (block (block)) (local.get 0)", 1, 0),
@@ -225,7 +225,7 @@ fn graphs_have_the_blocks_that_control_needs() {
         ),
         ("(if (result i32) (local.get 0) (then (i32.const 1)) (else (i32.const 2)))", 4, 1),
         ("(block $l (br_if $l (local.get 0)) (local.set 1 (i32.const 1))) (local.get 1)", 3, 1),
-        // The arm that only jumps on is no block.
+        // The arm that contains only a jump is no block.
         (
             "(block $a (block $b (br_if $b (local.get 0)) (br $a)) (local.set 1 (i32.const 1))) (local.get 1)",
             3,
@@ -284,7 +284,7 @@ fn binary_modules_are_told_by_their_first_bytes() {
     assert!(!is_wasm(b"(module)") && !is_wasm(b"\0as") && !is_wasm(b""));
 }
 
-/// A start function and exports of functions are kept; other exports need not be.
+/// The import keeps the start function and the exports of functions.
 #[test]
 fn exports_and_the_start_function_are_kept() {
     let module = import(

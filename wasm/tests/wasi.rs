@@ -1,12 +1,12 @@
-//! The host for WASI programs, called by small programs that hand it what they like.
+//! Tests of the WASI host with small programs that pass it valid and invalid arguments.
 
-use ir::interp::{Limits, Machine, NoObserver, Outcome};
+use interp::{Limits, Machine, NoObserver, Outcome};
 use osier_wasm::wasi::Wasi;
 use osier_wasm::{ImportLimits, import_wat};
 use std::io::{self, Read, Write};
 
-/// Runs `body`, the body of a function of type `() -> i32`, in a module with one page of memory
-/// that imports the WASI functions used here.
+/// Runs a function of type `() -> i32` with this body, in a module with one page of memory that
+/// imports the WASI functions of these tests. Returns the outcome and the memory.
 fn run(body: &str, wasi: &mut Wasi<'_>) -> (Outcome, Vec<u8>) {
     let import = |name: &str, ty: &str| {
         format!("(import \"wasi_snapshot_preview1\" \"{name}\" (func ${name} {ty}))")
@@ -81,7 +81,7 @@ fn addresses_and_counts_are_not_trusted() {
     assert_eq!(write("-1", "1", "8"), 21);
     assert_eq!(write("0", "-1", "8"), 28);
     assert_eq!(write("0", "1025", "8"), 28);
-    // A buffer that does not lie in memory.
+    // A buffer that is out of bounds.
     let beyond =
         "(i32.store (i32.const 0) (i32.const 65530)) (i32.store (i32.const 4) (i32.const -1))";
     assert_eq!(
@@ -157,7 +157,7 @@ fn arguments_are_handed_over_with_their_terminators() {
 #[test]
 fn input_is_read_as_far_as_asked() {
     let mut wasi = Wasi::new(Vec::new(), b"abcdef".as_slice(), io::sink(), io::sink());
-    // An empty buffer before the one that is filled, and then the rest.
+    // The first call has an empty buffer before the one to fill. The second call reads the rest.
     let body = "(i32.store (i32.const 8) (i32.const 100)) (i32.store (i32.const 12) (i32.const 4))
         (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 2) (i32.const 16)))
         (i32.store (i32.const 8) (i32.const 200))
@@ -168,7 +168,7 @@ fn input_is_read_as_far_as_asked() {
     assert_eq!((memory[16], memory[20]), (4, 2));
 }
 
-/// Fails as a closed pipe or a broken device does.
+/// Fails like a closed pipe or a broken device.
 struct Broken(io::ErrorKind);
 
 impl Write for Broken {
@@ -199,7 +199,7 @@ fn the_program_learns_of_errors_outside() {
         );
         assert_eq!(run(&read, &mut wasi).0, Outcome::Returned(vec![errno]));
     }
-    // What is only found out when a buffer is emptied counts too.
+    // An error that occurs only when a buffer is flushed is reported too.
     let mut wasi = Wasi::new(
         Vec::new(),
         io::empty(),

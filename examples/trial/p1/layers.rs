@@ -1,38 +1,39 @@
-//! The layers that may notice a bug, each by itself.
+//! The layers that may detect a bug, each by itself.
 
 use super::made::{How, Made, Pair};
 use crate::cases::oracle_options;
 use crate::output;
-use ir::certificate::{Certificate, VersionTerms};
-use ir::interp::{Limits, NoHost};
-use ir::mapping::VersionKey;
+use check::relate;
+use check::verdict::{Check, Options};
+use interp::{Limits, NoHost};
 use ir::{Func, Point};
 use osier::{ir, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use verify::checker::relate;
+use transition::Side;
+use transition::VersionKey;
+use transition::certificate::{Certificate, VersionTerms};
 use verify::generate::Program;
 use verify::hops::{Edge, FunctionGraph, HopOptions, Hopper};
-use verify::state_oracle::{Direction, FunctionPair, Oracle};
-use verify::verdict::{Check, Options};
+use verify::state_oracle::{FunctionPair, Oracle};
 
-/// What may notice a bug.
+/// A layer that may detect a bug.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Layer {
-    /// The editor refuses an edit, or a log does not replay.
+    /// The editor rejects an edit, or a log does not replay.
     Editor,
-    /// The verifier of the IR refuses a version.
+    /// The verifier of the IR rejects a version.
     Verifier,
-    /// The checker rejects what it accepts without the bug.
+    /// The checker rejects an entry that it accepts without the bug.
     Checker,
     /// The state oracle sees a difference.
     State,
-    /// A chain of hops goes wrong.
+    /// A chain of hops diverges.
     Hops,
-    /// A run ends otherwise.
+    /// A run has another outcome.
     Output,
-    /// The state oracle of native code sees a difference, or its process dies. Bugs of native code
-    /// alone are put to it, and to it alone.
+    /// The state oracle of native code sees a difference, or its process dies. It judges the bugs
+    /// of native code, and no other layer does.
     Native,
 }
 
@@ -46,7 +47,7 @@ impl Layer {
         Layer::Output,
         Layer::Native,
     ];
-    /// Those that a bug is tried on until they kill it.
+    /// The layers that judge further programs until they kill a bug.
     pub(crate) const JUDGES: [Layer; 3] = [Layer::Checker, Layer::State, Layer::Output];
 
     pub(crate) fn name(self) -> &'static str {
@@ -64,18 +65,18 @@ impl Layer {
 
 type Judge = fn(&Program, &Made) -> bool;
 
-/// The layers that run programs. Versions that are not well-formed are none that a machine takes:
-/// there they see nothing.
+/// The layers that run programs. A machine requires well-formed versions, so these layers detect
+/// nothing in ill-formed ones.
 pub(crate) const ORACLES: &[(Layer, Judge)] =
     &[(Layer::State, state), (Layer::Hops, hops), (Layer::Output, output)];
 
-/// An entry: the function, between which versions and how made, the side it leaves from, and where.
+/// An entry: its function, its versions and kind, its source side, and its source point.
 pub(crate) type Place = (Func, (usize, usize, How), usize, Point);
 
-/// The entries that the checker rejects; a whole pair of versions is a place without the last two.
+/// The entries that the checker rejects. A place without side and point is a whole version pair.
 pub(crate) type Rejected = BTreeSet<(Func, (usize, usize, How), Option<(usize, Point)>)>;
 
-/// What the checker rejects.
+/// The entries and pairs that the checker rejects.
 pub(crate) fn checker(program: &Program, made: &Made) -> Rejected {
     let mut rejected = Rejected::new();
     for pair in made.families.iter().flat_map(|f| &f.pairs) {
@@ -94,18 +95,18 @@ pub(crate) fn is_rejected(rejected: &Rejected, (func, key, side, point): &Place)
         || rejected.contains(&(*func, *key, Some((*side, *point))))
 }
 
-/// Whether the checker refuses the versions of some function that runs together with an entry: then
-/// the entry may be right, and be blamed for what the other function did.
+/// Whether the checker rejects the versions of another function that runs together with an entry.
+/// Then the entry may be correct, and blamed for a difference that the other function made.
 pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bool {
     rejected.iter().any(|(_, other, at)| other == key && at.is_none())
 }
 
-/// The entries that the checker rejects; `None` when it does not relate the versions.
+/// The entries that the checker rejects; `None` if it cannot relate the versions.
 fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
     let versions = pair.case.versions();
     let Some((certificate, facts)) = &pair.certificate else {
-        // Nobody could make a certificate; whether the versions are at fault shows before one is
-        // looked at.
+        // The certifier panicked. An empty certificate still shows whether the versions are wrong,
+        // since the checker looks at them first.
         let [a, b] = versions.map(VersionKey::of);
         let nothing =
             || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
@@ -125,14 +126,14 @@ fn rejects(program: &Program, pair: &Pair) -> Option<Vec<(usize, Point)>> {
     for side in [0, 1] {
         let armed: Vec<_> = pair.armed[1 - side].iter().collect();
         let mapping = &pair.case.mappings[side];
-        let verdicts = relation.judge(Direction::BOTH[side], mapping, &facts[side], &armed);
+        let verdicts = relation.judge(Side::BOTH[side], mapping, &facts[side], &armed);
         let entries = mapping.entries().zip(verdicts).filter(|(_, verdict)| !verdict.holds());
         rejected.extend(entries.map(|((point, _), _)| (side, point)));
     }
     Some(rejected)
 }
 
-/// The entries that the state oracle sees to be wrong in a run.
+/// The entries that a run under the state oracle shows to be wrong.
 pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
     let mut blamed = BTreeSet::new();
     for (key, pairs) in together(made).iter().filter(|_| !made.ill_formed) {
@@ -152,14 +153,14 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
         {
             let func =
                 program.module.func_named(&entry.function).expect("a function of the program");
-            let side = usize::from(entry.direction == Direction::Backward);
+            let side = usize::from(entry.direction == Side::After);
             blamed.insert((func, *key, side, entry.point));
         }
     }
     blamed
 }
 
-/// The mappings of all functions between two versions, to be run together.
+/// The mappings of all functions between two versions, to run together.
 fn together(made: &Made) -> BTreeMap<(usize, usize, How), Vec<FunctionPair<'_>>> {
     let mut groups: BTreeMap<(usize, usize, How), Vec<FunctionPair<'_>>> = BTreeMap::new();
     for pair in made.families.iter().flat_map(|f| &f.pairs) {
@@ -222,7 +223,8 @@ fn output(program: &Program, made: &Made) -> bool {
         })
 }
 
-/// What a judge says; nothing when it panics: it asks for versions that fit its contract.
+/// The verdict of a judge; `false` if it panics, since judges require versions that keep their
+/// contract.
 fn quietly(judge: impl FnOnce() -> bool) -> bool {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or(false)
 }

@@ -1,31 +1,30 @@
-//! What passes, editor and makers of mappings make of a program while a bug is switched on.
+//! The versions, logs and mappings that passes, editor and makers produce while a bug is on.
 
 use super::programs::Subject;
 use crate::cases::Case;
-use ir::certificate::{Certificate, MappingFacts};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
-use ir::mapping::Mapping;
 use ir::seeded::{Bug, with};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Inst, Module};
 use osier::{ir, osr, passes};
-use osr::{
-    Certifier, Demand, Heading, Level, Version, VersionGraph, VersionPair, VersionTree, compose,
-    synthesize,
-};
+use osr::{Certifier, Level, Version, VersionGraph, VersionPair, VersionTree, compose, synthesize};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use transition::Demand;
+use transition::Side;
+use transition::certificate::{Certificate, MappingFacts};
+use transition::mapping::Mapping;
 
-/// Rewrites that a pass makes at most: a wrong rule may be applied to its own result for ever.
+/// The most rewrites of a pass, since a wrong rule may apply to its own result forever.
 const MOST_REWRITES: u64 = 2000;
 
-/// The versions of a program's functions, and mappings between them.
+/// The versions of a program's functions, and the mappings between them.
 #[derive(Default)]
 pub(crate) struct Made {
-    /// Whether the editor refused an edit or a log did not replay, or a maker panicked on
+    /// Whether the editor rejected an edit, a log did not replay, or a maker panicked on
     /// well-formed versions.
     pub(crate) refused: bool,
-    /// Whether the verifier refuses a version.
+    /// Whether the verifier rejects a version.
     pub(crate) ill_formed: bool,
     pub(crate) families: Vec<Family>,
 }
@@ -34,29 +33,29 @@ pub(crate) struct Made {
 pub(crate) struct Family {
     pub(crate) func: Func,
     pub(crate) versions: Vec<Function>,
-    /// All mappings between them that were made together: from, to.
+    /// All mappings between them that were synthesized together, with the indices of the versions.
     pub(crate) edges: Vec<(usize, usize, Mapping)>,
     pub(crate) pairs: Vec<Pair>,
 }
 
-/// Two versions, with a mapping each way.
+/// Two versions, with a mapping in each direction.
 pub(crate) struct Pair {
-    /// Between which versions, and how made: tells what is run together.
+    /// The versions and the kind of the mappings; pairs with equal keys run together.
     pub(crate) key: (usize, usize, How),
     pub(crate) case: Case,
-    /// By side of the target: the mappings that leave it.
+    /// By side: the armed mappings out of this version.
     pub(crate) armed: [Vec<Mapping>; 2],
-    /// `None` when making it panicked.
+    /// `None` if the certifier panicked.
     pub(crate) certificate: Option<(Certificate, [MappingFacts; 2])>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum How {
-    /// With all others, to their common fixpoint.
+    /// Synthesized with all others, to their common fixpoint.
     Built,
-    /// Of built ones.
+    /// Composed of built mappings.
     Composed,
-    /// Of mappings of neighbors each made apart.
+    /// Composed of mappings of neighbors, each pair synthesized by itself.
     ComposedApart,
 }
 
@@ -120,7 +119,7 @@ impl Made {
         }
     }
 
-    /// Runs a pipeline; `None` when the editor refuses.
+    /// Runs a pipeline; `None` if the editor rejects an edit or a log does not replay.
     fn derive(
         &mut self,
         module: &Module,
@@ -135,7 +134,7 @@ impl Made {
                 return None;
             };
             if check_replay(&version, &actions, &function).is_err() {
-                // A log that does not replay leads nowhere: no mapping is made of it.
+                // A log that does not replay describes no version, so there is no mapping from it.
                 self.refused = true;
                 return None;
             }
@@ -143,7 +142,8 @@ impl Made {
             version = function;
             log.extend(actions);
             if self.ill_formed {
-                // Passes and makers of mappings ask for well-formed versions; some would never end.
+                // Passes and makers require well-formed versions; some would loop forever on
+                // others.
                 break;
             }
         }
@@ -181,8 +181,8 @@ impl Family {
         family
     }
 
-    /// The first and the last version, for those who judge versions alone; `None` if there is one
-    /// only.
+    /// The first and the last version, for the layers that judge versions alone; `None` if there is
+    /// only one version.
     fn without_mappings(func: Func, tree: &VersionTree) -> Option<Family> {
         let [first, .., last] = tree.versions().collect::<Vec<_>>()[..] else { return None };
         let mut family =
@@ -201,7 +201,7 @@ impl Family {
         Some(family)
     }
 
-    /// Mappings of neighbors, each pair made apart from the other, and composed.
+    /// Adds mappings of neighbors, each pair synthesized by itself, and their composition.
     fn add_apart(&mut self, tree: &VersionTree, [first, middle, last]: [Version; 3]) {
         let made = |before: Version, after: Version| {
             let log = tree.log(before, after).expect("versions form a chain");
@@ -229,7 +229,7 @@ impl Family {
         let versions = [from, to].map(|v| tree.function(v).clone());
         let log = tree.log(from, to).expect("versions form a chain");
         let leaving = |version: Version| match how {
-            // What is made apart from the graph is armed apart from it.
+            // A mapping synthesized outside the graph is armed without the graph's mappings.
             How::ComposedApart => vec![mappings[usize::from(version == to)].clone()],
             _ => {
                 let edges =
@@ -249,7 +249,7 @@ fn certify(case: &Case) -> (Certificate, [MappingFacts; 2]) {
     let pair = VersionPair::new(&case.versions[0], &case.versions[1], &case.log)
         .expect("the log was replayed");
     let mut certifier = Certifier::new(&pair);
-    let headings = [Heading::Forward, Heading::Backward];
+    let headings = [Side::Before, Side::After];
     let facts = headings.map(|heading| certifier.facts(heading, &case.mappings[heading as usize]));
     (certifier.into_certificate(), facts)
 }

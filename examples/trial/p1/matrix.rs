@@ -1,22 +1,22 @@
-//! The kill matrix.
+//! The kill matrix: for each bug, the layers that detect it.
 
 use super::layers::Layer;
 use osier::ir::seeded::{Area, Bug};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What became of one bug.
+/// The results for one bug.
 pub(crate) struct Row {
     bug: Bug,
-    /// Programs tried.
+    /// The number of programs tried.
     pub(crate) programs: usize,
-    /// Of these, programs of which something else is made than without the bug.
+    /// The programs among them whose versions or mappings differ from those without the bug.
     pub(crate) reached: usize,
     /// Entries that the checker accepts and a run shows to be wrong: must be 0.
     pub(crate) escaped: usize,
-    /// The same where the checker refuses the versions of another function of the program.
+    /// The same, where the checker rejects the versions of another function of the program.
     pub(crate) beside: usize,
-    /// The first program, by number, by which a layer noticed.
+    /// By layer: the number of the first program by which it detected the bug.
     kills: BTreeMap<Layer, usize>,
 }
 
@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// Why the checker cannot see a bug; `None` where it can.
+/// The reason why the checker cannot detect a bug; `None` if it can.
 fn hidden(bug: Bug) -> Option<&'static str> {
     match bug {
         bug if bug.area() == Area::Native => Some("versions and mappings are right"),

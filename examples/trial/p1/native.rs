@@ -1,4 +1,4 @@
-//! The layer of native code: in a process of its own, since wrong code may do anything.
+//! The layer of native code, in a child process, since wrong code may do anything.
 
 use osier::fuzz::{Case, Clock, Options, judge_native};
 use osier::ir::seeded::{Bug, with};
@@ -12,14 +12,13 @@ use std::time::{Duration, Instant};
 /// Address space and processor time of a child, in bytes and seconds.
 const LIMITS: jit::process::Resources =
     jit::process::Resources { address_space: 256 << 30, cpu_seconds: 120 };
-/// Stack of the thread that judges.
+/// Bytes of stack of the thread that judges.
 const STACK: usize = 64 << 20;
-/// The status of a child in which a program was found to go wrong, behind all that Rust and the
-/// shell use.
+/// The exit status of a child that has detected the bug, which neither Rust nor the shell uses.
 const FOUND: i32 = 77;
 
-/// Indirect calls of all that a table may hold, which generated programs do not make: they would
-/// hardly ever come to their end. The sums are there for passes to change.
+/// A program with indirect calls of every kind of table entry. Generated programs have none, since
+/// they would hardly ever reach their end. The additions are there for passes to change.
 const INDIRECT: &str = "\
 table @t 4
 elem @t 0 [@double, @square, null, @other]
@@ -50,7 +49,7 @@ entry:
   return %e
 }
 ";
-/// Programs that make such calls, before the generated ones.
+/// The number of cases with such calls, before the generated ones.
 const DIRECTED: usize = 8;
 
 fn indirect(seed: u64) -> Case {
@@ -65,10 +64,11 @@ fn indirect(seed: u64) -> Case {
     options.case(seed, module, main, arguments, 1000)
 }
 
-/// By which program native code made with a bug is noticed, of so many; `None` when by none.
+/// The number of the first of `programs` programs that detects a bug of native code; `None` if no
+/// program does.
 ///
 /// # Panics
-/// When no child can be started.
+/// If no child process can be started.
 pub(crate) fn noticed(bug: Bug, programs: usize) -> Option<usize> {
     let mut at = 0;
     let exe = std::env::current_exe().expect("the path of this program");
@@ -93,8 +93,8 @@ pub(crate) struct Args {
     programs: usize,
 }
 
-/// What a child does: tells the number of each program before it is judged, and ends otherwise than
-/// well when something is found.
+/// The child process: prints the number of each program before judging it, and exits with [`FOUND`]
+/// if it detects the bug.
 pub(crate) fn child(args: &Args) -> bool {
     let bug = Bug::ALL.iter().copied().find(|bug| bug.name() == args.name).expect("a bug");
     jit::process::limit(&LIMITS).expect("limits of the process");

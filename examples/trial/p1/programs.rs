@@ -1,5 +1,4 @@
-//! The programs that bugs are tried on: the tests in the text form that run something, then
-//! generated ones.
+//! The programs for the trial of bugs: the `.oir` tests with `run` lines, then generated programs.
 
 use osier::driver::{Format, load};
 use osier::ir::seeded::Area;
@@ -9,13 +8,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use verify::generate::{Planted, Program, Weights, generate};
 
-/// A program, and the passes that lead from each version to the next.
+/// A program, and the pipelines from each version to the next.
 pub(crate) struct Subject {
     pub(crate) program: Program,
     pub(crate) steps: Vec<Pipeline>,
 }
 
-/// A function of a test in the text form, with the arguments it is run with.
+/// A function of an `.oir` test, with the arguments of its runs.
 struct HandMade {
     text: String,
     function: String,
@@ -29,7 +28,7 @@ pub(crate) struct Programs {
     size: u32,
 }
 
-/// Instructions that a run of a hand-made program executes at most.
+/// The most instructions that a run of a hand-made program executes.
 const HAND_MADE_STEPS: u64 = 20_000;
 
 impl Programs {
@@ -47,7 +46,7 @@ impl Programs {
         Programs { hand_made, size }
     }
 
-    /// A program, made anew: what is derived from it has the same ids each time.
+    /// A program, made again each time, so that the versions derived from it have the same ids.
     pub(crate) fn subject(&self, number: usize, area: Area) -> Subject {
         let parse = |names: &str| passes::parse(names).expect("a pipeline");
         if let Some(made) = self.hand_made.get(number) {
@@ -72,7 +71,7 @@ impl HandMade {
     }
 }
 
-/// The passes that reach an area, a bar where a version is kept.
+/// The pipelines that reach an area. A bar marks a version to keep.
 fn plans(area: Area) -> &'static [&'static str] {
     match area {
         Area::Sccp => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
@@ -94,7 +93,7 @@ fn plans(area: Area) -> &'static [&'static str] {
             "O1|canonical",
             "cse,simplify|loop_canon,licm,adce",
         ],
-        // What is put to native code draws passes itself.
+        // Programs for native code draw their own passes.
         Area::Native => &[],
         Area::Osr => &[
             "O1",
@@ -118,7 +117,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// The functions that a test runs with whole numbers.
+/// The functions that a test runs with integers.
 fn hand_made(path: &Path) -> Vec<HandMade> {
     let text = std::fs::read_to_string(path).expect("a test can be read");
     let directive = |name: &str| {
@@ -151,7 +150,7 @@ fn hand_made(path: &Path) -> Vec<HandMade> {
     calls.into_iter().map(one).collect()
 }
 
-/// Function and arguments of `@f(1, -2) == 3`.
+/// The function and the arguments of a line `@f(1, -2) == 3`.
 fn call(line: &str) -> Option<(String, Vec<i64>)> {
     let (function, rest) = line.trim().strip_prefix('@')?.split_once('(')?;
     let (numbers, _) = rest.split_once(')')?;

@@ -1,14 +1,15 @@
-//! Immediate dominators of any rooted graph.
+//! Immediate dominators of an arbitrary rooted graph.
 //!
-//! Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (TOPLAS 1979), the
-//! version with path compression: its bound holds on every input, and builders are fed by untrusted
-//! programs. SSA construction asks it twice: of the control-flow graph, and of the graph in which
-//! values flow into block parameters, where [`crate::dom`], which works on functions, has no say.
+//! The algorithm is by Lengauer and Tarjan, "A Fast Algorithm for Finding Dominators in a
+//! Flowgraph" (TOPLAS 1979), in the version with path compression. Untrusted programs reach the
+//! builder, so it needs a bound for every input. SSA construction runs the algorithm on two graphs:
+//! the control-flow graph, and the graph of values that flow into block parameters. The second is
+//! not a function, so [`crate::dom`] does not apply to it.
 
 /// "No node": larger than every node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A directed graph on the nodes `0..count`: lists of neighbors, one after the other in one vector.
+/// A directed graph with the nodes `0..count`. All neighbor lists are concatenated in one vector.
 #[derive(Debug)]
 pub(super) struct Graph {
     start: Vec<u32>,
@@ -16,7 +17,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The graph with these edges. The neighbors of a node are in the order of `edges`.
+    /// The graph with these edges. The neighbors of a node keep the order of `edges`.
     pub(super) fn new(count: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Graph {
         let mut start = vec![0u32; count + 1];
         for (from, _) in edges.clone() {
@@ -39,7 +40,7 @@ impl Graph {
         &self.list[self.start[node as usize] as usize..self.start[node as usize + 1] as usize]
     }
 
-    /// The same graph with every edge turned around.
+    /// The graph with every edge reversed.
     fn reversed(&self) -> Graph {
         let count = self.start.len() - 1;
         let edges =
@@ -48,17 +49,19 @@ impl Graph {
     }
 }
 
-/// The nodes reachable from node 0, numbered in depth-first order, and their dominators.
+/// The nodes reachable from node 0, numbered in depth-first order, with their immediate dominators.
 #[derive(Debug)]
 pub(super) struct Dominators {
-    /// By number: the node.
+    /// By depth-first number: the node.
     pub(super) order: Vec<u32>,
-    /// By number: the number of the immediate dominator, always smaller; the root is its own.
+    /// By depth-first number: the number of the immediate dominator, which is smaller. The root is
+    /// its own immediate dominator.
     pub(super) idom: Vec<u32>,
 }
 
 impl Dominators {
-    /// Computes the dominators. Cost: edges times the logarithm of nodes.
+    /// Computes the dominators. Cost: the number of edges times the logarithm of the number of
+    /// nodes.
     pub(super) fn new(succs: &Graph) -> Dominators {
         let preds = succs.reversed();
         let (order, number, parent) = depth_first(succs);
@@ -70,9 +73,11 @@ impl Dominators {
             path: Vec::new(),
         };
         let mut idom = vec![0u32; count];
-        // The nodes whose semidominator is `n`, as a linked list.
+        // The nodes with semidominator `n`, as a linked list per `n`.
         let mut bucket = vec![NONE; count];
         let mut next_in_bucket = vec![NONE; count];
+        // Descending order: every node larger than `w` has its semidominator and is linked into the
+        // forest.
         for w in (1..count as u32).rev() {
             for pred in preds.of(order[w as usize]) {
                 let v = number[*pred as usize];
@@ -85,6 +90,9 @@ impl Dominators {
             next_in_bucket[w as usize] = std::mem::replace(&mut bucket[semi], w);
             let above = parent[w as usize];
             forest.ancestor[w as usize] = above;
+            // The nodes with the semidominator `above`: their paths down from `above` are now in
+            // the forest. If an inner node of such a path has a smaller semidominator, it has the
+            // same immediate dominator as `v`, which the last loop resolves.
             let mut v = std::mem::replace(&mut bucket[above as usize], NONE);
             while v != NONE {
                 let u = forest.eval(v);
@@ -93,6 +101,7 @@ impl Dominators {
                 v = next_in_bucket[v as usize];
             }
         }
+        // Ascending order: the immediate dominators of smaller nodes are final.
         for w in 1..count {
             if idom[w] != forest.semi[w] {
                 idom[w] = idom[idom[w] as usize];
@@ -102,13 +111,14 @@ impl Dominators {
     }
 }
 
-/// Depth-first order from node 0: nodes by number, numbers by node, and the number of the parent.
+/// Depth-first search from node 0. Returns the nodes by number, the numbers by node, and the
+/// parents' numbers by number.
 fn depth_first(succs: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let count = succs.start.len() - 1;
     let (mut order, mut number, mut parent) = (vec![0], vec![NONE; count], vec![0]);
     number[0] = 0;
-    // The current path as (number, index of the next neighbor): no recursion, the input decides the
-    // depth.
+    // The current path, as pairs of a number and the index of the next neighbor. An explicit stack,
+    // because the input determines the depth.
     let mut path = vec![(0u32, 0usize)];
     while let Some((from, next)) = path.last_mut() {
         let from_number = *from;
@@ -131,19 +141,20 @@ fn depth_first(succs: &Graph) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     (order, number, parent)
 }
 
-/// The forest of the nodes worked off so far, in depth-first numbers.
+/// The forest of processed nodes, in depth-first numbers.
 #[derive(Debug)]
 struct Forest {
     semi: Vec<u32>,
-    /// The node with the smallest semidominator between a node and its compressed ancestor.
+    /// By node: the node with the smallest semidominator between the node and its compressed
+    /// ancestor.
     label: Vec<u32>,
     ancestor: Vec<u32>,
     path: Vec<u32>,
 }
 
 impl Forest {
-    /// The node with the smallest semidominator on the path from `v` up to, not including, the root
-    /// of its tree.
+    /// The node with the smallest semidominator on the path from `v` up to the root of its tree,
+    /// the root excluded.
     fn eval(&mut self, v: u32) -> u32 {
         if self.ancestor[v as usize] == NONE {
             return v;

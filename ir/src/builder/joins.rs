@@ -1,37 +1,39 @@
-//! Where definitions of a variable meet: dominator tree and iterated dominance frontiers.
+//! Join points of a variable's definitions: the dominator tree and iterated dominance frontiers.
 //!
-//! A frontier is asked for once per variable, and a function may have thousands of variables and
-//! blocks, so neither walking the blocks per variable nor storing the frontier of every block will
-//! do (the latter is quadratic in nested loops). An edge `p -> j` puts `j` in the frontier of every
-//! block that dominates `p` but lies below the immediate dominator of `j`. So the edges are kept in
-//! the order of a preorder walk of the tree, in which a subtree is a range, under a segment tree
-//! that finds the edge of a range whose target has the shallowest immediate dominator. Each edge is
-//! taken at most once per variable.
+//! SSA construction requests one frontier per variable, and a function may have thousands of
+//! variables and blocks. Two simple methods are therefore too slow. One walks all blocks per
+//! variable. The other stores a frontier per block, which is quadratic in nested loops.
+//!
+//! An edge `p -> j` puts `j` into the frontier of every block that dominates `p` and lies below the
+//! immediate dominator of `j` in the tree. This module keeps the edges in the order of a preorder
+//! walk of the dominator tree, so the edges of a subtree form a range. A segment tree over the
+//! edges finds, in a range, the edge whose target has the shallowest immediate dominator. The
+//! search takes each edge at most once per variable.
 
 use super::dominators::{Dominators, Graph, NONE};
 use crate::entity::Block;
 use crate::function::Function;
 use cranelift_entity::EntityRef;
 
-/// The dominator tree of the reachable blocks. A *place* is a block's place in a preorder walk; the
-/// entry's is 0.
+/// The dominator tree of the reachable blocks. The *place* of a block is its position in a preorder
+/// walk of the tree; the entry has place 0.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// By block index; [`NONE`] for unreachable blocks.
+    /// By block index: the place, or [`NONE`] for unreachable blocks.
     place: Vec<u32>,
-    /// By place.
+    /// By place: the block.
     pub(super) block: Vec<Block>,
-    /// By place: the place after the last one of its subtree.
+    /// By place: the first place after the subtree.
     pub(super) end: Vec<u32>,
-    /// By place: the place of the immediate dominator; the entry is its own.
+    /// By place: the place of the immediate dominator. The entry is its own immediate dominator.
     pub(super) idom: Vec<u32>,
-    /// By place: the length of the path to the entry.
+    /// By place: the depth in the tree.
     depth: Vec<u32>,
 }
 
 impl Tree {
-    /// The tree of a function whose blocks are all terminated. Cost: near-linear in blocks and
-    /// edges.
+    /// The dominator tree of a function. Every block must have a terminator. Cost: near-linear in
+    /// the number of blocks and edges.
     pub(super) fn new(function: &Function) -> Tree {
         let blocks: Vec<Block> = function.blocks().collect();
         let mut node = vec![NONE; function.block_bound()];
@@ -46,7 +48,7 @@ impl Tree {
         Tree::numbered(&dominators, &blocks, function.block_bound())
     }
 
-    /// Turns depth-first numbers into places.
+    /// Converts depth-first numbers into places.
     fn numbered(dominators: &Dominators, blocks: &[Block], bound: usize) -> Tree {
         let (order, idom) = (&dominators.order, &dominators.idom);
         let count = order.len();
@@ -54,7 +56,8 @@ impl Tree {
         for n in (1..count).rev() {
             size[idom[n] as usize] += size[n];
         }
-        // A dominator's number is smaller than its children's, so parents come first.
+        // A dominator has a smaller number than the blocks that it dominates, so this loop visits
+        // parents first.
         let mut place_of = vec![0u32; count];
         let mut next_place = vec![1u32; count];
         let mut tree = Tree {
@@ -81,34 +84,34 @@ impl Tree {
         tree
     }
 
-    /// The place of a block; `None` when no path leads to it.
+    /// The place of a block; `None` if the block is unreachable.
     pub(super) fn place(&self, block: Block) -> Option<u32> {
         Some(self.place[block.index()]).filter(|p| *p != NONE)
     }
 }
 
-/// The edges that may carry a definition to where another may come from too. See the module
-/// documentation.
+/// The edges `p -> j` in which `p` is not the immediate dominator of `j`. Only they can put a block
+/// into a frontier. See the module documentation.
 #[derive(Debug)]
 pub(super) struct JoinEdges {
-    /// By place: the first edge that leaves from there or from a later place.
+    /// By place: the first edge with this or a later source place.
     first: Vec<u32>,
-    /// The places of the targets.
+    /// By edge: the place of the target.
     target: Vec<u32>,
-    /// How deep the immediate dominators of the targets lie.
+    /// By edge: the depth of the target's immediate dominator.
     depth: Vec<u32>,
-    /// A segment tree of (depth of the target's immediate dominator, edge), the leaves at
-    /// `target.len()..`; `GONE` for an edge already taken for this variable.
+    /// A segment tree over the pairs (depth of the target's immediate dominator, edge). The leaves
+    /// start at `target.len()`. An edge that this variable has already taken is `GONE`.
     minimum: Vec<u64>,
     taken: Vec<u32>,
-    /// Edges taken since the start: the cost so far.
+    /// The number of edges taken since construction, a measure of the cost so far.
     pub(super) work: u64,
 }
 
 const GONE: u64 = u64::MAX;
 
 impl JoinEdges {
-    /// The join edges of a function. Cost: near-linear in edges.
+    /// The join edges of a function. Cost: near-linear in the number of edges.
     pub(super) fn new(function: &Function, tree: &Tree) -> JoinEdges {
         let (mut first, mut target, mut targets) = (vec![0], Vec::new(), Vec::new());
         for (place, block) in tree.block.iter().enumerate() {
@@ -116,7 +119,8 @@ impl JoinEdges {
             targets.extend(function.successors(*block).iter().filter_map(|t| tree.place(t.block)));
             targets.sort_unstable();
             targets.dedup();
-            // The entry is its own immediate dominator and never joins anything.
+            // The entry never joins definitions. It is its own immediate dominator, so the second
+            // test alone would not exclude it.
             target.extend(
                 targets.iter().filter(|t| **t != 0 && tree.idom[**t as usize] != place as u32),
             );
@@ -134,9 +138,9 @@ impl JoinEdges {
         JoinEdges { first, target, depth, minimum, taken: Vec::new(), work: 0 }
     }
 
-    /// The iterated dominance frontier of the blocks at `sites`: appended to `joins`, each place
-    /// once, in no meaningful order. Cost: sites, and edges into the joins found, times a
-    /// logarithm.
+    /// Appends the iterated dominance frontier of the blocks at `sites` to `joins`, each place
+    /// once. The order of the places has no meaning. Cost: the number of sites, and of edges into
+    /// the joins found, times a logarithm.
     pub(super) fn iterated_frontier(
         &mut self,
         tree: &Tree,
@@ -147,6 +151,9 @@ impl JoinEdges {
         let mut work = sites.to_vec();
         while let Some(site) = work.pop() {
             let range = (self.first[site as usize], self.first[tree.end[site as usize] as usize]);
+            // An edge from the subtree of `site` whose target has an immediate dominator above
+            // `site` puts that target into the frontier. No other site needs the edge after that,
+            // because its target is already a join.
             while let Some(edge) = self.take_escaping(range, tree.depth[site as usize]) {
                 let join = self.target[edge as usize];
                 if !is_join(join) {
@@ -158,7 +165,8 @@ impl JoinEdges {
         self.put_back();
     }
 
-    /// Takes an edge in `range` whose target's immediate dominator is less than `depth` deep.
+    /// Takes an edge of `range` whose target has an immediate dominator shallower than `depth`.
+    /// Returns `None` if none is left.
     fn take_escaping(&mut self, range: (u32, u32), depth: u32) -> Option<u32> {
         let least = self.least(range);
         if least == GONE || (least >> 32) as u32 >= depth {
@@ -174,6 +182,7 @@ impl JoinEdges {
     fn least(&self, (from, to): (u32, u32)) -> u64 {
         let count = self.target.len();
         let (mut from, mut to, mut least) = (from as usize + count, to as usize + count, GONE);
+        // The bottom-up query of a segment tree over the half-open range of leaves.
         while from < to {
             if from % 2 == 1 {
                 least = least.min(self.minimum[from]);

@@ -1,13 +1,15 @@
-//! Where functions are born.
+//! Construction of functions.
 //!
-//! A [`FunctionBuilder`] makes blocks and instructions, with block parameters given explicitly or
-//! made for mutable variables: [`FunctionBuilder::declare_var`], `def_var` and `use_var`, the
-//! interface of Braun et al., "Simple and Efficient Construction of Static Single Assignment Form"
-//! (CC 2013). Their algorithm walks back through the blocks at every read, which costs variables
-//! times blocks when many variables live long, and needs to be told when a block has all its
-//! predecessors. Here a read is left open until `finish`, which then knows the whole graph: `place`
-//! finds where definitions meet, `prune` drops what is redundant or unused, `rebuild` numbers what
-//! is left.
+//! A [`FunctionBuilder`] creates blocks and instructions. Clients give block parameters explicitly,
+//! or use mutable variables and let the builder create the parameters.
+//! [`FunctionBuilder::declare_var`], `def_var` and `use_var` form the interface of Braun et al.,
+//! "Simple and Efficient Construction of Static Single Assignment Form" (CC 2013).
+//!
+//! The algorithm of that paper walks back through the blocks at every read. With many long-lived
+//! variables, that costs variables times blocks. It also requires the client to announce when a
+//! block has all its predecessors. This builder instead leaves every read open until `finish`, when
+//! it knows the whole graph. Then `place` finds the join points of definitions, `prune` drops
+//! redundant and unused parameters, and `rebuild` numbers the rest.
 
 mod dominators;
 mod joins;
@@ -31,7 +33,7 @@ use std::fmt;
 pub use variables::Variable;
 use variables::Variables;
 
-/// Why a function could not be finished.
+/// The reason why a function could not be finished.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BuildError {
     /// The function has no block.
@@ -40,8 +42,8 @@ pub enum BuildError {
     Unterminated(Block),
     /// An edge leads to a reserved block that was never placed.
     Unplaced(Block),
-    /// An edge leads to the first block, and variables are in use: its parameters are the
-    /// arguments, so nothing can be made for a variable there.
+    /// An edge leads to the first block, and the function uses variables. The parameters of that
+    /// block are the function's arguments, so it cannot have parameters for variables.
     EdgeToEntry,
     /// The variables need more arguments than [`FunctionBuilder::limit_args`] allows.
     TooLarge,
@@ -65,34 +67,38 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Makes one function. Blocks are laid out in the order in which they are created or placed; the
-/// first is the entry.
+/// Builds one function. The layout is the order in which blocks are created or placed; the first
+/// block is the entry.
 ///
-/// The builder checks structure, not meaning: run [`crate::verifier`] on what it makes.
+/// The builder checks the structure but not the rules of a well-formed function. Run
+/// [`crate::verifier`] on its result.
 ///
 /// # Variables
-/// A client that uses variables says where each is set and read, and never makes a parameter for
-/// them. No parameter made for a variable is dead (read by nothing, or only by others that are
-/// dead), and no set of them receives only one value besides its own. Parameters made with
-/// [`FunctionBuilder::append_param`] are left alone. A variable that is not set on some path from
-/// the entry is zero there; in a block that cannot be reached, one not set in the block itself is
-/// zero.
+/// A client that uses variables states where it sets and reads each variable, and never creates a
+/// parameter for one. The result has a minimal set of parameters for variables:
+///
+/// - No such parameter is dead (unread, or read only by other dead parameters).
+/// - No set of such parameters receives a single value from outside the set.
+///
+/// The builder does not remove parameters created with [`FunctionBuilder::append_param`]. A
+/// variable that is not set on some path from the entry is zero on that path. In an unreachable
+/// block, a variable that the block itself has not set is zero.
 #[derive(Debug)]
 pub struct FunctionBuilder {
     function: Function,
     current: Option<Block>,
     variables: Variables,
-    /// Reserved blocks that are not placed yet.
+    /// Reserved blocks without a place in the layout yet.
     unplaced: BTreeSet<Block>,
-    /// Whether `finish` may change ids.
+    /// Whether `finish` assigns new ids.
     renumbers: bool,
     arg_limit: usize,
-    /// The blocks to keep, if the other empty ones are to be dropped.
+    /// If `finish` must drop empty blocks: the empty blocks to keep.
     skip_but: Option<BTreeSet<Block>>,
 }
 
 impl FunctionBuilder {
-    /// A builder of a function with no blocks yet, in a family of its own.
+    /// A builder for a function without blocks, in a new family.
     pub fn new(name: &str, signature: Signature) -> FunctionBuilder {
         FunctionBuilder {
             function: Function::empty(name, signature, Family::new()),
@@ -105,20 +111,21 @@ impl FunctionBuilder {
         }
     }
 
-    /// The function as far as it is built.
+    /// The function in its current state.
     pub fn function(&self) -> &Function {
         &self.function
     }
 
-    /// Adds a block without parameters at the end of the layout.
+    /// Appends a block without parameters to the layout.
     pub fn create_block(&mut self) -> Block {
         let block = self.function.family.new_block();
         self.function.append_block(block);
         block
     }
 
-    /// Makes a block without parameters that edges can lead to, and that has no place in the layout
-    /// until [`FunctionBuilder::place_block`]. One never placed is dropped if no edge leads to it.
+    /// Creates a block without parameters that edges can lead to. The block has no place in the
+    /// layout until [`FunctionBuilder::place_block`]. `finish` drops a block that was never placed
+    /// if no edge leads to it.
     pub fn reserve_block(&mut self) -> Block {
         let block = self.function.family.new_block();
         self.function.reserve_block(block);
@@ -127,29 +134,30 @@ impl FunctionBuilder {
         block
     }
 
-    /// Puts a reserved block at the end of the layout.
+    /// Appends a reserved block to the layout.
     ///
     /// # Panics
-    /// When the block is not reserved, or placed already.
+    /// When the block is not reserved, or is already placed.
     pub fn place_block(&mut self, block: Block) {
         assert!(self.unplaced.remove(&block), "{block} is not a reserved block without a place");
         self.function.layout.push(block);
     }
 
-    /// Adds a parameter at the end of a block's parameters. Edges made before must be given their
-    /// argument by the caller's own order of work: create parameters before edges.
+    /// Appends a parameter to a block. The builder does not add an argument to existing edges, so
+    /// create parameters before edges.
     pub fn append_param(&mut self, block: Block, ty: Type) -> Value {
         let value = self.function.family.new_value();
         self.function.append_param(block, value, ty);
         value
     }
 
-    /// Makes instructions go to the end of a block from here on.
+    /// Selects the block to which the following instructions are appended.
     pub fn switch_to(&mut self, block: Block) {
         self.current = Some(block);
     }
 
-    /// The block instructions go to, unless there is none or it is already terminated.
+    /// The block to which instructions are appended. `None` if no block is selected, or if the
+    /// selected block has a terminator.
     pub fn current(&self) -> Option<Block> {
         self.current.filter(|b| !self.is_terminated(*b))
     }
@@ -160,10 +168,10 @@ impl FunctionBuilder {
         last.is_some_and(|i| self.function.inst(i).opcode.is_terminator())
     }
 
-    /// Adds an instruction at the end of the current block.
+    /// Appends an instruction to the current block.
     ///
     /// # Panics
-    /// When there is no current block, or it is already terminated.
+    /// When there is no current block, or it has a terminator.
     pub fn insert(&mut self, spec: InstSpec) -> Inst {
         let block = self.current().expect("the builder is in an open block");
         let inst = self.function.family.new_inst();
@@ -174,16 +182,16 @@ impl FunctionBuilder {
         inst
     }
 
-    /// Adds an instruction with one result and returns that.
+    /// Appends an instruction with one result and returns the result.
     ///
     /// # Panics
-    /// As [`FunctionBuilder::insert`], and when the instruction has not exactly one result.
+    /// As [`FunctionBuilder::insert`], and when the instruction does not have exactly one result.
     pub fn insert_value(&mut self, spec: InstSpec) -> Value {
         let inst = self.insert(spec);
         self.function.inst(inst).result().expect("the instruction has one result")
     }
 
-    /// Adds a constant.
+    /// Appends a constant.
     ///
     /// # Panics
     /// As [`FunctionBuilder::insert`].
@@ -191,7 +199,7 @@ impl FunctionBuilder {
         self.insert_value(InstSpec::constant(ty, bits))
     }
 
-    /// Adds an operation on values with one result.
+    /// Appends an operation on values with one result.
     ///
     /// # Panics
     /// As [`FunctionBuilder::insert_value`].
@@ -223,8 +231,9 @@ impl FunctionBuilder {
         self.insert(InstSpec::terminator(Opcode::Return, values, Vec::new()))
     }
 
-    /// Gives an instruction its operands and targets, which may be defined later in the layout. The
-    /// parser inserts every instruction without any, and comes back when all definitions are known.
+    /// Sets the operands and targets of an instruction. They may be defined later in the layout.
+    /// The parser inserts every instruction without operands and sets them when it knows all
+    /// definitions.
     pub(crate) fn set_operands(
         &mut self,
         inst: Inst,
@@ -234,27 +243,27 @@ impl FunctionBuilder {
         self.function.rewrite_terminator(inst, |data| (data.args, data.targets) = (args, targets));
     }
 
-    /// Gives a value its name in the text form. A name that is already taken is printed with a
-    /// suffix.
+    /// Sets the name of a value in the text form. The printer adds a suffix to a name that is
+    /// already taken.
     pub fn name_value(&mut self, value: Value, name: &str) {
         self.function.value_names.insert(value, name.into());
     }
 
-    /// Gives a block its name in the text form.
+    /// Sets the name of a block in the text form.
     pub fn name_block(&mut self, block: Block, name: &str) {
         self.function.block_names.insert(block, name.into());
     }
 
-    /// Adds a mutable variable.
+    /// Declares a mutable variable.
     pub fn declare_var(&mut self, ty: Type) -> Variable {
         self.renumbers = true;
         self.variables.types.push(ty)
     }
 
-    /// Sets a variable at the end of the current block as far as it is built. Cost: constant.
+    /// Sets a variable at the current end of the current block. Cost: constant.
     ///
     /// # Panics
-    /// When there is no current block, or it is already terminated, or the types differ.
+    /// When there is no current block, or it has a terminator, or the types differ.
     pub fn def_var(&mut self, variable: Variable, value: Value) {
         let block = self.current().expect("the builder is in an open block");
         let (ty, expected) = (self.function.value_type(value), self.variables.types[variable]);
@@ -262,12 +271,12 @@ impl FunctionBuilder {
         self.variables.set(variable, block, value);
     }
 
-    /// What a variable holds at the end of the current block as far as it is built. Until `finish`
-    /// it may be a value that is neither a result nor in a parameter list; it has its type and can
-    /// be used like any other. Cost: constant.
+    /// The value of a variable at the current end of the current block. Until `finish`, this may be
+    /// a placeholder that is neither a result nor a block parameter. A placeholder has the
+    /// variable's type, and instructions can use it like any other value. Cost: constant.
     ///
     /// # Panics
-    /// When there is no current block, or it is already terminated.
+    /// When there is no current block, or it has a terminator.
     pub fn use_var(&mut self, variable: Variable) -> Value {
         let block = self.current().expect("the builder is in an open block");
         if let Some(value) = self.variables.current(variable, block) {
@@ -279,55 +288,61 @@ impl FunctionBuilder {
         value
     }
 
-    /// How many pairs of a variable and a block that sets or reads it there are so far: what the
-    /// memory of variables grows with.
+    /// The number of pairs of a variable and a block that sets or reads it, so far. The memory used
+    /// for variables grows with this number.
     pub fn accesses(&self) -> usize {
         self.variables.accesses.len()
     }
 
-    /// Makes an edge without arguments lead to another block.
+    /// Redirects an edge without arguments to another block.
     ///
     /// # Panics
-    /// When there is no such edge, or it has arguments.
+    /// When the edge does not exist, or has arguments.
     pub fn redirect(&mut self, edge: Edge, block: Block) {
         assert!(self.function.target(edge).args.is_empty(), "the edge has arguments");
         self.function.redirect_edge(edge, Target::new(block, &[]));
     }
 
-    /// Makes `finish` drop blocks that do nothing but jump on: without parameters, instructions, or
-    /// accesses to variables. Not the entry, nor the blocks in `keep`: the heads of loops, since
-    /// two loops would otherwise become one with a common head.
+    /// Tells `finish` to drop blocks that only jump: blocks without parameters, other instructions,
+    /// or accesses to variables. It keeps the entry and the blocks in `keep`. Put loop headers into
+    /// `keep`, because dropping one could merge two loops into one loop with a common header.
     pub fn skip_empty_blocks(&mut self, keep: BTreeSet<Block>) {
         self.renumbers = true;
         self.skip_but = Some(keep);
     }
 
-    /// Makes `finish` give up when the parameters of variables need more than this many arguments
-    /// in all, before unneeded ones are dropped; without a limit, input that nests `n` loops and
-    /// sets `n` variables in the innermost needs a multiple of `n * n`.
+    /// Tells `finish` to fail if the parameters of variables need more than this many arguments in
+    /// total, before pruning. Without a limit, a program with `n` nested loops that sets `n`
+    /// variables in the innermost needs a multiple of `n * n` arguments.
     pub fn limit_args(&mut self, limit: usize) {
         self.arg_limit = limit;
     }
 
-    /// The finished function. If a variable was declared, a block reserved, or empty blocks are to
-    /// be dropped, every id is made anew, dense and in layout order; ids handed out before then
-    /// mean nothing. Otherwise ids stay.
+    /// Finishes the function. New ids are assigned, dense and in layout order, if the client
+    /// declared a variable, reserved a block, or requested that empty blocks be dropped. Ids
+    /// returned earlier are then meaningless. Otherwise all ids stay.
     ///
-    /// Cost: near-linear in blocks, edges, instructions and reads of variables.
+    /// Cost: near-linear in the number of blocks, edges, instructions and reads of variables.
     ///
     /// # Errors
-    /// When there is no block, a block is not terminated, or variables cannot be resolved: see
-    /// [`BuildError`].
+    /// When the function has no block, a block has no terminator, or variables cannot be resolved:
+    /// see [`BuildError`].
     pub fn finish(self) -> Result<Function, BuildError> {
         self.finish_with_params().map(|(function, _)| function)
     }
 
-    /// The finished function, as [`FunctionBuilder::finish`] gives it, and the parameters that were
-    /// made for variables, each with its variable, in no meaningful order.
+    /// Finishes the function as [`FunctionBuilder::finish`] does. Also returns the parameters
+    /// created for variables, each with its variable, in an order without meaning.
     ///
     /// # Errors
     /// As [`FunctionBuilder::finish`].
-    pub fn finish_with_params(mut self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
+    pub fn finish_with_params(self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
+        let (mut function, params) = self.finish_body()?;
+        function.start_history();
+        Ok((function, params))
+    }
+
+    fn finish_body(mut self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
         self.check()?;
         if !self.renumbers {
             return Ok((self.function, Vec::new()));
@@ -340,7 +355,7 @@ impl FunctionBuilder {
         let pruned = prune::Pruned::new(&self.function, &self.variables, &placement);
         drop(self.variables);
         if let Some(keep) = &self.skip_but {
-            // What only set variables that nothing reads is empty now.
+            // A second pass: blocks that only set variables without reads are empty after pruning.
             let made = pruned.blocks(&placement);
             let is_free = |block, to| !made.contains(&block) && !made.contains(&to);
             skip::skip_empty(&mut self.function, keep, is_free);
@@ -368,7 +383,8 @@ impl FunctionBuilder {
 mod tests {
     use super::*;
 
-    /// New ids must continue right after the dense ones; only this crate can draw them.
+    /// New ids must continue right after the dense ids. The test is in this crate because no other
+    /// code can draw ids.
     #[test]
     fn the_family_continues_after_the_last_id() {
         let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[Type::I32]));

@@ -1,9 +1,13 @@
-//! Which parameters the variables need, and what every read of a variable is.
+//! Placement of parameters for variables, and the source of every read of a variable.
 //!
-//! One variable at a time: where its definitions meet (iterated dominance frontier), which of these
-//! places some read reaches (found from the reads backward, so a parameter nobody could read is
-//! never made), and what reaches along every edge. What is made here is correct but not minimal;
-//! [`super::prune`] does the rest.
+//! The placer processes one variable at a time, in three steps:
+//!
+//! 1. It finds the join points of the definitions (the iterated dominance frontier).
+//! 2. It finds the join points that some read reaches, by a backward search from the reads. It
+//!    never creates a parameter that no read could reach.
+//! 3. It determines the argument for each edge into these join points.
+//!
+//! The result is correct but not minimal; [`super::prune`] makes it minimal.
 
 use super::joins::{JoinEdges, Tree};
 use super::variables::{Access, Variable, Variables};
@@ -13,47 +17,47 @@ use crate::function::Function;
 use crate::types::Type;
 use cranelift_entity::{EntityRef, SecondaryMap};
 
-/// What a read of a variable, or an argument of a made parameter, is.
+/// The source of a read of a variable, or of an argument of a created parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Source {
-    /// A value the client made.
+    /// A value that the client created.
     Value(Value),
-    /// The parameter made with this index in [`Placement::params`].
+    /// The created parameter with this index in [`Placement::params`].
     Param(u32),
-    /// The zero of a type, made in the entry block.
+    /// The zero of a type, which the entry block creates.
     Zero(Type),
-    /// The zero of a type, made in the unreachable block that uses it.
+    /// The zero of a type, which the unreachable block that uses it creates.
     LocalZero(Type),
 }
 
-/// A parameter made for a variable.
+/// A parameter created for a variable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MadeParam {
     pub(super) block: Block,
     pub(super) variable: Variable,
     pub(super) ty: Type,
-    /// Its arguments, one for each predecessor edge of the block, are
-    /// `Placement::args[first_arg..]`.
+    /// The index of its first argument. `Placement::args[first_arg..]` has one argument for each
+    /// predecessor edge of the block.
     pub(super) first_arg: u32,
 }
 
-/// The parameters needed and what stands for each read.
+/// The created parameters, and the source of every read.
 #[derive(Debug)]
 pub(super) struct Placement {
     pub(super) params: Vec<MadeParam>,
     pub(super) args: Vec<Source>,
-    /// By the value that stands for a read.
+    /// By placeholder of a read: the source of the read.
     pub(super) reads: SecondaryMap<Value, Option<Source>>,
 }
 
 impl Placement {
-    /// The arguments of a made parameter, in the order of the block's predecessor edges.
+    /// The arguments of a created parameter, in the order of the block's predecessor edges.
     pub(super) fn args_of(&self, function: &Function, param: u32) -> &[Source] {
         let MadeParam { block, first_arg, .. } = self.params[param as usize];
         &self.args[first_arg as usize..][..function.predecessors(block).len()]
     }
 
-    /// Follows reads that hold what other reads hold.
+    /// Follows placeholders of reads to a source that is not a placeholder.
     pub(super) fn settle(&self, source: Source) -> Source {
         let mut source = source;
         while let Source::Value(value) = source {
@@ -66,10 +70,10 @@ impl Placement {
     }
 }
 
-/// What the variable at hand does at one place.
+/// The state of the current variable at one place.
 #[derive(Clone, Copy, Default, Debug)]
 struct Mark {
-    /// The round this mark is from; one from an earlier round says nothing.
+    /// The round that wrote the mark. A mark from an earlier round is empty.
     round: u32,
     set_to: Option<Value>,
     joins: bool,
@@ -81,22 +85,23 @@ struct Placer<'a> {
     function: &'a Function,
     tree: Tree,
     joins: JoinEdges,
-    /// By place.
+    /// By place: the mark of the current variable.
     marks: Vec<Mark>,
     round: u32,
     variable: Variable,
     ty: Type,
-    /// The preorder walk cut where the nearest dominating site changes: (first place, site).
+    /// The preorder walk, cut where the nearest dominating site changes: (first place, site).
     segments: Vec<(u32, u32)>,
     placement: Placement,
     limit: usize,
 }
 
-/// How many join edges may be looked at for each argument the limit allows. Bounds the time spent
-/// on joins that turn out not to be needed.
+/// The number of join edges that may be visited for each argument that the limit allows. It bounds
+/// the time spent on joins that turn out to be unnecessary.
 const WORK_PER_ARG: u64 = 16;
 
-/// Places the parameters of all variables. Cost: near-linear in blocks, edges, accesses and joins.
+/// Places the parameters of all variables. Cost: near-linear in the number of blocks, edges,
+/// accesses and joins.
 ///
 /// # Errors
 /// [`BuildError::TooLarge`] when more than `limit` arguments would be needed.
@@ -135,6 +140,7 @@ impl Placer<'_> {
     ) -> Result<(), BuildError> {
         self.round += 1;
         (self.variable, self.ty) = (variable, variables.types[variable]);
+        // A variable without reads needs no sites and no parameters.
         if accesses.iter().any(|a| a.read.is_some()) {
             let sites = self.sites(accesses)?;
             self.cut_segments(&sites);
@@ -151,8 +157,8 @@ impl Placer<'_> {
         self.fill_args()
     }
 
-    /// The places where the variable gets a value, ascending: the entry, where it is set, and where
-    /// these meet.
+    /// The places where the variable gets a value, in ascending order: the entry, the blocks that
+    /// set it, and the join points of these.
     fn sites(&mut self, accesses: &[Access]) -> Result<Vec<u32>, BuildError> {
         let mut sites = vec![0];
         for access in accesses.iter().filter(|a| a.set) {
@@ -178,8 +184,8 @@ impl Placer<'_> {
         Ok(sites)
     }
 
-    /// Whether the variable is set in one block only, which dominates all reads: so it is with
-    /// most, and then nothing meets that anyone could see
+    /// Whether a single block sets the variable and dominates all its reads. This is the common
+    /// case. No read can then observe a join, so the search for joins is skipped
     /// (`variables_set_once_in_deep_loops_cost_their_uses`).
     fn dominates_reads(&self, sites: &[u32], accesses: &[Access]) -> bool {
         let &[_, site] = sites else { return false };
@@ -197,6 +203,9 @@ impl Placer<'_> {
         };
         let mut open: Vec<u32> = Vec::new();
         for &site in sites {
+            // Sites ascend in preorder, so the open sites are exactly the dominators of the current
+            // site among all sites. Behind the subtree of a closed site, the site below it on the
+            // stack is the nearest one again.
             while let Some(top) = open.pop_if(|top| self.tree.end[*top as usize] <= site) {
                 add(self.tree.end[top as usize], open.last().copied().unwrap_or(0));
             }
@@ -208,7 +217,7 @@ impl Placer<'_> {
         }
     }
 
-    /// What the variable holds at the start of a place.
+    /// The value of the variable at the start of a place.
     fn at_start(&mut self, place: u32) -> Source {
         if self.mark(place).joins {
             Source::Param(self.param_at(place))
@@ -219,7 +228,7 @@ impl Placer<'_> {
         }
     }
 
-    /// What the variable holds at the end of a place.
+    /// The value of the variable at the end of a place.
     fn at_end(&mut self, place: u32) -> Source {
         let segment = self.segments.partition_point(|s| s.0 <= place) - 1;
         let site = self.segments[segment].1;
@@ -229,7 +238,7 @@ impl Placer<'_> {
         }
     }
 
-    /// The parameter made for the variable at a place where its definitions meet.
+    /// The parameter for the variable at a join point, created on first use.
     fn param_at(&mut self, place: u32) -> u32 {
         let next = self.placement.params.len() as u32;
         match self.mark(place).param {
@@ -248,7 +257,8 @@ impl Placer<'_> {
         }
     }
 
-    /// Finds the arguments of the parameters that have none yet; that may make more parameters.
+    /// Determines the arguments of the parameters that have none yet. An argument may itself create
+    /// a parameter, so the loop continues until all have arguments.
     fn fill_args(&mut self) -> Result<(), BuildError> {
         let first_open = self.placement.params.partition_point(|p| p.first_arg != u32::MAX);
         let mut param = first_open;
@@ -270,8 +280,9 @@ impl Placer<'_> {
         Ok(())
     }
 
-    /// Makes every read and argument name what it finally is, not another read. A read is defined
-    /// by what dominates it, so the chains end; each is walked twice and is short afterwards.
+    /// Replaces placeholders in all reads and arguments by their final sources. The source of a
+    /// read dominates it, so chains of placeholders end. Each chain is walked twice and is short
+    /// afterwards.
     fn settle_reads(&mut self, accesses: &[Access]) {
         let mut chain = Vec::new();
         for access in accesses.iter().filter(|a| a.read.is_some()) {
@@ -295,7 +306,7 @@ impl Placer<'_> {
     }
 }
 
-/// The mark, emptied if it is from an earlier round.
+/// The mark of a place, cleared if it is from an earlier round.
 fn fresh(mark: &mut Mark, round: u32) -> &mut Mark {
     if mark.round != round {
         *mark = Mark { round, ..Mark::default() };

@@ -1,15 +1,19 @@
-//! Which of the parameters made for variables stay.
+//! Pruning: the decision which parameters created for variables remain.
 //!
-//! A set of parameters is *redundant* when it has only one argument besides its own members: all of
-//! them then hold that value (Braun et al., section 3.2; they look for such sets by repeated
-//! decomposition into strongly connected components). Here the same sets come from one dominator
-//! tree. Take the graph in which values flow: from a root to every value the client made, and from
-//! the arguments of a parameter to the parameter. A set P has the only outside argument v exactly
-//! when every way from the root into P passes v, that is, when v dominates P. So a parameter is
-//! redundant when its immediate dominator is not the root, and equals its outermost dominator but
-//! the root. What remains is minimal, in irreducible graphs too: a set of remaining parameters with
-//! one outside argument would have been dominated by it. Parameters that no instruction and no
-//! parameter in use reads are dropped.
+//! A set of parameters is *redundant* when it has a single argument besides its own members (Braun
+//! et al., section 3.2). All of them then hold that value. Braun et al. find such sets by repeated
+//! decomposition into strongly connected components. This module finds the same sets with one
+//! dominator tree.
+//!
+//! Consider the graph of value flow. It has an edge from a root to every value that the client
+//! created, and from each argument of a parameter to the parameter. A set P has the single outside
+//! argument v exactly when v dominates P: every path from the root into P passes v. A parameter is
+//! therefore redundant when its immediate dominator is not the root. It then equals its outermost
+//! dominator below the root.
+//!
+//! The remaining set is minimal, also in irreducible graphs: a set of remaining parameters with one
+//! outside argument would have been dominated by that argument. Parameters that no instruction and
+//! no used parameter reads are dropped too.
 
 use super::dominators::{Dominators, Graph};
 use super::place::{Placement, Source};
@@ -20,19 +24,20 @@ use crate::types::Type;
 use fixedbitset::FixedBitSet;
 use std::collections::{BTreeSet, HashMap};
 
-/// The parameters that stay, and what the others are.
+/// The remaining parameters, and the replacements of the others.
 #[derive(Debug)]
 pub(super) struct Pruned {
-    /// By made parameter: itself, or what it is redundant with.
+    /// By created parameter: itself, or the source that replaces it.
     stands_for: Vec<Source>,
-    /// The made parameters that are used and not redundant.
+    /// The created parameters that are used and not redundant.
     pub(super) live: FixedBitSet,
-    /// The types whose zero the entry block must make.
+    /// The types for which the entry block must create a zero.
     pub(super) zeros: Vec<Type>,
 }
 
 impl Pruned {
-    /// Decides which parameters stay. Cost: near-linear in parameters and their arguments.
+    /// Decides which parameters remain. Cost: near-linear in the number of parameters and their
+    /// arguments.
     pub(super) fn new(function: &Function, variables: &Variables, placement: &Placement) -> Pruned {
         let mut pruned = Pruned {
             stands_for: representatives(function, placement),
@@ -55,12 +60,12 @@ impl Pruned {
         pruned
     }
 
-    /// The blocks that parameters stay in.
+    /// The blocks with remaining parameters.
     pub(super) fn blocks(&self, placement: &Placement) -> BTreeSet<Block> {
         self.live.ones().map(|param| placement.params[param].block).collect()
     }
 
-    /// What a settled source is once redundant parameters are gone.
+    /// The replacement of a settled source after the redundant parameters are removed.
     pub(super) fn resolve(&self, source: Source) -> Source {
         match source {
             Source::Param(param) => self.stands_for[param as usize],
@@ -68,7 +73,7 @@ impl Pruned {
         }
     }
 
-    /// Marks what a source in use stands for.
+    /// Marks the replacement of a used source as used.
     fn touch(&mut self, source: Source, work: &mut Vec<u32>) {
         match self.resolve(source) {
             Source::Param(param) => {
@@ -86,10 +91,11 @@ impl Pruned {
     }
 }
 
-/// By made parameter, the outermost thing all its values come through.
+/// By created parameter: the outermost source through which all its values flow.
 fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
     let count = placement.params.len();
-    // Node 0 is the root, 1..=count the parameters, then the values that flow into them.
+    // Node 0 is the root, nodes 1 to `count` are the parameters, and then come the values that flow
+    // into them.
     let mut outside: Vec<Source> = Vec::new();
     let mut node_of: HashMap<Source, u32> = HashMap::new();
     let mut edges: Vec<(u32, u32)> = Vec::new();
@@ -97,7 +103,7 @@ fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
         for &arg in placement.args_of(function, param) {
             let from = match arg {
                 Source::Param(other) => other + 1,
-                // Zeros of unreachable blocks are each a value of their own.
+                // Each zero of an unreachable block is a separate value.
                 Source::LocalZero(_) => new_node(&mut outside, count, arg),
                 known => {
                     *node_of.entry(known).or_insert_with(|| new_node(&mut outside, count, known))
@@ -116,7 +122,7 @@ fn representatives(function: &Function, placement: &Placement) -> Vec<Source> {
         Some(i) => outside[i],
         None => stands_for[node as usize - 1],
     };
-    // A dominator's number is smaller, so what a parameter's dominator stands for is known before.
+    // A dominator has a smaller number, so its replacement is already final here.
     for (number, &node) in dominators.order.iter().enumerate().skip(1) {
         let above = dominators.idom[number] as usize;
         if above != 0 && node as usize <= count {

@@ -1,5 +1,5 @@
-//! The finished function: reads of variables replaced by what they are, ids dense and in layout
-//! order.
+//! Rebuilding the finished function: it replaces reads of variables by their sources, and assigns
+//! dense ids in layout order.
 
 use super::place::{Placement, Source};
 use super::prune::Pruned;
@@ -18,8 +18,8 @@ use cranelift_entity::{EntityRef, SecondaryMap};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 
-/// Builds the function again with the parameters that stay; and those, with the variables they were
-/// made for. Cost: linear.
+/// Rebuilds the function with the remaining parameters. Also returns these parameters, each with
+/// its variable. Cost: linear.
 pub(super) fn rebuild(
     function: Function,
     placement: &Placement,
@@ -47,7 +47,7 @@ pub(super) fn rebuild(
     (rebuild.finished(), made)
 }
 
-/// The live made parameters of each block, by block index, in the order of their variables.
+/// The remaining created parameters of each block, by block index, in the order of their variables.
 fn made_by_block(placement: &Placement, pruned: &Pruned) -> SecondaryMap<Block, Vec<u32>> {
     let mut made = SecondaryMap::<Block, Vec<u32>>::new();
     for param in pruned.live.ones() {
@@ -56,10 +56,11 @@ fn made_by_block(placement: &Placement, pruned: &Pruned) -> SecondaryMap<Block, 
     made
 }
 
-/// For every edge into a block with made parameters, its place among the predecessors of the block.
+/// For every edge into a block with created parameters: its position among the predecessor edges of
+/// the block.
 #[derive(Debug, Default)]
 struct EdgeRanks {
-    /// By terminator, where its edges start in `rank`.
+    /// By terminator: the index in `rank` of its first edge.
     start: SecondaryMap<Inst, u32>,
     rank: Vec<u32>,
 }
@@ -90,12 +91,12 @@ struct Rebuild<'a> {
     placement: &'a Placement,
     pruned: &'a Pruned,
     made: SecondaryMap<Block, Vec<u32>>,
-    /// By the client's id.
+    /// By the client's id: the new id.
     value: SecondaryMap<Value, Value>,
     new_block: SecondaryMap<Block, Block>,
-    /// By made parameter.
+    /// By created parameter: the new id.
     made_value: Vec<Value>,
-    /// The zeros a block makes, by the client's id of the block.
+    /// The zeros that a block creates, by the client's id of the block.
     zeros: BTreeMap<(Block, Type), Value>,
     edge_rank: EdgeRanks,
     insts: Vec<Option<InstNode>>,
@@ -104,7 +105,7 @@ struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    /// Gives every block and value its id, in layout order.
+    /// Assigns ids to all blocks and values, in layout order.
     fn number(&mut self) {
         let layout: Vec<Block> = self.function.blocks().collect();
         let (mut insts, mut values) = (0, 0u32);
@@ -137,7 +138,8 @@ impl Rebuild<'_> {
         self.values.resize_with(values as usize, || None);
     }
 
-    /// The types whose zero a block must make. Only the entry and unreachable blocks make any.
+    /// The types for which a block must create a zero. Only the entry and unreachable blocks create
+    /// zeros.
     fn zeros_needed(&self, block: Block) -> Vec<Type> {
         if block == self.function.entry() {
             return self.pruned.zeros.clone();
@@ -162,7 +164,7 @@ impl Rebuild<'_> {
         types
     }
 
-    /// What a made parameter receives along an edge.
+    /// The argument of a created parameter on an edge.
     fn made_arg(&self, inst: Inst, index: usize, param: u32) -> Source {
         self.placement.args_of(&self.function, param)[self.edge_rank.of(inst, index)]
     }
@@ -184,7 +186,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Starts a block: its parameters, and the zeros it makes.
+    /// Starts a block: adds its parameters and its zeros.
     fn start_block(&mut self, block: Block) {
         let id = self.new_block[block];
         let explicit = self.function.block_params(block);
@@ -220,7 +222,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The instruction with every id the new one, and with the arguments of made parameters.
+    /// Translates an instruction to new ids and adds the arguments of created parameters.
     fn mapped(&self, block: Block, inst: Inst, mut data: InstData) -> InstData {
         for result in &mut data.results {
             *result = self.value[*result];
@@ -248,7 +250,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The new id of a source used in a block.
+    /// The new id of a source that a block uses.
     fn source(&self, block: Block, source: Source) -> Value {
         match self.pruned.resolve(source) {
             Source::Value(value) => self.value[value],
@@ -258,7 +260,7 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Adds an instruction at the end of the block being filled.
+    /// Appends an instruction to the block under construction.
     fn push_inst(&mut self, block: Block, data: InstData, types: &[Type]) {
         let (id, inst) = (self.new_block[block], Inst::new(self.insts.len()));
         for (index, (value, ty)) in data.results.iter().zip(types).enumerate() {
@@ -279,7 +281,8 @@ impl Rebuild<'_> {
         self.insts.push(Some(InstNode { data, block: id, prev, next: None, order }));
     }
 
-    /// Fills the lists derived from the instructions, each with no room to spare, and hands over.
+    /// Computes the derived lists (users and predecessors), allocated to their exact sizes, and
+    /// returns the function.
     fn finished(mut self) -> Function {
         let insts = &self.insts;
         let users = grouped(self.values.len(), || {
@@ -325,7 +328,8 @@ fn numbered(insts: &[Option<InstNode>]) -> impl Iterator<Item = (Inst, &InstData
     insts.iter().enumerate().filter_map(|(i, node)| Some((Inst::new(i), &node.as_ref()?.data)))
 }
 
-/// The items of each group below `count`, in order. Walks the items twice.
+/// Distributes the items over `count` groups and keeps their order. Iterates over the items twice,
+/// to allocate exact sizes.
 fn grouped<T, I: Iterator<Item = (usize, T)>>(count: usize, items: impl Fn() -> I) -> Vec<Vec<T>> {
     let mut sizes = vec![0u32; count];
     for (group, _) in items() {

@@ -1,4 +1,4 @@
-//! Empty blocks that only jump on.
+//! Removal of empty blocks that only jump.
 
 use crate::entity::Block;
 use crate::function::Function;
@@ -7,12 +7,13 @@ use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use std::collections::BTreeSet;
 
-/// Where each block to be dropped leads instead.
+/// By block to be dropped: the block that its edges lead to instead.
 type Onward = SecondaryMap<Block, PackedOption<Block>>;
 
-/// Makes every edge to an empty block lead to where that jumps, and drops the block. The entry and
-/// the blocks to keep stay, and so does one block of a cycle of empty ones. Only the predecessor
-/// lists of blocks that an edge is redirected to change their order. Cost: linear.
+/// Redirects every edge to an empty block to the target of that block's jump, and drops the block.
+/// The entry and the blocks in `keep` remain. One block of every cycle of empty blocks remains too.
+/// Only the predecessor lists of blocks that receive redirected edges change their order. Cost:
+/// linear.
 pub(super) fn skip_empty(
     function: &mut Function,
     keep: &BTreeSet<Block>,
@@ -34,7 +35,7 @@ pub(super) fn skip_empty(
     function.drop_empty_blocks(&skipped);
 }
 
-/// Where a block jumps, if that is all it does.
+/// The target of a block's jump if the block contains nothing else; `None` otherwise.
 fn jumps_to(function: &Function, block: Block) -> Option<Block> {
     let only = function.first_inst(block);
     let data = function.inst(only);
@@ -43,14 +44,14 @@ fn jumps_to(function: &Function, block: Block) -> Option<Block> {
     Some(target.block)
 }
 
-/// Makes `onward` name the end of the way from a block. On a cycle the block the walk comes back to
-/// becomes the end.
+/// Makes `onward` map the blocks of a chain of jumps directly to its end. On a cycle, the block to
+/// which the walk returns becomes the end.
 fn resolve(onward: &mut Onward, block: Block) {
     let mut path: Vec<Block> = Vec::new();
     let mut end = block;
     while let Some(next) = onward[end].expand() {
         path.push(end);
-        // While the walk is under way its blocks lead nowhere, so a cycle ends it.
+        // During the walk its blocks have no continuation, so a cycle ends the walk.
         onward[end] = None.into();
         end = next;
     }
@@ -59,11 +60,12 @@ fn resolve(onward: &mut Onward, block: Block) {
     }
 }
 
-/// Makes the edges to skipped blocks lead to the ends of their ways.
+/// Redirects the edges to skipped blocks to the ends of their chains.
 fn redirect(function: &mut Function, skipped: &[Block], onward: &Onward) {
     let ends: BTreeSet<Block> = skipped.iter().filter_map(|b| onward[*b].expand()).collect();
     for end in ends {
         let mut preds = function.predecessors(end).to_vec();
+        // The jumps of skipped blocks disappear together with their blocks.
         preds.retain(|edge| onward[function.inst_block(edge.inst)].is_none());
         function.block_mut(end).preds = preds.into();
     }

@@ -1,4 +1,4 @@
-//! What the client said about its variables, as it said it.
+//! The client's accesses to its variables, as recorded.
 
 use crate::entity::{Block, Value};
 use crate::types::Type;
@@ -10,32 +10,33 @@ use std::collections::{BTreeSet, HashMap};
 pub struct Variable(u32);
 entity_impl!(Variable, "var");
 
-/// What happens to one variable in one block.
+/// The accesses to one variable in one block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) variable: Variable,
     pub(super) block: Block,
-    /// What the variable holds at the end of the block as far as it is built.
+    /// The value of the variable at the current end of the block.
     pub(super) current: Value,
-    /// What stands for the variable's value at the start of the block, when it is read before it is
-    /// set: a value that belongs to no instruction and no parameter list until `finish`.
+    /// The placeholder for the variable's value at the start of the block, if the block reads the
+    /// variable before setting it. Until `finish` a placeholder belongs to no instruction and to no
+    /// parameter list.
     pub(super) read: Option<Value>,
-    /// Whether the block sets it.
+    /// Whether the block sets the variable.
     pub(super) set: bool,
 }
 
-/// The variables of a function and the blocks that touch them.
+/// The variables of a function and the blocks that access them.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) types: PrimaryMap<Variable, Type>,
     /// In the order of the first access.
     pub(super) accesses: Vec<Access>,
-    /// Looked up only, never iterated.
+    /// A map for look-up only. It is never iterated, so its hash order cannot reach a result.
     index: HashMap<(Variable, Block), u32>,
 }
 
 impl Variables {
-    /// What the variable holds at the end of a block, if the block touches it.
+    /// The value of the variable at the end of a block; `None` if the block does not access it.
     pub(super) fn current(&self, variable: Variable, block: Block) -> Option<Value> {
         self.index.get(&(variable, block)).map(|i| self.accesses[*i as usize].current)
     }
@@ -50,7 +51,8 @@ impl Variables {
         }
     }
 
-    /// Records that a block not seen to touch the variable reads it, as `value`.
+    /// Records that a block without an earlier access reads the variable, with `value` as the
+    /// placeholder.
     pub(super) fn read(&mut self, variable: Variable, block: Block, value: Value) {
         self.push(Access { variable, block, current: value, read: Some(value), set: false });
     }
@@ -60,12 +62,12 @@ impl Variables {
         self.accesses.push(access);
     }
 
-    /// The blocks that access a variable.
+    /// The blocks that access any variable.
     pub(super) fn blocks(&self) -> BTreeSet<Block> {
         self.accesses.iter().map(|a| a.block).collect()
     }
 
-    /// The accesses of each variable in turn, by a counting sort.
+    /// All accesses, grouped by variable, by a counting sort.
     pub(super) fn by_variable(&self) -> Vec<Access> {
         use cranelift_entity::EntityRef;
         let mut next = vec![0u32; self.types.len() + 1];

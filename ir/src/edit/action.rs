@@ -1,4 +1,4 @@
-//! Primitive actions: the vocabulary of the log.
+//! The primitive actions that an action log consists of.
 
 use crate::entity::{Block, Inst, Value};
 use crate::inst::{Edge, InstData};
@@ -7,147 +7,150 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 
-/// What one primitive action does. New ids are part of the action, so replay makes equal ids.
+/// The kind of one primitive action. The action contains all new ids, so replay creates equal ids.
 ///
-/// The first six are the instruction actions of D'Elia's thesis (section 4.3); the others are the
-/// control-flow primitives this IR needs besides. Every compound edit is written in terms of these.
+/// The first six kinds are the instruction actions of D'Elia's thesis (section 4.3). The others are
+/// the control-flow primitives that this IR needs besides. Every compound edit consists of these
+/// primitives.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ActionKind {
-    /// A new instruction, its results among the data, put before another.
+    /// Inserts a new instruction before another. The data includes its results.
     Add {
-        /// The new id.
+        /// The id of the new instruction.
         inst: Inst,
-        /// What it is.
+        /// The opcode, operands and results of the new instruction.
         data: Box<InstData>,
         /// The types of its results.
         result_types: SmallVec<[Type; 1]>,
-        /// The instruction it is put before.
+        /// The instruction that follows it.
         before: Inst,
     },
-    /// An instruction without used results is removed.
+    /// Removes an instruction whose results are unused.
     Delete {
         /// The instruction.
         inst: Inst,
-        /// The instruction it stood before.
+        /// The instruction that followed it.
         next: Inst,
     },
-    /// An instruction is moved to a place that dominates the one it leaves.
+    /// Moves an instruction to a place that dominates its current place.
     Hoist {
         /// The instruction.
         inst: Inst,
-        /// The instruction it stood before.
+        /// The instruction that followed it before the move.
         from: Inst,
-        /// The instruction it is put before.
+        /// The instruction that follows it after the move.
         to: Inst,
     },
-    /// An instruction is moved to a place that the one it leaves dominates.
+    /// Moves an instruction to a place that its current place dominates.
     Sink {
         /// The instruction.
         inst: Inst,
-        /// The instruction it stood before.
+        /// The instruction that followed it before the move.
         from: Inst,
-        /// The instruction it is put before.
+        /// The instruction that follows it after the move.
         to: Inst,
     },
-    /// One operand of an instruction is replaced; a fact about this one use. The instruction
-    /// computes what it computed before.
+    /// Replaces one operand of an instruction. The equality of the two values is a fact about this
+    /// use only. The instruction computes the same result as before.
     ReplaceOperand {
         /// The instruction.
         inst: Inst,
-        /// The index of the operand, target arguments counted after the value operands.
+        /// The index of the operand. Target arguments count after the value operands.
         index: u32,
-        /// The value it was.
+        /// The operand before the replacement.
         before: Value,
-        /// The value it is now.
+        /// The operand after the replacement.
         after: Value,
     },
-    /// Every use of a value is replaced. Asserts that both are equal wherever both are available in
-    /// the function as it stands.
+    /// Replaces every use of a value by another value. The action asserts that both are equal
+    /// wherever both are available in the current function.
     ReplaceAll {
         /// The value whose uses are replaced.
         before: Value,
-        /// The value they become.
+        /// The value that takes its place.
         after: Value,
     },
-    /// A branch or switch always continues at one of its targets; it becomes a jump under its own
-    /// id.
+    /// Turns a branch or switch into a jump under its own id. The terminator always continues at
+    /// the kept target.
     FoldBranch {
         /// The terminator.
         inst: Inst,
-        /// The index of the target that stays.
+        /// The index of the kept target.
         keep: u32,
     },
-    /// A new block without parameters on one edge; its jump takes the edge's arguments along.
+    /// Inserts a new block without parameters on one edge. The jump of the new block passes on the
+    /// arguments of the edge.
     SplitEdge {
         /// The edge.
         edge: Edge,
         /// The new block.
         block: Block,
-        /// Its jump.
+        /// The jump of the new block.
         jump: Inst,
     },
-    /// A new block on several edges to one block; it has a parameter for each of that block's and
-    /// hands them on.
+    /// Inserts a new block on several edges to one block. The new block has one parameter for each
+    /// parameter of that block and passes them on.
     JoinEdges {
         /// The edges, all to the same block.
         edges: Vec<Edge>,
         /// The new block.
         block: Block,
-        /// Its parameters.
+        /// The parameters of the new block.
         params: SmallVec<[Value; 4]>,
-        /// Its jump.
+        /// The jump of the new block.
         jump: Inst,
     },
-    /// An edge leads past the block it led to, straight to where control goes on from there. The
-    /// block misses nothing: it holds no effect and nothing that may trap, what it defines is used
-    /// in it alone, and it goes on by a jump or by a branch that constants among the edge's
-    /// arguments decide.
+    /// Redirects an edge past its target block, to the block where control continues from there.
+    /// The edit skips the target block safely for three reasons:
+    ///
+    /// - The block has no effect and no instruction that may trap.
+    /// - All uses of its definitions are inside the block.
+    /// - It ends in a jump, or in a branch that constants among the edge's arguments decide.
     Redirect {
         /// The edge.
         edge: Edge,
-        /// The block it led to.
+        /// The skipped block.
         past: Block,
-        /// The index of the target of that block at which control goes on.
+        /// The index of the target of `past` where control continues.
         index: u32,
     },
-    /// A block's only successor, which has no other predecessor and no parameters, becomes its end;
-    /// the jump between them goes.
+    /// Appends to a block its only successor. The successor has no other predecessor and no
+    /// parameters. The jump between the two blocks is removed.
     MergeBlocks {
         /// The block that stays.
         into: Block,
         /// The block that is appended.
         from: Block,
-        /// The jump that goes.
+        /// The removed jump.
         jump: Inst,
     },
-    /// Blocks no edge from outside leads to are removed, with all they hold.
+    /// Removes blocks, with their contents, to which no edge from outside leads.
     RemoveUnreachable {
         /// The blocks.
         blocks: Vec<Block>,
     },
-    /// A parameter is added at the end of a block's, with an argument for every edge that leads
-    /// there.
+    /// Appends a parameter to a block, with an argument for every edge that leads to the block.
     AddBlockParam {
         /// The block.
         block: Block,
         /// The new parameter.
         param: Value,
-        /// Its type.
+        /// The type of the parameter.
         ty: Type,
         /// The argument on each edge.
         args: Vec<(Edge, Value)>,
     },
-    /// An unused parameter is removed, with its argument on every edge.
+    /// Removes an unused parameter, with its argument on every edge.
     RemoveBlockParam {
         /// The block.
         block: Block,
         /// The parameter.
         param: Value,
-        /// Its index.
+        /// The index of the parameter.
         index: u32,
     },
-    /// Parameters and instructions that nothing but each other uses are removed together: a dead
-    /// value carried around a loop, which no order of single removals gets rid of.
+    /// Removes parameters and instructions that only each other use, all at once. Example: a dead
+    /// value carried around a loop. No order of single removals can remove it.
     RemoveDead {
         /// The parameters, each with its block.
         params: Vec<(Block, Value)>,
@@ -157,7 +160,7 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
-    /// The name of the primitive, as the report and the text of a log write it.
+    /// The name of the primitive, as reports and the text of a log write it.
     pub fn name(&self) -> &'static str {
         match self {
             ActionKind::Add { .. } => "add",
@@ -180,7 +183,7 @@ impl ActionKind {
 }
 
 impl fmt::Display for ActionKind {
-    /// One line, by ids: `hoist inst7 from inst9 to inst3`.
+    /// One line that refers to entities by id: `hoist inst7 from inst9 to inst3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
@@ -241,7 +244,7 @@ impl fmt::Display for ActionKind {
     }
 }
 
-/// Who did an action, for people: never for trust.
+/// The origin of an action. It serves human readers; no correctness argument relies on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     pub(super) pass: &'static str,
@@ -255,7 +258,7 @@ impl Origin {
         self.pass
     }
 
-    /// The rule the pass named last before the action.
+    /// The rule that the pass announced last before the action.
     pub fn rule(&self) -> &'static str {
         self.rule
     }
@@ -266,7 +269,7 @@ impl Origin {
     }
 }
 
-/// One entry of a log. Only the editor makes them.
+/// One entry of a log. Only the editor creates actions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Action {
     pub(super) kind: ActionKind,
@@ -275,18 +278,18 @@ pub struct Action {
 }
 
 impl Action {
-    /// What was done.
+    /// The kind of the action, with its operands.
     pub fn kind(&self) -> &ActionKind {
         &self.kind
     }
 
-    /// The stamp of the function the action was applied to: its position in the log of everything
-    /// that happened since the base of the family.
+    /// The stamp of the function to which the action was applied. It is the position of the action
+    /// in the log since the base of the family.
     pub fn stamp(&self) -> u64 {
         self.stamp
     }
 
-    /// Who did it.
+    /// The pass, rule and call site that performed the action.
     pub fn origin(&self) -> Origin {
         self.origin
     }

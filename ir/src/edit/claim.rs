@@ -1,4 +1,4 @@
-//! Logs that somebody claims: read from elsewhere, or damaged on purpose.
+//! Claimed logs: action logs of unknown origin, read from a file or damaged by a test.
 
 use super::action::ActionKind;
 use super::log::ActionLog;
@@ -6,13 +6,13 @@ use super::perform::perform;
 use super::replay::ReplayError;
 use crate::function::Function;
 
-/// What somebody says happened between two versions.
+/// A claim about the actions between two versions.
 ///
-/// Anybody may make and change one; nothing is derived from it. It is worth something only once
-/// [`ClaimedLog::check`] has carried it out and found that it leads where it should.
+/// Any code may create and change a claimed log, so no other analysis derives facts from one.
+/// [`ClaimedLog::check`] decides the claim: it replays the actions and compares the result.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClaimedLog {
-    /// The actions claimed, in order, each with the stamp of the version it was recorded on.
+    /// The claimed actions, in order, each with the stamp of the version that it was recorded on.
     pub actions: Vec<(u64, ActionKind)>,
 }
 
@@ -25,12 +25,12 @@ impl From<&ActionLog> for ClaimedLog {
 }
 
 impl ClaimedLog {
-    /// Whether this is the log of what happened between two versions: carried out on `before` it
-    /// gives `after`, with equal ids and by the same actions. Cost: linear in both versions and the
-    /// log.
+    /// Checks that this is the log of the actions between two versions. Replaying it on `before`
+    /// must give `after`, with equal ids and by the same actions. Cost: linear in both versions and
+    /// the log.
     ///
     /// # Errors
-    /// When it is not, saying where the first difference is.
+    /// When the check fails; the error describes the first difference.
     pub fn check(&self, before: &Function, after: &Function) -> Result<(), ReplayError> {
         let mut function = before.clone();
         for (index, (recorded, kind)) in self.actions.iter().enumerate() {

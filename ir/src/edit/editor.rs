@@ -6,27 +6,27 @@ use super::perform::{carry_out, perform};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
 use crate::inst::{Edge, InstData, InstSpec};
-use crate::seeded::{Bug, seeded};
 use crate::types::Type;
-use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 use std::panic::Location;
 
-/// A pass: reads the function, decides, and changes it through the editor.
+/// A pass: it reads the function, decides, and changes the function through the editor.
 ///
-/// `run` is generic over the editor's lifetime and sessions are opened by [`apply`] alone, so a
-/// pass can neither open a session nor swap two of them (`tests/compile-fail` holds the attempts).
+/// `run` is generic over the editor's lifetime, and [`apply`] alone opens sessions. A pass
+/// therefore can neither open a session nor swap two of them. The folder `tests/compile-fail` holds
+/// attempts that the compiler rejects.
 pub trait Pass {
     /// The name in pipelines, logs and reports.
     fn name(&self) -> &'static str;
 
-    /// Changes the function. Calls [`Editor::plan`] before each whole rewrite and stops when it
-    /// says no. A pass has changed the function exactly when its log is not empty.
+    /// Changes the function. The pass calls [`Editor::plan`] before each whole rewrite and stops
+    /// when the call returns `false`. The pass has changed the function exactly when its log is not
+    /// empty.
     fn run(&self, editor: &mut Editor<'_>);
 }
 
-/// How many whole rewrites the passes of a pipeline may still make: stopping between rewrites
-/// leaves a correct function, so a failure can be bisected to one rewrite.
+/// The number of whole rewrites that the passes of a pipeline may still make. Stopping between two
+/// rewrites leaves a correct function, so a failure can be bisected to one rewrite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fuel {
     left: u64,
@@ -41,14 +41,14 @@ impl Fuel {
         Fuel { left: count }
     }
 
-    /// How many are left.
+    /// The number of rewrites left.
     pub fn left(self) -> u64 {
         self.left
     }
 }
 
-/// A new version and the actions that lead to it: made by [`apply`] alone, so that neither is ever
-/// paired with another's.
+/// A new version, together with the actions that lead to it. [`apply`] alone creates this pair, so
+/// a version is never paired with the log of another.
 #[derive(Clone, Debug)]
 pub struct Applied {
     function: Function,
@@ -56,7 +56,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// The version the pass made.
+    /// The version after the pass.
     pub fn function(&self) -> &Function {
         &self.function
     }
@@ -66,17 +66,17 @@ impl Applied {
         &self.log
     }
 
-    /// The version and the log, to own each.
+    /// The version and the log, by value.
     pub fn into_parts(self) -> (Function, ActionLog) {
         (self.function, self.log)
     }
 }
 
-/// Runs one pass on a copy of a version. The version itself stays; if the pass panics, copy and log
-/// are dropped together.
+/// Runs one pass on a copy of a version. The version itself does not change. If the pass panics,
+/// the copy and its log are dropped together.
 ///
 /// # Panics
-/// When the pass asks for an edit that is not legal; the message names pass, action and entity.
+/// When the pass requests an illegal edit. The message names the pass, the action and the entity.
 pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
     let mut function = version.clone();
     let log = ActionLog::starting_at(function.stamp());
@@ -88,9 +88,9 @@ pub fn apply(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -> Applied {
     Applied { function, log }
 }
 
-/// Runs one pass on a copy of a version and keeps no log: to measure what logging costs. What it
-/// gives is no version of the family: nothing leads to it, and its history is that of the version
-/// it was made from.
+/// Runs one pass on a copy of a version and keeps no log, to measure the cost of logging. The
+/// result is not a version of the family, because no log leads to it. Its history is that of the
+/// version it was copied from.
 ///
 /// # Panics
 /// As [`apply`].
@@ -111,13 +111,13 @@ pub fn apply_without_log(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -
 
 /// A session that changes one function and records every change.
 ///
-/// Each method checks the edit, carries it out and appends one action. Invariant in its lifetime,
-/// so two sessions never have the same type and cannot be swapped.
+/// Each method checks the edit, carries it out and appends one action. The type is invariant in its
+/// lifetime, so two sessions never have the same type and cannot be swapped.
 #[derive(Debug)]
 pub struct Editor<'e> {
     function: &'e mut Function,
     log: ActionLog,
-    /// Whether changes are recorded.
+    /// Whether the editor records changes; `false` only in [`apply_without_log`].
     records: bool,
     origin: (&'static str, &'static str),
     fuel: &'e mut Fuel,
@@ -125,13 +125,13 @@ pub struct Editor<'e> {
 }
 
 impl Editor<'_> {
-    /// The function as it stands.
+    /// The function in its current state.
     pub fn func(&self) -> &Function {
         self.function
     }
 
-    /// Announces one whole rewrite under the name of a rule. When this says no, the fuel is spent
-    /// and the pass must stop without touching anything.
+    /// Announces one whole rewrite under the name of a rule. Returns `false` if the fuel is spent;
+    /// the pass must then stop without further changes.
     #[must_use]
     pub fn plan(&mut self, rule: &'static str) -> bool {
         self.origin.1 = rule;
@@ -142,7 +142,8 @@ impl Editor<'_> {
         true
     }
 
-    /// Adds an instruction before another. Its id and those of its results are new in the family.
+    /// Inserts an instruction before another. The id of the instruction and the ids of its results
+    /// are new in the family.
     ///
     /// # Panics
     /// When an operand does not exist, or the instruction is a terminator.
@@ -157,10 +158,10 @@ impl Editor<'_> {
         inst
     }
 
-    /// Adds an instruction with one result and returns that.
+    /// Inserts an instruction with one result and returns the result.
     ///
     /// # Panics
-    /// As [`Editor::add`], and when it has not exactly one result.
+    /// As [`Editor::add`], and when the instruction does not have exactly one result.
     #[track_caller]
     pub fn add_value(&mut self, spec: InstSpec, before: Inst) -> Value {
         let inst = self.add(spec, before);
@@ -170,65 +171,66 @@ impl Editor<'_> {
     /// Removes an instruction.
     ///
     /// # Panics
-    /// When it is a terminator, or a result is still used.
+    /// When the instruction is a terminator, or a result is still used.
     #[track_caller]
     pub fn delete(&mut self, inst: Inst) {
         let next = self.follower(inst);
         self.act(ActionKind::Delete { inst, next });
     }
 
-    /// Moves an instruction before another whose place dominates its own.
+    /// Moves an instruction before another, to a place that dominates its current place.
     ///
     /// # Panics
-    /// When it is a terminator, or stands there already.
+    /// When the instruction is a terminator, or already stands there.
     #[track_caller]
     pub fn hoist(&mut self, inst: Inst, to: Inst) {
         let from = self.follower(inst);
         self.act(ActionKind::Hoist { inst, from, to });
     }
 
-    /// Moves an instruction before another whose place its own dominates.
+    /// Moves an instruction before another, to a place that its current place dominates.
     ///
     /// # Panics
-    /// When it is a terminator, or stands there already.
+    /// When the instruction is a terminator, or already stands there.
     #[track_caller]
     pub fn sink(&mut self, inst: Inst, to: Inst) {
         let from = self.follower(inst);
         self.act(ActionKind::Sink { inst, from, to });
     }
 
-    /// Makes one operand another value that is equal at this use.
+    /// Replaces one operand by a value that is equal at this use.
     ///
     /// # Panics
-    /// When there is no such operand, or the types differ.
+    /// When the operand does not exist, or the types differ.
     #[track_caller]
     pub fn replace_operand(&mut self, inst: Inst, index: usize, after: Value) {
         let before = self.function.inst(inst).operand(index).expect("the operand exists");
         self.act(ActionKind::ReplaceOperand { inst, index: index as u32, before, after });
     }
 
-    /// Makes every use of `before` a use of `after`, which equals it wherever both are available.
+    /// Replaces every use of `before` by `after`. The two values are equal wherever both are
+    /// available.
     ///
     /// # Panics
-    /// When the types differ, or both are one.
+    /// When the types differ, or the two values are the same.
     #[track_caller]
     pub fn replace_all(&mut self, before: Value, after: Value) {
         self.act(ActionKind::ReplaceAll { before, after });
     }
 
-    /// Turns a branch or switch that always takes one of its targets into a jump there.
+    /// Turns a branch or switch that always continues at one target into a jump to that target.
     ///
     /// # Panics
-    /// When the instruction is neither, or has no such target.
+    /// When the instruction is neither a branch nor a switch, or has no such target.
     #[track_caller]
     pub fn fold_branch(&mut self, inst: Inst, keep: u32) {
         self.act(ActionKind::FoldBranch { inst, keep });
     }
 
-    /// Puts a new block on an edge.
+    /// Inserts a new block on an edge and returns it.
     ///
     /// # Panics
-    /// When there is no such edge.
+    /// When the edge does not exist.
     #[track_caller]
     pub fn split_edge(&mut self, edge: Edge) -> Block {
         let (block, jump) = (self.function.family().new_block(), self.function.family().new_inst());
@@ -236,10 +238,10 @@ impl Editor<'_> {
         block
     }
 
-    /// Puts a new block on several edges that lead to one block.
+    /// Inserts a new block on several edges that lead to one block, and returns the new block.
     ///
     /// # Panics
-    /// When there are no edges, one comes twice, or they lead to different blocks.
+    /// When `edges` is empty, lists an edge twice, or has edges to different blocks.
     #[track_caller]
     pub fn join_edges(&mut self, edges: &[Edge]) -> Block {
         let family = self.function.family().clone();
@@ -251,23 +253,24 @@ impl Editor<'_> {
         block
     }
 
-    /// Sends an edge past the block it leads to, to the target at which [`way_past`] says control
-    /// goes on.
+    /// Redirects an edge past its target block, to the target of that block at which [`way_past`]
+    /// says that control continues.
     ///
     /// [`way_past`]: super::way_past
     ///
     /// # Panics
-    /// When the edge cannot be redirected, or control goes on elsewhere.
+    /// When the edge cannot be redirected, or control continues at a different target.
     #[track_caller]
     pub fn redirect(&mut self, edge: Edge, index: u32) {
         let past = self.function.target(edge).block;
         self.act(ActionKind::Redirect { edge, past, index });
     }
 
-    /// Appends to a block its only successor, which has no other predecessor and no parameters.
+    /// Appends to a block its only successor. The successor must have no other predecessor and no
+    /// parameters.
     ///
     /// # Panics
-    /// When the block has not such a successor.
+    /// When the block has no such successor.
     #[track_caller]
     pub fn merge_blocks(&mut self, into: Block) {
         let jump = self.function.terminator(into);
@@ -275,20 +278,21 @@ impl Editor<'_> {
         self.act(ActionKind::MergeBlocks { into, from, jump });
     }
 
-    /// Removes blocks that no edge from outside leads to.
+    /// Removes blocks to which no edge from outside leads.
     ///
     /// # Panics
-    /// When an edge from another block leads to one of them, or a value of theirs is used
-    /// elsewhere.
+    /// When an edge from outside leads to one of the blocks, or code outside uses a value defined
+    /// in them.
     #[track_caller]
     pub fn remove_unreachable(&mut self, blocks: &[Block]) {
         self.act(ActionKind::RemoveUnreachable { blocks: blocks.to_vec() });
     }
 
-    /// Adds a parameter to a block, with one argument for every edge that leads there.
+    /// Appends a parameter to a block, with one argument for every edge that leads to the block.
+    /// Returns the parameter.
     ///
     /// # Panics
-    /// When the edges are not exactly those that lead there, or an argument has another type.
+    /// When `args` does not list exactly these edges, or an argument has another type.
     #[track_caller]
     pub fn add_block_param(&mut self, block: Block, ty: Type, args: &[(Edge, Value)]) -> Value {
         let param = self.function.family().new_value();
@@ -296,21 +300,21 @@ impl Editor<'_> {
         param
     }
 
-    /// Removes a parameter that nothing uses, but perhaps its own argument around a loop.
+    /// Removes an unused parameter. A use as its own argument around a loop does not count.
     ///
     /// # Panics
-    /// When it is used, or the block is the entry.
+    /// When the parameter is used, or the block is the entry.
     #[track_caller]
     pub fn remove_block_param(&mut self, block: Block, index: usize) {
         let param = self.function.block_params(block)[index];
         self.act(ActionKind::RemoveBlockParam { block, param, index: index as u32 });
     }
 
-    /// Removes parameters and instructions that nothing but each other uses, where single removals
-    /// would wait for one another. What can be removed singly should be.
+    /// Removes parameters and instructions that only each other use. Single removals would each
+    /// wait for another one. Where single removals suffice, passes should prefer them.
     ///
     /// # Panics
-    /// When one of them is used elsewhere, is a terminator, or is a parameter of the entry.
+    /// When one of them has another use, is a terminator, or is a parameter of the entry.
     #[track_caller]
     pub fn remove_dead(&mut self, params: &[(Block, Value)], insts: &[Inst]) {
         self.act(ActionKind::RemoveDead { params: params.to_vec(), insts: insts.to_vec() });
@@ -323,7 +327,7 @@ impl Editor<'_> {
             .unwrap_or_else(|| panic!("{inst} is a terminator: it stays where it is"))
     }
 
-    /// Checks, changes and records, in one step.
+    /// Checks, performs and records one action.
     #[track_caller]
     fn act(&mut self, kind: ActionKind) {
         let stamp = self.function.stamp();
@@ -343,36 +347,6 @@ impl Editor<'_> {
             return;
         }
         let origin = Origin { pass, rule, site: Location::caller() };
-        for (kind, stamp) in told(self.function, kind).into_iter().zip(stamp..) {
-            self.log.push(Action { kind, stamp, origin });
-        }
-    }
-}
-
-/// What the log is told of an action that was carried out: the action, unless a bug makes the log
-/// lie.
-fn told(f: &Function, kind: ActionKind) -> SmallVec<[ActionKind; 1]> {
-    use ActionKind::{Add, Delete, FoldBranch, Hoist, ReplaceAll, Sink};
-    match kind {
-        ReplaceAll { .. } if seeded(Bug::LogOmitsReplacements) => SmallVec::new(),
-        Delete { .. } if seeded(Bug::LogOmitsDeletions) => SmallVec::new(),
-        Hoist { inst, from, .. } if seeded(Bug::LogWrongPlace) => {
-            smallvec![Hoist { inst, from, to: f.terminator(f.inst_block(from)) }]
-        }
-        Hoist { inst, from, to } if seeded(Bug::LogMoveAsDeleteAdd) => {
-            let data = Box::new(f.inst(inst).clone());
-            let result_types = data.results.iter().map(|v| f.value_type(*v)).collect();
-            smallvec![Delete { inst, next: from }, Add { inst, data, result_types, before: to }]
-        }
-        Hoist { inst, from, to } if seeded(Bug::LogHoistAsSink) => {
-            smallvec![Sink { inst, from, to }]
-        }
-        ReplaceAll { before, after } if seeded(Bug::LogReplacementTurned) => {
-            smallvec![ReplaceAll { before: after, after: before }]
-        }
-        FoldBranch { inst, keep } if seeded(Bug::LogFoldTurned) => {
-            smallvec![FoldBranch { inst, keep: u32::from(keep == 0) }]
-        }
-        kind => smallvec![kind],
+        self.log.push(Action { kind, stamp, origin });
     }
 }

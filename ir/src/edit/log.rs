@@ -4,8 +4,9 @@ use super::action::Action;
 
 /// The actions that lead from one version of a function to another, in order.
 ///
-/// Append-only, and only the editor appends: a log always tells what really happened. It does not
-/// tell whether that was legal; whoever needs to know asks a judge that does not trust it.
+/// The log is append-only, and the editor alone appends to it. A log therefore lists exactly the
+/// changes that happened. It does not show that these changes were legal; a judge that does not
+/// trust the log decides that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ActionLog {
     start: u64,
@@ -13,12 +14,12 @@ pub struct ActionLog {
 }
 
 impl ActionLog {
-    /// The log of nothing, on a function with this stamp.
+    /// The empty log for a function with this stamp.
     pub(super) fn starting_at(start: u64) -> ActionLog {
         ActionLog { start, actions: Vec::new() }
     }
 
-    /// The log of nothing, on this version.
+    /// The empty log for this version.
     pub fn empty_for(version: &crate::Function) -> ActionLog {
         ActionLog::starting_at(version.stamp())
     }
@@ -27,12 +28,12 @@ impl ActionLog {
         self.actions.push(action);
     }
 
-    /// The stamp of the version the first action applies to.
+    /// The stamp of the version that the first action applies to.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// The stamp of the version the log leads to.
+    /// The stamp of the version that the log leads to.
     pub fn end(&self) -> u64 {
         self.start + self.actions.len() as u64
     }
@@ -47,13 +48,13 @@ impl ActionLog {
         self.actions.len()
     }
 
-    /// Whether nothing happened.
+    /// Whether the log has no actions.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
 
-    /// Appends the log of what happened next: the log of a whole pipeline is that of its passes in
-    /// order.
+    /// Appends the log of the next pass. The log of a pipeline is the concatenation of the logs of
+    /// its passes.
     ///
     /// # Panics
     /// When `next` does not start where this log ends.

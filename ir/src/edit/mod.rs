@@ -1,9 +1,10 @@
 //! Changing a function: the editor, the action log and replay.
 //!
-//! A pass changes a function only through the [`Editor`], which checks, changes and records in one
-//! step. What it records is enough to do it again: [`replay()`] of the log on the version before
-//! gives the version after, with equal ids. From the log, and from nothing a pass declares, `osr`
-//! derives which points of two versions correspond and which values are equal.
+//! A pass changes a function only through the [`Editor`], which checks, performs and records each
+//! action in one step. The log contains enough to repeat the changes: [`replay()`] of the log on
+//! the version before gives the version after, with equal ids. `osr` derives from the log which
+//! points of two versions correspond and which values are equal. It uses no declarations by the
+//! passes.
 
 mod action;
 mod claim;

@@ -1,5 +1,11 @@
-//! Checking and carrying out one action. Editor and replay both come here, so an action means the
-//! same to both; a fault is a bug of a pass to the one and a bad log to the other.
+//! Checks and performs one action.
+//!
+//! The editor and replay both call this module, so an action means the same to both. A fault is a
+//! bug of a pass in the editor, and a bad log in replay.
+//!
+//! The checks are structural: entities exist or are new, types of replaced values agree, and
+//! removed values are unused. They do not decide whether an edit is justified. They do not compute
+//! dominance either. The verifier rejects versions with a definition that does not dominate a use.
 
 use super::action::ActionKind;
 use super::redirect::{onward, way_past};
@@ -8,14 +14,13 @@ use crate::function::Function;
 use crate::inst::{Edge, InstData, Target};
 use crate::mutate::Place;
 use crate::opcode::Opcode;
-use crate::seeded::{Bug, seeded};
 use crate::types::Type;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Why an action cannot be carried out on a function. The function is unchanged.
+/// The reason why an action cannot be performed on a function. The function is unchanged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault(pub(super) String);
 
@@ -33,15 +38,15 @@ fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(Fault(otherwise())) }
 }
 
-/// Checks one action against the function, carries it out and chains it into the history. On an
-/// error nothing has changed.
+/// Checks one action against the function, performs it, and adds it to the history digest. On an
+/// error the function is unchanged.
 pub(super) fn perform(f: &mut Function, action: &ActionKind) -> Check {
     carry_out(f, action)?;
     f.history = history_after(f.history, action);
     Ok(())
 }
 
-/// As [`perform`], but the history stays.
+/// As [`perform`], but does not update the history.
 pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
     match action {
         ActionKind::Add { inst, data, result_types, before } => {
@@ -75,8 +80,9 @@ pub(super) fn carry_out(f: &mut Function, action: &ActionKind) -> Check {
     Ok(())
 }
 
-/// Chains one action into the digest of everything that led to a version. What an action claims may
-/// leave no trace in the function (a replaced value whose users are removed later); here it does.
+/// The history digest after one more action. A claim made by an action may leave no trace in the
+/// function itself: a later action may remove the users of a replaced value. The digest keeps that
+/// trace.
 fn history_after(history: u64, action: &ActionKind) -> u64 {
     let mut hasher = DefaultHasher::new();
     (history, action).hash(&mut hasher);
@@ -202,8 +208,7 @@ fn fold_branch(f: &mut Function, inst: Inst, keep: u32) -> Check {
     f.rewrite_terminator(inst, |data| {
         data.opcode = Opcode::Jump;
         data.args.clear();
-        let keep = (keep as usize + usize::from(seeded(Bug::FoldKeepsOther))) % data.targets.len();
-        data.targets = vec![data.targets.swap_remove(keep)];
+        data.targets = vec![data.targets.swap_remove(keep as usize)];
     });
     Ok(())
 }
@@ -212,13 +217,7 @@ fn split_edge(f: &mut Function, edge: Edge, block: Block, jump: Inst) -> Check {
     has_edge(f, edge)?;
     no_block(f, block)?;
     no_inst(f, jump)?;
-    let mut target = f.target(edge).clone();
-    if seeded(Bug::SplitPassesSwapped) {
-        swap_two(f, &mut target.args);
-    }
-    if seeded(Bug::SplitLeadsElsewhere) {
-        target = f.inst(edge.inst).targets.last().expect("an edge is one of a target").clone();
-    }
+    let target = f.target(edge).clone();
     f.insert_block_before(block, target.block);
     f.redirect_edge(edge, Target::new(block, &[]));
     f.insert_inst(jump, jump_data(target), &[], Place::End(block));
@@ -266,25 +265,12 @@ fn join_edges(
         f.append_param(block, *param, ty);
     }
     for edge in edges {
-        let taken = if seeded(Bug::JoinTakesFirstArguments) { &edges[0] } else { edge };
-        let args = f.target(*taken).args.clone();
+        let args = f.target(*edge).args.clone();
         f.redirect_edge(*edge, Target { block, args });
     }
-    let mut handed_on = Target::new(target, params);
-    if seeded(Bug::JoinHandsOnSwapped) {
-        swap_two(f, &mut handed_on.args);
-    }
+    let handed_on = Target::new(target, params);
     f.insert_inst(jump, jump_data(handed_on), &[], Place::End(block));
     Ok(())
-}
-
-/// A wrong change: the first argument and the next one of its type change places.
-fn swap_two(f: &Function, args: &mut [Value]) {
-    let Some((first, others)) = args.split_first_mut() else { return };
-    let ty = f.value_type(*first);
-    if let Some(other) = others.iter_mut().find(|v| **v != *first && f.value_type(**v) == ty) {
-        std::mem::swap(first, other);
-    }
 }
 
 fn redirect_edge(f: &mut Function, edge: Edge, past: Block, index: u32) -> Check {
@@ -335,8 +321,8 @@ fn remove_unreachable(f: &mut Function, blocks: &[Block]) -> Check {
     Ok(())
 }
 
-/// Drops a region whose values are used nowhere else. Every instruction loses its operands first,
-/// so the order in which they are dropped does not matter.
+/// Removes a region whose values have no uses outside. Every instruction loses its operands first,
+/// so the instructions can then be removed in any order.
 fn drop_region(f: &mut Function, blocks: &[Block]) {
     let insts: Vec<Inst> = blocks.iter().flat_map(|b| f.block_insts(*b)).collect();
     for &inst in &insts {
@@ -373,7 +359,8 @@ fn add_block_param(
     let covered = given == needed && given.len() == args.len();
     require(covered, || format!("the edges to {block} do not have one argument each"))?;
     for (_, value) in args {
-        // The parameter itself may go around a loop.
+        // The new parameter may be its own argument on a back edge. The function does not have it
+        // yet.
         if *value != param {
             has_value(f, *value)?;
             require(f.value_type(*value) == ty, || format!("{value} is no {ty}"))?;
@@ -395,12 +382,11 @@ fn remove_block_param(f: &mut Function, block: Block, param: Value, index: usize
         format!("{param} is not parameter {index} of {block}")
     })?;
     let edges: SmallVec<[Edge; 4]> = f.predecessors(block).into();
-    // Uses as its own argument on these edges go with it.
+    // The removal also deletes uses of the parameter as its own argument on these edges.
     let own = edges.iter().filter(|e| f.target(**e).args[index] == param).count();
     require(f.users(param).len() == own, || format!("{param} is still used"))?;
-    let gone = if seeded(Bug::RemoveParamWrongArgument) { 0 } else { index };
     for edge in edges {
-        f.remove_edge_arg(edge, gone);
+        f.remove_edge_arg(edge, index);
     }
     f.remove_param(block, index);
     Ok(())
@@ -438,7 +424,8 @@ fn remove_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) -> C
     Ok(())
 }
 
-/// Whether an instruction uses a value otherwise than as an argument for one of these parameters.
+/// Whether an instruction uses a value in any other way than as an argument for one of these
+/// parameters.
 fn needs(f: &Function, inst: Inst, value: Value, params: &BTreeSet<(Block, Value)>) -> bool {
     let data = f.inst(inst);
     let passes_on = |t: &Target| {
@@ -450,7 +437,8 @@ fn needs(f: &Function, inst: Inst, value: Value, params: &BTreeSet<(Block, Value
     data.args.contains(&value) || !data.targets.iter().all(passes_on)
 }
 
-/// Every use goes first, so the order in which the rest is dropped does not matter.
+/// Removes dead parameters and instructions. All uses go first, so the order of the removals does
+/// not matter.
 fn drop_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) {
     for inst in insts {
         f.rewrite_terminator(*inst, |data| data.args.clear());
@@ -458,9 +446,8 @@ fn drop_dead(f: &mut Function, params: &[(Block, Value)], insts: &[Inst]) {
     for (block, param) in params {
         let index = f.block_params(*block).iter().position(|p| p == param).expect("checked");
         let edges: SmallVec<[Edge; 4]> = f.predecessors(*block).into();
-        let gone = if seeded(Bug::RemoveDeadWrongArgument) { 0 } else { index };
         for edge in edges {
-            f.remove_edge_arg(edge, gone);
+            f.remove_edge_arg(edge, index);
         }
         f.remove_param(*block, index);
     }

@@ -1,4 +1,4 @@
-//! Sending an edge past a block, straight to where control goes on from there.
+//! Redirecting an edge past its target block, to the block where control continues from there.
 
 use super::perform::Fault;
 use crate::entity::{Block, Value};
@@ -6,39 +6,40 @@ use crate::eval::{eval, is_evaluated};
 use crate::function::Function;
 use crate::inst::{Edge, Target};
 use crate::opcode::Opcode;
-use crate::seeded::{Bug, seeded};
 use std::collections::BTreeMap;
 
 fn fault<T>(text: String) -> Result<T, Fault> {
     Err(Fault(text))
 }
 
-/// The index of the target at which the block behind an edge goes on when it is entered over that
-/// edge.
+/// The index of the target at which the target block of an edge continues when control enters it
+/// over that edge.
 ///
-/// An edge can be redirected there if the block does nothing that could be missed: its instructions
-/// have no effect and cannot trap, and what it defines, parameters included, is used in it alone.
-/// And it must be known where control goes on: the block ends in a jump, or in a branch that the
-/// constants among the edge's arguments decide. Cost: linear in the block and in the uses of what
-/// it defines.
+/// Redirecting the edge to that target is possible under two conditions:
+///
+/// - The skipped block is not missed: its instructions have no effect and cannot trap, and all uses
+///   of its definitions (parameters included) are inside the block.
+/// - The continuation is known: the block ends in a jump, or in a branch that the constants among
+///   the edge's arguments decide.
+///
+/// The edge must exist. Cost: linear in the block and in the number of uses of its definitions.
 ///
 /// # Errors
-/// When the edge cannot be redirected, saying why. The edge must exist.
+/// When the edge cannot be redirected; the error gives the reason.
 pub fn way_past(f: &Function, edge: Edge) -> Result<u32, Fault> {
     let Target { block: past, args } = f.target(edge);
     if f.inst_block(edge.inst) == *past {
         return fault(format!("the edge leads from {past} to itself"));
     }
     misses_nothing(f, *past)?;
-    let mut others = f.predecessors(*past).iter().filter(|_| seeded(Bug::RedirectForOtherEdge));
-    let other = || others.find_map(|e| decision(f, *past, &f.target(*e).args));
-    let Some(index) = decision(f, *past, args).or_else(other) else {
+    let Some(index) = decision(f, *past, args) else {
         return fault(format!("it is not known where {past} goes on"));
     };
     onward(f, edge, index).map(|_| index)
 }
 
-/// Where an edge leads that is redirected past the block behind it, to the target with this index.
+/// The target of an edge after its redirection past its target block, to that block's target with
+/// this index. Arguments that are parameters of the skipped block become the edge's arguments.
 pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fault> {
     let Target { block: past, args } = f.target(edge);
     let mut target = f.target(Edge { inst: f.terminator(*past), index }).clone();
@@ -54,16 +55,10 @@ pub(super) fn onward(f: &Function, edge: Edge, index: u32) -> Result<Target, Fau
             None => {}
         }
     }
-    if seeded(Bug::RedirectDropsLast)
-        && let [.., first, last] = target.args.as_mut_slice()
-        && f.value_type(*first) == f.value_type(*last)
-    {
-        *last = *first;
-    }
     Ok(target)
 }
 
-/// That nobody misses a block that is passed by.
+/// Checks that no other code misses a skipped block.
 fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     let end = f.terminator(past);
     let beyond = |value: &Value| f.users(*value).iter().any(|u| f.inst_block(*u) != past);
@@ -73,7 +68,7 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     for inst in f.block_insts(past).filter(|i| *i != end) {
         let data = f.inst(inst);
         let does_nothing = data.opcode.is_effect_free() && !f.may_trap(inst);
-        if !does_nothing && !seeded(Bug::RedirectMissesEffects) {
+        if !does_nothing {
             return fault(format!("{inst} in {past} would not be executed"));
         }
         if let Some(result) = data.results.iter().find(|v| beyond(v)) {
@@ -83,7 +78,8 @@ fn misses_nothing(f: &Function, past: Block) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The target a block goes on at when its parameters are these.
+/// The index of the target at which a block continues, given its arguments; `None` if the constants
+/// among the arguments do not decide the branch.
 fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let end = f.inst(f.terminator(block));
     if end.opcode == Opcode::Jump {
@@ -107,7 +103,7 @@ fn decision(f: &Function, block: Block, args: &[Value]) -> Option<u32> {
     let bits = known.get(&condition).copied().or_else(|| f.constant(condition))?;
     let last = (end.targets.len() as u64).checked_sub(1)?;
     match end.opcode {
-        Opcode::BrIf => Some(u32::from((bits == 0) != seeded(Bug::RedirectOtherWay))),
+        Opcode::BrIf => Some(u32::from(bits == 0)),
         Opcode::Switch => Some(bits.min(last) as u32),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Replay: what a log says, done again.
+//! Replay: performing the actions of a log again.
 
 use super::action::Action;
 use super::log::ActionLog;
@@ -6,28 +6,28 @@ use super::perform::{Fault, perform};
 use crate::function::Function;
 use std::fmt;
 
-/// Why a log is not the log of what happened between two versions.
+/// The reason why a log is not the log of the changes between two versions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReplayError {
-    /// An action cannot be carried out.
+    /// An action cannot be performed.
     Action {
-        /// Its index in the log.
+        /// The index of the action in the log.
         index: usize,
         /// The action, printed.
         action: String,
-        /// Why not.
+        /// The reason.
         fault: Fault,
     },
-    /// An action was recorded at another time than it stands in the log.
+    /// The stamp of an action does not match its position in the log.
     OutOfOrder {
-        /// Its index in the log.
+        /// The index of the action in the log.
         index: usize,
-        /// The stamp it was recorded with.
+        /// The stamp with which the action was recorded.
         recorded: u64,
-        /// The stamp it would be applied at.
+        /// The stamp of the function that replay would apply it to.
         applied: u64,
     },
-    /// The log leads to another version.
+    /// The log leads to a different version. The text describes the difference.
     Result(String),
 }
 
@@ -52,8 +52,8 @@ impl fmt::Display for ReplayError {
 
 impl std::error::Error for ReplayError {}
 
-/// Carries out a log action by action, showing the function between any two of them. This is how
-/// the mapping builder looks at the versions in which facts were recorded.
+/// Performs a log action by action, and shows the function between any two actions. The mapping
+/// builder uses it to inspect the intermediate versions in which facts were recorded.
 #[derive(Debug)]
 pub struct Replayer<'l> {
     function: Function,
@@ -61,25 +61,25 @@ pub struct Replayer<'l> {
 }
 
 impl<'l> Replayer<'l> {
-    /// Starts at the version the log starts from.
+    /// Starts at the version where the log starts.
     pub fn new(before: &Function, log: &'l ActionLog) -> Replayer<'l> {
         Replayer { function: before.clone(), actions: log.actions().iter().enumerate() }
     }
 
-    /// The function as it stands before the next action.
+    /// The function before the next action.
     pub fn function(&self) -> &Function {
         &self.function
     }
 
-    /// The next action, not carried out yet.
+    /// The next action, which has not been performed yet; `None` at the end.
     pub fn peek(&self) -> Option<&'l Action> {
         self.actions.clone().next().map(|(_, action)| action)
     }
 
-    /// Carries out the next action and returns it; `None` at the end.
+    /// Performs the next action and returns it; `None` at the end.
     ///
     /// # Errors
-    /// When the action cannot be carried out here.
+    /// When the action cannot be performed on the current function.
     pub fn step(&mut self) -> Result<Option<&'l Action>, ReplayError> {
         let Some((index, action)) = self.actions.next() else { return Ok(None) };
         if action.stamp != self.function.stamp {
@@ -95,21 +95,21 @@ impl<'l> Replayer<'l> {
     }
 }
 
-/// The version a log leads to from another, with ids equal to those of the run that was logged.
+/// The version that a log leads to, with the same ids as in the original session.
 ///
 /// # Errors
-/// When an action cannot be carried out.
+/// When an action cannot be performed.
 pub fn replay(before: &Function, log: &ActionLog) -> Result<Function, ReplayError> {
     let mut replayer = Replayer::new(before, log);
     while replayer.step()?.is_some() {}
     Ok(replayer.function)
 }
 
-/// Whether a log tells what happened between two versions. Cost: linear in both versions and the
+/// Checks that a log lists the changes between two versions. Cost: linear in both versions and the
 /// log.
 ///
 /// # Errors
-/// When it does not, saying where the first difference is.
+/// When it does not; the error describes the first difference.
 pub fn check_replay(
     before: &Function,
     log: &ActionLog,
@@ -118,15 +118,15 @@ pub fn check_replay(
     same_version(&replay(before, log)?, after)
 }
 
-/// Whether a replayed version is the one it should be.
+/// Checks that a replayed version equals the expected version.
 pub(super) fn same_version(replayed: &Function, after: &Function) -> Result<(), ReplayError> {
     if replayed.stamp() != after.stamp() {
         let text = format!("stamp {} instead of {}", replayed.stamp(), after.stamp());
         return Err(ReplayError::Result(text));
     }
     replayed.same_as(after).map_err(ReplayError::Result)?;
-    // An action may be wrong and leave no trace: `replay_notices_an_edited_action` edits such a
-    // one.
+    // A wrong action may leave no trace in the function, so the digest must agree too. The test
+    // `replay_notices_an_edited_action` edits such an action.
     if replayed.history() != after.history() {
         return Err(ReplayError::Result("the version was reached by other actions".to_owned()));
     }

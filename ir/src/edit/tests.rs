@@ -1,11 +1,12 @@
-//! The editor changes, records and refuses; replay notices what a log leaves out or makes up.
+//! Tests: the editor performs, records and rejects edits; replay detects actions that a log omits
+//! or invents.
 
 use super::*;
 use crate::builder::FunctionBuilder;
 use crate::inst::{Edge, Imm, InstSpec, Target};
 use crate::{Block, Function, Opcode, Signature, Type, Value};
 
-/// `f(a, b)`: a loop that sums `a * b` and a constant product, with a dead instruction.
+/// `f(a, b)`: a loop that adds up `a * b` and a constant product, with a dead instruction.
 fn sample() -> Function {
     let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32, Type::I32], &[Type::I32]));
     let entry = b.create_block();
@@ -80,7 +81,7 @@ impl Pass for Everything {
     }
 }
 
-/// Gives the loop a counter that only counts, and removes it.
+/// Adds a dead counter to the loop and removes it.
 fn remove_a_dead_cycle(ed: &mut Editor<'_>, header: Block) {
     let entry = ed.func().terminator(ed.func().entry());
     let one = ed.add_value(InstSpec::constant(Type::I32, 1), entry);
@@ -138,7 +139,7 @@ fn replay_notices_two_swapped_actions() {
     }
 }
 
-/// Every way to change one field of an action to something else of its kind.
+/// Every change of one field of an action to another value of the same kind.
 fn edits(kind: &ActionKind, function: &Function) -> Vec<ActionKind> {
     let inst = function.first_inst(function.entry());
     let value = function.arguments()[0];
@@ -305,7 +306,7 @@ fn logs_of_a_pipeline_compose() {
     assert_eq!(check_replay(&base, &log, last.function()), Ok(()));
 }
 
-/// Splits an edge; enough to have a second log.
+/// Splits an edge, to produce a second log.
 struct SplitsAnEdge;
 
 impl Pass for SplitsAnEdge {
@@ -319,7 +320,7 @@ impl Pass for SplitsAnEdge {
     }
 }
 
-/// Claims that the sum of the loop is dead.
+/// Claims that the sum in the loop is dead, although it is used.
 struct RemovesWhatIsUsed;
 
 impl Pass for RemovesWhatIsUsed {

@@ -5,7 +5,7 @@ use crate::opcode::Opcode;
 use crate::trap::TrapKind;
 use crate::types::Type;
 
-/// The NaN that arithmetic gives: quiet, positive, without a payload.
+/// The NaN that arithmetic produces: quiet, positive, without a payload.
 ///
 /// # Panics
 /// When the type is not a float.
@@ -18,13 +18,13 @@ pub const fn canonical_nan(ty: Type) -> u64 {
     }
 }
 
-/// The bits of an `f32` computed by arithmetic.
+/// The bits of an `f32` that arithmetic computed, with NaN made canonical.
 #[inline(always)]
 fn from_f32(x: f32) -> u64 {
     if x.is_nan() { canonical_nan(Type::F32) } else { u64::from(x.to_bits()) }
 }
 
-/// The bits of an `f64` computed by arithmetic.
+/// The bits of an `f64` that arithmetic computed, with NaN made canonical.
 #[inline(always)]
 fn from_f64(x: f64) -> u64 {
     if x.is_nan() { canonical_nan(Type::F64) } else { x.to_bits() }
@@ -74,9 +74,9 @@ pub fn float_unary(opcode: Opcode, ty: Type, x: u64) -> u64 {
     }
 }
 
-/// Minimum and maximum: NaN if either operand is, and -0 below +0. `to_bits` and `from_bits` are
-/// those of the type; of equal numbers only zeros differ in bits, so `or` keeps the minus sign if
-/// there is one and `and` drops it if there is a plus sign.
+/// Minimum and maximum: NaN if either operand is NaN, and -0 less than +0. Among equal numbers only
+/// the zeros differ in their bits. For a minimum the merge `|` keeps a minus sign; for a maximum
+/// `&` clears it if one zero is positive.
 macro_rules! extremum {
     ($float:ty, $x:expr, $y:expr, $less:tt, $merge:tt) => {{
         let (x, y): ($float, $float) = ($x, $y);
@@ -163,23 +163,23 @@ pub fn float_from_int(opcode: Opcode, ty: Type, source: Type, x: u64) -> u64 {
     }
 }
 
-/// Operations of shape `FloatToInt`, to `ty`, of 32 or 64 bits.
+/// Operations of shape `FloatToInt`, to a `ty` of 32 or 64 bits.
 ///
 /// # Errors
-/// Of those that do not saturate: `InvalidConversion` for NaN, `IntegerOverflow` when the operand
-/// rounded toward zero does not fit.
+/// For the operations that do not saturate: `InvalidConversion` for NaN, and `IntegerOverflow` when
+/// the operand rounded toward zero does not fit.
 ///
 /// # Panics
 /// When the opcode has another shape.
 #[inline(always)]
 pub fn int_from_float(opcode: Opcode, ty: Type, source: Type, x: u64) -> Result<u64, TrapKind> {
-    // Every f32 is an f64, so one range check serves both.
+    // Every `f32` is exactly representable as `f64`, so one range check serves both types.
     let x = if source == Type::F32 { f64::from(to_f32(x)) } else { to_f64(x) };
     let narrow = ty == Type::I32;
     let result = match opcode {
         Opcode::SintFromFloat => {
-            // 2^(bits - 1). Below -2^63 the next f64 is far away, so `x > -limit - 1` alone would
-            // lose -2^63.
+            // The limit is 2^(bits - 1). At -2^63 neighboring `f64` values are far apart, so `x >
+            // -limit - 1` alone would reject -2^63 itself.
             let limit = if narrow { 2_147_483_648.0 } else { 9_223_372_036_854_775_808.0 };
             check_range(x, (x > -limit - 1.0 || x == -limit) && x < limit)?;
             x as i64 as u64
@@ -189,7 +189,7 @@ pub fn int_from_float(opcode: Opcode, ty: Type, source: Type, x: u64) -> Result<
             check_range(x, x > -1.0 && x < limit)?;
             x as u64
         }
-        // `as` saturates and makes 0 of NaN.
+        // `as` saturates and converts NaN to 0.
         Opcode::SintFromFloatSat if narrow => x as i32 as u64,
         Opcode::SintFromFloatSat => x as i64 as u64,
         Opcode::UintFromFloatSat if narrow => u64::from(x as u32),

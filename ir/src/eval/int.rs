@@ -1,4 +1,4 @@
-//! Integer operations, at every width alike.
+//! Integer operations, uniform over all widths.
 
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
@@ -42,6 +42,8 @@ pub fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapK
     let bits = ty.bits();
     let (x, y) = (x & ty.mask(), y & ty.mask());
     let amount = (y % u64::from(bits)) as u32;
+    // The modulo keeps a rotation by 0 from shifting by the full width, which would overflow at 64
+    // bits.
     let back = (bits - amount) % bits;
     let result = match opcode {
         Opcode::Add => x.wrapping_add(y),
@@ -63,7 +65,7 @@ pub fn int_binary(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapK
     Ok(result & ty.mask())
 }
 
-/// The quotients and remainders of masked operands.
+/// Quotients and remainders of masked operands.
 #[inline(always)]
 fn divide(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapKind> {
     if y == 0 {
@@ -75,7 +77,8 @@ fn divide(opcode: Opcode, ty: Type, x: u64, y: u64) -> Result<u64, TrapKind> {
     let result = match opcode {
         Opcode::Sdiv if sy == -1 && sx == minimum => return Err(TrapKind::IntegerOverflow),
         Opcode::Sdiv => sx.wrapping_div(sy) as u64,
-        // The minimum by -1 is 0, not an overflow; `wrapping_rem` says so at 64 bits.
+        // The remainder of the minimum by -1 is 0, without an overflow. `wrapping_rem` gives that
+        // result at 64 bits too.
         Opcode::Srem => sx.wrapping_rem(sy) as u64,
         Opcode::Udiv => x / y,
         _ => x % y,

@@ -1,16 +1,17 @@
 //! The meaning of operations on values.
 //!
-//! [`eval`] gives every operation whose result depends on its operands alone one meaning, traps
-//! included. Constant folding and compensation code call it with an opcode known at run time; the
+//! [`eval`] defines every operation whose result depends on its operands alone, traps included.
+//! Constant folding and compensation code call it with an opcode known at run time. The
 //! interpreter's handlers call the functions per shape ([`int_binary`] and its siblings) with a
-//! constant opcode and type, so that the matches fold away and the meaning is still written once.
+//! constant opcode and type. The compiler then folds the matches away, and the meaning still exists
+//! only once.
 //!
-//! Operands and results are bits as [`Type::mask`] says. Operands are masked before use: bits
-//! outside the type, which only a poisoned value has, never reach a result and never cause a panic.
+//! Operands and results are bits in the form of [`Type::mask`]. The functions mask operands before
+//! use. Bits outside the type occur only in poisoned values; they never reach a result and never
+//! cause a panic.
 //!
-//! A floating-point result computed by arithmetic that is NaN is always the canonical quiet NaN
-//! ([`canonical_nan`]). `fneg`, `fabs`, `fcopysign`, `bitcast` and `select` move bits and keep
-//! payloads.
+//! Arithmetic that produces a NaN always produces the canonical quiet NaN ([`canonical_nan`]).
+//! `fneg`, `fabs`, `fcopysign`, `bitcast` and `select` only move bits and keep payloads.
 
 mod float;
 mod int;
@@ -26,15 +27,15 @@ use crate::reference;
 use crate::trap::TrapKind;
 use crate::types::Type;
 
-/// Whether [`eval`] gives the operation its meaning: the result depends on the operands and the
-/// types alone. Constants, whose bits are in the immediate, are not among them.
+/// Whether [`eval`] defines the operation: its result depends on the operands and the types alone.
+/// Constants do not count, because their bits are in the immediate.
 pub const fn is_evaluated(opcode: Opcode) -> bool {
     opcode.is_value_determined() && !matches!(opcode, Opcode::Const)
 }
 
-/// Whether [`eval`] takes an operation with this controlling type on operands of these types: it is
-/// one on values, and the types are as its shape says. For what the verifier has not seen, such as
-/// the steps of a mapping from elsewhere.
+/// Whether [`eval`] accepts an operation with this controlling type and operands of these types.
+/// The operation must be one on values, and the types must match its shape. This check serves input
+/// that the verifier has not checked, such as the steps of a mapping read from a file.
 pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
     if !is_evaluated(opcode) || !opcode.allows_type(ty) {
         return false;
@@ -58,8 +59,8 @@ pub fn accepts(opcode: Opcode, ty: Type, operands: &[Type]) -> bool {
     }
 }
 
-/// Whether a division cannot trap whatever it divides, its divisor being this constant. No other
-/// operation is said to be safe.
+/// Whether a division by this constant cannot trap, for any dividend. The answer is `false` for
+/// every other operation.
 pub fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
     match (opcode, divisor) {
         (Opcode::Udiv | Opcode::Urem | Opcode::Srem, Some(d)) => d != 0,
@@ -68,15 +69,15 @@ pub fn is_safe_divisor(opcode: Opcode, ty: Type, divisor: Option<u64>) -> bool {
     }
 }
 
-/// The result of an operation on values. `ty` is the controlling type and `source` the type of
-/// operand 0, which only conversions look at. Cost: constant.
+/// The result of an operation on values. `ty` is the controlling type. `source` is the type of
+/// operand 0, which only conversions use. Cost: constant.
 ///
 /// # Errors
-/// The trap the operation ends in with these operands.
+/// The trap of the operation on these operands.
 ///
 /// # Panics
-/// When [`is_evaluated`] denies the opcode, when an operand is missing, or when the opcode does not
-/// allow the types (the verifier excludes the last two).
+/// When [`is_evaluated`] rejects the opcode, when an operand is missing, or when the opcode does
+/// not allow the types. The verifier excludes the last two cases.
 pub fn eval(opcode: Opcode, ty: Type, source: Type, args: &[u64]) -> Result<u64, TrapKind> {
     match opcode.shape() {
         Shape::IntUnary => Ok(int_unary(opcode, ty, args[0])),
@@ -112,7 +113,7 @@ pub fn extend(opcode: Opcode, ty: Type, source: Type, x: u64) -> u64 {
     }
 }
 
-/// 1 if the bits are those of a null reference, else 0.
+/// 1 if these are the bits of a null reference, else 0.
 #[inline(always)]
 pub fn ref_is_null(bits: u64) -> u64 {
     u64::from(bits == reference::NULL)

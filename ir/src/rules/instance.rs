@@ -1,7 +1,8 @@
-//! Instances of rules: when a term is the left side of a rule, and its class the right side.
+//! Rule instances: the check that a term matches the left side of a rule and its class matches the
+//! right side.
 //!
-//! Terms are those of a certificate ([`crate::certificate`]), by number; a class is named by its
-//! first term.
+//! The terms are the terms of a certificate ([`crate::certificate`]), identified by number. The
+//! first term of a class identifies the class.
 
 use super::{Const, Guard, Pat, Rule, Term};
 use crate::eval::{accepts, eval};
@@ -9,21 +10,23 @@ use crate::opcode::Opcode;
 use crate::types::Type;
 use smallvec::SmallVec;
 
-/// The terms that rules are about. Of a term or class that is not there: nothing is known.
+/// The terms that rules apply to. Each method answers "unknown" for a term or class that does not
+/// exist.
 pub trait Terms {
-    /// The operation that a term is, its controlling type, and its operands, which are classes.
+    /// The operation of a term: its opcode, its controlling type, and its operands, which are
+    /// classes.
     fn operation(&self, term: u32) -> Option<(Opcode, Type, &[u32])>;
     /// The class of a term.
     fn class(&self, term: u32) -> u32;
     /// The type of a class; `None` also for memory.
     fn ty(&self, class: u32) -> Option<Type>;
-    /// The bits of a class that is a constant.
+    /// The bits of a class that contains a constant.
     fn constant(&self, class: u32) -> Option<u64>;
-    /// The bits that may be set in a class.
+    /// A mask of the bits that may be set in a class.
     fn possible(&self, class: u32) -> u64;
 }
 
-/// What the variables of a rule stand for.
+/// The classes and constants bound to the variables of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bound {
     x: Option<u32>,
@@ -33,9 +36,10 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Matches a term with the pattern of a rule. `swapped` says by bits which commutative
-    /// operations are matched with their operands swapped, `inner` names the terms of the inner
-    /// operations, both as [`crate::certificate::By::Rule`] has them. Cost: linear in the pattern.
+    /// Matches a term against the pattern of a rule. The bits of `swapped` mark commutative
+    /// operations that match with swapped operands. The list `inner` has the terms of the inner
+    /// operations. Both have the form described in [`crate::certificate::By::Rule`]. Returns `None`
+    /// if the term does not match. Cost: linear in the pattern.
     pub fn find(
         terms: &impl Terms,
         rule: &Rule,
@@ -48,6 +52,8 @@ impl Bound {
         let mut work: SmallVec<[(u32, Opcode, &'static [Pat]); 4]> = SmallVec::new();
         work.push((term, rule.opcode, rule.operands));
         let mut at = 0;
+        // Breadth-first over the operations of the pattern: `swapped` and `inner` number them in
+        // this order.
         while let Some(&(term, wanted, pats)) = work.get(at) {
             let (opcode, ty, args) = terms.operation(term)?;
             let is_swapped = swapped.checked_shr(at as u32).is_some_and(|bits| bits & 1 != 0);
@@ -67,6 +73,8 @@ impl Bound {
                 match pat {
                     Pat::Op(opcode, pats) => {
                         let named = *inner.next()?;
+                        // The certificate is untrusted. An inner term must come earlier in the
+                        // table, or the derivation could be circular.
                         if named >= term || terms.class(named) != *arg {
                             return None;
                         }
@@ -107,8 +115,8 @@ impl Bound {
         }
     }
 
-    /// Whether a class is the right side of a rule of which `term` is the left. `result` names the
-    /// term of the class that is the right side, where that is an operation. Cost: constant.
+    /// Whether a class is the right side of a rule with `term` as its left side. If the right side
+    /// is an operation, `result` is the term of the class that is this operation. Cost: constant.
     pub fn gives(
         &self,
         terms: &impl Terms,
@@ -150,7 +158,8 @@ impl Bound {
         }
     }
 
-    /// Whether a term of the class is this operation, of the type of `X`, on operands that fit.
+    /// Whether the term `result` belongs to the class and is this operation, has the type of `X`,
+    /// and has operands that fit.
     fn is_made(
         &self,
         terms: &impl Terms,
@@ -167,7 +176,7 @@ impl Bound {
         found == opcode && terms.class(result) == class && typed && in_order
     }
 
-    /// The bits of a constant made from those matched.
+    /// The bits of a constant computed from the matched constants.
     fn made(&self, constant: Const, ty: Type) -> Option<u64> {
         let (opcode, a, b) = match constant {
             Const::Bits(bits) => return Some(bits),

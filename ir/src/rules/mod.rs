@@ -1,15 +1,17 @@
-//! The algebraic rules, as data: the one place that states them.
+//! The algebraic rules, as data. This table is their only statement.
 //!
-//! The pass `simplify` rewrites by them, certificates of mappings name them, the checker matches
-//! them again, and SMT solvers prove them at every width. A rule holds for all inputs, whatever the
-//! type: the test `every_rule_holds_for_all_inputs` evaluates both sides with every 8-bit integer
-//! for `X` and for `Y` (edge cases for the constants and in wider types).
+//! Four clients use the table. The pass `simplify` rewrites by the rules, certificates of mappings
+//! cite them, the checker matches them again, and SMT solvers prove them at every width. A rule
+//! holds for all inputs of all its types. The test `every_rule_holds_for_all_inputs` evaluates both
+//! sides with every 8-bit integer for `X` and for `Y`. Constants and wider types take edge cases.
 //!
-//! To add a rule: a row in [`RULES`]. The tests evaluate it, the solvers prove it
-//! (`docs/testing.md`, Rules proved); nothing else has to know. `simplify` and `gvn` apply every
-//! row, and certificates take the first that fits, so rows must head for one form: none undoes
-//! another. A new kind of pattern, guard or result is a change of all who match them: `instance`,
-//! `passes::algebra`, `osr/src/certify/{rewrite,table}.rs`, `provers/src/{rewrite,typing}.rs`.
+//! To add a rule, add a row to [`RULES`]. The tests evaluate it and the solvers prove it
+//! (`docs/testing.md`, Rules proved); no other code changes. `simplify` and `gvn` apply every row,
+//! and certificates cite the first row that fits. All rows must therefore rewrite toward one normal
+//! form: no row undoes another.
+//!
+//! A new kind of pattern, guard or result requires changes in every matcher: `instance`,
+//! `passes::algebra`, `osr/src/certify/{rewrite,table}.rs` and `provers/src/{rewrite,typing}.rs`.
 
 mod instance;
 
@@ -18,12 +20,12 @@ pub use instance::{Bound, Terms};
 use crate::opcode::{Opcode, Shape};
 use crate::types::Type;
 
-/// What an operand must be.
+/// The pattern that an operand must match.
 #[derive(Clone, Copy, Debug)]
 pub enum Pat {
-    /// Any value; at its second occurrence, the same value.
+    /// Any value; every further occurrence must be the same value.
     X,
-    /// As `X`, another variable.
+    /// As `X`, for a second variable.
     Y,
     /// The constant 0.
     Zero,
@@ -37,18 +39,19 @@ pub enum Pat {
     Bits(u64),
     /// Any constant.
     C,
-    /// As `C`, another variable.
+    /// As `C`, for a second variable.
     D,
-    /// The result of this operation on such operands, in either order if it is commutative.
+    /// The result of this operation on operands that match, in either order if the operation is
+    /// commutative.
     Op(Opcode, &'static [Pat]),
 }
 
-/// What the result is.
+/// The right side of a rule.
 #[derive(Clone, Copy, Debug)]
 pub enum Term {
-    /// What `X` stands for.
+    /// The value bound to `X`.
     X,
-    /// What `Y` stands for.
+    /// The value bound to `Y`.
     Y,
     /// The operand with this index.
     Operand(usize),
@@ -66,7 +69,7 @@ pub enum Term {
     WithConstant(Opcode, Const),
 }
 
-/// A constant made from those matched, in the type of `X`.
+/// A constant computed from the matched constants, in the type of `X`.
 #[derive(Clone, Copy, Debug)]
 pub enum Const {
     /// These bits.
@@ -77,18 +80,18 @@ pub enum Const {
     DthenC(Opcode),
 }
 
-/// What must hold besides the pattern.
+/// A condition on the match besides the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guard {
-    /// Nothing.
+    /// No condition.
     Always,
     /// `X` is 0 or 1.
     XIsBool,
-    /// Every bit that `X` can have is set in `C`.
+    /// Every bit that may be set in `X` is set in `C`.
     CCoversX,
 }
 
-/// `opcode operands` becomes `result`, if the types agree: the result has the type of the
+/// A rule: `opcode operands` becomes `result`. It applies only if the result has the type of the
 /// instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
@@ -96,11 +99,11 @@ pub struct Rule {
     pub name: &'static str,
     /// The operation on the left side.
     pub opcode: Opcode,
-    /// The type of the instruction, where the rule is about one.
+    /// The type of the instruction, if the rule holds for one type only.
     pub ty: Option<Type>,
-    /// What the operands must be.
+    /// The patterns of the operands.
     pub operands: &'static [Pat],
-    /// What must hold besides.
+    /// The condition on the match.
     pub guard: Guard,
     /// The right side.
     pub result: Term,
@@ -133,7 +136,7 @@ const fn of_type(
 use Opcode::*;
 use Pat::{C, D, NonZero, One, Ones, Op, X, Y, Zero};
 
-/// The first rule that fits is applied.
+/// All rules. Clients apply the first row that fits.
 pub const RULES: &[Rule] = &[
     // Neutral and absorbing operands.
     rule("add-zero", Add, &[X, Zero], Term::X),
@@ -174,7 +177,7 @@ pub const RULES: &[Rule] = &[
     rule("select-first", Select, &[NonZero, X, Y], Term::X),
     rule("select-second", Select, &[Zero, X, Y], Term::Y),
     guarded("select-bool", Select, &[X, One, Zero], Guard::XIsBool, Term::X),
-    // Operations undone.
+    // Inverse and repeated operations.
     rule("add-sub", Add, &[Op(Sub, &[X, Y]), Y], Term::X),
     rule("sub-add", Sub, &[Op(Add, &[X, Y]), Y], Term::X),
     rule("sub-add-other", Sub, &[Op(Add, &[Y, X]), Y], Term::X),
@@ -232,7 +235,7 @@ pub const RULES: &[Rule] = &[
         &[Op(Xor, &[X, C]), D],
         Term::WithConstant(Xor, Const::CthenD(Xor)),
     ),
-    // Sign extension written as shifts, and extensions of which a part is not needed.
+    // Sign extensions written as shifts, and extensions whose high bits are not needed.
     of_type(
         Type::I32,
         "shifts-sext8",
@@ -278,28 +281,28 @@ pub const RULES: &[Rule] = &[
     ),
 ];
 
-/// Which bits the result of an operation can have set, by the bits that its operands can have set.
-/// As data, so that solvers prove it for all masks.
+/// The bits that may be set in the result of an operation, given the bits that may be set in its
+/// operands. The description is data, so that solvers can prove it for all masks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// Every bit of the type.
     Any,
-    /// These alone.
+    /// These bits only.
     Bits(u64),
-    /// Those of the operand with this index.
+    /// The bits of the operand with this index.
     Of(usize),
-    /// Those that both operands with these indices can have.
+    /// The bits that both operands with these indices have.
     Both(usize, usize),
-    /// Those that one of the operands with these indices can have.
+    /// The bits that at least one of the operands with these indices has.
     Either(usize, usize),
-    /// Those of operand 0, moved left by operand 1 modulo the width, if that is a constant; else
-    /// any.
+    /// The bits of operand 0, shifted left by operand 1 modulo the width if operand 1 is a
+    /// constant; else every bit.
     Left,
-    /// As `Left`, moved right.
+    /// As `Left`, shifted right.
     Right,
 }
 
-/// Which bits the result of an operation can have set.
+/// The bits that may be set in the result of an operation.
 pub const fn reach(opcode: Opcode) -> Reach {
     match opcode {
         And => Reach::Both(0, 1),
@@ -318,8 +321,8 @@ pub const fn reach(opcode: Opcode) -> Reach {
     }
 }
 
-/// The bits that the result of an operation can have set, when its operands can have these set: a
-/// mask. The guards of rules rest on it.
+/// A mask of the bits that may be set in the result of an operation, given the masks of its
+/// operands. The guards of rules depend on it.
 pub fn possible_bits(opcode: Opcode, ty: Type, result: Type, operands: &[Operand]) -> u64 {
     let of = |index: usize| operands.get(index).map_or(u64::MAX, |o| o.possible);
     let shift =
@@ -336,11 +339,11 @@ pub fn possible_bits(opcode: Opcode, ty: Type, result: Type, operands: &[Operand
     found & result.mask()
 }
 
-/// What is known of an operand.
+/// The facts known about an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operand {
-    /// The bits it can have set.
+    /// A mask of the bits that may be set.
     pub possible: u64,
-    /// Its bits, if it is a constant.
+    /// The bits, if the operand is a constant.
     pub constant: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! From items to a module: names are resolved, bodies built.
+//! Construction of a module from items: resolves names and builds function bodies.
 
 use super::SourceLines;
 use super::error::{Fault, Faults, Source};
@@ -19,8 +19,8 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Makes the module that the items say. What refers to something that could not be read is left out
-/// without a fault of its own; the result is of use only if there was no fault.
+/// Builds the module that the items describe. It omits items that refer to an unreadable line,
+/// without a further error. The result is usable only if there was no error.
 pub(super) fn build_module<'a>(
     file: File<'a>,
     source: &Source<'a>,
@@ -29,7 +29,8 @@ pub(super) fn build_module<'a>(
     let mut scope = ModuleScope::new(file.lost_items, source, faults);
     let mut functions = Vec::new();
     let mut uses = Vec::new();
-    // What globals refer to may be defined below.
+    // The initial contents of a global may refer to functions defined below it, so they are
+    // resolved later.
     let mut inits = Vec::new();
     for item in file.items {
         match item {
@@ -73,7 +74,8 @@ pub(super) fn build_module<'a>(
     (scope.module, lines)
 }
 
-/// The names of one kind of entity. Only looked up, never iterated, so hash order cannot show.
+/// The names of one kind of entity. The map is only looked up and never iterated, so its hash order
+/// cannot reach a result.
 struct Names<'a, K> {
     what: &'static str,
     sigil: &'static str,
@@ -85,7 +87,8 @@ impl<'a, K: Copy> Names<'a, K> {
         Names { what, sigil, ids: HashMap::new() }
     }
 
-    /// Whether the name is new; else a fault that says where it was defined.
+    /// Whether the name is new. Otherwise adds an error that gives the line of the first
+    /// definition.
     fn check_new(&self, name: &Name<'a>, source: &Source<'_>, faults: &mut Faults) -> bool {
         let Some((_, first)) = self.ids.get(&name.text) else {
             return true;
@@ -111,7 +114,7 @@ impl<'a, K: Copy> Names<'a, K> {
     }
 }
 
-/// A name for a message: cut when very long, escaped where it is not printable.
+/// A name for a message, cut if very long and escaped where not printable.
 fn short(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }
@@ -123,7 +126,8 @@ struct ModuleScope<'a, 'b> {
     globals: Names<'a, Global>,
     memories: Names<'a, Memory>,
     tables: Names<'a, Table>,
-    /// Declarations are missing: an undefined name may be theirs.
+    /// Whether some declarations could not be read. An undefined name may then belong to one of
+    /// them.
     lost_items: bool,
     source: &'b Source<'a>,
     faults: &'b mut Faults,
@@ -148,7 +152,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         }
     }
 
-    /// The id of a signature. `Module::sig` searches; this keeps a map.
+    /// The id of a signature. `Module::sig` searches linearly; this function uses a map.
     fn sig(&mut self, signature: &Signature) -> Sig {
         match self.sigs.get(signature) {
             Some(sig) => *sig,
@@ -175,7 +179,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Some(func)
     }
 
-    /// Declares a global, its bits at the start left for later.
+    /// Declares a global. Its initial bits are set later.
     fn declare_global(
         &mut self,
         name: &Name<'a>,
@@ -192,7 +196,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Some(global)
     }
 
-    /// Makes an entity that others refer to by name.
+    /// Declares an entity that others refer to by name.
     fn declare(&mut self, item: Item<'a>) {
         match item {
             Item::Memory { name, min, max, import }
@@ -216,20 +220,20 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
             Item::Import { name, import, signature } => {
                 self.declare_func(&name, &signature, Some(import));
             }
-            // Defined twice: the fault is noted.
+            // A duplicate definition: the guard has already added the error.
             _ => {}
         }
     }
 
-    /// Makes what refers to entities by name.
+    /// Adds an item that refers to entities by name.
     fn declare_use(&mut self, item: Item<'a>) {
         if let Err(fault) = self.try_declare_use(item) {
             self.undefined(fault);
         }
     }
 
-    /// Notes an undefined name of the module, unless the line that would have defined it is itself
-    /// at fault.
+    /// Adds an error for an undefined name of the module. It adds none if some declaration could
+    /// not be read, because that line may define the name.
     fn undefined(&mut self, fault: Fault) {
         if !self.lost_items {
             self.faults.push(fault);
@@ -311,7 +315,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         })
     }
 
-    /// The types of the results of an instruction.
+    /// The result types of an instruction.
     fn result_types(&self, inst: &InstItem<'a>, imm: Imm) -> SmallVec<[Type; 1]> {
         match imm {
             Imm::Func(func) => self.module.signature(func).results.iter().copied().collect(),
@@ -321,7 +325,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
     }
 }
 
-/// Operands still to be resolved: they may name what stands below.
+/// The operands of an instruction before resolution. They may refer to values defined below it.
 struct Pending<'a> {
     inst: Inst,
     args: Vec<Name<'a>>,
@@ -335,11 +339,11 @@ struct FunctionScope<'a> {
     pending: Vec<Pending<'a>>,
     /// The line of every instruction.
     lines: Vec<u32>,
-    /// Some value or block is missing because its own definition is at fault.
+    /// Whether a value or block is missing because its own definition has an error.
     lost: bool,
 }
 
-/// Builds the body of a function; the lines of its instructions.
+/// Builds the body of a function. Returns the lines of its instructions.
 fn build_function<'a>(
     scope: &mut ModuleScope<'a, '_>,
     func: Func,
@@ -388,7 +392,8 @@ fn build_function<'a>(
 }
 
 impl<'a> FunctionScope<'a> {
-    /// Makes the blocks and their parameters, which instructions may refer to from anywhere.
+    /// Creates all blocks and their parameters first, because instructions anywhere may refer to
+    /// them.
     fn declare_blocks(
         &mut self,
         scope: &mut ModuleScope<'a, '_>,
@@ -413,7 +418,8 @@ impl<'a> FunctionScope<'a> {
             return;
         }
         self.blocks.insert(&item.name, id);
-        // A name that the id would print as anyway is not a name: see `default_names_are_not_kept`.
+        // A name that equals the default name of the id is not stored: see
+        // `default_names_are_not_kept`.
         if item.name.text != id.to_string() {
             self.builder.name_block(id, &item.name.text);
         }
@@ -429,7 +435,7 @@ impl<'a> FunctionScope<'a> {
         }
     }
 
-    /// Adds an instruction, its operands left for later.
+    /// Appends an instruction without operands; they are resolved later.
     fn insert(&mut self, scope: &mut ModuleScope<'a, '_>, mut item: InstItem<'a>) {
         if self.builder.current().is_none() {
             scope.faults.push(Fault::new(
@@ -463,7 +469,7 @@ impl<'a> FunctionScope<'a> {
         self.pending.push(Pending { inst, args: item.args, targets: item.targets });
     }
 
-    /// Gives every instruction its operands, all definitions being known.
+    /// Sets the operands of every instruction, after all definitions are known.
     fn resolve_operands(&mut self, faults: &mut Faults) {
         let mut undefined = Vec::new();
         for pending in std::mem::take(&mut self.pending) {

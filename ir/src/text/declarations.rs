@@ -1,4 +1,4 @@
-//! Lines that declare something, but for functions.
+//! Reading of the lines that declare memories, tables, globals, segments, imports and exports.
 
 use super::error::Fault;
 use super::items::{BitsItem, ExternalKind, Item};
@@ -13,7 +13,7 @@ pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault
     Ok(Item::Memory { name, min, max, import: None })
 }
 
-/// Reads a size at the start, and the largest if there is one.
+/// Reads the initial size and the optional maximum size.
 fn read_sizes(cursor: &mut Cursor<'_>, what: &str) -> Result<(u32, Option<u32>), Fault> {
     let min = read_u32(cursor, &format!("the number of {what} at the start"))?;
     let bounded = matches!(cursor.peek()?, Token::Number(_));

@@ -1,37 +1,37 @@
-//! Located errors of the parser.
+//! Errors of the parser, with their locations.
 
 use std::fmt;
 
-/// How many errors one parse reports at most.
+/// The number of errors that one parse reports at most.
 pub const MAX_ERRORS: usize = 20;
 
-/// How many characters of the offending line are shown before and after the caret.
+/// The number of characters of the offending line shown before and after the caret.
 const EXCERPT: usize = 60;
 
-/// An error in a text, with its place. `Display` shows the offending line with a caret below the
-/// place.
+/// An error at a location in a text. Its `Display` form shows the offending line with a caret below
+/// the location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     line: u32,
     column: u32,
     message: String,
     excerpt: String,
-    /// Characters of the excerpt before the place.
+    /// The number of characters of the excerpt before the location.
     caret: usize,
 }
 
 impl ParseError {
-    /// The line, the first being 1.
+    /// The line, counted from 1.
     pub fn line(&self) -> u32 {
         self.line
     }
 
-    /// The column in characters, the first being 1.
+    /// The column in characters, counted from 1.
     pub fn column(&self) -> u32 {
         self.column
     }
 
-    /// What is wrong, in one sentence without the place.
+    /// The message: one sentence, without the location.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -48,7 +48,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// A text cut into lines.
+/// A text, split into lines.
 pub(super) struct Source<'a> {
     text: &'a str,
     /// The byte offset of the start of every line.
@@ -56,14 +56,14 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Cuts a text into lines, a byte order mark at its start left out.
+    /// Splits a text into lines. Skips a byte order mark at its start.
     pub(super) fn new(text: &'a str) -> Source<'a> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
         Source { text, starts: std::iter::once(0).chain(newlines).collect() }
     }
 
-    /// Every line with its byte offset, without its line end.
+    /// Every line without its line end, and its byte offset.
     pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         (0..self.starts.len()).map(|i| (self.starts[i], self.line_text(i)))
     }
@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
         let column = before.chars().count();
         let skipped = column.saturating_sub(EXCERPT);
         let shown = text.chars().skip(skipped).take(2 * EXCERPT);
-        // A tab or an escape sequence would put the caret, or the terminal, elsewhere.
+        // A tab or an escape sequence would displace the caret, or control the terminal.
         let excerpt = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
         ParseError {
             line,
@@ -135,7 +135,7 @@ impl Faults {
         }
     }
 
-    /// Whether as many errors were found as are reported: looking for more is useless.
+    /// Whether the reported errors have reached the maximum, so that further search is useless.
     pub(super) fn is_full(&self) -> bool {
         self.found.len() >= MAX_ERRORS
     }

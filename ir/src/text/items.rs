@@ -1,4 +1,4 @@
-//! What the lines of a text say, before names are resolved.
+//! The contents of the lines of a text, before name resolution.
 
 use crate::module::ImportName;
 use crate::opcode::Opcode;
@@ -6,18 +6,19 @@ use crate::trap::TrapKind;
 use crate::types::{Signature, Type, TypeList};
 use std::borrow::Cow;
 
-/// A name and the byte offset where it stands.
+/// A name and the byte offset of its position.
 #[derive(Clone, Debug)]
 pub(super) struct Name<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) at: usize,
 }
 
-/// A whole text.
+/// The items of a whole text.
 #[derive(Debug, Default)]
 pub(super) struct File<'a> {
     pub(super) items: Vec<Item<'a>>,
-    /// An item could not be read, so its name is missing: what refers to it is not at fault.
+    /// Whether an item could not be read. Its name is then missing, so references to undefined
+    /// names are not reported.
     pub(super) lost_items: bool,
 }
 
@@ -74,7 +75,8 @@ pub(super) struct FuncItem<'a> {
     pub(super) params: Vec<Param<'a>>,
     pub(super) results: TypeList,
     pub(super) blocks: Vec<BlockItem<'a>>,
-    /// A line of the body could not be read, so names may be missing: the body is not built.
+    /// Whether a line of the body could not be read. Names may then be missing, so the body is not
+    /// built.
     pub(super) lost_lines: bool,
 }
 
@@ -102,7 +104,7 @@ pub(super) struct InstItem<'a> {
     pub(super) targets: Vec<TargetItem<'a>>,
 }
 
-/// What an export is of.
+/// The kind of an exported entity.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ExternalKind {
     Func,
@@ -111,7 +113,7 @@ pub(super) enum ExternalKind {
     Table,
 }
 
-/// The bits of a literal, or of a reference to a function.
+/// The bits of a literal, or a reference to a function by name.
 #[derive(Debug)]
 pub(super) enum BitsItem<'a> {
     Bits(u64),

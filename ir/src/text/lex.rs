@@ -5,31 +5,32 @@ use super::items::Name;
 use super::names::is_name_char;
 use std::borrow::Cow;
 
-/// A piece of a line.
+/// A token of a line.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token<'a> {
-    /// A keyword, a mnemonic with its suffix, a type, a block name.
+    /// A keyword, a mnemonic with its suffix, a type, or a block name.
     Word(&'a str),
     /// `%name`.
     Value(Cow<'a, str>),
     /// `@name`.
     Entity(Cow<'a, str>),
-    /// A quoted string, escapes resolved.
+    /// A quoted string, with escapes resolved.
     Quoted(Vec<u8>),
-    /// Digits with what may belong to a number, a sign included.
+    /// A number literal with its sign, not validated yet.
     Number(&'a str),
     /// `->`.
     Arrow,
     /// Any of `( ) [ ] { } , : = +`.
     Punct(char),
-    /// The end of the line, or a comment.
+    /// The end of the line, or the start of a comment.
     End,
 }
 
 impl Token<'_> {
-    /// How an error message calls it.
+    /// The description of the token in an error message.
     pub(super) fn describe(&self) -> String {
-        /// A token longer than this is cut, lest one line of a megabyte fill the screen.
+        /// The length at which a token is cut, so that a line of a megabyte does not fill the
+        /// screen.
         const SHOWN: usize = 40;
         let cut = |s: &str| {
             let short: String = s.chars().take(SHOWN).flat_map(char::escape_debug).collect();
@@ -48,16 +49,16 @@ impl Token<'_> {
     }
 }
 
-/// Reads one line token by token. Its methods take what the grammar wants next, or fail at what is
-/// there instead.
+/// A reader of one line, token by token. Its methods take the token that the grammar requires next,
+/// or fail at the token that is there instead.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     line: &'a str,
-    /// Byte offset of the line in the text.
+    /// The byte offset of the line in the text.
     start: usize,
-    /// Byte offset of the next token in the line.
+    /// The byte offset of the next token in the line.
     at: usize,
-    /// The next token and the offset after it, when it was already read.
+    /// The next token and the offset after it, if a peek has already read it.
     peeked: Option<(Token<'a>, usize)>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Cursor<'a> {
         Cursor { line, start, at: 0, peeked: None }
     }
 
-    /// The next token, left in place.
+    /// The next token, without taking it.
     pub(super) fn peek(&mut self) -> Result<&Token<'a>, Fault> {
         if self.peeked.is_none() {
             self.skip_space();
@@ -83,7 +84,7 @@ impl<'a> Cursor<'a> {
         Ok(token)
     }
 
-    /// The byte offset in the text of the next token.
+    /// The byte offset of the next token in the text.
     pub(super) fn offset(&mut self) -> usize {
         if self.peeked.is_none() {
             self.skip_space();
@@ -172,7 +173,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes a quoted string that is text.
+    /// Takes a quoted string that must be UTF-8.
     pub(super) fn quoted_text(&mut self, what: &str) -> Result<String, Fault> {
         let at = self.offset();
         utf8(self.quoted(what)?, at)
@@ -187,7 +188,7 @@ impl<'a> Cursor<'a> {
         self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
 
-    /// The token at the current place and the offset in the line after it.
+    /// The token at the current offset, and the offset in the line after it.
     fn scan(&self) -> Result<(Token<'a>, usize), Fault> {
         let rest = self.rest();
         let mut chars = rest.chars();
@@ -220,7 +221,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A name after its sigil.
+    /// The name after a sigil, and the offset after it.
     fn scan_name(&self) -> Result<(Cow<'a, str>, usize), Fault> {
         let from = self.at + 1;
         if self.line[from..].starts_with('"') {
@@ -235,7 +236,7 @@ impl<'a> Cursor<'a> {
         Ok((Cow::Borrowed(&self.line[from..from + length]), from + length))
     }
 
-    /// The bytes of the string that starts with the quote at `from`, and the offset after it.
+    /// The bytes of the string whose opening quote is at `from`, and the offset after it.
     fn scan_quoted(&self, from: usize) -> Result<(Vec<u8>, usize), Fault> {
         let mut bytes = Vec::new();
         let mut at = from + 1;
@@ -253,7 +254,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Resolves the escape that starts with the backslash at `at`; the offset after it.
+    /// Resolves the escape whose backslash is at `at`. Returns the offset after it.
     fn scan_escape(&self, at: usize, bytes: &mut Vec<u8>) -> Result<usize, Fault> {
         let rest = &self.line[at + 1..];
         let simple = match rest.bytes().next() {
@@ -295,14 +296,14 @@ impl<'a> Cursor<'a> {
 fn name_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let ends = |i: usize| {
-        // `@f->i32` is a name and an arrow.
+        // In `@f->i32`, the name ends before the arrow.
         !is_name_char(bytes[i] as char) || (bytes[i] == b'-' && bytes.get(i + 1) == Some(&b'>'))
     };
     (0..bytes.len()).find(|i| ends(*i)).unwrap_or(bytes.len())
 }
 
-/// The length of what looks like a number at the start of a text: a sign, then letters, digits and
-/// points, and a sign after the `e` of an exponent.
+/// The length of a number-like prefix of a text: a sign, then letters, digits and points, and a
+/// sign after the `e` of an exponent.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let hex = text.trim_start_matches('-').starts_with("0x");

@@ -1,11 +1,11 @@
-//! Numbers of the text form.
+//! Literals of the text form.
 
 use crate::reference;
 use crate::types::Type;
 use std::fmt;
 
-/// The sign and magnitude of an integer literal: decimal, or hexadecimal after `0x`. `None` when it
-/// is not an integer, or does not fit 64 bits.
+/// The sign and magnitude of an integer literal: decimal, or hexadecimal after `0x`. `None` if the
+/// text is not an integer, or the magnitude does not fit 64 bits.
 fn integer(text: &str) -> Option<(bool, u64)> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -15,14 +15,14 @@ fn integer(text: &str) -> Option<(bool, u64)> {
         Some(digits) => (16, digits),
         None => (10, digits),
     };
-    // `from_str_radix` would take a plus sign too.
+    // `from_str_radix` also accepts a plus sign, which the grammar does not.
     if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;
     }
     u64::from_str_radix(digits, radix).ok().map(|magnitude| (negative, magnitude))
 }
 
-/// An unsigned literal of at most `max`.
+/// The value of an unsigned literal; `None` if it exceeds `max`.
 pub(super) fn unsigned(text: &str, max: u64) -> Option<u64> {
     match integer(text)? {
         (false, magnitude) if magnitude <= max => Some(magnitude),
@@ -30,7 +30,7 @@ pub(super) fn unsigned(text: &str, max: u64) -> Option<u64> {
     }
 }
 
-/// The bits of a literal of an integer type. Signed and unsigned readings are both accepted, so an
+/// The bits of a literal of an integer type. Both signed and unsigned readings are valid, so an
 /// `i8` ranges from -128 to 255.
 pub(super) fn int_bits(text: &str, ty: Type) -> Option<u64> {
     match integer(text)? {
@@ -42,10 +42,9 @@ pub(super) fn int_bits(text: &str, ty: Type) -> Option<u64> {
     }
 }
 
-/// The bits of a finite decimal literal of a float type. One that would round to infinity is
-/// `None`.
+/// The bits of a finite decimal literal of a float type; `None` if it would round to infinity.
 pub(super) fn float_bits(text: &str, ty: Type) -> Option<u64> {
-    // The standard parser also takes `inf`, `nan`, `.5` and `+1`.
+    // The standard parser also accepts `inf`, `nan`, `.5` and `+1`.
     if !text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -73,9 +72,9 @@ pub(super) fn is_nan(bits: u64, ty: Type) -> bool {
     }
 }
 
-/// The bits of a literal of a type, as the text form writes constants: `-7`, `0xff`, `2.5`, `-inf`,
-/// `nan:0x7fc00000`, `null`, `ref:7` (the bits of a reference). `None` when the text is not one, or
-/// the type does not hold it.
+/// The bits of a literal of a type, in the notation for constants: `-7`, `0xff`, `2.5`, `-inf`,
+/// `nan:0x7fc00000`, `null`, `ref:7` (the bits of a reference). `None` if the text is not a
+/// literal, or does not fit the type.
 pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
     if ty.is_int() {
         return int_bits(text, ty);
@@ -96,17 +95,17 @@ pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
     }
 }
 
-/// The literal of a type with these bits, as the text form writes it: integers signed, floats as
-/// the shortest decimal that reads back as the same bits.
+/// The literal of a type with these bits, in the text form. Integers are signed. A float is the
+/// shortest decimal that reads back as the same bits.
 pub fn print_literal(ty: Type, bits: u64) -> String {
     let mut out = String::new();
     write_literal(&mut out, ty, bits).expect("writing to a string cannot fail");
     out
 }
 
-/// Writes the literal of a type with these bits: integers signed, floats as the shortest decimal
-/// that reads back as the same bits. Bits outside the type, which the verifier refuses, are shown
-/// as they are.
+/// Writes the literal of a type with these bits. Integers are signed. A float is the shortest
+/// decimal that reads back as the same bits. Bits outside the type, which the verifier rejects, are
+/// written as one hexadecimal number.
 pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fmt::Result {
     if bits & !ty.mask() != 0 {
         return write!(out, "{bits:#x}");
@@ -117,7 +116,7 @@ pub(super) fn write_literal(out: &mut dyn fmt::Write, ty: Type, bits: u64) -> fm
         Type::I32 => write!(out, "{}", bits as i32),
         Type::I64 => write!(out, "{}", bits as i64),
         Type::F32 | Type::F64 if is_nan(bits, ty) => write!(out, "nan:{bits:#x}"),
-        // `Debug` writes `inf`, `-inf`, `-0.0` and `1e16` as the grammar does.
+        // `Debug` output has the notation of the grammar: `inf`, `-inf`, `-0.0` and `1e16`.
         Type::F32 => write!(out, "{:?}", f32::from_bits(bits as u32)),
         Type::F64 => write!(out, "{:?}", f64::from_bits(bits)),
         Type::FuncRef | Type::ExternRef if bits == reference::NULL => out.write_str("null"),

@@ -1,14 +1,14 @@
 //! The text form (`.oir`): printer and parser.
 //!
-//! The grammar is in `docs/oir.md`. One statement stands on one line; `;` starts a comment that
-//! runs to the end of the line. Laws, held by `ir/tests/text/`:
+//! `docs/oir.md` has the grammar. One statement stands on one line; `;` starts a comment that runs
+//! to the end of the line. The tests in `ir/tests/text/` check three laws:
 //!
 //! - `parse(print(m))` prints as `m` does, for every well-formed module `m`, and keeps its names;
 //! - `print(parse(t))` is a fixpoint, for every text `t` that parses;
 //! - no text makes the parser panic, recurse, or allocate more than in proportion to its length.
 //!
-//! The parser checks structure (names, numbers of results, blocks that end); types and the rest are
-//! the business of [`crate::verifier`].
+//! The parser checks structure: names, the number of results, and a terminator for each block.
+//! [`crate::verifier`] checks types and all other rules.
 
 mod build;
 mod declarations;
@@ -28,8 +28,8 @@ use crate::entity::{Func, Inst};
 use crate::module::Module;
 use cranelift_entity::EntityRef;
 
-/// The text of the module itself. Lines from one on that begins with `;=` are what a test expects
-/// to be printed.
+/// The part of a text that is the module. The first line that begins with `;=` starts the output
+/// that a test expects.
 fn module_part(text: &str) -> &str {
     match text.find("\n;=") {
         _ if text.strip_prefix('\u{feff}').unwrap_or(text).starts_with(";=") => "",
@@ -38,20 +38,20 @@ fn module_part(text: &str) -> &str {
     }
 }
 
-/// Parses a module, which ends before a line that begins with `;=`. At most [`MAX_ERRORS`] errors
-/// are reported, in the order of the text. A byte order mark at the start and carriage returns at
-/// line ends are ignored.
+/// Parses a module. A line that begins with `;=` ends it. The parser ignores a byte order mark at
+/// the start and carriage returns at line ends.
 ///
 /// # Errors
-/// Every error found, each with its place; recovery is at line ends.
+/// All errors found, up to [`MAX_ERRORS`], each with its location, in the order of the text. After
+/// an error the parser continues at the next line.
 ///
-/// Cost: linear in the text, on average (names are hashed).
+/// Cost: linear in the length of the text, on average (names are hashed).
 pub fn parse_module(text: &str) -> Result<Module, Vec<ParseError>> {
     parse_module_with_lines(text).map(|(module, _)| module)
 }
 
-/// As [`parse_module`], with the line of every instruction, so that a finding of the verifier can
-/// be shown in the text it is about.
+/// Parses a module as [`parse_module`] does, and returns the line of every instruction. A client
+/// can use the lines to show a finding of the verifier in the text.
 ///
 /// # Errors
 /// As [`parse_module`].
@@ -66,15 +66,15 @@ pub fn parse_module_with_lines(text: &str) -> Result<(Module, SourceLines), Vec<
     }
 }
 
-/// Where the instructions of a parsed module stand in its text.
+/// The lines of the instructions of a parsed module in its text.
 #[derive(Clone, Debug, Default)]
 pub struct SourceLines {
-    /// Indexed by function, then by instruction.
+    /// The lines, by function and then by instruction.
     lines: Vec<Vec<u32>>,
 }
 
 impl SourceLines {
-    /// The 1-based line of an instruction of the module as it was parsed; `None` for others.
+    /// The 1-based line of an instruction of the parsed module; `None` for any other instruction.
     pub fn line(&self, func: Func, inst: Inst) -> Option<u32> {
         self.lines.get(func.index())?.get(inst.index()).copied()
     }

@@ -1,28 +1,28 @@
-//! Names: which may stand bare, how others are quoted, and what a clash is resolved to.
+//! Names in the text form: bare names, quoted names, and the resolution of clashes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write;
 
-/// Whether a bare name may have this character.
+/// Whether a bare name may contain this character.
 pub(super) fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '-' | '/')
 }
 
-/// Writes a name after its sigil, quoted when it cannot stand bare.
+/// Writes a name after its sigil. Quotes a name that cannot be bare.
 pub(super) fn write_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     let bare = !name.is_empty() && name.chars().all(is_name_char) && !name.ends_with('-');
     if bare { out.write_str(name) } else { write_text(out, name) }
 }
 
-/// Writes a block name, which has no sigil and so must not look like a number.
+/// Writes a block name. It has no sigil, so a bare block name must not look like a number.
 pub(super) fn write_block_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     let number = name.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     if number { write_text(out, name) } else { write_name(out, name) }
 }
 
-/// Writes text between quotes. What is not printable is escaped, so that a name can neither break a
-/// line nor drive a terminal.
+/// Writes text between quotes. Escapes characters that are not printable, so a name can neither end
+/// the line nor control a terminal.
 pub(super) fn write_text(out: &mut dyn Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
     for c in text.chars() {
@@ -37,7 +37,7 @@ pub(super) fn write_text(out: &mut dyn Write, text: &str) -> fmt::Result {
     out.write_char('"')
 }
 
-/// Writes bytes between quotes: printable ASCII as it is, the others as `\hh`.
+/// Writes bytes between quotes: printable ASCII unchanged, all other bytes as `\hh`.
 pub(super) fn write_bytes(out: &mut dyn Write, bytes: &[u8]) -> fmt::Result {
     out.write_char('"')?;
     for byte in bytes {
@@ -51,12 +51,12 @@ pub(super) fn write_bytes(out: &mut dyn Write, bytes: &[u8]) -> fmt::Result {
     out.write_char('"')
 }
 
-/// The names that must be printed otherwise than as given, or as the id says, because another
-/// entity has that name: the lowest id keeps it, the others get the first free `.1`, `.2`, ...
-/// after it.
+/// The printed names of the entities whose own name is taken by another entity. Of the entities
+/// with one name, the lowest id keeps it. Each other entity gets the first free suffix `.1`, `.2`,
+/// ...
 ///
-/// `id_named` is the entity, if it exists, whose default name a text is. Cost: near linear in the
-/// number of given names: a suffix is never tried twice for one name.
+/// `id_named` returns the entity with this default name, if it exists. Cost: near linear in the
+/// number of given names, because no suffix is tried twice for one name.
 pub(super) fn resolve_clashes<K: Copy + Ord>(
     given: &BTreeMap<K, Box<str>>,
     id_named: impl Fn(&str) -> Option<K>,
@@ -67,6 +67,8 @@ pub(super) fn resolve_clashes<K: Copy + Ord>(
         if !taken.insert(name) {
             clashing.insert(*key, name);
         }
+        // A given name may be the default name of an entity without a name. The given name stays,
+        // and the unnamed entity gets a suffix.
         if let Some(unnamed) = id_named(name).filter(|k| !given.contains_key(k)) {
             clashing.insert(unnamed, name);
         }

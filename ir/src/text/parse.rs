@@ -1,4 +1,4 @@
-//! From lines to items.
+//! Parsing of lines into items.
 
 use super::declarations::{
     read_data, read_elem, read_export, read_global, read_import, read_memory, read_table,
@@ -15,11 +15,11 @@ use crate::trap::TrapKind;
 use crate::types::{Signature, Type, TypeList};
 use std::collections::HashMap;
 
-/// Reads every line of a text. Stops early when enough faults were found.
+/// Reads every line of a text. Stops early when the number of errors reaches the maximum.
 pub(super) fn parse_file<'a>(source: &Source<'a>, faults: &mut Faults) -> File<'a> {
     let mut parser = Parser::new();
     if source.len() > u32::MAX as usize {
-        // Ids and line numbers are 32 bits.
+        // Ids and line numbers have 32 bits.
         faults.push(Fault::new(0, "the text is longer than 4 GiB"));
         return parser.file;
     }
@@ -40,9 +40,9 @@ pub(super) fn parse_file<'a>(source: &Source<'a>, faults: &mut Faults) -> File<'
 
 struct Parser<'a> {
     file: File<'a>,
-    /// The function whose body is being read.
+    /// The function whose body is open.
     open: Option<FuncItem<'a>>,
-    /// The first line of the open function could not be read.
+    /// Whether the first line of the open function could not be read.
     headless: bool,
     opcodes: HashMap<&'static str, Opcode>,
 }
@@ -62,7 +62,8 @@ impl<'a> Parser<'a> {
             return self.item(&mut cursor);
         }
         if starts_function(&cursor) {
-            // The `}` is missing: say so at the function it is missing from, and read on.
+            // The closing `}` is missing. The error is at the function that lacks it; the parser
+            // then reads on.
             let unclosed = self.finish_open_function();
             self.item(&mut cursor)?;
             return unclosed;
@@ -70,7 +71,8 @@ impl<'a> Parser<'a> {
         self.body_line(&mut cursor)
     }
 
-    /// Notes that a line could not be read, so that the names it would have defined are not missed.
+    /// Records an unreadable line. The builder then reports no errors for names that the line may
+    /// define.
     fn lost_line(&mut self, line: &'a str) {
         if let Some(function) = &mut self.open {
             function.lost_lines = true;
@@ -78,7 +80,8 @@ impl<'a> Parser<'a> {
         }
         self.file.lost_items = true;
         if line.trim_start().starts_with("func") && line.trim_end().ends_with('{') {
-            // Only its first line is bad: still read the body, for the errors in it.
+            // Only the first line of the function is bad. The parser still reads the body, to
+            // report errors in it.
             let (params, results, blocks) = (Vec::new(), TypeList::new(), Vec::new());
             let name = Name { text: "".into(), at: 0 };
             self.open = Some(FuncItem { name, params, results, blocks, lost_lines: true });
@@ -142,7 +145,7 @@ impl<'a> Parser<'a> {
         }
         match function.blocks.last_mut() {
             Some(block) => block.insts.push(read_inst(cursor, &self.opcodes)?),
-            // The label was there, but could not be read.
+            // The label was present, but could not be read.
             None if function.lost_lines => drop(read_inst(cursor, &self.opcodes)?),
             None => return cursor.expected("the label of the first block (`name:`)"),
         }
@@ -156,14 +159,14 @@ fn expected_item<T>(cursor: &mut Cursor<'_>) -> Result<T, Fault> {
     )
 }
 
-/// Whether the line is `func @...`, which nothing in a body is.
+/// Whether the line begins with `func @`. No line of a body does.
 fn starts_function(cursor: &Cursor<'_>) -> bool {
     let mut ahead = cursor.clone();
     ahead.next().is_ok_and(|t| t == Token::Word("func"))
         && matches!(ahead.next(), Ok(Token::Entity(_)))
 }
 
-/// Whether the line is a label: no instruction has `(` or `:` after its first word.
+/// Whether the line is a label. No instruction has `(` or `:` after its first word.
 fn starts_label(cursor: &Cursor<'_>) -> bool {
     let mut ahead = cursor.clone();
     matches!(ahead.next(), Ok(Token::Word(_) | Token::Quoted(_)))
@@ -256,7 +259,7 @@ fn read_mnemonic(
     Ok((opcode, ty))
 }
 
-/// Reads what stands after the mnemonic, as the shape of the opcode says.
+/// Reads the rest of an instruction after the mnemonic, according to the shape of the opcode.
 fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(), Fault> {
     match inst.opcode.shape() {
         Shape::Const => inst.imm = ImmItem::Bits(read_bits(cursor, inst.ty)?),
@@ -335,7 +338,7 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
     Ok(())
 }
 
-/// Reads values up to the end of the line; how many there must be is for the verifier to say.
+/// Reads values up to the end of the line. The verifier checks their number.
 fn read_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> Result<(), Fault> {
     if *cursor.peek()? == Token::End {
         return Ok(());
@@ -355,7 +358,7 @@ fn read_more_operands<'a>(cursor: &mut Cursor<'a>, args: &mut Vec<Name<'a>>) -> 
     Ok(())
 }
 
-/// Reads the number of a segment. Whether there is one is for the verifier to say.
+/// Reads the number of a segment. The verifier checks that the segment exists.
 fn read_segment(cursor: &mut Cursor<'_>) -> Result<u32, Fault> {
     read_number(cursor, "the number of a segment")
 }
@@ -432,8 +435,8 @@ fn read_arguments<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Name<'a>>, Fault> {
     read_list(cursor, ')', Cursor::value)
 }
 
-/// Reads what stands between the opening mark, already taken, and the closing one, with commas
-/// between.
+/// Reads the items between the opening mark, which the caller has taken, and the closing mark,
+/// separated by commas.
 pub(super) fn read_list<'a, T>(
     cursor: &mut Cursor<'a>,
     close: char,
@@ -466,7 +469,7 @@ pub(super) fn read_signature(cursor: &mut Cursor<'_>) -> Result<Signature, Fault
     Ok(Signature { params, results: read_results(cursor)? })
 }
 
-/// Reads `-> i32`, `-> (i32, i64)`, `-> ()` or nothing, which is `-> ()` too.
+/// Reads `-> i32`, `-> (i32, i64)`, `-> ()`, or nothing, which means `-> ()`.
 fn read_results(cursor: &mut Cursor<'_>) -> Result<TypeList, Fault> {
     if *cursor.peek()? != Token::Arrow {
         return Ok(TypeList::new());
@@ -489,7 +492,7 @@ pub(super) fn read_type(cursor: &mut Cursor<'_>) -> Result<Type, Fault> {
     }
 }
 
-/// Reads a literal of a type; of a reference to a function also the function.
+/// Reads a literal of a type. A reference to a function may also be the function's name.
 pub(super) fn read_bits<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<BitsItem<'a>, Fault> {
     if ty == Type::FuncRef && matches!(cursor.peek()?, Token::Entity(_)) {
         return cursor.entity("a function").map(BitsItem::Func);

@@ -14,9 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write;
 
-/// The text form of a module. Cost: near linear in its size.
-///
-/// What the verifier refuses is printed too, as far as it can be; the text may then not parse.
+/// The text form of a module, as far as possible even if the verifier rejects the module. The text
+/// of a rejected module may not parse. Cost: near linear in the size.
 pub fn print_module(module: &Module) -> String {
     collect(|out| write_module(out, module))
 }
@@ -26,8 +25,8 @@ pub fn print_function(module: &Module, function: &Function) -> String {
     collect(|out| FunctionText::new(module, function).write_function(out))
 }
 
-/// The text form of one instruction, without indentation or line end. Cost: the names of the whole
-/// function are looked at; to print many instructions of one function, keep a [`FunctionText`].
+/// The text form of one instruction, without indentation or line end. Cost: linear in the number of
+/// names in the function; keep a [`FunctionText`] to print many instructions.
 ///
 /// # Panics
 /// When the function does not have the instruction.
@@ -41,20 +40,20 @@ fn collect(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
     out
 }
 
-/// The names of one function's values and blocks, resolved once, to print many parts of it.
+/// The resolved names of one function, to print many parts of it.
 #[derive(Clone, Debug)]
 pub struct FunctionText<'a> {
     module: &'a Module,
     function: &'a Function,
-    /// Names printed otherwise than as given, because of a clash.
+    /// Printed names that differ from the given names because of a clash.
     values: BTreeMap<Value, String>,
     blocks: BTreeMap<Block, String>,
-    /// Bytes after which names are cut; the text then need not parse.
+    /// The length in bytes at which names are cut. A text with a cut name may not parse.
     name_limit: usize,
 }
 
 impl<'a> FunctionText<'a> {
-    /// Resolves the names of a function. Cost: near linear in the number of names it was given.
+    /// Resolves the names of a function. Cost: near linear in the number of given names.
     pub fn new(module: &'a Module, function: &'a Function) -> FunctionText<'a> {
         let value_named =
             |name: &str| default_id(name, "v").map(Value::new).filter(|v| function.has_value(*v));
@@ -70,8 +69,7 @@ impl<'a> FunctionText<'a> {
         }
     }
 
-    /// As [`FunctionText::new`], but names are cut after this many bytes: for messages, of which
-    /// there may be many about one long name.
+    /// As [`FunctionText::new`], but cuts names after this many bytes, for use in messages.
     pub(crate) fn with_name_limit(
         module: &'a Module,
         function: &'a Function,
@@ -80,17 +78,17 @@ impl<'a> FunctionText<'a> {
         FunctionText { name_limit: limit, ..FunctionText::new(module, function) }
     }
 
-    /// A value as the text form writes it: `%sum`, `%v7`.
+    /// The text form of a value: `%sum`, `%v7`.
     pub fn value(&self, value: Value) -> String {
         collect(|out| self.write_value(out, value))
     }
 
-    /// A block as the text form writes it: `loop`, `block3`.
+    /// The text form of a block: `loop`, `block3`.
     pub fn block(&self, block: Block) -> String {
         collect(|out| self.write_block(out, block))
     }
 
-    /// An instruction as the text form writes it, without indentation or line end.
+    /// The text form of an instruction, without indentation or line end.
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -99,7 +97,7 @@ impl<'a> FunctionText<'a> {
     }
 
     /// As [`FunctionText::inst`], cut with `...` after about `limit` bytes. Cost: linear in the
-    /// limit, however many operands the instruction has.
+    /// limit, independent of the number of operands.
     ///
     /// # Panics
     /// When the function does not have the instruction.
@@ -151,7 +149,7 @@ impl<'a> FunctionText<'a> {
         for (index, block) in function.blocks().enumerate() {
             self.write_block(out, block)?;
             let params = function.block_params(block);
-            // The parameters of the entry are the function's arguments and stand in its first line.
+            // The first line of the function has the parameters of the entry block.
             if index > 0 && !params.is_empty() {
                 self.write_params(out, params)?;
             }
@@ -187,8 +185,8 @@ impl<'a> FunctionText<'a> {
         if self.try_write_rest(out, data)? { Ok(()) } else { self.write_malformed(out, data) }
     }
 
-    /// Writes what stands after the mnemonic as the shape of the opcode says; `false`, and nothing
-    /// is written, when the instruction has not that shape.
+    /// Writes the part of an instruction after the mnemonic, according to the shape of the opcode.
+    /// Returns `false`, and writes nothing, if the instruction does not have that shape.
     fn try_write_rest(&self, out: &mut dyn Write, data: &InstData) -> Result<bool, fmt::Error> {
         let module = self.module;
         match (data.opcode.shape(), data.imm, data.args.as_slice(), data.targets.as_slice()) {
@@ -321,7 +319,7 @@ impl<'a> FunctionText<'a> {
         Ok(true)
     }
 
-    /// Writes an instruction that has not the shape of its opcode, for a finding to show.
+    /// Writes an instruction that does not match the shape of its opcode, for a finding.
     fn write_malformed(&self, out: &mut dyn Write, data: &InstData) -> fmt::Result {
         write!(out, " <malformed> {:?} (", data.imm)?;
         self.write_values(out, &data.args)?;
@@ -360,14 +358,14 @@ impl<'a> FunctionText<'a> {
         out.write_char(')')
     }
 
-    /// Writes `block` or `block(%a)`: no parentheses without arguments.
+    /// Writes `block` or `block(%a)`, without parentheses if there are no arguments.
     fn write_target(&self, out: &mut dyn Write, target: &Target) -> fmt::Result {
         self.write_block(out, target.block)?;
         if target.args.is_empty() { Ok(()) } else { self.write_arguments(out, &target.args) }
     }
 }
 
-/// The number in a default name: 12 in `v12`. Names with a leading zero are nobody's default.
+/// The number in a default name: 12 in `v12`. A name with a leading zero is no default name.
 fn default_id(name: &str, prefix: &str) -> Option<usize> {
     let digits = name.strip_prefix(prefix)?;
     let number: u32 = digits.parse().ok()?;
@@ -389,8 +387,8 @@ fn write_list<T>(
     Ok(())
 }
 
-/// Writes ` @name`, or ` @memory7` when there is no such entity. The name of an entity of a module
-/// is unique among its kind, as the verifier checks, so no clash is resolved here.
+/// Writes ` @name`, or ` @memory7` if the entity does not exist. The verifier checks that names are
+/// unique among the entities of one kind, so this function resolves no clash.
 fn write_entity(out: &mut dyn Write, name: Option<&str>, id: &dyn fmt::Display) -> fmt::Result {
     out.write_str(" @")?;
     match name {
@@ -426,7 +424,7 @@ fn write_bits(out: &mut dyn Write, module: &Module, ty: Type, bits: u64) -> fmt:
     }
 }
 
-/// Writes ` -> ...` as a signature ends.
+/// Writes the result part of a signature: ` -> ...`.
 fn write_results(out: &mut dyn Write, signature: &Signature) -> fmt::Result {
     let results =
         Signature { params: Default::default(), results: signature.results.clone() }.to_string();
@@ -504,7 +502,7 @@ fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
     Ok(())
 }
 
-/// Writes ` "module" "field"`, if there is one.
+/// Writes ` "module" "field"` if there is an import name.
 fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::Result {
     let Some(import) = import else { return Ok(()) };
     out.write_char(' ')?;
@@ -513,7 +511,7 @@ fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::R
     write_text(out, &import.field)
 }
 
-/// Writes imported and defined functions, in the order of their ids, which reading back keeps.
+/// Writes all functions in the order of their ids, so that parsing assigns the same ids.
 fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for (func, decl) in &module.funcs {
         if let Some(import) = &decl.import {
@@ -575,7 +573,7 @@ fn write_segments(out: &mut dyn Write, module: &Module) -> fmt::Result {
     Ok(())
 }
 
-/// The first characters of a text that take at most this many bytes.
+/// The longest prefix of a text with at most this many bytes, cut between characters.
 fn cut(text: &str, limit: usize) -> &str {
     match text.len() <= limit {
         true => text,
@@ -583,7 +581,7 @@ fn cut(text: &str, limit: usize) -> &str {
     }
 }
 
-/// A string that refuses to grow beyond a limit.
+/// A string that stops growing at a limit and returns an error instead.
 struct Limited {
     text: String,
     limit: usize,

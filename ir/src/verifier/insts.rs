@@ -1,4 +1,4 @@
-//! Rules about single instructions, as the opcode table says: immediates, operands, results,
+//! Rules about single instructions, from the opcode table: immediates, operands, results and
 //! targets.
 
 use super::Report;
@@ -13,7 +13,7 @@ use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
 use std::fmt;
 
-/// Checks every instruction by itself.
+/// Checks every instruction on its own.
 pub(super) fn check(report: &mut Report<'_>, layout: &Layout) {
     for &(inst, _) in &layout.insts {
         let data = report.function.inst(inst);
@@ -22,7 +22,7 @@ pub(super) fn check(report: &mut Report<'_>, layout: &Layout) {
             report.inst(Rule::TypeControl1, inst, message);
         }
         let immediate_holds = check_immediate(report, inst, data);
-        // Without its immediate the types of a call are not known.
+        // Without a valid immediate, the types of a call are unknown.
         if immediate_holds || !matches!(data.opcode.shape(), Shape::Call | Shape::CallIndirect) {
             check_operands(report, inst, data);
             check_results(report, inst, data);
@@ -34,7 +34,7 @@ pub(super) fn check(report: &mut Report<'_>, layout: &Layout) {
     }
 }
 
-/// Checks the immediate; whether it is of the right kind and what it names is declared.
+/// Checks the immediate. Returns whether it has the right kind and refers to declared entities.
 fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool {
     let kind_fits = match data.opcode.shape() {
         Shape::Const => matches!(data.imm, Imm::Bits(_)),
@@ -112,7 +112,7 @@ fn check_immediate(report: &mut Report<'_>, inst: Inst, data: &InstData) -> bool
     true
 }
 
-/// Whether bits are those of a null reference, or of one to a function that the module declares.
+/// Whether the bits are a null reference, or refer to a function that the module declares.
 pub(super) fn is_null_or_declared(module: &Module, bits: u64) -> bool {
     bits == reference::NULL || reference::func(bits).is_some_and(|func| module.funcs.is_valid(func))
 }
@@ -146,7 +146,7 @@ fn check_global(report: &mut Report<'_>, inst: Inst, data: &InstData) {
     }
 }
 
-/// What the type of an operand must be.
+/// The types that the type rule allows for an operand.
 #[derive(Clone, Copy)]
 enum Wanted {
     Exactly(Type),
@@ -156,7 +156,7 @@ enum Wanted {
     Int32Or64,
     Float,
     Any,
-    /// An integer if the type is a float, a float if it is an integer, as wide as it.
+    /// The type of the same width and the opposite kind: integer for float, float for integer.
     TwinOf(Type),
 }
 
@@ -193,7 +193,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// The type rule of the value operands.
+/// The types that the type rule requires of the value operands.
 fn wanted_operands(report: &Report<'_>, data: &InstData) -> Vec<Wanted> {
     let ty = data.ty;
     let own = Wanted::Exactly(ty);
@@ -246,7 +246,7 @@ fn exactly(types: &[Type]) -> Vec<Wanted> {
     types.iter().map(|ty| Wanted::Exactly(*ty)).collect()
 }
 
-/// The signature that the immediate of a call says.
+/// The signature in the immediate of a call.
 fn called_signature<'a>(report: &Report<'a>, data: &InstData) -> Option<&'a Signature> {
     match data.imm {
         Imm::Func(func) => report.module.sigs.get(report.module.funcs.get(func)?.sig),
@@ -317,7 +317,7 @@ fn check_target(report: &mut Report<'_>, inst: Inst, target: &Target) {
     }
     for (&arg, &param) in target.args.iter().zip(params) {
         let (Some(given), Some(wanted)) = (type_of(report, arg), type_of(report, param)) else {
-            // A value that does not exist is its own finding.
+            // A missing value has a finding of its own.
             continue;
         };
         if given != wanted {

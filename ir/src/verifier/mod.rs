@@ -1,15 +1,16 @@
-//! The verifier: every rule a well-formed module keeps.
+//! The verifier: it checks every rule of a well-formed module.
 //!
-//! *Proves* that what the interpreter, the analyses, the passes and the JIT rely on holds: they may
-//! then index, unwrap and dispatch without looking again. *Does not* look at meaning: that two
-//! versions compute the same is for the checker of mappings. *Trusts* [`crate::cfg`] and
-//! [`crate::dom`] for dominance, and the opcode table for the type rules; the derived lists of a
-//! function (users, predecessors, the order of instructions) are recomputed and compared.
+//! *Proves* the properties that the interpreter, the analyses, the passes and the JIT rely on. They
+//! may then index, unwrap and dispatch without further checks. *Does not* examine meaning: the
+//! checker of mappings decides whether two versions compute the same. *Trusts* [`crate::cfg`] and
+//! [`crate::dom`] for dominance, and the opcode table for the type rules. It recomputes the derived
+//! lists of a function (users, predecessors, the order of instructions) and compares them.
 //!
-//! All findings are reported at once, sorted. Two are withheld because they would mean nothing:
-//! dominance when the graph itself is broken (a `CFG-LAYOUT`, `CFG-LIST`, `CFG-TERM` or
-//! `CFG-TARGET-1` finding), and what depends on an entity that is missing, whose absence is its own
-//! finding. Code that no path from the entry reaches keeps every rule but dominance.
+//! The verifier reports all findings at once, sorted. It withholds two kinds of findings that would
+//! be meaningless. It does not check dominance when the graph itself is broken (a `CFG-LAYOUT`,
+//! `CFG-LIST`, `CFG-TERM` or `CFG-TARGET-1` finding). It does not check properties of a missing
+//! entity, because the absence is its own finding. Unreachable code must keep every rule except
+//! dominance.
 //!
 //! *Cost*: near linear in the size of the module (lists are compared sorted).
 //!
@@ -85,14 +86,14 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-/// How many bytes of an instruction a finding shows: one instruction may have 10^5 targets and a
-/// finding for each.
+/// The length to which a finding cuts a printed instruction, in bytes. One instruction may have
+/// 10^5 targets and a finding for each.
 const SHOWN_BYTES: usize = 200;
 
-/// How many bytes of a name a finding shows.
+/// The length to which a finding cuts a name, in bytes.
 const SHOWN_NAME_BYTES: usize = 80;
 
-/// What a finding is about.
+/// The entity that a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Entity {
     /// The module, or the function as a whole.
@@ -140,10 +141,11 @@ impl fmt::Display for Entity {
     }
 }
 
-/// A rule that does not hold, and where. Findings of a module sort before those of its functions.
+/// A violation of a rule, with its location. Findings about a module sort before the findings about
+/// its functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Shared: one function may have 10^5 findings and a name of a megabyte.
+    /// The name is shared because one function may have 10^5 findings and a name of a megabyte.
     function: Option<Arc<str>>,
     entity: Entity,
     rule: Rule,
@@ -152,27 +154,27 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The rule.
+    /// The violated rule.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// What it is about.
+    /// The entity that the finding is about.
     pub fn entity(&self) -> Entity {
         self.entity
     }
 
-    /// The name of the function it is in; `None` for what the module declares.
+    /// The name of the function that contains the entity; `None` for declarations of the module.
     pub fn function(&self) -> Option<&str> {
         self.function.as_deref()
     }
 
-    /// The instruction it is about, printed, cut when it is very long.
+    /// The printed instruction that the finding is about, cut if it is very long.
     pub fn printed_inst(&self) -> Option<&str> {
         self.shown.as_deref()
     }
 
-    /// What is wrong, in one sentence.
+    /// The violation, in one sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -195,7 +197,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks a module and every body in it. No finding means well-formed.
+/// Checks a module and every function body in it. A module without findings is well-formed.
 pub fn verify_module(module: &Module) -> Vec<Finding> {
     let mut findings = module::check(module);
     for (_, body) in module.defined() {
@@ -204,8 +206,8 @@ pub fn verify_module(module: &Module) -> Vec<Finding> {
     findings
 }
 
-/// Checks one function against the declarations of its module, which are themselves taken as they
-/// are. No finding means well-formed.
+/// Checks one function against the declarations of its module. It does not check the declarations.
+/// A function without findings is well-formed.
 pub fn verify_function(module: &Module, function: &Function) -> Vec<Finding> {
     let mut report = Report::new(module, function);
     let layout = structure::check(&mut report);
@@ -223,7 +225,7 @@ struct Report<'a> {
     module: &'a Module,
     function: &'a Function,
     name: Arc<str>,
-    /// Made when there is something to print.
+    /// Created on first use: most functions have no finding to print.
     text: OnceCell<FunctionText<'a>>,
     findings: Vec<Finding>,
 }
@@ -240,7 +242,7 @@ impl<'a> Report<'a> {
     }
 
     fn text(&self) -> &FunctionText<'a> {
-        // Held by `a_long_name_is_not_repeated_whole`.
+        // The limit keeps findings short; `a_long_name_is_not_repeated_whole` fails without it.
         self.text.get_or_init(|| {
             FunctionText::with_name_limit(self.module, self.function, SHOWN_NAME_BYTES)
         })
@@ -261,12 +263,12 @@ impl<'a> Report<'a> {
         self.add(rule, Entity::Inst(inst), message);
     }
 
-    /// A value as the text form writes it, cut when it is very long.
+    /// The text form of a value, cut if it is very long.
     fn value_name(&self, value: Value) -> String {
         self.text().value(value)
     }
 
-    /// A block as the text form writes it, cut when it is very long.
+    /// The text form of a block, cut if it is very long.
     fn block_name(&self, block: Block) -> String {
         self.text().block(block)
     }

@@ -1,4 +1,4 @@
-//! Rules about what a module declares.
+//! Rules about the declarations of a module.
 
 use super::insts::is_null_or_declared;
 use super::rules::Rule;
@@ -9,10 +9,10 @@ use crate::reference;
 use crate::types::Type;
 use std::collections::BTreeMap;
 
-/// The largest size of a table at the start, in entries.
+/// The largest initial size of a table, in entries.
 pub const MAX_TABLE_ENTRIES: u32 = 10_000_000;
 
-/// The largest size of a memory in pages: 4 GiB, what an `i32` addresses.
+/// The largest size of a memory in pages: 4 GiB, the range of an `i32` address.
 const MAX_PAGES: u32 = 65536;
 
 struct Findings(Vec<Finding>);
@@ -22,7 +22,7 @@ impl Findings {
         self.0.push(Finding { function: None, entity, rule, message: message.into(), shown: None });
     }
 
-    /// Finds what occurs a second time.
+    /// Reports every key that occurs a second time.
     fn check_unique<K: Ord>(
         &mut self,
         rule: Rule,
@@ -44,7 +44,8 @@ impl Findings {
     }
 }
 
-/// Checks the declarations of a module, its bodies only against them.
+/// Checks the declarations of a module. It compares each body with its declaration, and does not
+/// check the contents of bodies.
 pub(super) fn check(module: &Module) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     check_names(module, &mut findings);
@@ -143,7 +144,7 @@ fn check_storage(module: &Module, findings: &mut Findings) {
     }
 }
 
-/// Whether `length` things from `offset` on lie below `size`.
+/// Whether `length` items that start at `offset` end within `size`.
 fn lies_below(offset: u64, length: usize, size: u64) -> bool {
     offset.checked_add(length as u64).is_some_and(|end| end <= size)
 }

@@ -1,4 +1,4 @@
-//! The rules, each with the id that findings, tests and manuals call it by.
+//! The rules, each with the id that findings, tests and manuals use.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ macro_rules! rules {
             /// Every rule, in the order of the manual.
             pub const ALL: &'static [Rule] = &[$(Rule::$variant,)+];
 
-            /// The id, as `SSA-DOM-1`.
+            /// The id, for example `SSA-DOM-1`.
             pub const fn id(self) -> &'static str {
                 match self { $(Rule::$variant => $id,)+ }
             }
 
-            /// What the rule demands, in one line.
+            /// The requirement of the rule, in one line.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Rule::$variant => $meaning,)+ }
             }

@@ -7,28 +7,28 @@ use crate::inst::Edge;
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 
-/// The instructions as they stand, found by walking the lists with suspicion: everything the later
-/// steps look at is taken from here.
+/// The actual instructions of the function, collected by a walk of the lists that assumes no link
+/// is valid. All later checks use this collection.
 pub(super) struct Layout {
-    /// The blocks of the layout that exist, each once.
+    /// The existing blocks of the layout, each once.
     pub(super) blocks: Vec<Block>,
-    /// Every instruction that a list leads to, with its block, in layout order.
+    /// Every instruction on a list, with its block, in layout order.
     pub(super) insts: Vec<(Inst, Block)>,
-    /// The index in `insts` of an instruction, by id.
+    /// By instruction id: the index in `insts`.
     positions: Vec<Option<u32>>,
-    /// Blocks of the layout, by id.
+    /// The blocks of the layout, by id.
     known: FixedBitSet,
-    /// No rule is broken that the notion of a path rests on.
+    /// Whether the function breaks none of the rules that make paths meaningful.
     sound: bool,
 }
 
 impl Layout {
-    /// Whether there is a graph to speak of.
+    /// Whether the control-flow graph is well-formed enough to analyze.
     pub(super) fn is_sound(&self) -> bool {
         self.sound
     }
 
-    /// Where an instruction stands among all.
+    /// The position of an instruction among all instructions.
     pub(super) fn position(&self, inst: Inst) -> Option<u32> {
         self.positions.get(inst.index()).copied().flatten()
     }
@@ -57,6 +57,8 @@ pub(super) fn check(report: &mut Report<'_>) -> Layout {
     check_edges(report, &mut layout);
     check_entry(report, &layout);
     check_names(report);
+    // `Cfg` follows targets and lists without checks, so dominance may only be computed if these
+    // rules hold.
     let graph = Rule::CfgLayout1..=Rule::CfgTarget1;
     layout.sound = report.findings.iter().all(|f| !graph.contains(&f.rule));
     layout
@@ -74,7 +76,7 @@ fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
             "the layout ends before it has as many blocks as it counts",
         );
     }
-    // However its links are damaged, the list ends: it counts.
+    // The iteration ends however damaged the links are, because it counts blocks.
     for block in function.blocks() {
         if !function.has_block(block) {
             report.add(
@@ -93,7 +95,8 @@ fn check_layout(report: &mut Report<'_>, layout: &mut Layout) {
     }
 }
 
-/// Walks the list of a block. Ends at the first bad link: an instruction is never visited twice.
+/// Walks the list of a block. It stops at the first bad link, and so never visits an instruction
+/// twice.
 fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
     let (function, block) = (report.function, layout.blocks[index]);
     let data = function.blocks.get(block).expect("the layout has blocks that exist");
@@ -103,6 +106,8 @@ fn check_list(report: &mut Report<'_>, layout: &mut Layout, index: usize) {
             let message = format!("{inst} is in the list of {block} but does not exist");
             return report.add(Rule::CfgList1, Entity::Block(block), message);
         };
+        // Without this check the walk of a cyclic list would not end, and two lists with a common
+        // tail would both count the tail.
         if layout.positions[inst.index()].is_some() {
             return report.inst(Rule::CfgList1, inst, "the instruction stands in two places");
         }
@@ -145,7 +150,7 @@ fn check_stray_insts(report: &mut Report<'_>, layout: &Layout) {
     }
 }
 
-/// Checks targets, and compares the lists of predecessors with the edges there are, both sorted.
+/// Checks targets, and compares the lists of predecessors with the actual edges, both sorted.
 fn check_edges(report: &mut Report<'_>, layout: &mut Layout) {
     let function = report.function;
     let mut edges = Vec::new();

@@ -1,5 +1,5 @@
-//! Every rule finds what breaks it. Inside the crate, because most bad functions cannot be made
-//! from outside.
+//! Tests: every rule reports the input that breaks it. They are in this crate because code outside
+//! cannot create most malformed functions.
 
 use super::{Entity, Finding, Rule, verify_function, verify_module};
 use crate::entity::{Block, Func, Global, Inst, Memory, Sig, Table, Value};
@@ -14,7 +14,7 @@ use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeSet;
 
-/// A well-formed module for the cases to damage. In `f` the ids are those of the comments.
+/// A well-formed module that the cases damage. The comments give the ids in `f`.
 const GOOD: &str = r#"
 memory @m 1 2
 table @t 4
@@ -71,7 +71,7 @@ fn f(module: &mut Module) -> &mut Function {
     module.bodies[id].as_mut().expect("f has a body")
 }
 
-/// The rules that have findings in a module.
+/// The rules with findings in a module.
 fn rules(module: &Module) -> Vec<Rule> {
     let found: BTreeSet<Rule> = verify_module(module).iter().map(Finding::rule).collect();
     found.into_iter().collect()
@@ -92,7 +92,8 @@ fn broken(rules: &'static [Rule], damage: impl FnOnce(&mut Function)) -> Case {
     damaged(rules, |module| damage(f(module)))
 }
 
-/// The operands or targets of an instruction of `f` changed, derived lists kept exact.
+/// The body `f` after a change to the operands or targets of one instruction, with exact derived
+/// lists.
 fn changed(
     rules: &'static [Rule],
     id: u32,
@@ -101,7 +102,7 @@ fn changed(
     broken(rules, |f| f.rewrite_terminator(inst(id), change))
 }
 
-/// A function of its own.
+/// A module of its own text.
 fn written(rules: &'static [Rule], text: &str) -> Case {
     (rules, parse(text))
 }
@@ -407,8 +408,8 @@ fn unreachable_code_keeps_every_rule_but_dominance() {
     assert_eq!(rules(&parse(&mistyped)), [Rule::TypeOperand2]);
 }
 
-/// Each instruction of the good function gives a place to damage; damage must never make the
-/// verifier panic, whatever else was damaged before.
+/// Damages random instructions of the good module, up to three at a time. The verifier must not
+/// panic on any combination.
 #[test]
 fn no_damage_makes_the_verifier_panic() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -493,7 +494,8 @@ fn large_functions_take_near_linear_time() {
     }
     long += &format!("  return %x{}\n}}\n", count - 1);
     assert_eq!(rules(&parse(&long)), []);
-    // Every argument of the switch is wrong: a finding for each, none of which prints the whole.
+    // Every target of the switch is wrong, which gives a finding for each. No finding prints the
+    // whole instruction.
     let mut wrong = module;
     let body = wrong.bodies[Func::new(0)].as_mut().expect("wide has a body");
     let switch = body.terminator(block(1));

@@ -10,10 +10,10 @@ use crate::function::ValueDef;
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 
-/// The values that are defined exactly once, where their record says: by id.
+/// The values with exactly one definition, at the recorded place, by id.
 pub(super) type Definitions = FixedBitSet;
 
-/// Checks that every value has one definition, the recorded one.
+/// Checks that every value has exactly one definition, the recorded one.
 pub(super) fn check_definitions(report: &mut Report<'_>, layout: &Layout) -> Definitions {
     let function = report.function;
     let mut defined = FixedBitSet::with_capacity(function.value_bound());
@@ -60,7 +60,7 @@ fn check_definition(
     );
 }
 
-/// Checks that operands exist, and that the lists of users hold exactly what uses there are.
+/// Checks that operands exist, and that the lists of users contain exactly the actual uses.
 pub(super) fn check_uses(report: &mut Report<'_>, layout: &Layout) {
     let function = report.function;
     let mut uses: Vec<(Value, Inst)> = Vec::new();
@@ -90,8 +90,8 @@ pub(super) fn check_uses(report: &mut Report<'_>, layout: &Layout) {
     }
 }
 
-/// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition have
-/// their finding already.
+/// Checks that definitions dominate uses, in reachable blocks. Values with a bad definition already
+/// have a finding.
 pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definitions: &Definitions) {
     let function = report.function;
     let cfg = Cfg::new(function);
@@ -106,7 +106,7 @@ pub(super) fn check_dominance(report: &mut Report<'_>, layout: &Layout, definiti
                 reported.push(value);
             }
         }
-        // A switch may use one value 10^5 times: one finding is enough.
+        // A switch may use one value 10^5 times. One finding is enough.
         reported.sort_unstable();
         reported.dedup();
         for value in reported {
@@ -135,6 +135,8 @@ fn is_available(
                 .position(inst)
                 .expect("a defined value is defined by an instruction in place");
             let defined_in = layout.insts[position as usize].1;
+            // The recorded order of instructions may be damaged. The position is the one that the
+            // walk of the lists found.
             if defined_in == block { position < at } else { tree.dominates(defined_in, block) }
         }
     }

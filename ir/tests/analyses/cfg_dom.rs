@@ -1,4 +1,4 @@
-//! Block order and dominance against their definitions by paths.
+//! Block order and dominance, compared with their definitions by paths.
 
 use crate::graphs::{Graph, function, on_many_graphs, reachable};
 use ir::cfg::Cfg;
@@ -11,7 +11,8 @@ fn analyses(function: &Function) -> (Cfg, DomTree) {
     (cfg, dom)
 }
 
-/// By definition: `a` dominates `b` if `b` is reachable, and no longer is without `a`.
+/// Dominance by definition: `a` dominates `b` if `b` is reachable, but becomes unreachable without
+/// `a`.
 fn naive_dominates(graph: &Graph, a: usize, b: usize) -> bool {
     reachable(graph, None)[b] && !reachable(graph, Some(a))[b]
 }
@@ -28,12 +29,12 @@ fn reverse_postorder_lists_reachable_blocks_before_all_but_back_edges() {
         for (n, block) in blocks.iter().enumerate() {
             assert_eq!(cfg.is_reachable(*block), reached[n], "{graph:?} {block}");
             assert_eq!(cfg.rpo_index(*block).map(|i| cfg.rpo()[i]), reached[n].then_some(*block));
-            // A dominator stands before what it dominates.
+            // A dominator comes before the blocks that it dominates.
             if let Some(idom) = dom.idom(*block) {
                 assert!(cfg.rpo_index(idom) < cfg.rpo_index(*block));
             }
         }
-        // An acyclic graph has no edge against the order.
+        // In an acyclic graph no edge runs against the order.
         let acyclic = graph.iter().enumerate().all(|(n, succs)| succs.iter().all(|s| *s > n));
         for (n, succs) in graph.iter().enumerate().filter(|(n, _)| acyclic && reached[*n]) {
             for s in succs {
@@ -98,8 +99,8 @@ fn the_tree_agrees_with_itself() {
     });
 }
 
-/// `entry(x): a = add x x; br_if a then else; then: b = ...; jump join; else: jump join; join(p): ...`
-/// and an unreachable block.
+/// The function is `entry(x): a = add x x; br_if a then else; then: b = ...; jump join; else: jump
+/// join; join(p): ...`, with an unreachable block.
 #[test]
 fn availability_counts_own_parameters_and_earlier_results() {
     let mut builder = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[Type::I32]));

@@ -1,4 +1,5 @@
-//! Decided branches against a naive fixpoint, and what runs need against the textbook one.
+//! Decided branches compared with a naive fixpoint, and the needs of runs compared with the
+//! textbook definition.
 
 use crate::graphs::{Rng, function_with_values, on_many_graphs};
 use crate::liveness::{Sets, compare_with, naive_needed};
@@ -9,11 +10,11 @@ use ir::text::parse_module;
 use ir::{Block, Edge, Function, Inst, Opcode, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of values: nothing where there is no entry, `None` of what is not always the same.
+/// The known contents of values. A value without an entry has not been computed; `None` means that
+/// its contents vary.
 type Known = BTreeMap<Value, Option<u64>>;
 
-/// The edges that may be taken, found by walking over everything that is reached until nothing
-/// changes.
+/// The edges that may be taken, found by processing all reached code until nothing changes.
 fn naive(function: &Function) -> BTreeSet<(Inst, u32)> {
     let mut known: Known = function.arguments().iter().map(|v| (*v, None)).collect();
     let mut taken = BTreeSet::new();
@@ -78,7 +79,7 @@ fn targets(function: &Function, inst: Inst, known: &Known) -> Vec<u32> {
     }
 }
 
-/// The instructions that a run may come to.
+/// The blocks that a run may reach.
 fn reached(function: &Function, taken: &BTreeSet<(Inst, u32)>) -> BTreeSet<Block> {
     let mut reached = BTreeSet::new();
     let mut work = vec![function.entry()];
@@ -148,8 +149,8 @@ fn is_reached((function, decided): &(Function, Decided), name: &str) -> bool {
     decided.cfg().is_reachable(block)
 }
 
-/// Around a loop, the parameter stays what it was only because the branch that would change it is
-/// decided by it.
+/// The parameter is constant around the loop only because it decides the branch that guards its
+/// change.
 #[test]
 fn a_constant_that_only_code_it_excludes_would_change_is_one() {
     let made = decided(
@@ -172,7 +173,7 @@ out:
     assert!(!made.1.is_empty());
 }
 
-/// An operation that traps has no result, so nothing is known of what reads it.
+/// An operation that traps has no result, so it decides no branch that reads it.
 #[test]
 fn a_division_by_zero_decides_nothing() {
     let made = decided(
@@ -192,7 +193,7 @@ right:
     assert!(made.1.is_empty());
 }
 
-/// The last target of a switch is for all larger numbers.
+/// A switch takes its last target for every larger number.
 #[test]
 fn a_switch_on_a_large_number_takes_the_last_target() {
     let made = decided(
@@ -214,8 +215,8 @@ last:
     );
 }
 
-/// Each argument of the one jump is found out apart; the jump must not be looked at as often as it
-/// has arguments.
+/// The search learns each argument of the jump separately. It must not process the jump once per
+/// argument.
 #[test]
 fn a_jump_with_many_arguments_is_looked_at_once() {
     let count = 60_000;

@@ -1,4 +1,4 @@
-//! Functions made from bare graphs.
+//! Functions generated from bare graphs.
 
 use ir::{Block, Function, FunctionBuilder, InstSpec, Opcode, Signature, Target, Type, Value};
 
@@ -22,7 +22,7 @@ impl Rng {
     }
 }
 
-/// Every graph of `count` nodes in which no edge leads to the entry.
+/// Every graph with `count` nodes in which no edge leads to the entry.
 pub(crate) fn all_graphs(count: usize) -> impl Iterator<Item = Graph> {
     let bits = count - 1;
     let codes = 1u64 << (bits * count);
@@ -33,7 +33,7 @@ pub(crate) fn all_graphs(count: usize) -> impl Iterator<Item = Graph> {
     })
 }
 
-/// A random graph: mostly forward edges, some back, some doubled.
+/// A random graph: mostly forward edges, some back edges, some duplicates.
 pub(crate) fn random_graph(rng: &mut Rng, count: usize) -> Graph {
     let node = |rng: &mut Rng, n: usize| match rng.below(4) {
         0 => 1 + rng.below(count - 1),
@@ -42,8 +42,8 @@ pub(crate) fn random_graph(rng: &mut Rng, count: usize) -> Graph {
     (0..count).map(|n| (0..rng.below(4)).map(|_| node(rng, n)).collect()).collect()
 }
 
-/// A function with this control flow, blocks in node order. The entry's one parameter decides
-/// branches.
+/// A function with this control flow, blocks in node order. Its single parameter is the condition
+/// of all branches.
 pub(crate) fn function(graph: &Graph) -> Function {
     let signature = Signature::new(&[Type::I32], &[]);
     let mut builder = FunctionBuilder::new("graph", signature);
@@ -64,8 +64,8 @@ pub(crate) fn function(graph: &Graph) -> Function {
     builder.finish().expect("every block is terminated")
 }
 
-/// A function with this control flow and random parameters, values and arguments, strict: every use
-/// is dominated by its definition.
+/// A function with this control flow and random parameters, values and arguments. It is strict:
+/// every definition dominates its uses.
 pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
     let mut builder = FunctionBuilder::new("values", Signature::new(&[Type::I32, Type::I32], &[]));
     let blocks: Vec<Block> = graph.iter().map(|_| builder.create_block()).collect();
@@ -84,7 +84,7 @@ pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
                 .collect()
         })
         .collect();
-    // Dominators first, so that what they define can be used.
+    // Dominators come first, so that later blocks can use their definitions.
     let mut order: Vec<usize> = (0..graph.len()).collect();
     order.sort_by_key(|n| (dominators[*n].len(), *n));
     let mut defined = params.clone();
@@ -96,7 +96,7 @@ pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
             let pick = |rng: &mut Rng| available.get(rng.below(available.len().max(1))).copied();
             let value = match (pick(rng), pick(rng)) {
                 (Some(a), Some(b)) if rng.below(4) > 0 => {
-                    // Remainders may trap, but not by a constant.
+                    // A remainder may trap, but not with a nonzero constant divisor.
                     let opcode = if rng.below(3) == 0 { Opcode::Urem } else { Opcode::Add };
                     builder.op(opcode, Type::I32, &[a, b])
                 }
@@ -138,7 +138,7 @@ pub(crate) fn reachable(graph: &Graph, without: Option<usize>) -> Vec<bool> {
     seen
 }
 
-/// Runs a check on every graph of up to four nodes and on random ones of up to forty.
+/// Runs a check on every graph of up to four nodes, and on random graphs of up to forty nodes.
 pub(crate) fn on_many_graphs(mut check: impl FnMut(&Graph)) {
     for count in 1..=4 {
         all_graphs(count).for_each(|g| check(&g));

@@ -1,4 +1,4 @@
-//! Liveness against the textbook fixpoint over points.
+//! Liveness, compared with the textbook fixpoint over points.
 
 use crate::graphs::{Rng, function_with_values, on_many_graphs};
 use ir::cfg::Cfg;
@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) type Sets = BTreeMap<Inst, BTreeSet<Value>>;
 
-/// By definition: a value is live at a point if its instruction uses it, or if it is live at a next
-/// point and not defined on the way there. Least solution, by iteration over all points.
+/// Liveness by definition. A value is live at a point if its instruction uses it. It is also live
+/// there if it is live at a following point, unless the instruction defines it. The function
+/// computes the least solution, by iteration over all points.
 fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
     let mut live = Sets::new();
     loop {
@@ -37,10 +38,15 @@ fn naive(function: &Function, extra: &BTreeMap<Inst, Vec<Value>>) -> Sets {
     }
 }
 
-/// By definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate semantics", 1981): a use
-/// counts if the instruction has an effect, branches or may trap, or if its result is live behind
-/// it; of a divisor that excludes a trap; of an argument of a target, if the parameter is live
-/// there. Least solution, by iteration over all points.
+/// Needed liveness by definition (Giegerich, Möncke, Wilhelm, "Invariance of approximate
+/// semantics", 1981). The following uses count:
+///
+/// - uses by an instruction that has an effect, branches or may trap;
+/// - uses by an instruction whose result is live after it;
+/// - the use of a divisor that excludes a trap;
+/// - an argument of a target, if the parameter is live there.
+///
+/// The function computes the least solution, by iteration over all points.
 pub(crate) fn naive_needed(
     function: &Function,
     extra: &BTreeMap<Inst, Vec<Value>>,

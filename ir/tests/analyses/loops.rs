@@ -1,4 +1,4 @@
-//! Loops against their definition by strongly connected regions.
+//! Loops, compared with their definition by strongly connected regions.
 
 use crate::graphs::{Graph, function, on_many_graphs};
 use ir::cfg::Cfg;
@@ -7,7 +7,7 @@ use ir::loops::{Loop, LoopForest};
 use ir::{Block, Edge, Function};
 use std::collections::BTreeSet;
 
-/// A loop by definition.
+/// A loop of the definition.
 #[derive(Debug)]
 struct Region {
     header: usize,
@@ -32,8 +32,8 @@ fn path_within(graph: &Graph, nodes: &BTreeSet<usize>, a: usize, b: usize) -> bo
     false
 }
 
-/// By definition: each strongly connected part is a loop, its header the member first in reverse
-/// postorder; the loops within it are those of the part without the header.
+/// Loops by definition: each strongly connected part is a loop. Its header is its first member in
+/// reverse postorder. The inner loops are the loops of the part without the header.
 fn regions(
     graph: &Graph,
     order: &dyn Fn(usize) -> usize,

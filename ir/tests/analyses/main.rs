@@ -1,5 +1,5 @@
-//! The analyses against naive definitions, on every control-flow graph of up to four blocks and on
-//! random larger ones.
+//! The analyses, compared with naive definitions on every control-flow graph of up to four blocks,
+//! and on larger random graphs.
 
 extern crate osier_ir as ir;
 

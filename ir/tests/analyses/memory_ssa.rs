@@ -1,5 +1,5 @@
-//! Memory SSA against its definitions: merges at the iterated dominance frontier, and what a walk
-//! promises.
+//! Memory SSA, compared with its definitions: merges at the iterated dominance frontier, and the
+//! guarantees of a walk.
 
 use crate::graphs::{Graph, Rng, on_many_graphs};
 use ir::cfg::Cfg;
@@ -11,8 +11,9 @@ use ir::{
 };
 use std::collections::BTreeSet;
 
-/// A function with this control flow and random reads and writes of two globals, of three words
-/// that overlap, and growth of the memory. Addresses are sums of the argument and constants.
+/// A function with this control flow and random memory accesses. It reads and writes two globals
+/// and three overlapping words, and grows the memory. Addresses are sums of the argument and
+/// constants.
 fn function(graph: &Graph, rng: &mut Rng) -> Function {
     let mut builder = FunctionBuilder::new("memory", Signature::new(&[Type::I32], &[]));
     let blocks: Vec<Block> = graph.iter().map(|_| builder.create_block()).collect();
@@ -77,8 +78,8 @@ fn writes(function: &Function, inst: Inst) -> bool {
     function.inst(inst).opcode.effects().has(Effects::WRITES)
 }
 
-/// By definition: a block is in the frontier of one that dominates a predecessor of it and not
-/// strictly itself.
+/// The frontier by definition: y is in the frontier of x if x dominates a predecessor of y and does
+/// not strictly dominate y.
 fn frontier(function: &Function, dom: &DomTree) -> BTreeSet<Block> {
     let reachable = dom.cfg().rpo();
     let mut defining: BTreeSet<Block> = reachable.iter().copied().collect();
@@ -111,7 +112,7 @@ fn merges_stand_at_the_iterated_dominance_frontier() {
         assert_eq!(ssa.merges().iter().copied().collect::<BTreeSet<_>>(), expected);
         merges += expected.len();
         for &block in dom.cfg().rpo() {
-            // A merge, or what stands at the end of every predecessor.
+            // The start of a block is a merge, or equals the end of every predecessor.
             let start = ssa.at_start(block).expect("reachable");
             if start == Definition::Merge(block) {
                 continue;
@@ -128,7 +129,8 @@ fn merges_stand_at_the_iterated_dominance_frontier() {
     assert!(merges > 1000, "only {merges} merges");
 }
 
-/// What an access touches: a global, or bytes counted from the argument; `None` for all there is.
+/// The location that an access touches: a global, or bytes counted from the argument. `None` means
+/// any location.
 fn touched(function: &Function, inst: Inst) -> Option<(Option<Global>, std::ops::Range<u64>)> {
     let data = function.inst(inst);
     match data.imm {
@@ -151,7 +153,8 @@ fn may_write(function: &Function, write: Inst, read: Inst) -> bool {
     global == other && bytes.start < others.end && others.start < bytes.end
 }
 
-/// Walks every path upward from a read to the definition named, over every instruction.
+/// Walks every path upward from a read to the definition found, and checks every instruction on the
+/// way.
 fn check_walk(function: &Function, read: Inst, found: Definition) {
     let mut seen = BTreeSet::new();
     let mut work = vec![(function.inst_block(read), Some(read))];
@@ -182,7 +185,8 @@ fn check_walk(function: &Function, read: Inst, found: Definition) {
     }
 }
 
-/// And it goes far enough: past all that is apart, on graphs small enough for the limit.
+/// Walks also go far enough: they pass every disjoint write. The graphs are small enough for the
+/// step limit.
 #[test]
 fn walks_end_at_what_may_have_changed_the_place() {
     let (mut rng, mut walked, mut past_merges) = (Rng(11), 0, 0);
@@ -204,7 +208,9 @@ fn walks_end_at_what_may_have_changed_the_place() {
             if graph.len() > 64 {
                 continue;
             }
-            // Unreachable predecessors are no paths; the random graphs have few.
+            // `check_walk` also follows unreachable predecessors, which are on no path. It
+            // therefore applies only to functions without unreachable blocks. The random graphs
+            // have few such blocks.
             let reached = function.blocks().all(|b| dom.cfg().is_reachable(b));
             if reached {
                 check_walk(&function, inst, found);

@@ -1,4 +1,4 @@
-//! The laws of the text form, and located errors for texts that are none.
+//! The laws of the text form, and located errors for invalid texts.
 
 use osier_ir::Module;
 use osier_ir::text::{MAX_ERRORS, ParseError, parse_module, print_module};
@@ -8,7 +8,7 @@ mod printed;
 mod random;
 mod refused;
 
-/// A module that has every kind of item and of operand syntax, as the printer writes it.
+/// A module with every kind of item and of operand syntax, in the form that the printer writes.
 pub(crate) const SAMPLE: &str = r#"memory @mem 1 16
 memory @"weird name\u{1b}" 0
 table @t 10
@@ -71,14 +71,14 @@ pub(crate) fn errors(text: &str) -> Vec<ParseError> {
     }
 }
 
-/// What holds for every text: errors are in it, and what parses prints as a fixpoint and can be
-/// verified.
+/// Properties of every text: each error lies within the text, and a text that parses prints as a
+/// fixpoint and can be verified.
 pub(crate) fn check_any_text(text: &str) {
     match parse_module(text) {
         Ok(module) => {
             let printed = print_module(&module);
             assert_eq!(print_module(&parse(&printed)), printed);
-            // Ill-typed or not: it must not panic.
+            // The module may be ill-typed. The verifier must not panic.
             verify_module(&module);
         }
         Err(errors) => check_places(text, &errors),

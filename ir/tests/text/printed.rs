@@ -1,4 +1,4 @@
-//! What is printed reads back as it was.
+//! Printed text reads back as the same module.
 
 use crate::random::random_module;
 use crate::{SAMPLE, check_any_text, parse};
@@ -34,7 +34,7 @@ fn definitions(function: &Function) -> Vec<Value> {
     function.blocks().flat_map(of_block).collect()
 }
 
-/// Whether two functions are alike but for ids and names.
+/// Asserts that two functions are equal except for ids and names.
 fn assert_alike(first: &Function, second: &Function) {
     assert_eq!(first.signature(), second.signature());
     assert_eq!(first.block_count(), second.block_count());
@@ -62,7 +62,8 @@ fn assert_alike(first: &Function, second: &Function) {
     }
 }
 
-/// A name that no other value has, and that is no default, is printed as it is and read back.
+/// Asserts that names survive printing and parsing. Only names that no other value has, and that
+/// are no default names, must survive.
 fn assert_names_kept(first: &Function, second: &Function) {
     let named = |f: &Function, v: Value| f.value_name(v).map(str::to_owned);
     let values = definitions(first);
@@ -111,7 +112,7 @@ proptest! {
         }
         let text = lines.join("\n");
         check_any_text(&text);
-        // A word of one line put into another.
+        // Inserts a word of one line into another line.
         let piece: String = words.split_whitespace().nth(edits.len()).unwrap_or("").to_owned();
         check_any_text(&text.replacen("%a", &piece, edits.len()));
     }
@@ -148,7 +149,7 @@ fn name_clashes_get_the_first_free_suffix() {
 
 #[test]
 fn a_hundred_thousand_equal_names_are_resolved() {
-    // Trying every suffix for every name would be 10^10 steps.
+    // Trying every suffix for every name would take 10^10 steps.
     let mut builder = FunctionBuilder::new("f", Signature::default());
     let block = builder.create_block();
     builder.switch_to(block);

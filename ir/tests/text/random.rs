@@ -1,4 +1,4 @@
-//! Random modules, drawn from bytes.
+//! Random modules, generated from bytes.
 
 use osier_ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
@@ -9,7 +9,8 @@ use osier_ir::{
     Opcode, OsrPoint, Shape, Signature, Table, Target, TrapKind, Type, Value,
 };
 
-/// Numbers drawn from bytes; zero when they run out. Proptest shrinks the bytes.
+/// A source of numbers that reads bytes, and returns zero when they run out. Proptest shrinks the
+/// bytes.
 struct Draw<'a> {
     bytes: &'a [u8],
 }
@@ -49,7 +50,7 @@ impl Draw<'_> {
     }
 }
 
-/// Names that clash, look like defaults or like syntax, or cannot stand bare.
+/// Names that clash, resemble default names or syntax, or cannot be bare.
 const NAMES: &[&str] = &[
     "x",
     "x",
@@ -91,7 +92,7 @@ fn types(draw: &mut Draw<'_>) -> Vec<Type> {
     (0..draw.below(4)).map(|_| draw.ty()).collect()
 }
 
-/// A module from bytes: structure that holds, types that need not.
+/// A module generated from bytes. Its structure is valid; its types may be wrong.
 pub(crate) fn random_module(bytes: &[u8]) -> Module {
     let draw = &mut Draw { bytes };
     let mut module = Module::new();
@@ -118,7 +119,7 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
         };
         let table = module.tables.push(table);
         let (ty, mutable, import) = (draw.ty(), draw.below(2) == 0, import(draw));
-        // An imported global is not written with what it starts with.
+        // The printer omits the initial bits of an imported global.
         let init = if import.is_some() { 0 } else { draw.bits(ty) };
         let global =
             module.globals.push(GlobalDecl { name: (*name).into(), ty, mutable, init, import });
@@ -237,7 +238,7 @@ fn random_inst(
     let fixed =
         !matches!(opcode.shape(), Shape::Return) && (imm != Imm::None || opcode.is_terminator());
     if fixed && args.len() != count {
-        // There is no value yet to use.
+        // No value is available as an operand yet.
         opcode = if opcode.is_terminator() { Opcode::Return } else { Opcode::Add };
         return InstSpec::new(opcode, Type::I32, Imm::None, &[]);
     }

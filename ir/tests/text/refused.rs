@@ -1,11 +1,12 @@
-//! What is refused, with place and cause.
+//! Rejected texts, with the location and message of each error.
 
 use crate::{SAMPLE, check_any_text, check_places, errors, parse};
 use osier_ir::Func;
 use osier_ir::text::{MAX_ERRORS, print_module};
 use osier_ir::verifier::verify_module;
 
-/// The text is refused, with these messages (in part) at these places and no other.
+/// Asserts that the parser rejects the text with exactly these errors. Each message must contain
+/// the given part.
 fn refused(text: &str, expected: &[(u32, u32, &str)]) {
     let errors = errors(text);
     check_places(text, &errors);
@@ -17,7 +18,7 @@ fn refused(text: &str, expected: &[(u32, u32, &str)]) {
     }
 }
 
-/// A function with this body, its first line being line 2.
+/// A function with this body. The first line of the body is line 2.
 fn body(lines: &str) -> String {
     format!("func @f(%a: i32) -> i32 {{\n{lines}\n}}\n")
 }
@@ -213,7 +214,7 @@ fn large_bad_texts_are_refused_in_bounded_time_and_space() {
     refused(&format!("export \"{}", "\\41".repeat(million)), &[(1, 8, "does not end")]);
     let at_the_end = format!("export \"{}\" @nosuch", "é".repeat(million));
     refused(&at_the_end, &[(1, million as u32 + 11, "@nosuch")]);
-    // Claims of size are not believed.
+    // The parser must not allocate memory according to sizes that the text claims.
     let claims =
         parse("memory @m 4294967295\ntable @t 4294967295\ndata @m 18446744073709551615 \"\"\n");
     assert!(!verify_module(&claims).is_empty());

@@ -1,11 +1,12 @@
-//! The law of parameters made for variables, checked the slow and obvious way.
+//! The law of parameters for variables, checked by a slow and simple method.
 
 use ir::{Block, Edge, Function, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What breaks the law in a function whose blocks start with `explicit(block)` parameters that were
-/// not made for variables: dead parameters, and sets of parameters that receive one value besides
-/// their own. Empty when the law holds. Cost: parameters times arguments.
+/// The violations of the law in a function: dead parameters, and sets of parameters that receive a
+/// single value from outside the set. The first `explicit(block)` parameters of a block were not
+/// created for variables and do not count. Empty if the law holds. Cost: the number of parameters
+/// times the number of arguments.
 pub(crate) fn violations(function: &Function, explicit: impl Fn(Block) -> usize) -> Vec<String> {
     let mut args: BTreeMap<Value, Vec<Value>> = BTreeMap::new();
     for block in function.blocks() {
@@ -54,12 +55,12 @@ fn redundant(args: &BTreeMap<Value, Vec<Value>>) -> Option<String> {
             users.entry(*arg).or_default().push(*param);
         }
     }
-    // For each value, the greatest set of parameters that receive nothing but it and each other.
+    // For each value: the largest set of parameters that receive only this value and each other.
     for value in users.keys() {
         let mut out: BTreeSet<Value> = BTreeSet::new();
         let mut work: Vec<Value> =
             users.keys().copied().filter(|v| v != value && !args.contains_key(v)).collect();
-        // The value itself is not in the set, even when it is a parameter.
+        // The value itself is not in the set, even if it is a parameter.
         out.insert(*value);
         while let Some(outside) = work.pop() {
             for param in users.get(&outside).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! SSA construction from variables, against programs run with the variables as they are.
+//! SSA construction from variables, compared with direct execution of the programs.
 
 extern crate osier_ir as ir; // the name dependents use, so that the wasm crate can share `laws`
 

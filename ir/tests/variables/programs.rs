@@ -1,4 +1,4 @@
-//! Random programs over random graphs, irreducible ones and unreachable blocks included.
+//! Random programs over random graphs, including irreducible graphs and unreachable blocks.
 
 use crate::laws;
 use ir::{
@@ -6,7 +6,7 @@ use ir::{
 };
 use std::collections::BTreeMap;
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64, a small generator with the same results on every platform.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +23,7 @@ impl Random {
 enum Expr {
     Const(u64),
     Var(usize),
-    /// The block's explicit parameter, if it has one; else zero.
+    /// The explicit parameter of the block; zero if it has none.
     Param,
     Add(usize, usize),
 }
@@ -32,13 +32,13 @@ enum Expr {
 enum Stmt {
     Set(usize, Expr),
     Emit(usize),
-    /// Reads and forgets.
+    /// Reads a variable and ignores the value.
     Drop(usize),
 }
 
 #[derive(Clone, Debug)]
 enum Term {
-    /// Selects a target by a variable; one target is a jump, two a branch.
+    /// Selects a target by a variable. One target is a jump, two targets are a branch.
     Go(usize, Vec<usize>),
     Return(usize),
 }
@@ -46,8 +46,8 @@ enum Term {
 #[derive(Clone, Debug)]
 struct Program {
     vars: usize,
-    /// Whether the block has an explicit parameter, which receives variable 0; its statements; its
-    /// end.
+    /// The blocks: whether the block has an explicit parameter (which receives variable 0), its
+    /// statements, and its terminator.
     blocks: Vec<(bool, Vec<Stmt>, Term)>,
 }
 
@@ -81,7 +81,8 @@ fn random_program(random: &mut Random) -> Program {
     Program { vars, blocks: (0..blocks).map(|n| block(random, n)).collect() }
 }
 
-/// Everything a run shows: what it emitted, and what it returned if it did within its fuel.
+/// The observable behavior of a run: the emitted values, and the returned value if the run returned
+/// within its fuel.
 type Trace = (Vec<u64>, Option<u64>);
 
 const FUEL: usize = 200;
@@ -117,7 +118,7 @@ fn run_program(program: &Program, args: [u64; ARGS]) -> Trace {
     (trace, None)
 }
 
-/// The index of the target control continues at.
+/// The index of the target at which control continues.
 fn choice(value: u64, targets: usize) -> usize {
     match targets {
         1 => 0,
@@ -126,7 +127,7 @@ fn choice(value: u64, targets: usize) -> usize {
     }
 }
 
-/// Builds the program; with `skip`, dropping empty blocks but these.
+/// Builds the program. With `skip`, drops empty blocks except these.
 fn build(program: &Program, skip: Option<&[usize]>) -> Function {
     let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32; ARGS], &[Type::I32]));
     let blocks: Vec<Block> = program.blocks.iter().map(|_| b.create_block()).collect();
@@ -183,7 +184,7 @@ fn build(program: &Program, skip: Option<&[usize]>) -> Function {
                     None => Target::new(blocks[t], &[]),
                 };
                 let targets: Vec<Target> = targets.iter().map(|t| target(&mut b, *t)).collect();
-                // A jump reads nothing, so that empty blocks stay empty.
+                // A jump reads no variable, so empty blocks stay empty.
                 let selector = (targets.len() > 1).then(|| b.use_var(vars[*v]));
                 let op = [Opcode::Jump, Opcode::BrIf, Opcode::Switch][targets.len().min(3) - 1];
                 let args = selector.as_slice();
@@ -197,7 +198,8 @@ fn build(program: &Program, skip: Option<&[usize]>) -> Function {
     b.finish().expect("complete")
 }
 
-/// Runs the few operations [`build`] emits; a value that was never computed is a failure.
+/// Runs the few operations that [`build`] emits. Fails if an operation reads a value that was never
+/// computed.
 fn run_function(function: &Function, args: [u64; ARGS]) -> Trace {
     let mut values: BTreeMap<Value, u64> = function.arguments().iter().copied().zip(args).collect();
     let (mut block, mut trace) = (function.entry(), Vec::new());
@@ -230,7 +232,8 @@ fn run_function(function: &Function, args: [u64; ARGS]) -> Trace {
     (trace, None)
 }
 
-/// Ids are dense and follow layout order, and every derived list is what the instructions say.
+/// Checks that ids are dense and in layout order, and that every derived list agrees with the
+/// instructions.
 fn check_tables(function: &Function) {
     let (mut insts, mut values) = (0, 0);
     let mut users: BTreeMap<Value, Vec<ir::Inst>> = BTreeMap::new();
@@ -293,7 +296,7 @@ fn random_programs_keep_their_meaning_and_get_no_needless_parameter() {
             );
         }
     }
-    // The generator must reach what the law is about.
+    // The generator must produce enough cases that the law is about.
     assert!(
         made > 10_000 && redundant_joins > 100_000 && returned > 20_000,
         "{made} {redundant_joins} {returned}"
@@ -308,7 +311,7 @@ fn dropping_empty_blocks_keeps_the_meaning() {
         let mut program = random_program(&mut random);
         for (n, (has_param, stmts, _)) in program.blocks.iter_mut().enumerate() {
             *has_param = false;
-            // Enough empty blocks for chains and cycles of them.
+            // There are enough empty blocks to form chains and cycles.
             if n > 0 && random.below(2) == 0 {
                 stmts.clear();
             }
@@ -322,8 +325,8 @@ fn dropping_empty_blocks_keeps_the_meaning() {
         kept += function.block_count();
         for args in [[0, 0], [1, 0], [0, 2], [3, 1]] {
             let (expected, got) = (run_program(&program, args), run_function(&function, args));
-            // Fuel counts blocks: what did not return in time may have got further with fewer of
-            // them.
+            // Fuel counts blocks. A run that did not return may get further when there are fewer
+            // blocks.
             let length = if expected.1.is_some() { got.0.len() } else { expected.0.len() };
             assert_eq!(got.0[..length], expected.0, "seed {seed}, arguments {args:?}: {program:?}");
             assert!(
@@ -335,8 +338,8 @@ fn dropping_empty_blocks_keeps_the_meaning() {
     assert!(dropped > 5_000 && kept > 50_000, "{dropped} {kept}");
 }
 
-/// The law's checker on trial: it must see what a construction with a parameter for every variable
-/// in every block leaves behind.
+/// A test of the law's checker. It must detect the dead and redundant parameters of a construction
+/// that makes a parameter for every variable in every block.
 #[test]
 fn the_law_sees_dead_and_redundant_parameters() {
     let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[Type::I32]));

@@ -1,4 +1,4 @@
-//! Shapes that are large, deep or crossed: what must not cost variables times blocks, and edge
+//! Large, deep and irreducible shapes whose cost must not be variables times blocks, and edge
 //! cases.
 
 use crate::laws;
@@ -57,7 +57,7 @@ fn a_long_chain_is_walked_without_recursion() {
     );
 }
 
-/// Each variable of a chain is a copy of the one before, in a block of its own.
+/// Each variable of the chain is a copy of the previous one, in a separate block.
 #[test]
 fn a_long_chain_of_copies_is_resolved_without_recursion() {
     let (mut b, vars) = start(1);
@@ -78,8 +78,9 @@ fn a_long_chain_of_copies_is_resolved_without_recursion() {
     );
 }
 
-/// As many variables as the largest functions compiled from C have, all set in front of thousands
-/// of joins and read behind them: 25 million parameters if each join made them all.
+/// The number of variables is that of the largest functions compiled from C. All are set before
+/// thousands of joins and read after them. A parameter per variable and join would give 25 million
+/// parameters.
 #[test]
 fn variables_that_live_across_many_joins_cost_their_uses() {
     let (mut b, mut vars) = start(1);
@@ -109,8 +110,8 @@ fn variables_that_live_across_many_joins_cost_their_uses() {
     assert_eq!(made_params(&function), 5_000);
 }
 
-/// Nested loops, each with a way in at the top and a way back at the bottom; one variable set
-/// innermost.
+/// Nested loops, each with its entry at the top and its back edge at the bottom. The innermost loop
+/// sets the variables.
 fn nested_loops(depth: usize, limit: usize, vars: usize) -> Result<Function, BuildError> {
     let (mut b, vars) = start(vars);
     b.limit_args(limit);
@@ -142,8 +143,8 @@ fn a_deep_ladder_costs_near_linear_time() {
     assert_eq!(made_params(&function), 100_000);
 }
 
-/// Each of as many variables as loops is set once, innermost, and read behind all of them: 25
-/// million joins of definitions nobody reads.
+/// There are as many variables as loops. The innermost loop sets each variable once, and code after
+/// all loops reads it. No read observes any of the 25 million joins of definitions.
 #[test]
 fn variables_set_once_in_deep_loops_cost_their_uses() {
     let (mut b, vars) = start(1);
@@ -174,7 +175,8 @@ fn variables_set_once_in_deep_loops_cost_their_uses() {
     assert_eq!(made_params(&function), 0);
 }
 
-/// A chain of conditional exits to one block, which sees every link of the chain as a predecessor.
+/// A chain of conditional exits to one block. Every link of the chain is a predecessor of that
+/// block.
 #[test]
 fn many_exits_to_one_block_cost_near_linear_time() {
     let (mut b, vars) = start(1);
@@ -201,8 +203,8 @@ fn what_needs_variables_times_loops_is_refused_by_the_limit() {
     assert!(nested_loops(10, 100_000, 10).is_ok());
 }
 
-/// Two blocks of a cycle entered from outside at both: no trivial parameter on the way, yet all
-/// hold the argument.
+/// A cycle with entries from outside at two blocks. No single parameter is trivially redundant, yet
+/// all of them hold the argument.
 #[test]
 fn an_irreducible_cycle_of_redundant_parameters_goes() {
     let (mut b, vars) = start(2);
@@ -212,7 +214,7 @@ fn an_irreducible_cycle_of_redundant_parameters_goes() {
     b.br_if(condition, Target::new(blocks[0], &[]), Target::new(blocks[1], &[]));
     for (n, block) in blocks.iter().enumerate() {
         b.switch_to(*block);
-        // Setting the variable to itself makes every block a definition.
+        // Setting the variable to its own value makes every block a definition.
         let value = b.use_var(vars[0]);
         b.def_var(vars[0], value);
         let targets = [blocks[(n + 1) % 3], blocks[(n + 2) % 3], out].map(|t| Target::new(t, &[]));
@@ -224,7 +226,8 @@ fn an_irreducible_cycle_of_redundant_parameters_goes() {
     assert_eq!(made_params(&function), 0);
 }
 
-/// A variable set in both arms and read again only in a loop that reads nothing else.
+/// One arm sets the variable, and the value read in the loop is unused. The parameters of the loop
+/// would only feed each other.
 #[test]
 fn parameters_that_only_feed_each_other_go() {
     let (mut b, vars) = start(2);
@@ -268,7 +271,7 @@ fn a_variable_never_set_is_zero() {
     lawful(&function);
 }
 
-/// In a block without a path from the entry every read must still be of something defined there.
+/// In an unreachable block, a read must still refer to a definition in that block.
 #[test]
 fn unreachable_blocks_read_zeros_of_their_own() {
     let (mut b, vars) = start(1);
@@ -324,7 +327,7 @@ fn what_cannot_be_finished_is_an_error() {
     assert_eq!(b.finish().err(), Some(BuildError::Unterminated(entry)));
 }
 
-/// Clients without variables may keep the ids they were given, in whatever order they worked.
+/// Clients without variables keep their ids, in any order of construction.
 #[test]
 fn without_variables_ids_stay() {
     let mut b = FunctionBuilder::new("f", Signature::new(&[], &[Type::I32]));

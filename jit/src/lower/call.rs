@@ -1,4 +1,4 @@
-//! Calls, and operations that Rust helpers perform.
+//! Lowers calls, and the operations that Rust helpers perform.
 
 use super::{Lowering, memory};
 use crate::abi::{self, POINTER};
@@ -7,7 +7,6 @@ use crate::stubs::to_word;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, types};
-use ir::seeded::{Bug, seeded};
 use ir::{Func, Imm, InstData, Opcode, Shape, Sig, Signature, Type};
 use std::collections::BTreeMap;
 
@@ -31,7 +30,8 @@ pub(super) fn is_performed(opcode: Opcode) -> bool {
     )
 }
 
-/// The lowest signature equal to one. Cost: linear in the signatures.
+/// The lowest number of a signature equal to `sig`. Native code compares signatures by this number.
+/// Linear in the signatures.
 pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
     let wanted = &module.sigs[sig];
     module
@@ -42,7 +42,7 @@ pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
         .as_u32()
 }
 
-/// The same for each function of a module. Cost: linear.
+/// The canonical signature of each function of a module. Linear in signatures and functions.
 pub(crate) fn canonical_signatures(module: &ir::Module) -> Box<[u32]> {
     let mut lowest = BTreeMap::new();
     for (sig, signature) in module.sigs.iter() {
@@ -83,29 +83,27 @@ impl Lowering<'_, '_> {
         self.call_code(data, code, func, &signature, &args);
     }
 
-    /// The number of the function at an index of a table, which is one of the module.
+    /// Loads the table entry at `index`, and returns the number of its function. Emits the traps
+    /// for an index out of bounds and for a null entry.
     fn table_function(&mut self, table: ir::Table, index: clif::Value) -> clif::Value {
         let views = self.fixed(offset!(tables));
         let view = 16 * table.as_u32() as i32;
         let flags = MemFlagsData::trusted().with_alias_region(Some(self.regions.tables));
         let count = self.builder.ins().load(types::I64, flags, views, view + 8);
         let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, count);
-        if !seeded(Bug::NativeTableUnchecked) {
-            self.builder.ins().trapnz(outside, traps::TABLE);
-        }
+        self.builder.ins().trapnz(outside, traps::TABLE);
         let entries = self.builder.ins().load(POINTER, flags, views, view);
         let place = self.builder.ins().ishl_imm_u(index, 3);
         let place = self.builder.ins().iadd(entries, place);
         let entry = self.builder.ins().load(types::I64, flags, place, 0);
         let func = self.builder.ins().iadd_imm_s(entry, -1);
-        // Null wraps around; bits that are no function's, which the embedder may put there, are as
-        // good as null. A table has functions of modules that were taken up after this was
-        // compiled, too (`functions_of_later_modules_are_called_through_tables`).
+        // One unsigned comparison catches both null, which wraps around, and bits that are no
+        // function. The embedder may store such bits. The bound comes from the context, not from
+        // the module: a table may hold functions of modules that the machine took up later
+        // (`functions_of_later_modules_are_called_through_tables`).
         let functions = self.fixed(offset!(functions));
         let none = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, func, functions);
-        if !seeded(Bug::NativeNullUnchecked) {
-            self.builder.ins().trapnz(none, traps::NULL);
-        }
+        self.builder.ins().trapnz(none, traps::NULL);
         func
     }
 
@@ -113,22 +111,21 @@ impl Lowering<'_, '_> {
         let found = self.fixed(offset!(signatures));
         let place = self.builder.ins().ishl_imm_u(func, 2);
         let place = self.builder.ins().iadd(found, place);
-        // Fixed, but there only behind the check of the function: it must not move before that.
+        // The word never changes while native code runs, but it exists only for a valid function.
+        // The load may therefore not move above the check, so the flags lack `can_move`.
         let flags = MemFlagsData::trusted().with_readonly();
         let found = self.builder.ins().load(types::I32, flags, place, 0);
         let wanted = i64::from(canonical_signature(self.unit.module, sig));
         let other = self.builder.ins().icmp_imm_u(IntCC::NotEqual, found, wanted);
-        if !seeded(Bug::NativeSignatureUnchecked) {
-            self.builder.ins().trapnz(other, traps::SIGNATURE);
-        }
+        self.builder.ins().trapnz(other, traps::SIGNATURE);
     }
 
     fn call_args(&mut self, data: &InstData, count: usize) -> Vec<clif::Value> {
         data.args[..count].iter().map(|arg| self.observed(*arg)).collect()
     }
 
-    /// Calls code, with the number of its function at hand for the stub that stands in for what has
-    /// no code.
+    /// Calls code. `pending` gets the number of the function, which the stub of a function without
+    /// code reads.
     fn call_code(
         &mut self,
         data: &InstData,
@@ -174,7 +171,8 @@ impl Lowering<'_, '_> {
         self.define(data, &results);
     }
 
-    /// Has a helper perform an instruction.
+    /// Calls a helper that performs the instruction. The code holds the address of a copy, which
+    /// `lowered` keeps.
     pub(super) fn perform(&mut self, data: &InstData) {
         let args: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
         let types: Vec<Type> = data.args.iter().map(|arg| self.type_of(*arg)).collect();
@@ -188,14 +186,14 @@ impl Lowering<'_, '_> {
         self.define(data, &results);
     }
 
-    /// Notes a return. The helper knows whether the function is the host's, whose calls note
+    /// Records a return in the trace. The helper skips functions of the host, whose calls record
     /// themselves.
     fn trace_return(&mut self, number: clif::Value, types: &[Type], results: &[clif::Value]) {
         self.store_buffer(types, results);
         self.helper(offset!(helpers.trace_return), &[number], true);
     }
 
-    /// Calls a helper; one that gives a status ends the run when it is not 0.
+    /// Calls a helper. If it returns a status, a status other than 0 ends the run.
     pub(super) fn helper(&mut self, at: i32, words: &[clif::Value], status: bool) -> clif::Value {
         let code = self.fixed(at);
         let sig = self.builder.import_signature(abi::helper(words.len()));
@@ -210,6 +208,8 @@ impl Lowering<'_, '_> {
     }
 
     fn called_signature(&mut self, signature: &Signature) -> SigRef {
+        // The separator is no type, so signatures that split the same types differently have
+        // different keys.
         let key = signature.params.iter().map(|ty| *ty as u32).chain([u32::MAX]);
         let key: Vec<u32> = key.chain(signature.results.iter().map(|ty| *ty as u32)).collect();
         if let Some(known) = self.signatures.get(&key) {
@@ -220,7 +220,7 @@ impl Lowering<'_, '_> {
         made
     }
 
-    /// Puts values into the buffer, a word each.
+    /// Stores values to the buffer, one zero-extended word each.
     pub(super) fn store_buffer(&mut self, types: &[Type], values: &[clif::Value]) {
         self.reserve_buffer(values.len());
         if values.is_empty() {
@@ -234,8 +234,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Puts values into the buffer, a word each, and leaves what is beside a narrow value as it is:
-    /// whoever reads knows the types.
+    /// Stores values to the buffer, one word each, and leaves the upper bits of a narrow value's
+    /// word unspecified. The reader knows the types and masks the words.
     pub(super) fn store_narrow(&mut self, values: &[clif::Value]) {
         self.reserve_buffer(values.len());
         if values.is_empty() {
@@ -248,7 +248,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Reads values from the buffer.
+    /// Loads values from the buffer.
     pub(super) fn load_buffer(&mut self, types: &[Type]) -> Vec<clif::Value> {
         self.reserve_buffer(types.len());
         if types.is_empty() {
@@ -267,5 +267,6 @@ impl Lowering<'_, '_> {
     }
 }
 
-// The guard has to be at least what an access without a check may reach beyond 4 GiB.
+// A plausibility check alone. Unchecked accesses reach up to `GUARD_BYTES` beyond 4 GiB, and
+// `sys::region` must reserve at least as many bytes there; nothing compares the two constants.
 const _: () = assert!(memory::GUARD_BYTES < 1 << 32);

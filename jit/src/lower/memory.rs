@@ -1,4 +1,4 @@
-//! Accesses of linear memories, and globals.
+//! Lowers accesses to linear memories and globals.
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
@@ -8,10 +8,10 @@ use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
 use ir::module::PAGE_BYTES;
-use ir::seeded::{Bug, seeded};
 use ir::{Imm, InstData, Memory, Opcode, Shape};
 
-/// Bytes behind a memory of 4 GiB that fault: an access at an offset below this needs no check.
+/// The bytes behind a memory of 4 GiB that fault. An access whose offset and size add up to at most
+/// this number needs no check.
 pub(crate) const GUARD_BYTES: u64 = 2 << 30;
 
 pub(super) fn is_access(opcode: Opcode) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn is_access(opcode: Opcode) -> bool {
 }
 
 impl Lowering<'_, '_> {
-    /// A load or store.
+    /// Lowers a load or store.
     pub(super) fn access(&mut self, data: &InstData) {
         let Imm::Address(memory, offset) = data.imm else {
             unreachable!("jit: an access has an address")
@@ -30,7 +30,6 @@ impl Lowering<'_, '_> {
             shape => unreachable!("jit: {shape:?} is no access"),
         };
         let (at, offset) = self.address(memory, data.args[0], offset, bytes);
-        let offset = if seeded(Bug::NativeOffsetForgotten) { 0 } else { offset };
         let flags = MemFlagsData::new()
             .with_trap_code(Some(traps::MEMORY))
             .with_alias_region(Some(self.regions.heap));
@@ -48,9 +47,6 @@ impl Lowering<'_, '_> {
                 let value = self.observed(data.args[1]);
                 let ins = self.builder.ins();
                 match data.opcode {
-                    Opcode::Store8 if seeded(Bug::NativeStoreTooWide) => {
-                        ins.store(flags, value, at, offset)
-                    }
                     Opcode::Store8 => ins.istore8(flags, value, at, offset),
                     Opcode::Store16 => ins.istore16(flags, value, at, offset),
                     Opcode::Store32 => ins.istore32(flags, value, at, offset),
@@ -62,8 +58,8 @@ impl Lowering<'_, '_> {
         self.define(data, &[loaded]);
     }
 
-    /// The address of an access and the offset to give with it, where it lies within its memory or
-    /// faults.
+    /// Computes the base address and the constant offset of an access. Either emits a bounds check,
+    /// or relies on the guard to fault.
     fn address(
         &mut self,
         memory: Memory,
@@ -82,12 +78,10 @@ impl Lowering<'_, '_> {
             let at = self.builder.ins().iadd(base, index);
             return (at, i32::try_from(offset).expect("the guard is smaller than 2^31 bytes"));
         }
-        let moves = !seeded(Bug::NativeStaleMemoryBase);
-        let flags = if moves { self.context_flags() } else { self.fixed_flags() };
+        let flags = self.context_flags();
         let size = self.builder.ins().load(types::I64, flags, views, view + 8);
-        // No memory is larger than 2^32 bytes, so an end beyond that is out of bounds whatever the
-        // index.
-        let end = end - u64::from(seeded(Bug::NativeBoundsMissByte));
+        // No memory has more than 2^32 bytes, so a larger end is out of bounds for every index.
+        // Clamping it keeps the addition below from wrapping.
         let end = self.builder.ins().iconst(types::I64, end.min(1 << 33) as i64);
         let last = self.builder.ins().iadd(index, end);
         let outside = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, last, size);
@@ -100,7 +94,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The pages of a memory.
+    /// Lowers the size of a memory in pages.
     pub(super) fn memory_size(&mut self, data: &InstData) {
         let Imm::Memory(memory) = data.imm else { unreachable!("jit: a memory is named") };
         let views = self.fixed(offset!(memories));
@@ -112,7 +106,7 @@ impl Lowering<'_, '_> {
         self.define(data, &[pages]);
     }
 
-    /// Reads or sets a global. Globals are words whose upper bits are zero.
+    /// Lowers a read or write of a global. A global is a word whose upper bits are zero.
     pub(super) fn global(&mut self, data: &InstData) {
         let Imm::Global(global) = data.imm else { unreachable!("jit: a global is named") };
         let words = self.fixed(offset!(globals));

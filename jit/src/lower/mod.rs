@@ -1,12 +1,12 @@
-//! From one version of a function to Cranelift's IR.
+//! Lowers one version of a function to Cranelift's IR.
 //!
-//! Both have blocks with parameters, so blocks and values go over one to one. What needs more than
-//! one operation there stands in the modules below: [`value`] (operations on values), [`memory`]
-//! (accesses, globals), [`call`] (calls and what goes through helpers), [`osr`] (OSR points),
-//! [`nan`] (which floats may hold other than the canonical NaN).
+//! Both IRs have blocks with parameters, so blocks and values translate one to one. Operations that
+//! need several instructions are in the modules below: [`value`] (operations on values), [`memory`]
+//! (accesses, globals), [`call`] (calls and helpers), [`osr`] (OSR points), and [`nan`] (floats
+//! that may hold a NaN that is not canonical).
 //!
-//! Every instruction carries its id as source location, so that a trap tells which instruction
-//! trapped.
+//! Every instruction carries its id as source location. A trap thereby identifies the instruction
+//! that trapped.
 
 pub(crate) mod call;
 mod memory;
@@ -31,46 +31,47 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
 use std::collections::BTreeMap;
 
-/// How a function gets its arguments.
+/// The source of a function's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// As arguments.
+    /// The arguments of a call.
     Called,
-    /// From the buffer: what an OSR point left there.
+    /// The buffer, to which an OSR point stored them.
     Resumed,
 }
 
-/// What is lowered.
+/// The input of the lowering.
 #[derive(Clone, Copy)]
 pub(crate) struct Unit<'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
     pub(crate) kind: Kind,
     pub(crate) config: &'a Config,
-    /// The cells of the function's OSR points. They must outlive the code.
+    /// The cells of the function's OSR points. They must outlive the code, which holds their
+    /// addresses.
     pub(crate) cells: &'a [Cell],
 }
 
-/// What the code refers to and has to be kept as long as the code.
+/// Data that the code refers to. It must live as long as the code.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
-    /// Instructions that helpers perform, by address.
+    /// Instructions that helpers perform. The code holds their addresses.
     #[expect(
         clippy::vec_box,
         reason = "the code has their addresses, which a longer list must not change"
     )]
     pub(crate) performed: Vec<Box<InstData>>,
-    /// Words that the buffer must have.
+    /// The number of words of the buffer that the code uses.
     pub(crate) buffer: usize,
-    /// What the exits hand over that are described, by the instruction.
+    /// The values of each described exit, by instruction.
     pub(crate) exits: BTreeMap<Inst, Shape>,
 }
 
-/// Parts of memory that accesses of different kinds never share, told to Cranelift.
+/// The alias regions: memory of different regions never overlaps, and Cranelift may reorder
+/// accesses accordingly.
 #[derive(Clone, Copy)]
 struct Regions {
     heap: AliasRegion,
@@ -84,23 +85,23 @@ struct Lowering<'a, 'b> {
     builder: FunctionBuilder<'b>,
     values: SecondaryMap<Value, PackedOption<clif::Value>>,
     blocks: SecondaryMap<Block, PackedOption<clif::Block>>,
-    /// The floats that may hold other than the canonical NaN.
+    /// The floats that may hold a NaN that is not canonical.
     raw: FixedBitSet,
-    /// Those of them that the block being lowered has made canonical.
+    /// For raw floats, the canonical value computed earlier in the current block.
     canonical: BTreeMap<Value, clif::Value>,
     regions: Regions,
     signatures: BTreeMap<Vec<u32>, SigRef>,
     context: clif::Value,
-    /// Signal words handed out.
+    /// The number of signal words handed out.
     signals: usize,
-    /// The counters of OSR points that count down, by point.
+    /// The counters of countdown points, by number of the point.
     counters: BTreeMap<u32, Variable>,
-    /// Where all exits go on, once there is one.
+    /// The block that all exits jump to, once an exit exists.
     way_out: PackedOption<clif::Block>,
     lowered: Lowered,
 }
 
-/// Lowers a verified function into `to`. Cost: linear.
+/// Lowers a verified function into `to`. Linear in the function.
 pub(crate) fn lower(
     unit: Unit<'_>,
     to: &mut clif::Function,
@@ -112,8 +113,9 @@ pub(crate) fn lower(
         Kind::Resumed => abi::resumed(&unit.function.signature().results),
     };
     limit_stack(to);
-    // Cranelift keeps places relative to the first it hears of, and the one before that would be
-    // none (`a_trap_before_the_first_instruction_has_its_place`).
+    // Cranelift stores source locations relative to the first one it meets. Without this line, the
+    // code before the first instruction would get no location
+    // (`a_trap_before_the_first_instruction_has_its_place`).
     to.params.ensure_base_srcloc(SourceLoc::new(0));
     let mut region = |user_id, description: &'static str| {
         to.dfg.alias_regions.insert(AliasRegionData { user_id, description: description.into() })
@@ -167,8 +169,8 @@ fn limit_stack(function: &mut clif::Function) {
 }
 
 impl<'a> Lowering<'a, '_> {
-    /// Makes the blocks that can be reached, with their parameters. The entry block has none: its
-    /// parameters are those of the function.
+    /// Creates the reachable blocks with their parameters. The entry block gets the parameters of
+    /// the function instead.
     fn make_blocks(&mut self, cfg: &Cfg) {
         let function = self.unit.function;
         for &block in cfg.rpo() {
@@ -184,7 +186,8 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// Begins the entry block: the context, and the arguments from where they are.
+    /// Begins the entry block: binds the context, and the arguments from registers or from the
+    /// buffer.
     fn enter(&mut self) {
         let function = self.unit.function;
         let entry = self.blocks[function.entry()].expect("the entry is reachable");
@@ -200,12 +203,7 @@ impl<'a> Lowering<'a, '_> {
             }
             Kind::Resumed => {
                 let types: Vec<Type> = function.signature().params.to_vec();
-                let mut loaded = self.load_buffer(&types);
-                if seeded(Bug::NativeContinuationWrongSlot)
-                    && let Some(second) = (1..types.len()).find(|at| types[*at] == types[0])
-                {
-                    loaded[second] = loaded[0];
-                }
+                let loaded = self.load_buffer(&types);
                 for (argument, value) in function.arguments().iter().zip(loaded) {
                     self.values[*argument] = value.into();
                 }
@@ -214,7 +212,8 @@ impl<'a> Lowering<'a, '_> {
         self.start_counters();
     }
 
-    /// The blocks at which an endless loop passes by, by index; none where nothing is asked there.
+    /// The blocks that test for an interrupt, by index: loop headers and the entry. Every endless
+    /// run passes one of them. Empty without [`Interruption::Signal`].
     fn headers(&self, cfg: &Cfg) -> FixedBitSet {
         let mut headers = FixedBitSet::with_capacity(self.unit.function.block_bound());
         if self.unit.config.interruption == Interruption::Signal {
@@ -231,6 +230,7 @@ impl<'a> Lowering<'a, '_> {
         if block != function.entry() {
             self.builder.switch_to_block(made);
         }
+        // The canonical values of another block need not dominate this one.
         self.canonical.clear();
         self.builder.set_srcloc(SourceLoc::new(function.first_inst(block).as_u32()));
         if self.unit.config.interruption == Interruption::Fuel {
@@ -243,6 +243,8 @@ impl<'a> Lowering<'a, '_> {
         for inst in function.block_insts(block) {
             self.builder.set_srcloc(SourceLoc::new(inst.as_u32()));
             let data = function.inst(inst);
+            // A test whose only user is the branch behind it becomes the condition of that branch:
+            // no value is materialized.
             if self.is_fused_test(inst) {
                 fused = Some(inst);
                 continue;
@@ -254,19 +256,19 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// Pays for a block; what it cannot pay for is not executed.
+    /// Pays fuel for a block. If the fuel does not suffice, the run ends before the block, and
+    /// nothing is paid.
     fn burn(&mut self, fuel: i64) {
         let flags = self.context_flags();
         let had = self.builder.ins().load(types::I64, flags, self.context, offset!(fuel));
         let left = self.builder.ins().iadd_imm_s(had, -fuel);
         let out = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
         self.builder.ins().trapnz(out, traps::FUEL);
-        if !seeded(Bug::NativeFuelNotPaid) {
-            self.builder.ins().store(flags, left, self.context, offset!(fuel));
-        }
+        self.builder.ins().store(flags, left, self.context, offset!(fuel));
     }
 
-    /// Ends the run when an interrupt was asked for.
+    /// Ends the run if an interrupt was requested. The hot path tests the whole word; the cold
+    /// block selects the bit.
     fn heed(&mut self) {
         let signals = self.load_signal();
         let [look, on] = [self.builder.create_block(), self.builder.create_block()];
@@ -279,10 +281,11 @@ impl<'a> Lowering<'a, '_> {
         self.builder.switch_to_block(on);
     }
 
-    /// The signals, from a word of its own.
+    /// Loads the signals from a word of its own.
     fn load_signal(&mut self) -> clif::Value {
         if self.signals >= SIGNALS {
-            // A fence: without it the word would be taken for known, see `Context::signals`.
+            // All words are in use. The fence keeps Cranelift from reusing the value of an earlier
+            // load; see `Context::signals`.
             self.builder.ins().sequence_point();
         }
         let word = self.signals % SIGNALS;
@@ -330,8 +333,8 @@ impl<'a> Lowering<'a, '_> {
                     let flags = self.context_flags();
                     self.builder.ins().store(flags, number, self.context, offset!(trap_number));
                 }
-                // Without it Cranelift makes a branch to a block that only traps a conditional
-                // trap, and the trap would be told to be the branch's
+                // Cranelift turns a branch to a block that only traps into a conditional trap, and
+                // would report the trap at the branch. The fence makes the block nonempty
                 // (`tests/oir/traps/of_its_own.oir`).
                 self.builder.ins().sequence_point();
                 self.builder.ins().trap(traps::code(kind));
@@ -362,9 +365,6 @@ impl<'a> Lowering<'a, '_> {
     fn return_(&mut self, data: &InstData) {
         let mut results: Vec<clif::Value> = data.args.iter().map(|v| self.observed(*v)).collect();
         let types = &self.unit.function.signature().results;
-        if seeded(Bug::NativeResultsSwapped) {
-            swap_two(types, &mut results);
-        }
         if !abi::in_registers(types) {
             self.store_buffer(types, &results);
             results.clear();
@@ -372,8 +372,8 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().return_(&results);
     }
 
-    /// A target with its arguments. What goes to a parameter that must hold what the interpreter's
-    /// holds is made canonical.
+    /// Translates a target with its arguments. An argument becomes canonical if its parameter may
+    /// hold only canonical NaNs.
     fn target(&mut self, data: &InstData, at: usize) -> (clif::Block, Vec<BlockArg>) {
         let target = &data.targets[at];
         let params = self.unit.function.block_params(target.block);
@@ -397,8 +397,8 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// The value, as it is: a float may hold any NaN where the interpreter's holds the canonical
-    /// one.
+    /// The value as native code holds it. A raw float may be any NaN where the interpreter has the
+    /// canonical one.
     fn value(&self, value: Value) -> clif::Value {
         self.values[value].expect("jit: a value is defined before it is used")
     }
@@ -407,10 +407,10 @@ impl<'a> Lowering<'a, '_> {
         self.raw.contains(value.as_u32() as usize)
     }
 
-    /// The value as the interpreter has it, bit by bit.
+    /// The value with the bits that the interpreter has.
     fn observed(&mut self, value: Value) -> clif::Value {
         let held = self.value(value);
-        if !self.is_raw(value) || seeded(Bug::NativeNanAsItIs) {
+        if !self.is_raw(value) {
             return held;
         }
         if let Some(known) = self.canonical.get(&value) {
@@ -429,12 +429,12 @@ impl<'a> Lowering<'a, '_> {
         MemFlagsData::trusted().with_alias_region(Some(self.regions.context))
     }
 
-    /// Of what is the same for as long as native code runs.
+    /// The flags for loads of memory that never changes while native code runs.
     fn fixed_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_readonly().with_can_move()
     }
 
-    /// A word of the context that is the same for as long as native code runs.
+    /// Loads a word of the context that never changes while native code runs.
     fn fixed(&mut self, at: i32) -> clif::Value {
         let flags = self.fixed_flags();
         self.builder.ins().load(POINTER, flags, self.context, at)
@@ -445,14 +445,7 @@ impl<'a> Lowering<'a, '_> {
     }
 }
 
-/// Swaps the first value with another of its type: what bugs that are seeded do.
-pub(crate) fn swap_two<T>(types: &[Type], values: &mut [T]) {
-    if let Some(other) = (1..types.len()).find(|at| types[*at] == types[0]) {
-        values.swap(0, other);
-    }
-}
-
-/// The instruction that native code was executing, from what Cranelift kept of it.
+/// The instruction that a source location stands for. `None` for the default location.
 pub(crate) fn inst_of(location: SourceLoc) -> Option<Inst> {
     (!location.is_default()).then(|| Inst::from_u32(location.bits()))
 }

@@ -1,9 +1,9 @@
-//! Canonical NaNs where somebody looks.
+//! Canonical NaNs: decides where native code must replace a NaN by the canonical one.
 //!
-//! Arithmetic of the IR gives the canonical NaN, that of the processor any. To what computes on,
-//! compares or converts it, one NaN is as good as another; so the result of arithmetic is made
-//! canonical where its bits can be seen, and not where it is computed: a sum around a loop is made
-//! canonical when it is stored.
+//! Arithmetic of the IR returns the canonical NaN; arithmetic of the processor returns any NaN. An
+//! operation that computes with, compares or converts a NaN treats all NaNs alike. The lowering
+//! therefore replaces a NaN only where its bits can be observed. A sum in a loop, for instance,
+//! becomes canonical when the program stores it.
 
 use cranelift_codegen::ir::{
     self as clif, InstBuilder, condcodes::FloatCC, immediates::Ieee32, immediates::Ieee64, types,
@@ -12,7 +12,7 @@ use cranelift_frontend::FunctionBuilder;
 use fixedbitset::FixedBitSet;
 use ir::{Function, Opcode, Shape, Type, Value, ValueDef};
 
-/// Whether an operation gives the canonical NaN, whatever NaN it is given.
+/// Whether an operation returns the canonical NaN for every NaN operand.
 pub(super) fn is_arithmetic(opcode: Opcode) -> bool {
     match opcode {
         Opcode::Fcopysign | Opcode::Fabs | Opcode::Fneg => false,
@@ -23,9 +23,9 @@ pub(super) fn is_arithmetic(opcode: Opcode) -> bool {
     }
 }
 
-/// The values that may hold another NaN than the interpreter's, and then hold some NaN where that
-/// has the canonical one: results of arithmetic, and parameters and selections that only such
-/// values and numbers reach. Cost: linear in the function and its joins' arguments.
+/// The *raw* floats: values that may hold any NaN where the interpreter has the canonical one. They
+/// are the results of arithmetic, and the parameters and selections that only raw floats and
+/// numbers reach. Linear in the function and the arguments of its joins.
 pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     let mut raw = FixedBitSet::with_capacity(function.value_bound());
     let mut joins = Vec::new();
@@ -49,7 +49,9 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
             }
         }
     }
-    // Optimistic: a join is exact when something exact reaches it.
+    // A greatest fixpoint. All joins start raw; a join that some exact value reaches becomes exact,
+    // and then the joins that it feeds are checked again. An exact value holds the interpreter's
+    // bits, so its NaN must not be replaced.
     let mut exact: Vec<Value> =
         joins.iter().copied().filter(|join| reached_by_exact(function, *join, &raw)).collect();
     while let Some(value) = exact.pop() {
@@ -61,7 +63,7 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     raw
 }
 
-/// Whether the value is a number or a raw float, for all that is known.
+/// Whether the value may feed a raw join: it is raw in the current approximation, or never a NaN.
 fn is_fine(function: &Function, value: Value, raw: &FixedBitSet) -> bool {
     if raw.contains(value.as_u32() as usize) {
         return true;
@@ -88,7 +90,7 @@ fn reached_by_exact(function: &Function, join: Value, raw: &FixedBitSet) -> bool
     }
 }
 
-/// The parameters and selections that a value reaches.
+/// The parameters and selections that a value feeds.
 fn joins_fed_by(function: &Function, value: Value) -> Vec<Value> {
     let mut fed = Vec::new();
     for user in function.users(value) {
@@ -111,8 +113,8 @@ fn joins_fed_by(function: &Function, value: Value) -> Vec<Value> {
     fed
 }
 
-/// The value, or the canonical NaN if it is one. A branch to a cold block costs less than a
-/// selection: the constant is made there only.
+/// Replaces a NaN by the canonical one. A branch to a cold block is cheaper than a `select`, since
+/// the constant is computed in the cold block alone.
 pub(super) fn canonical(builder: &mut FunctionBuilder<'_>, value: clif::Value) -> clif::Value {
     let ty = builder.func.dfg.value_type(value);
     let [made, rest] = [builder.create_block(), builder.create_block()];

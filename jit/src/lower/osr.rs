@@ -1,10 +1,10 @@
-//! OSR points: the condition, and leaving.
+//! Lowers OSR points: their conditions and their exits.
 //!
-//! The hot path has as little as can be: one comparison with the flag of the point (armed points),
-//! one subtraction (points that count down), or a branch on a value of the program (guards). What
-//! is left through is a cold block that stores the values to the buffer and jumps, or one that
-//! calls and is described ([`crate::exits`]). Passing the values as arguments would pin them to
-//! registers, which the allocator lets leak into the hot loop.
+//! The hot path is as short as possible. A flag costs a load and a branch, a countdown a
+//! subtraction and a branch, and a guard a branch on a value of the program. Side exits sit in cold
+//! blocks. An exit either stores its values to the buffer and jumps, or is a call with a stack map
+//! ([`crate::exits`]). Passing the values as arguments would pin them to registers, and the
+//! register allocator lets such constraints leak into the hot loop.
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
@@ -17,7 +17,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     self as clif, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, InstBuilder, types,
 };
-use ir::seeded::{Bug, seeded};
 use ir::{Imm, Inst, InstData, Opcode, Type};
 use std::mem::offset_of;
 
@@ -34,20 +33,20 @@ impl Lowering<'_, '_> {
         &self.unit.cells[number as usize]
     }
 
-    /// Whether the engine knows the point. Others stand in the program's own text, and mean what
-    /// the interpreter makes of them.
+    /// Whether the point has a cell. Other points stand in the text of the program and behave as in
+    /// the interpreter.
     fn is_known(&self, number: u32) -> bool {
         (number as usize) < self.unit.cells.len()
     }
 
-    /// The address of a field of a cell.
+    /// The address of the cell of a point, as a constant.
     fn cell_address(&mut self, number: u32) -> clif::Value {
         let address = std::ptr::from_ref(self.cell(number)).addr();
         self.builder.ins().iconst(POINTER, address as i64)
     }
 
-    /// Gives every point that counts down a counter, which lives in a register like any other
-    /// value.
+    /// Gives every countdown point a counter. The counter is an ordinary variable, so it lives in a
+    /// register.
     pub(super) fn start_counters(&mut self) {
         let function = self.unit.function;
         for inst in
@@ -72,7 +71,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether the instruction is a test whose only user is the branch that ends its block.
+    /// Whether the instruction is a test of a known point whose only user is the branch right
+    /// behind it.
     pub(super) fn is_fused_test(&self, inst: Inst) -> bool {
         let function = self.unit.function;
         let data = function.inst(inst);
@@ -88,7 +88,8 @@ impl Lowering<'_, '_> {
             && function.next_inst(inst) == Some(terminator)
     }
 
-    /// A test whose result is a value like any other.
+    /// Lowers a test whose result is an ordinary value. The test of a point without a cell is
+    /// always zero.
     pub(super) fn osr_test(&mut self, data: &InstData) {
         if !self.is_known(number(data)) {
             let never = self.builder.ins().iconst(types::I32, 0);
@@ -105,75 +106,59 @@ impl Lowering<'_, '_> {
         self.define(data, &[result]);
     }
 
-    /// Ends the block with a branch to the first target where the point is to fire.
+    /// Ends the block with a branch to the first target if the point fires.
     pub(super) fn branch_on_test(&mut self, test: &InstData, branch: &InstData) {
         let number = number(test);
         if self.cell(number).trigger() == Trigger::Countdown {
             let out = self.count_down(number);
             return self.branch(out, branch);
         }
-        // The flag itself, not the signals first: a block between them that can leave the loop
-        // comes before the rest of the loop in the dominator tree, and Cranelift hoists nothing out
-        // of a loop from what comes behind such a block.
+        // Test the flag itself, without testing the signals first. Such a test would put a block
+        // that can leave the loop above the rest of the loop in the dominator tree, and Cranelift
+        // hoists nothing out of a loop from below such a block.
         let armed = self.load_armed(number);
         self.branch(armed, branch);
     }
 
-    /// Counts one visit; whether it is the one at which the point fires.
+    /// Counts one visit. Returns whether the point fires at it.
     fn count_down(&mut self, number: u32) -> clif::Value {
         let counter = self.counters[&number];
         let left = self.builder.use_var(counter);
         let left = self.builder.ins().iadd_imm_s(left, -1);
         self.builder.def_var(counter, left);
-        let last = i64::from(seeded(Bug::NativeCounterOffByOne));
-        self.builder.ins().icmp_imm_s(IntCC::Equal, left, last)
+        self.builder.ins().icmp_imm_s(IntCC::Equal, left, 0)
     }
 
     fn load_armed(&mut self, number: u32) -> clif::Value {
-        if seeded(Bug::NativeFiresUnarmed) {
-            return self.builder.ins().iconst(types::I32, 1);
-        }
         let cell = self.cell_address(number);
         let flags = self.context_flags();
         self.builder.ins().load(types::I32, flags, cell, offset_of!(Cell, armed) as i32)
     }
 
-    /// Moves the current block behind those that are not cold.
+    /// Marks the current block as cold, so that it is laid out behind the hot code.
     fn make_cold(&mut self) {
-        // Cranelift refuses an entry block that is cold
-        // (`tests/oir/passes/dse/an_exit_sees_memory.oir`).
+        // Cranelift rejects a cold entry block (`tests/oir/passes/dse/an_exit_sees_memory.oir`).
         let entry = self.builder.func.layout.entry_block();
         if let Some(block) = self.builder.current_block().filter(|block| entry != Some(*block)) {
             self.builder.set_cold_block(block);
         }
     }
 
-    /// Leaves through an OSR point.
+    /// Lowers the exit of an OSR point.
     pub(super) fn osr_exit(&mut self, inst: Inst, data: &InstData) {
         self.make_cold();
-        let mut values: Vec<clif::Value> =
-            data.args.iter().map(|arg| self.observed(*arg)).collect();
-        // Making floats canonical has split the block.
+        let values: Vec<clif::Value> = data.args.iter().map(|arg| self.observed(*arg)).collect();
+        // Replacing NaNs has split the block, and the current block is a new one.
         self.make_cold();
-        let mut handed: Vec<(Type, Option<u64>)> = data
+        let handed: Vec<(Type, Option<u64>)> = data
             .args
             .iter()
             .map(|arg| (self.type_of(*arg), self.unit.function.constant(*arg)))
             .collect();
-        if seeded(Bug::NativeExitValuesSwapped) {
-            let types: Vec<Type> = handed.iter().map(|(ty, _)| *ty).collect();
-            super::swap_two(&types, &mut values);
-            handed.iter_mut().for_each(|(_, constant)| *constant = None);
-        }
-        if seeded(Bug::NativeExitSlotOffByOne) && !values.is_empty() {
-            values.insert(0, values[0]);
-            handed.insert(0, handed[0]);
-        }
         if !self.is_known(number(data)) {
             return self.end_at_exit(number(data), &handed, &values);
         }
-        let neighbor = (number(data) as usize + 1) % self.unit.cells.len();
-        let number = if seeded(Bug::NativeCellOfNeighbor) { neighbor as u32 } else { number(data) };
+        let number = number(data);
         match self.unit.config.exits {
             Exits::Stored => self.stored_exit(number, &values),
             Exits::Described => {
@@ -182,7 +167,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Leaves through a point of the program's own, where a run ends.
+    /// Ends the run at a point in the text of the program. The context gets the point and the
+    /// number of values; the buffer gets the values.
     fn end_at_exit(&mut self, number: u32, handed: &[(Type, Option<u64>)], values: &[clif::Value]) {
         let types: Vec<Type> = handed.iter().map(|(ty, _)| *ty).collect();
         self.store_buffer(&types, values);
@@ -194,7 +180,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().trap(traps::LEFT);
     }
 
-    /// Stores what is handed over.
+    /// Stores the values to the buffer, and jumps to the common exit block.
     fn stored_exit(&mut self, number: u32, values: &[clif::Value]) {
         self.store_narrow(values);
         let number = self.builder.ins().iconst(types::I64, i64::from(number));
@@ -202,8 +188,9 @@ impl Lowering<'_, '_> {
         self.builder.ins().jump(way_out, &[number.into()]);
     }
 
-    /// Calls for someone who finds what is handed over by the description; he gives the number of
-    /// the point.
+    /// Calls `Helpers::exit`, which finds the values through the stack map and returns the number
+    /// of the point. The values are context operands of the call, which the register allocator may
+    /// leave in any callee-saved register or in the frame.
     fn described_exit(&mut self, inst: Inst, shape: Shape, values: &[clif::Value]) {
         self.reserve_buffer(values.len());
         let flags = self.fixed_flags();
@@ -220,7 +207,7 @@ impl Lowering<'_, '_> {
         self.lowered.exits.insert(inst, shape);
     }
 
-    /// The block that all exits share, with the number of the point as its parameter.
+    /// The block that all exits jump to, with the number of the point as its parameter.
     fn way_out(&mut self) -> clif::Block {
         if let Some(block) = self.way_out.expand() {
             return block;
@@ -232,12 +219,14 @@ impl Lowering<'_, '_> {
         block
     }
 
-    /// Fills it, when all exits are made: goes where the cell of the point says.
+    /// Fills that block, after all exits exist: counts the firing, and jumps to the code in the
+    /// cell of the point.
     pub(super) fn finish_way_out(&mut self) {
         let Some(block) = self.way_out.expand() else { return };
         self.builder.switch_to_block(block);
         self.builder.set_srcloc(clif::SourceLoc::default());
         let number = self.builder.block_params(block)[0];
+        // A negative number shows that `describe` failed.
         if self.unit.config.exits == Exits::Described {
             let failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, number, 0);
             self.builder.ins().trapnz(failed, traps::HELPER);
@@ -249,6 +238,8 @@ impl Lowering<'_, '_> {
         self.builder.ins().store(flags, cell, self.context, offset!(pending));
         let fired =
             self.builder.ins().load(types::I64, flags, cell, offset_of!(Cell, fired) as i32);
+        // No atomic addition is needed: one machine claims the version, and one thread at a time
+        // runs it.
         let fired = self.builder.ins().iadd_imm_s(fired, 1);
         self.builder.ins().store(flags, fired, cell, offset_of!(Cell, fired) as i32);
         let code = self.builder.ins().load(POINTER, flags, cell, offset_of!(Cell, code) as i32);

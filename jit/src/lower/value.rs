@@ -1,15 +1,14 @@
-//! Operations on values.
+//! Lowers operations on values.
 
 use super::{Lowering, nan};
 use crate::abi;
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
-use ir::seeded::{Bug, seeded};
 use ir::{InstData, Opcode, Type};
 
 impl Lowering<'_, '_> {
-    /// The result of an operation on values.
+    /// Lowers an operation on values, and returns its result.
     pub(super) fn value_op(&mut self, data: &InstData) -> clif::Value {
         match data.opcode {
             Opcode::Const => self.constant(data),
@@ -37,7 +36,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// A selection is exact or raw as a whole: where it is exact, so is what is selected from.
+    /// A selection is raw or exact as a whole. The operands of an exact selection must be exact.
     fn select(&mut self, data: &InstData) -> clif::Value {
         let raw = data.result().is_some_and(|result| self.is_raw(result));
         let condition = self.value(data.args[0]);
@@ -46,8 +45,8 @@ impl Lowering<'_, '_> {
         self.builder.ins().select(condition, then, otherwise)
     }
 
-    /// Operations on floats that move bits: a NaN keeps sign and payload, so it has to be the right
-    /// one.
+    /// Lowers operations on floats that move bits. They keep the sign and payload of a NaN, so the
+    /// operands must have the interpreter's bits.
     fn on_bits(&mut self, data: &InstData) -> clif::Value {
         let x = self.observed(data.args[0]);
         match data.opcode {
@@ -108,7 +107,7 @@ impl Lowering<'_, '_> {
         self.builder.ins().uextend(types::I32, truth)
     }
 
-    /// Counts of bits, of narrow integers in 32 bits.
+    /// Lowers counts of bits. Narrow integers are counted in 32 bits.
     fn count_bits(&mut self, data: &InstData) -> clif::Value {
         let x = self.value(data.args[0]);
         let narrow = data.ty.bits() < 32;
@@ -117,11 +116,12 @@ impl Lowering<'_, '_> {
             Opcode::Popcnt => self.builder.ins().popcnt(wide),
             Opcode::Clz => {
                 let count = self.builder.ins().clz(wide);
+                // The zeros above a narrow value are not its own.
                 let above = if narrow { 32 - i64::from(data.ty.bits()) } else { 0 };
                 if narrow { self.builder.ins().iadd_imm_s(count, -above) } else { count }
             }
             _ => {
-                // A bit above the value ends the count of zeros.
+                // A bit above the narrow value ends the count of trailing zeros.
                 let ended = if narrow {
                     self.builder.ins().bor_imm_u(wide, 1 << data.ty.bits())
                 } else {
@@ -141,7 +141,6 @@ impl Lowering<'_, '_> {
             Opcode::Sub => ins.isub(x, y),
             Opcode::Mul => ins.imul(x, y),
             Opcode::Sdiv => ins.sdiv(x, y),
-            Opcode::Udiv if seeded(Bug::NativeDivisionSigned) => ins.sdiv(x, y),
             Opcode::Udiv => ins.udiv(x, y),
             Opcode::Srem => ins.srem(x, y),
             Opcode::Urem => ins.urem(x, y),
@@ -157,7 +156,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Operations from one value to another of the same or another type.
+    /// Lowers operations with one operand: conversions, extensions and casts.
     fn convert(&mut self, data: &InstData) -> clif::Value {
         let to = abi::held(data.ty);
         if data.opcode == Opcode::Bitcast {
@@ -189,15 +188,11 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The condition that a comparison of integers tests; of one operand, with zero.
+/// The condition of an integer comparison. A comparison with one operand compares it with zero.
 fn int_condition(opcode: Opcode) -> Option<IntCC> {
     Some(match opcode {
         Opcode::Eqz | Opcode::RefIsNull | Opcode::Eq => IntCC::Equal,
         Opcode::Ne => IntCC::NotEqual,
-        Opcode::Slt | Opcode::Ult if seeded(Bug::NativeConditionCode) => {
-            IntCC::SignedLessThanOrEqual
-        }
-        Opcode::Ult if seeded(Bug::NativeUnsignedIsSigned) => IntCC::SignedLessThan,
         Opcode::Slt => IntCC::SignedLessThan,
         Opcode::Sle => IntCC::SignedLessThanOrEqual,
         Opcode::Sgt => IntCC::SignedGreaterThan,

@@ -6,11 +6,12 @@ use std::ptr;
 
 use super::traps::Trap;
 
-/// Where the innermost entry trampoline resumes when native code is left other than by returning.
+/// The exception edge of the innermost entry trampoline: the state at which control resumes when
+/// native code stops without returning.
 ///
-/// A context (the structure native code gets as its first argument) begins with it: the trampoline
-/// writes these three words on the way in and puts the values of the entry around it back on the
-/// way out.
+/// A context (the structure that native code takes as its first argument) begins with this state.
+/// The trampoline writes these three words on entry, and restores the words of the enclosing entry
+/// on exit.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryState {
@@ -22,32 +23,32 @@ pub(crate) struct EntryState {
     pub(crate) pc: u64,
 }
 
-/// Byte offsets of the fields of [`EntryState`], for code that is generated or assembled.
+/// Byte offsets of the fields of [`EntryState`], for generated and assembled code.
 pub(super) const ENTRY_SP: i32 = std::mem::offset_of!(EntryState, sp) as i32;
 pub(super) const ENTRY_FP: i32 = std::mem::offset_of!(EntryState, fp) as i32;
 pub(super) const ENTRY_PC: i32 = std::mem::offset_of!(EntryState, pc) as i32;
 
-/// One entry into native code on this thread, from before the trampoline is called until after it
-/// returned.
+/// One entry into native code on this thread. It lives from before the call of the trampoline until
+/// after its return.
 pub(super) struct Activation {
     /// The head of the context that the native code runs with.
     pub(super) entry: *const EntryState,
-    /// Set by the signal handler.
+    /// The trap that the signal handler recorded.
     pub(super) trap: Cell<Option<Trap>>,
-    /// Set by `guard` for a helper that panicked.
+    /// The panic of a helper that `guard` caught.
     pub(super) panic: Cell<Option<Box<dyn Any + Send>>>,
-    /// The entry around this one.
+    /// The enclosing entry.
     previous: *const Activation,
 }
 
 thread_local! {
-    // Constant and without a destructor: the access compiles to a plain load, which is what makes
-    // it fit for a signal handler.
+    // The value is constant and has no destructor. An access therefore compiles to a plain load,
+    // which is async-signal-safe.
     static CURRENT: Cell<*const Activation> = const { Cell::new(ptr::null()) };
 }
 
-/// Runs `body` with an activation for a context that begins with `entry`; takes the activation away
-/// afterwards, also when `body` unwinds.
+/// Runs `body` inside a new activation for a context that begins with `entry`. Removes the
+/// activation afterwards, also if `body` unwinds.
 pub(super) fn with_activation<R>(
     entry: *const EntryState,
     body: impl FnOnce(&Activation) -> R,
@@ -65,12 +66,12 @@ pub(super) fn with_activation<R>(
     body(&activation)
 }
 
-/// Runs `body` with the innermost activation of this thread, if it has one. Async-signal-safe if
-/// `body` is.
+/// Runs `body` with the innermost activation of this thread. Returns `None` without one.
+/// Async-signal-safe if `body` is.
 pub(super) fn with_current<R>(body: impl FnOnce(&Activation) -> R) -> Option<R> {
     let current = CURRENT.get();
-    // SAFETY: the pointer is null or was set by `with_activation` of this thread, which puts the
-    // one before back before its activation goes out of scope; the activation is used through
-    // shared references and cells alone.
+    // SAFETY: the pointer is null, or `with_activation` set it on this thread to an activation on
+    // its own frame. `Pop` resets the pointer before that frame ends. All access goes through
+    // shared references and cells, so a signal handler may hold a second reference.
     unsafe { current.as_ref() }.map(body)
 }

@@ -1,5 +1,4 @@
-//! Entering native code and leaving it: by returning, by a trap, by a helper that failed or
-//! panicked.
+//! Entry into native code, and its exits: a return, a trap, or a helper that fails or panics.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -9,51 +8,53 @@ pub(crate) use super::activation::EntryState;
 use super::traps::Trap;
 use super::{activation, host};
 
-/// The entry code of one signature (see [`super::trampoline::build`]): 0 when the native code
-/// returned, 1 when it raised.
+/// The entry code of one signature (see [`super::trampoline::build`]). Returns 0 after a return of
+/// the native code, and 1 after a jump to the exception edge.
 pub(crate) type Trampoline =
     unsafe extern "C" fn(context: *mut u8, code: *const u8, values: *mut u64) -> u64;
 
-/// How native code was left when it did not return.
+/// The reason why native code stopped without returning.
 #[derive(Debug)]
 pub(crate) enum Exit {
     /// An instruction trapped.
     Trap(Trap),
-    /// A helper function said [`Status::Raise`]; why is what it left in the context.
+    /// A helper returned [`Status::Raise`], and has left its reason with the state behind the
+    /// context.
     Helper,
-    /// A helper function panicked: what `std::panic::resume_unwind` takes, after everything is put
-    /// in order.
+    /// A helper panicked. The payload is for `std::panic::resume_unwind`, once the caller has
+    /// cleaned up.
     Panic(Box<dyn Any + Send>),
 }
 
-/// What a helper function tells the native code that called it.
+/// The answer of a helper to the native code that called it.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Go on.
+    /// Native code continues.
     Continue = 0,
-    /// Call the function at [`raise_address`].
+    /// Native code must call the function at [`raise_address`].
     Raise = 1,
 }
 
-/// Enters native code through a trampoline; `values` holds the arguments in, and the results out,
-/// one word each.
+/// Enters native code through a trampoline. `values` holds one word for each argument on entry, and
+/// one word for each result on return.
 ///
 /// # Errors
 ///
-/// The native code was left by a trap or by a helper; `values` is as it was.
+/// [`Exit`] if a trap or a helper stopped the native code. `values` is then unchanged.
 ///
 /// # Safety
 ///
 /// - `context` points to a structure that begins with an [`EntryState`], is aligned to 8 bytes, may
-///   be written and stays where it is until this returns; no reference to it is alive while native
-///   code may write to it.
-/// - `code` is the address of a finished `CallConv::Tail` function of the signature that
-///   `trampoline` was built for; it does with memory only what its context allows. Its code, and
-///   all code it may reach, stays mapped and registered ([`super::traps::register`]) until this
-///   returns.
-/// - `values` has as many words as the signature has parameters, and as many as it has results.
-/// - Every function of Rust that the native code calls returns without unwinding ([`guard`]) and
+///   be written, and stays in place until this function returns. No reference to it is alive while
+///   native code may write to it.
+/// - `code` is the address of a finished `CallConv::Tail` function with the signature that
+///   `trampoline` was built for. The function accesses only memory that its context allows. Its
+///   code, and all code that it may reach, stays mapped and registered ([`super::traps::register`])
+///   until this function returns.
+/// - `values` has at least as many words as the signature has parameters, and at least as many as
+///   it has results.
+/// - Every Rust function that the native code calls returns without unwinding ([`guard`]), and
 ///   enters native code only through this function.
 pub(crate) unsafe fn enter(
     trampoline: Trampoline,
@@ -62,8 +63,9 @@ pub(crate) unsafe fn enter(
     values: &mut [u64],
 ) -> Result<(), Exit> {
     activation::with_activation(context.cast_const().cast(), |activation| {
-        // SAFETY: the caller's contract; an activation that names this context is in place, so that
-        // a trap finds the edge.
+        // SAFETY: the caller guarantees that context, code and values fit the trampoline and
+        // outlive the call. The activation names this context, so a trap during the call finds the
+        // exception edge.
         let raised = unsafe { trampoline(context, code, values.as_mut_ptr()) };
         if raised == 0 {
             return Ok(());
@@ -76,13 +78,13 @@ pub(crate) unsafe fn enter(
     })
 }
 
-/// The address of the function that leaves native code for the exception edge of the innermost
-/// entry: what native code calls when a helper said [`Status::Raise`]. `extern "C" fn(context)`,
-/// which does not return.
+/// The address of the function that jumps to the exception edge of the innermost entry. Native code
+/// calls it after a helper returned [`Status::Raise`]. Its type is `extern "C" fn(context)`, and it
+/// does not return.
 ///
-/// Called by native code only, with the context that it was entered with. The frames between the
-/// caller and the edge are given up without running anything of theirs: they are frames of native
-/// code, which have nothing to run.
+/// Only native code may call it, with the context that it was entered with. The jump discards the
+/// frames between the caller and the edge without running anything in them. They are native frames,
+/// which have nothing to clean up.
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "native code may also leave by a trap, which costs a signal")
@@ -91,14 +93,14 @@ pub(crate) fn raise_address() -> *const u8 {
     host::raise as unsafe extern "C" fn(*mut u8) -> ! as *const u8
 }
 
-/// The body of a helper function that native code calls: no panic leaves it, since it could not
-/// unwind through native frames.
+/// Runs the body of a helper that native code calls, and catches its panics: a panic cannot unwind
+/// through native frames.
 ///
-/// A panic becomes [`Status::Raise`], and [`Exit::Panic`] for the one who entered. Called where no
-/// native code was entered, it lets the panic pass.
+/// A panic becomes [`Status::Raise`], and the code that entered gets [`Exit::Panic`]. Outside of
+/// any entry, the panic passes.
 pub(crate) fn guard(body: impl FnOnce() -> Status) -> Status {
-    // What the panic left half done is seen only by whoever takes `Exit::Panic`, who is told of it
-    // by that.
+    // Unwind safety: only the receiver of `Exit::Panic` can see state that the panic left half
+    // done, and the exit tells it about the panic.
     match panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(status) => status,
         Err(payload) => {

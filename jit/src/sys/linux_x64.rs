@@ -1,4 +1,4 @@
-//! x86-64 Linux: mappings, signals, the bounds of a stack, and the jump to the exception edge.
+//! The host x86-64 Linux: mappings, signals, stack bounds, and the jump to the exception edge.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -16,15 +16,17 @@ pub(super) fn supported() -> Result<(), Unsupported> {
 }
 
 pub(super) fn page_size() -> usize {
-    // SAFETY: the call has no preconditions.
+    // SAFETY: `sysconf` reads a system constant and has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).expect("the system has a page size")
 }
 
-/// Address space that cannot be accessed and counts for no memory.
+/// Reserves address space without access rights. It counts toward no memory limit except
+/// `RLIMIT_AS`.
 pub(super) fn map_reserved(bytes: usize) -> io::Result<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at an address of the system's choice touches nothing that exists.
+    // SAFETY: the address is null, so the system chooses an unused range and the call replaces no
+    // existing mapping.
     let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -36,39 +38,43 @@ pub(super) fn map_reserved(bytes: usize) -> io::Result<NonNull<u8>> {
 ///
 /// # Safety
 ///
-/// The bytes are whole pages of a mapping of the caller's own.
+/// The bytes are whole pages of one mapping that the caller owns.
 pub(super) unsafe fn allow(start: *mut u8, bytes: usize) -> io::Result<()> {
-    // SAFETY: the caller's contract; more access invalidates nothing.
+    // SAFETY: the caller guarantees whole pages of its own mapping. Adding access rights
+    // invalidates no existing pointer.
     match unsafe { libc::mprotect(start.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Takes a mapping away.
+/// Removes a mapping.
 ///
 /// # Safety
 ///
-/// The mapping is the caller's own, whole, and nothing refers to it.
+/// `start` and `bytes` describe one whole mapping that the caller owns, and no reference into it is
+/// alive.
 pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees that the range is a whole mapping of its own and that no
+    // reference into it is left.
     let result = unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
-    // Fails only for arguments that are no mapping.
+    // `munmap` fails only for a range that is no mapping, which the contract excludes.
     assert_eq!(result, 0, "unmapping {bytes} bytes at {start:p}: {}", io::Error::last_os_error());
 }
 
-/// The stack of this thread; glibc before 2.27 counts the guard page to it.
+/// The address range of this thread's stack. glibc before 2.27 includes the guard page.
 pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
     let mut attributes = mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
-    // SAFETY: the first argument is this thread, which is alive; the second is initialised by the
-    // call where it gives 0.
+    // SAFETY: `pthread_self` names the calling thread, which is alive. `attributes` is valid for
+    // writes, and the call initializes it when it returns 0.
     match unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } {
         0 => {}
         error => return Err(io::Error::from_raw_os_error(error)),
     }
     let mut start: *mut c_void = ptr::null_mut();
     let mut size = 0;
-    // SAFETY: the attributes are initialised (above), read, and destroyed once.
+    // SAFETY: `pthread_getattr_np` returned 0 above and so initialized the attributes. This block
+    // reads them and destroys them, once; nothing uses them afterwards.
     let error = unsafe {
         let error = libc::pthread_attr_getstack(attributes.as_ptr(), &mut start, &mut size);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
@@ -80,14 +86,16 @@ pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
     }
 }
 
-/// Goes on at the exception edge of the entry trampoline that the context names.
+/// Jumps to the exception edge of the entry trampoline that the context names.
 ///
 /// # Safety
 ///
-/// Called as [`super::enter::raise_address`] says.
+/// Native code calls it, with the context that it was entered with. All frames between the caller
+/// and the trampoline are native frames (see [`super::enter::raise_address`]).
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn raise(context: *mut u8) -> ! {
-    // The edge takes every register but these two as clobbered.
+    // The edge treats every register as clobbered except the stack and frame pointers, so only
+    // these two are restored.
     std::arch::naked_asm!(
         "mov rsp, [rdi + {sp}]",
         "mov rbp, [rdi + {fp}]",
@@ -98,18 +106,19 @@ pub(super) unsafe extern "C" fn raise(context: *mut u8) -> ! {
     )
 }
 
-/// What native code calls to leave through an exit that is described: calls
-/// [`crate::context::Helpers::describe`] with the registers that calls keep, and returns what that
-/// gives.
+/// The helper that a described exit calls. It saves the callee-saved registers in a
+/// [`super::ExitFrame`], passes that to [`crate::context::Helpers::describe`], and returns the
+/// result.
 ///
 /// # Safety
 ///
-/// Called by native code only, with the context that it was entered with.
+/// Native code calls it, with the context that it was entered with.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn exit(context: *mut Context) -> i64 {
-    // In the order of `ExitFrame`, from its end. The helper keeps these registers, so they need not
-    // be loaded again. The stack is a multiple of 16 before a call: 7 words and the one of the
-    // subtraction.
+    // Pushes the registers in reverse order of `ExitFrame`, whose last word is the return address
+    // of this call. `describe` preserves callee-saved registers, so the epilogue need not reload
+    // them. The ABI wants the stack pointer to be a multiple of 16 at a call: the return address,
+    // six registers and the subtracted word are 64 bytes.
     std::arch::naked_asm!(
         "push r15",
         "push r14",
@@ -128,82 +137,91 @@ pub(crate) unsafe extern "C" fn exit(context: *mut Context) -> i64 {
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
 
-/// What was to be done for each of `SIGNALS` before. Leaked, since handlers may read them for as
-/// long as the process lives.
+/// The action that was installed for each of `SIGNALS` before ours. The boxes are leaked, since a
+/// handler may read them for as long as the process lives.
 static PREVIOUS: [AtomicPtr<libc::sigaction>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
-/// Installs [`handle`] for the four signals. Called once.
+/// Installs [`handle`] for the four signals. [`super::traps`] calls it once for the process.
 pub(super) fn install_handlers() -> io::Result<()> {
     for (slot, signal) in PREVIOUS.iter().zip(SIGNALS) {
-        // The one before is known to the handler before the handler can run: another thread may
-        // fault at once.
+        // Publish the previous action before `handle` is installed: another thread may fault at
+        // once, and `handle` then needs it.
         let before = set_action(signal, None)?;
         slot.store(Box::into_raw(Box::new(before)), Ordering::Release);
-        // SAFETY: all-zero is a value of the C structure: no flags, no signal masked.
+        // SAFETY: `sigaction` is a plain C structure. All-zero is a valid value of it: no flags, an
+        // empty mask and a null handler.
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
         action.sa_sigaction =
             handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
-        // On the alternate stack, where there is one: the fault may be that the stack is used up.
-        // The signal stays unblocked, so that a handler that is chained to may leave by a jump, as
-        // it may without us (a_handler_that_was_there_before_gets_the_faults_of_others).
+        // SA_ONSTACK: the fault may be a stack overflow, so run on the alternate stack where there
+        // is one. SA_NODEFER keeps the signal unblocked. A chained handler may then escape by a
+        // jump, as it may without our handler
+        // (`a_handler_that_was_there_before_gets_the_faults_of_others`).
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         let replaced = set_action(signal, Some(&action))?;
         if replaced.sa_sigaction != before.sa_sigaction {
-            // Another thread installed one in between. The first box stays leaked: a handler may be
-            // reading it.
+            // Another thread installed a handler between the two calls. The first box stays leaked,
+            // since a handler may be reading it.
             slot.store(Box::into_raw(Box::new(replaced)), Ordering::Release);
         }
     }
     Ok(())
 }
 
-/// Sets what is done for a signal, if given; what was done before.
+/// Sets the action for a signal if `action` is given. Returns the previous action.
 fn set_action(signal: c_int, action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
-    // SAFETY: all-zero is a value of the C structure.
+    // SAFETY: `sigaction` is a plain C structure for which all-zero is a valid value. The call
+    // below overwrites it.
     let mut before: libc::sigaction = unsafe { mem::zeroed() };
     let new = action.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `new` is null or a valid action whose handler is a function of the right type;
-    // `before` may be written.
+    // SAFETY: `new` is null or points to a live action whose handler has the type that its flags
+    // announce. `before` is valid for writes.
     match unsafe { libc::sigaction(signal, new, &mut before) } {
         0 => Ok(before),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// The signal handler: resumes a trap of native code at the exception edge, passes everything else
-/// on.
+/// The signal handler. It resumes a trap of native code at the exception edge and passes every
+/// other signal to the previous handler.
 ///
-/// Runs at any instruction of any thread: it takes no lock and allocates nothing.
+/// It may interrupt any instruction of any thread, so it takes no lock and allocates nothing.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // A signal that somebody sent is no fault, whatever instruction it happens to meet.
-    // SAFETY: the kernel passes a valid record (SA_SIGINFO).
+    // A signal sent by a process or thread is no fault, even if it interrupts an instruction that
+    // may trap. The kernel gives such signals a code of at most 0.
+    // SAFETY: the handler is installed with SA_SIGINFO, so the kernel passes a valid record, which
+    // lives until the handler returns.
     let fault = unsafe { (*info).si_code } > 0;
     if fault {
-        // SAFETY: the kernel passes the interrupted thread's registers, which are ours to change
-        // until the handler returns.
+        // SAFETY: the kernel passes the saved context of the interrupted thread, which lives until
+        // the handler returns. No other reference to it exists, and changing it sets the registers
+        // on return.
         let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        // SAFETY: a fault, as said.
+        // SAFETY: `info` and `registers` are those of this signal, and its positive code shows that
+        // the kernel raised it for a fault.
         if let Some(fault) = unsafe { describe(signal, info, registers) }
             && let Some(edge) = traps::catch(&fault)
         {
             registers[libc::REG_RIP as usize] = edge.pc.cast_signed();
             registers[libc::REG_RSP as usize] = edge.sp.cast_signed();
             registers[libc::REG_RBP as usize] = edge.fp.cast_signed();
-            // The two payloads of the edge.
+            // The exception edge expects two payloads in these registers.
             registers[libc::REG_RAX as usize] = 0;
             registers[libc::REG_RDX as usize] = 0;
             return;
         }
     }
-    // SAFETY: the kernel's own arguments, handed on.
+    // SAFETY: these are the arguments that the kernel passed to this handler, and `fault` was
+    // computed from them.
     unsafe { chain(signal, info, context, fault) }
 }
 
-/// What the fault is, for the portable part; none if it can be none of a trap's.
+/// Describes the fault for the portable part. Returns `None` if the fault cannot be a trap of
+/// native code.
 ///
 /// # Safety
 ///
-/// The arguments are those that the kernel gave for a fault.
+/// The arguments are those that the kernel passed for a fault.
 unsafe fn describe(
     signal: c_int,
     info: *const libc::siginfo_t,
@@ -212,17 +230,18 @@ unsafe fn describe(
     let pc = registers[libc::REG_RIP as usize].cast_unsigned() as usize;
     let (kind, address) = match signal {
         libc::SIGFPE => (FaultKind::Arithmetic, None),
-        // SAFETY: for these two signals the record holds an address.
+        // SAFETY: the caller guarantees the record of a fault. The kernel fills the address field
+        // for these two signals.
         libc::SIGSEGV | libc::SIGBUS => {
             (FaultKind::Memory, Some(unsafe { (*info).si_addr() } as usize))
         }
         libc::SIGILL => {
-            // Another undefined instruction is not one that the compiler wrote to trap (one that
-            // this processor lacks, say).
+            // The compiler emits `ud2` alone to trap. Any other undefined instruction (say, one
+            // that this processor lacks) is not a trap of ours.
             const UD2: [u8; 2] = [0x0f, 0x0b];
-            // SAFETY: the processor has just decoded the instruction there; the bytes are compared
-            // in this order, and the second is looked at only where the first says that the
-            // instruction has it.
+            // SAFETY: the processor has just decoded an instruction at `pc`, so its first byte is
+            // readable. The second byte is read only if the first is 0x0f, which begins an opcode
+            // of at least two bytes.
             let ud2 = unsafe { *(pc as *const u8) == UD2[0] && *((pc + 1) as *const u8) == UD2[1] };
             if !ud2 {
                 return None;
@@ -235,25 +254,26 @@ unsafe fn describe(
     Some(Fault { kind, pc, frame, address })
 }
 
-/// Does what was done for the signal before our handler was there.
+/// Does what the previous handler of the signal would have done.
 ///
 /// # Safety
 ///
-/// The arguments are those that the kernel gave to [`handle`]; `fault` is whether the kernel itself
-/// sent the signal.
+/// The first three arguments are those that the kernel passed to [`handle`]. `fault` says whether
+/// the kernel raised the signal for a fault.
 unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, fault: bool) {
     let slot = SIGNALS.iter().position(|&other| other == signal);
     let previous = slot.map_or(ptr::null_mut(), |slot| PREVIOUS[slot].load(Ordering::Acquire));
-    // SAFETY: null, or leaked by `install_handlers`, which stores it before the handler can be
-    // called.
+    // SAFETY: the pointer is null or a box that `install_handlers` leaked and never changes. It
+    // stores the box before it installs `handle`.
     let Some(previous) = (unsafe { previous.as_ref() }) else { std::process::abort() };
     match previous.sa_sigaction {
         libc::SIG_IGN if !fault => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // The instruction faults again on return, and the default happens (for a fault also
-            // where it was ignored), with the registers as they are. A signal that was sent does
-            // not come again by itself. SAFETY: puts an action back that the system gave; both
-            // calls are async-signal-safe.
+            // After a fault, the instruction faults again on return, with the same registers, and
+            // the default action happens. This holds for a fault that the program ignored, too. A
+            // signal that was sent does not recur, so raise it again.
+            // SAFETY: `previous` is an action that the system returned for this signal, and null is
+            // allowed as the place of the old one. Both calls are async-signal-safe.
             unsafe {
                 libc::sigaction(signal, previous, ptr::null_mut());
                 if !fault {
@@ -262,31 +282,34 @@ unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void,
             }
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: the flag says that the address is that of a function of this type.
+            // SAFETY: SA_SIGINFO is set in this action, so its handler is a function of three
+            // arguments of these types.
             let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                 unsafe { mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: without the flag it is a function of this type.
+            // SAFETY: the handler is neither SIG_DFL nor SIG_IGN, and SA_SIGINFO is not set, so it
+            // is a function of one integer.
             let handler: extern "C" fn(c_int) = unsafe { mem::transmute(handler) };
             handler(signal);
         }
     }
 }
 
-/// Lowers the limits of the process on address space and processor time, and leaves no core file.
+/// Lowers the soft limits of the process on address space (bytes) and processor time (seconds), and
+/// disables core files.
 pub(crate) fn limit_process(address_space: u64, cpu_seconds: u64) -> std::io::Result<()> {
     let limits =
         [(libc::RLIMIT_AS, address_space), (libc::RLIMIT_CPU, cpu_seconds), (libc::RLIMIT_CORE, 0)];
     for (resource, most) in limits {
         let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the call writes to a structure of its own type, which is ours.
+        // SAFETY: `now` is a live structure of the type that the call writes.
         if unsafe { libc::getrlimit(resource, &raw mut now) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
         let lowered = libc::rlimit { rlim_cur: most.min(now.rlim_max), rlim_max: now.rlim_max };
-        // SAFETY: the call reads a structure of its own type, which is ours.
+        // SAFETY: `lowered` is a live structure of the type that the call reads.
         if unsafe { libc::setrlimit(resource, &raw const lowered) } != 0 {
             return Err(std::io::Error::last_os_error());
         }

@@ -1,24 +1,25 @@
-//! The mappings of this process, for tests that no memory is both writable and executable.
+//! The mappings of this process. Tests use them to show that no memory is both writable and
+//! executable.
 
 use std::{fs, io};
 
-/// A line of `/proc/self/maps`.
+/// One line of `/proc/self/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// The first address.
     pub(crate) start: usize,
-    /// The address behind the last.
+    /// The first address after the mapping.
     pub(crate) end: usize,
-    /// May be read.
+    /// Whether the mapping may be read.
     pub(crate) readable: bool,
-    /// May be written.
+    /// Whether the mapping may be written.
     pub(crate) writable: bool,
-    /// May be executed.
+    /// Whether the mapping may be executed.
     pub(crate) executable: bool,
 }
 
 impl Mapping {
-    /// A line such as `7f10-7f20 rw-p 00000000 00:00 0`.
+    /// Parses a line such as `7f10-7f20 rw-p 00000000 00:00 0`.
     fn parse(line: &str) -> Option<Mapping> {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
@@ -33,11 +34,11 @@ impl Mapping {
     }
 }
 
-/// All mappings, by address.
+/// All mappings, ordered by address.
 ///
 /// # Errors
 ///
-/// The file cannot be read (as on every host but Linux), or a line of it is not understood.
+/// If the file cannot be read (as on every host but Linux), or a line is malformed.
 pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
     let text = fs::read_to_string("/proc/self/maps")?;
     let malformed = |line: &str| {
@@ -53,7 +54,7 @@ pub(crate) fn mappings() -> io::Result<Vec<Mapping>> {
 ///
 /// # Errors
 ///
-/// As for [`mappings`].
+/// The errors of [`mappings`].
 pub(crate) fn writable_and_executable() -> io::Result<Vec<Mapping>> {
     Ok(mappings()?.into_iter().filter(|mapping| mapping.writable && mapping.executable).collect())
 }

@@ -1,16 +1,22 @@
-//! The part that touches the machine: reserved memory, traps, entering and leaving native code.
+//! The machine-dependent part: reserved memory, traps, and the entry into and exit from native
+//! code.
 //!
-//! Everything that depends on the operating system or the instruction set is in one of the two
-//! modules called `host` here; the other modules are the same everywhere. Where the host is not
-//! x86-64 Linux, the crate compiles and [`supported`] says what is missing: nothing else of this
-//! module does its work there.
+//! Code that depends on the operating system or the instruction set lives in the two modules named
+//! `host`; the other modules are the same on every host. On hosts other than x86-64 Linux the crate
+//! compiles, [`supported`] names the missing host, and every other function fails with the same
+//! answer.
 //!
-//! How the parts fit together: native code is entered through a trampoline ([`trampoline`]) by
-//! [`enter::enter`], which keeps an activation record for the thread. It is left in one of three
-//! ways: it returns; it traps, and the signal handler ([`traps`]) sends the thread to the
-//! trampoline's exception edge; a helper function fails or panics ([`enter::guard`]), and the
-//! native code calls [`enter::raise_address`], which goes to the same edge. Only native frames lie
-//! between the edge and the place that is left, so no Rust frame is skipped.
+//! Rust enters native code through a trampoline ([`trampoline`]), which [`enter::enter`] calls
+//! after it has made an activation record for the thread. Control comes back in one of three ways:
+//!
+//! 1. The native code returns.
+//! 2. An instruction traps. The signal handler ([`traps`]) resumes the thread at the exception edge
+//!    of the trampoline.
+//! 3. A helper fails or panics ([`enter::guard`]). The native code then calls
+//!    [`enter::raise_address`], which jumps to the same edge.
+//!
+//! Only native frames lie between the edge and the instruction that stopped, so the jump skips no
+//! Rust frame.
 
 #![cfg_attr(
     not(all(target_os = "linux", target_arch = "x86_64")),
@@ -41,46 +47,48 @@ pub(crate) use host::{exit, limit_process};
 
 use std::fmt;
 
-/// The registers that a call keeps, as native code had them when it called [`exit`], and behind
-/// them the address it called from. Its stack begins behind this.
+/// The callee-saved registers of native code at its call of [`exit`], followed by the return
+/// address of that call. The stack of the caller begins right behind this structure.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ExitFrame {
-    /// By [`saved_register`].
+    /// Indexed by [`saved_register`].
     registers: [u64; 6],
-    /// The address behind the call.
+    /// The return address of the call.
     pub(crate) returns_to: u64,
 }
 
-/// Where an [`ExitFrame`] has the register that the processor knows by a number; `None` for one
-/// that calls do not keep.
+/// Maps a register number of the processor to an index into [`ExitFrame`]. `None` for registers
+/// that are not callee-saved.
 pub(crate) fn saved_register(number: u8) -> Option<u8> {
     const SAVED: [u8; 6] = [3, 5, 12, 13, 14, 15];
     SAVED.iter().position(|saved| *saved == number).map(|at| at as u8)
 }
 
 impl ExitFrame {
-    /// A register, by where it is here.
+    /// The contents of a register, given its index from [`saved_register`].
     pub(crate) fn register(&self, at: u8) -> u64 {
         self.registers[usize::from(at)]
     }
 
-    /// A word of the caller's stack, so many bytes from its end.
+    /// Reads the word of the caller's frame that lies `offset` bytes above the caller's stack
+    /// pointer.
     ///
     /// # Safety
     ///
-    /// The frame was made by [`exit`] and is still there, and the caller's frame has the word.
+    /// [`exit`] made the frame and has not popped it, and the caller's frame contains the word.
     pub(crate) unsafe fn stack(frame: *const ExitFrame, offset: u32) -> u64 {
-        // SAFETY: the stack pointer was behind the frame before the call, and the word lies in the
-        // caller's frame.
+        // SAFETY: `exit` builds the frame directly below the caller's stack pointer, so `frame + 1`
+        // is that stack pointer. The caller of this function guarantees that the frame is live and
+        // that the word lies inside the caller's frame.
         unsafe { frame.add(1).cast::<u8>().add(offset as usize).cast::<u64>().read_unaligned() }
     }
 }
 
-/// Why native code cannot run on this host.
+/// The reason why native code cannot run on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsupported {
-    /// What the host would have to have.
+    /// The host that native code needs.
     pub missing: &'static str,
 }
 
@@ -104,11 +112,12 @@ impl From<Unsupported> for std::io::Error {
     }
 }
 
-/// Whether native code can run on this host.
+/// Checks whether native code can run on this host.
 ///
 /// # Errors
 ///
-/// What is missing: the signal frames and the entry code are written for x86-64 Linux alone.
+/// [`Unsupported`] on other hosts: the signal frames and the entry code are written for x86-64
+/// Linux alone.
 pub(crate) fn supported() -> Result<(), Unsupported> {
     host::supported()
 }

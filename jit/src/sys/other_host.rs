@@ -1,4 +1,4 @@
-//! The host where native code cannot run: every request is answered with what is missing.
+//! The host on which native code cannot run: every request fails and names the host that is needed.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(super) fn supported() -> Result<(), Unsupported> {
 }
 
 pub(super) fn page_size() -> usize {
-    // A power of two is what callers count on; no page is ever mapped here.
+    // Callers rely on a power of two. No page is ever mapped here.
     4096
 }
 
@@ -23,14 +23,14 @@ pub(super) fn map_reserved(_bytes: usize) -> io::Result<NonNull<u8>> {
 
 /// # Safety
 ///
-/// None: nothing is done.
+/// None: the function does nothing.
 pub(super) unsafe fn allow(_start: *mut u8, _bytes: usize) -> io::Result<()> {
     Err(WHY.into())
 }
 
 /// # Safety
 ///
-/// None: nothing is done, since nothing was mapped.
+/// None: the function does nothing, and [`map_reserved`] never returns a mapping.
 pub(super) unsafe fn unmap(_start: NonNull<u8>, _bytes: usize) {}
 
 pub(super) fn install_handlers() -> io::Result<()> {
@@ -43,19 +43,19 @@ pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
 
 /// # Safety
 ///
-/// None: there is no native code that could call it.
+/// None: this host has no native code that could call it.
 pub(super) unsafe extern "C" fn raise(_context: *mut u8) -> ! {
     std::process::abort()
 }
 
 /// # Safety
 ///
-/// None: there is no native code that could call it.
+/// None: this host has no native code that could call it.
 pub(crate) unsafe extern "C" fn exit(_context: *mut crate::context::Context) -> i64 {
     std::process::abort()
 }
 
-/// There are no limits where native code does not run.
+/// Sets no limits, since no native code runs here.
 pub(crate) fn limit_process(_address_space: u64, _cpu_seconds: u64) -> std::io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Memory that grows in place: address space reserved once, of which a beginning may be used.
+//! Memory that grows in place: a reservation of address space with a usable beginning.
 
 use std::io;
 use std::ops::Range;
@@ -7,20 +7,21 @@ use std::slice;
 
 use super::host;
 
-// From 64 bits, so that the crate compiles where addresses are shorter; no memory is reserved
-// there.
-/// Bytes of address space that an index of 32 bits reaches.
+// Computed in 64 bits, so that the crate compiles for shorter addresses, too. Such hosts reserve no
+// memory.
+/// The bytes of address space that a 32-bit index reaches.
 const INDEXED: usize = (4u64 << 30) as usize;
-/// Bytes of address space behind it, never accessible: what a constant offset adds to an index.
+/// The bytes of address space behind it, which stay inaccessible. They catch the constant offset
+/// that an access adds to its index.
 const GUARD: usize = 2 << 30;
 
-/// Reserved address space of which the first [`Reservation::bytes`] may be read and written; never
-/// executable.
+/// Reserved address space. The first [`Reservation::bytes`] may be read and written; no byte is
+/// ever executable.
 ///
-/// An access at `base + index + offset`, with an index of 32 bits and an `offset + size` of at most
-/// 2 GiB, falls into the reservation: behind the usable bytes it faults. That is exact to the byte
-/// where the length is a multiple of the page size ([`page_size`]); else the rest of the last page
-/// can be accessed too.
+/// An access at `base + index + offset`, with a 32-bit index and an `offset + size` of at most 2
+/// GiB, stays inside the reservation, and faults behind the usable bytes. The limit is exact to the
+/// byte if the length is a multiple of the page size ([`page_size`]). Otherwise the rest of the
+/// last page is accessible, too.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     base: NonNull<u8>,
@@ -28,24 +29,26 @@ pub(crate) struct Reservation {
     max: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone; it is read through `&self` and written through
-// `&mut self`.
+// SAFETY: the mapping is not tied to a thread, and this value owns it. Native code has its address
+// too, but runs on the thread that runs the `Vm`, which owns this value and moves between runs
+// alone.
 unsafe impl Send for Reservation {}
-// SAFETY: as above: `&self` gives shared reads only.
+// SAFETY: the methods with `&self` only read, and writing needs `&mut self`. Threads that share the
+// value therefore read alone.
 unsafe impl Sync for Reservation {}
 
-/// Bytes of a page of this host, a power of two.
+/// The page size of this host in bytes, a power of two.
 pub(crate) fn page_size() -> usize {
     host::page_size()
 }
 
-/// Reserves 6 GiB of address space, with no byte usable yet and at most `max_bytes` later. Costs
-/// one system call, no memory.
+/// Reserves 6 GiB of address space, of which no byte is usable yet and at most `max_bytes` later.
+/// Costs one system call and no memory.
 ///
 /// # Errors
 ///
-/// The system refuses the address space (`RLIMIT_AS`, say), `max_bytes` is more than 4 GiB, or the
-/// host is not supported.
+/// If the system rejects the reservation (because of `RLIMIT_AS`, say), `max_bytes` exceeds 4 GiB,
+/// or the host is not supported.
 pub(crate) fn reserve(max_bytes: usize) -> io::Result<Reservation> {
     if max_bytes > INDEXED {
         let message = format!(
@@ -60,21 +63,24 @@ pub(crate) fn reserve(max_bytes: usize) -> io::Result<Reservation> {
 impl Reservation {
     /// The usable bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the first `len` bytes of the mapping are readable (`grow`) and initialised (zero,
-        // as the system maps them); they are written only through `&mut self` or by native code,
-        // which runs while no reference is alive.
+        // SAFETY: `grow` made the first `len` bytes readable before it set `len`, and the system
+        // maps them as zeros, so they are initialized. Rust writes them through `&mut self` alone.
+        // Native code writes them while it runs, and the `Vm` holds no reference into its memories
+        // then.
         unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 
-    /// The usable bytes, to be written.
+    /// The usable bytes, for writing.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; and writable, and borrowed alone.
+        // SAFETY: `grow` made the first `len` bytes readable and writable before it set `len`, and
+        // the system maps them as zeros. `&mut self` excludes every other reference, and native
+        // code does not run while the `Vm` holds one.
         unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
     }
 
-    /// Makes the first `len` bytes usable; new ones are zero. The base stays where it is. Whether
-    /// it was done: not where `len` is less than now or more than the limit given to [`reserve`],
-    /// nor where the system refuses; then nothing changed.
+    /// Makes the first `len` bytes usable; new bytes are zero, and the base stays in place. Returns
+    /// false, and changes nothing, if `len` is less than the current length or exceeds the limit
+    /// given to [`reserve`], or if the system rejects the request.
     #[must_use]
     pub(crate) fn grow(&mut self, len: usize) -> bool {
         if len < self.len || len > self.max {
@@ -84,8 +90,9 @@ impl Reservation {
         let usable = self.len.next_multiple_of(page);
         let wanted = len.next_multiple_of(page);
         if wanted > usable {
-            // SAFETY: both ends are page boundaries inside the mapping, which is ours; no reference
-            // reaches behind `usable`.
+            // SAFETY: `usable` and `wanted` are multiples of the page size and at most the size of
+            // the mapping, which this value owns. References from `bytes` end at `len`, at most
+            // `usable`.
             let allowed = unsafe { host::allow(self.base.as_ptr().add(usable), wanted - usable) };
             if allowed.is_err() {
                 return false;
@@ -95,14 +102,14 @@ impl Reservation {
         true
     }
 
-    /// The address of the first byte, which never changes: what native code adds an index to.
+    /// The address of the first byte, to which native code adds an index. It never changes.
     #[cfg(test)]
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 
-    /// All addresses of the reservation, usable or not: a fault elsewhere is none of a program's
-    /// access to this memory.
+    /// All addresses of the reservation, usable or not. A fault at any other address does not come
+    /// from an access to this memory.
     pub(crate) fn addresses(&self) -> Range<usize> {
         let start = self.base.as_ptr() as usize;
         start..start + INDEXED + GUARD
@@ -111,8 +118,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `reserve` made, of this size; no reference to it outlives this
-        // value.
+        // SAFETY: `reserve` made this mapping with this size, and nothing else unmaps it.
+        // References into it borrow this value, so none is left when it drops.
         unsafe { host::unmap(self.base, INDEXED + GUARD) }
     }
 }

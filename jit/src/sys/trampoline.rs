@@ -1,4 +1,4 @@
-//! The entry trampoline: the code between Rust and native code, one for each signature.
+//! The entry trampoline: the code that Rust calls to enter native code, one for each signature.
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{
@@ -10,10 +10,10 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
 
-/// Bytes of a word of the buffer that arguments and results pass through.
+/// The size in bytes of a word of the array that holds arguments and results.
 const WORD: i32 = 8;
 
-/// The signature of every trampoline: `extern "C" fn(context, code, values) -> u64`, as
+/// The signature of every trampoline: `extern "C" fn(context, code, values) -> u64`, the type
 /// [`super::enter::Trampoline`].
 pub(crate) fn signature() -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
@@ -22,17 +22,18 @@ pub(crate) fn signature() -> Signature {
     signature
 }
 
-/// Writes the trampoline for functions of the signature `callee` into `func`, whose signature is
-/// set to [`signature`].
+/// Builds into `func` the trampoline for functions with the signature `callee`, and sets the
+/// signature of `func` to [`signature`].
 ///
-/// `callee` is a `CallConv::Tail` signature whose first parameter is the context; the other
-/// parameters and the results are integers up to 64 bits and floats, each in a word of `values` (in
-/// the low bytes; the rest of a result's word is zero). More results than there are registers need
-/// the setting `enable_multi_ret_implicit_sret` of Cranelift.
+/// `callee` has the calling convention `CallConv::Tail`, and its first parameter is the context.
+/// All other parameters and the results are floats or integers of at most 64 bits. Each takes one
+/// word of `values`, in the low bytes; the upper bytes of a result's word are zero. A signature
+/// with more results than there are registers needs Cranelift's setting
+/// `enable_multi_ret_implicit_sret`.
 ///
 /// # Panics
 ///
-/// `callee` is no such signature, or `func` already has blocks.
+/// If `callee` is no such signature, or `func` already has blocks.
 pub(crate) fn build(
     func: &mut Function,
     builder_context: &mut FunctionBuilderContext,
@@ -57,8 +58,8 @@ pub(crate) fn build(
     let &[context, code, values] = b.block_params(entry) else {
         unreachable!("the signature above has three parameters")
     };
-    // The address of the exception edge is that of the block which ends with the call; the entry
-    // block cannot be named.
+    // Cranelift names the exception edge by the block that ends with the call. The entry block
+    // cannot be named, so the call stands in a second block.
     let call = b.create_block();
     b.ins().jump(call, &[]);
     b.switch_to_block(call);
@@ -88,13 +89,13 @@ pub(crate) fn build(
     b.finalize(frontend);
 }
 
-/// Loads what the entry around this one left in the context; the values live in the trampoline's
-/// frame over the call.
+/// Loads the entry state of the enclosing entry. The trampoline's frame keeps it across the call.
 fn save_entry_state(b: &mut FunctionBuilder<'_>, context: Value) -> [(i32, Value); 3] {
     [ENTRY_SP, ENTRY_FP, ENTRY_PC]
         .map(|offset| (offset, b.ins().load(I64, MemFlagsData::trusted(), context, offset)))
 }
 
+/// Makes the exception edge of `call` the innermost one.
 fn write_entry_state(b: &mut FunctionBuilder<'_>, context: Value, call: Block) {
     let sp = b.ins().get_stack_pointer(I64);
     let fp = b.ins().get_frame_pointer(I64);
@@ -104,6 +105,8 @@ fn write_entry_state(b: &mut FunctionBuilder<'_>, context: Value, call: Block) {
     }
 }
 
+/// Ends the block with the call of `code`: control continues in `returned` after a return, and in
+/// `raised` after a jump to the exception edge.
 fn try_call(
     b: &mut FunctionBuilder<'_>,
     callee: &Signature,
@@ -123,7 +126,7 @@ fn try_call(
     b.ins().try_call_indirect(code, arguments, table);
 }
 
-/// Puts the entry state of the entry around this one back, and returns `status`.
+/// Restores the entry state of the enclosing entry, and returns `status`.
 fn leave(b: &mut FunctionBuilder<'_>, context: Value, around: [(i32, Value); 3], status: i64) {
     for (offset, value) in around {
         b.ins().store(MemFlagsData::trusted(), value, context, offset);
@@ -137,8 +140,8 @@ fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, values: Value, offset: i32) 
     b.ins().load(ty, MemFlagsData::trusted(), values, offset)
 }
 
-/// Stores a whole word, so that what a caller reads does not depend on what the argument before it
-/// was.
+/// Stores a value as a whole word, zero-extended. A narrow store would leave upper bytes of the
+/// argument that occupied the word before.
 fn store_word(b: &mut FunctionBuilder<'_>, value: Value, values: Value, offset: i32) {
     let ty = b.func.dfg.value_type(value);
     assert!(ty.bits() <= 64, "{ty} does not fit a word");

@@ -1,25 +1,27 @@
-//! Traps of native code: which machine instructions may trap, and what happens when one does.
+//! Traps of native code: the table of instructions that may trap, and the reaction to a trap.
 //!
-//! A trap is a fault of the processor (an undefined instruction, a division, an access to a guard
-//! page) at an instruction that the compiler wrote down as trapping. The signal handler looks the
-//! program counter up in a process-wide list of registered code, notes the trap in the thread's
-//! activation record and resumes the thread at the exception edge of its innermost entry
-//! trampoline. Every other fault goes to the handler that was there before.
+//! A trap is a processor fault (an undefined instruction, a division, an access to a guard page) at
+//! an instruction that the compiler recorded as trapping. The signal handler looks the program
+//! counter up in a process-wide list of registered code. On a hit it records the trap in the
+//! activation of the thread, and resumes the thread at the exception edge of its innermost entry
+//! trampoline. The handler passes every other fault to the handler that was installed before.
 //!
 //! # Why the handler may read the list
 //!
-//! The list is an immutable sorted array behind an atomic pointer. Writers take a lock, build a new
-//! array and publish it; the handler takes no lock, so it does not matter what the interrupted
-//! thread, or any other, holds. What was replaced is freed only when a writer, *after* it published
-//! the new array, finds the count of handlers that are reading at zero: all these operations are
-//! sequentially consistent, so a handler that still saw the old array had raised the count before
-//! the publication and has lowered it since. Where the count is not zero the old array is kept
-//! until a later writer: nobody ever waits.
+//! The list is an immutable sorted array behind an atomic pointer. A writer takes a lock, builds a
+//! new array and publishes it. The handler takes no lock, so locks held by the interrupted thread
+//! or any other thread cannot block it.
 //!
-//! Code registered while native code runs (a version compiled in the middle of a run, or one of
-//! another thread) is seen as soon as its address can be known: `register` publishes before it
-//! returns, and the address is passed on after that. Code that a thread executes is in the list,
-//! since whoever enters it keeps its [`Registration`] alive.
+//! A writer frees replaced arrays only if it finds the count of reading handlers at zero *after* it
+//! has published the new array. All these operations are sequentially consistent. A handler that
+//! saw the old array has raised the count before the publication, so a count of zero shows that it
+//! has lowered the count since. If the count is not zero, a later writer frees the old array:
+//! nobody ever waits.
+//!
+//! Code may be registered while native code runs: a version compiled in the middle of a run, or by
+//! another thread. `register` publishes the code before it returns its [`Registration`], so no
+//! thread can know the address earlier. Code that a thread executes stays in the list, since the
+//! thread that entered it keeps its [`Registration`] alive.
 
 use std::io;
 use std::ops::Range;
@@ -32,34 +34,35 @@ use cranelift_codegen::ir::TrapCode;
 use super::activation::{self, EntryState};
 use super::host;
 
-/// What happened at a trapping instruction.
+/// A trap of native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trap {
     /// The address of the instruction that trapped.
     pub(crate) pc: usize,
-    /// The address behind the call of the function that trapped; of traps behind the call of a
-    /// helper, [`crate::traps::HELPER`], alone.
+    /// The return address of the function that trapped. Set for [`crate::traps::HELPER`] alone, the
+    /// trap behind a helper that ends the run.
     pub(crate) back: Option<usize>,
-    /// The code that the compiler gave to the instruction.
+    /// The trap code that the compiler gave to the instruction.
     pub(crate) code: TrapCode,
-    /// For a fault of an access to memory, the address; 0 where the processor does not tell it (an
-    /// address that is not canonical). The one who entered compares it with the reserved memory: an
-    /// access elsewhere is wrong code, not a trap of the program.
+    /// The accessed address, for a faulting access to memory; 0 if the processor does not report it
+    /// (the address is not canonical). The code that entered compares it with the reserved memory.
+    /// An access elsewhere shows wrong code, not a trap of the program.
     pub(crate) address: Option<usize>,
 }
 
-/// The kinds of faults that the processor tells apart.
+/// The kinds of faults that the processor distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultKind {
-    /// The instruction that is undefined on purpose.
+    /// The instruction `ud2`, which is undefined on purpose.
     Undefined,
-    /// A division that has no result.
+    /// A division without a result.
     Arithmetic,
-    /// An access to memory that is not mapped or not allowed.
+    /// An access to memory that is unmapped or protected.
     Memory,
 }
 
-/// A fault as the signal handler sees it.
+/// A fault as the signal handler sees it: its kind, the program counter, the frame pointer, and the
+/// accessed address for [`FaultKind::Memory`].
 pub(super) struct Fault {
     pub(super) kind: FaultKind,
     pub(super) pc: usize,
@@ -67,33 +70,34 @@ pub(super) struct Fault {
     pub(super) address: Option<usize>,
 }
 
-/// The trapping instructions of one piece of code.
+/// The instructions of one piece of code that may trap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrapTable {
-    /// Sorted by offset; one instruction may have several codes (a division whose divisor is in
-    /// memory).
+    /// Sorted by offset. One instruction may have several codes: a division with its divisor in
+    /// memory has two.
     entries: Box<[(u32, TrapCode)]>,
 }
 
 impl TrapTable {
-    /// The table of the given offsets in bytes from the beginning of the code, in any order.
+    /// Builds the table from pairs of a byte offset into the code and a trap code, in any order.
+    /// Sorts them once.
     ///
-    /// The source is `CompiledCode::buffer.traps()`.
+    /// The pairs come from `CompiledCode::buffer.traps()`.
     pub(crate) fn new(traps: impl IntoIterator<Item = (u32, TrapCode)>) -> Self {
         let mut entries: Box<[_]> = traps.into_iter().collect();
         entries.sort_by_key(|&(offset, _)| offset);
         TrapTable { entries }
     }
 
-    /// How many bytes of code there are at least.
+    /// A lower bound on the size of the code in bytes.
     fn bytes(&self) -> usize {
         self.entries.last().map_or(0, |&(offset, _)| offset as usize + 1)
     }
 
     /// The code of the instruction at `offset` that fits a fault of this kind.
     ///
-    /// A fault of another kind than the instruction was written down for is no trap of the program,
-    /// but wrong code.
+    /// `None` if the instruction has only codes of other kinds: such a fault shows wrong code, not
+    /// a trap of the program.
     pub(super) fn code_at(&self, offset: u32, kind: FaultKind) -> Option<TrapCode> {
         let first = self.entries.partition_point(|&(other, _)| other < offset);
         let here = self.entries.get(first..)?.iter().take_while(|&&(other, _)| other == offset);
@@ -109,8 +113,8 @@ impl TrapTable {
     }
 }
 
-/// One piece of registered code. The pointer is to the table that a `Registration` (or the list of
-/// what is retired) owns.
+/// One piece of registered code. A [`Registration`] or the writer's list of retired tables owns the
+/// table.
 #[derive(Clone, Copy)]
 struct Entry {
     start: usize,
@@ -118,8 +122,9 @@ struct Entry {
     table: *const TrapTable,
 }
 
-// SAFETY: the table is immutable and `Sync` (`shared` below), and is owned (see `Writer`) for as
-// long as an array that names it can be read.
+// SAFETY: an entry is read by every thread, through the pointer to its table. `TrapTable` is
+// immutable and `Sync` (`shared` below checks it). Its owner, a `Registration` or `Writer::tables`,
+// keeps the table until no array that names it can be read.
 unsafe impl Send for Entry {}
 
 const _: () = {
@@ -129,13 +134,14 @@ const _: () = {
 
 type List = Vec<Entry>;
 
-/// The published array; null before the first registration. Owned: made by `Box::into_raw`.
+/// The published array; null before the first registration. The pointer owns the array and comes
+/// from `Box::into_raw`.
 static LIST: AtomicPtr<List> = AtomicPtr::new(ptr::null_mut());
-/// How many signal handlers are between their first and their last access to an array.
+/// The number of signal handlers between their first and last access to an array.
 pub(super) static READERS: AtomicUsize = AtomicUsize::new(0);
 static WRITER: Mutex<Writer> = Mutex::new(Writer { lists: Vec::new(), tables: Vec::new() });
 
-/// What is no longer published, but may still be read by a handler.
+/// The retired arrays and tables: no longer published, but a handler may still read them.
 struct Writer {
     // Boxed, since a handler may hold the address of the `Vec` itself.
     #[expect(clippy::vec_box)]
@@ -145,25 +151,27 @@ struct Writer {
 
 impl Writer {
     fn lock() -> MutexGuard<'static, Writer> {
-        // A panic with the lock held (ranges that overlap) comes before anything is changed.
+        // A poisoned lock is harmless: the only panics under it (overlapping ranges, say) come
+        // before any change.
         WRITER.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn published(&self) -> List {
         let list = LIST.load(Ordering::SeqCst);
-        // SAFETY: null or the array published last; only a writer frees arrays, and the lock is
-        // held (`self`).
+        // SAFETY: the pointer is null or the array published last. Writers alone free arrays, and
+        // `self` shows that this thread holds the writers' lock.
         unsafe { list.as_ref() }.cloned().unwrap_or_default()
     }
 
     fn publish(&mut self, list: List) {
         let old = LIST.swap(Box::into_raw(Box::new(list)), Ordering::SeqCst);
         if !old.is_null() {
-            // SAFETY: `old` came from `Box::into_raw` above and is taken out of `LIST` once; a
-            // handler may still read it, but nothing writes to it until it is freed below.
+            // SAFETY: `old` came from `Box::into_raw` in an earlier call, and the swap removed it
+            // from `LIST`, so this is its only owner. A handler may still read it; the box is not
+            // changed before the `clear` below.
             self.lists.push(unsafe { Box::from_raw(old) });
         }
-        // Comes after the swap: the order that the module's documentation argues with.
+        // The load must come after the swap: the argument in the module header rests on this order.
         if READERS.load(Ordering::SeqCst) == 0 {
             self.lists.clear();
             self.tables.clear();
@@ -171,10 +179,9 @@ impl Writer {
     }
 }
 
-/// Code whose traps are known to the process, for as long as this value lives.
+/// The registration of code whose traps the handler catches. It lasts as long as this value.
 ///
-/// Must be dropped before the memory of the code is given back, and not while a thread executes the
-/// code.
+/// Drop it before the memory of the code is freed, and not while a thread executes the code.
 #[must_use = "dropping it takes the code out of the list"]
 pub(crate) struct Registration {
     starts: Box<[usize]>,
@@ -191,20 +198,20 @@ impl Drop for Registration {
     }
 }
 
-/// Makes the traps of pieces of code known: address ranges and their tables. Installs the signal
-/// handlers first, once for the process.
+/// Registers pieces of code, each an address range and its trap table. The first call in the
+/// process installs the signal handlers.
 ///
-/// Costs a copy of the process-wide list (24 bytes for each piece): register the functions of a
-/// module in one call.
+/// Copies the process-wide list (24 bytes for each piece), so register the functions of a module in
+/// one call.
 ///
 /// # Errors
 ///
-/// The handlers cannot be installed, or the host is not supported.
+/// The host is not supported, or the system rejects the handlers.
 ///
 /// # Panics
 ///
-/// A range is empty, overlaps another one that is registered, or ends before the last instruction
-/// of its table.
+/// If a range is empty, overlaps a registered range, or ends before the last instruction of its
+/// table.
 pub(crate) fn register(
     code: impl IntoIterator<Item = (Range<usize>, Arc<TrapTable>)>,
 ) -> io::Result<Registration> {
@@ -237,7 +244,7 @@ pub(crate) fn register(
     Ok(Registration { starts, tables: code.into_iter().map(|(_, table)| table).collect() })
 }
 
-/// Installs the signal handlers, once for the process.
+/// Installs the signal handlers, once for the process. Later calls return the first result.
 fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), (io::ErrorKind, String)>> = OnceLock::new();
     let done = INSTALLED.get_or_init(|| {
@@ -246,39 +253,44 @@ fn install() -> io::Result<()> {
     done.clone().map_err(|(kind, message)| io::Error::new(kind, message))
 }
 
-/// The code of the trap at `pc`, if it is in registered code and a fault of this kind was expected
-/// there. Async-signal-safe.
+/// The trap code at `pc`, if registered code contains `pc` and expects a fault of this kind there.
+/// Async-signal-safe.
 fn look_up(pc: usize, kind: FaultKind) -> Option<TrapCode> {
     READERS.fetch_add(1, Ordering::SeqCst);
     let list = LIST.load(Ordering::SeqCst);
-    // SAFETY: null or an array that is not freed while `READERS` counts this handler (see the
-    // module's documentation).
+    // SAFETY: the pointer is null or an array published by a writer. No writer frees that array
+    // until this handler lowers `READERS`, which it raised before the load (see the module header).
     let found = unsafe { list.as_ref() }.and_then(|list| {
         let after = list.partition_point(|entry| entry.start <= pc);
-        // Behind the end of the code the table has no entry (`register`).
+        // An entry may end before `pc`. `register` checked that its table has no offset beyond the
+        // code, so the look-up then finds nothing.
         let entry = list.get(after.checked_sub(1)?)?;
         let offset = u32::try_from(pc - entry.start).ok()?;
-        // SAFETY: the table is owned by a `Registration` or by the retired, which are freed
-        // together with the arrays.
+        // SAFETY: a `Registration` owns the table while the entry is published; afterwards
+        // `Writer::tables` owns it until the array is freed. The count in `READERS` keeps the
+        // array, and so the table, until the `fetch_sub` below.
         unsafe { &*entry.table }.code_at(offset, kind)
     });
     READERS.fetch_sub(1, Ordering::SeqCst);
     found
 }
 
-/// Where the thread goes on after this fault if it is a trap of native code, which is then noted in
-/// the innermost activation; none if the fault is none of ours. Async-signal-safe: neither locks
-/// nor allocates.
+/// Checks whether a fault is a trap of native code. If so, records it in the innermost activation
+/// and returns the exception edge at which the thread must resume. Returns `None` for other faults.
+/// Async-signal-safe: takes no lock and allocates nothing.
 pub(super) fn catch(fault: &Fault) -> Option<EntryState> {
     activation::with_current(|activation| {
         let code = look_up(fault.pc, fault.kind)?;
-        // SAFETY: native code keeps frame pointers, and what has called a helper has a frame, at
-        // which stand the frame pointer of the caller and the address to return to.
+        // SAFETY: the trap HELPER stands behind the call of a helper, so its function has a frame,
+        // and `preserve_frame_pointers` (`engine::isa`) makes the frame pointer address it. The
+        // word above holds the return address. The frame lives until the thread resumes at the
+        // edge.
         let back = (code == crate::traps::HELPER)
             .then(|| unsafe { *(fault.frame as *const usize).add(1) });
         activation.trap.set(Some(Trap { pc: fault.pc, back, code, address: fault.address }));
-        // SAFETY: the context is valid while native code runs with it (contract of `enter`), and
-        // native code runs: the fault is at one of its instructions.
+        // SAFETY: the fault is at an instruction of registered native code, so native code runs in
+        // the innermost activation. The contract of `enter` keeps the context of that activation
+        // valid and free of references until `enter` returns.
         Some(unsafe { *activation.entry })
     })?
 }

@@ -1,4 +1,4 @@
-//! The memory of a context: allocated once, written by native code, never moved.
+//! The memory of a context. It is allocated once, written by native code, and never moved.
 
 use crate::context::{Context, SIGNALS};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -6,27 +6,29 @@ use std::ptr::{NonNull, addr_of_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A context and the code addresses of the functions behind it.
+/// A [`Context`], followed by the code addresses of the functions.
 #[derive(Debug)]
 pub(super) struct Block {
     context: NonNull<Context>,
     layout: Layout,
 }
 
-// SAFETY: through a shared reference only the signals are reached, which are accessed atomically;
-// everything else goes through the pointer, which only the `Vm` that made the block follows, on the
-// thread that runs it.
+// SAFETY: the memory is not tied to a thread. Only the `Vm` that made the block follows the pointer
+// to the rest of it, on the thread that runs the `Vm`; other threads reach the signals alone,
+// atomically.
 unsafe impl Send for Block {}
-// SAFETY: as above.
+// SAFETY: the methods with `&self` access the signals alone, as atomics. `context` and `function`
+// only compute addresses, and the `Vm` that made the block is the only one to access memory through
+// them.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// A block of zeros with room for so many functions.
+    /// A zeroed block with room for this number of functions.
     pub(super) fn new(functions: usize) -> Arc<Block> {
         let size = size_of::<Context>() + 8 * functions;
         let layout =
             Layout::from_size_align(size, 16).expect("jit: a module has fewer than 2^60 functions");
-        // SAFETY: the size is not zero.
+        // SAFETY: the layout has the size of a `Context` at least, so its size is not zero.
         let memory = unsafe { alloc_zeroed(layout) }.cast();
         let Some(context) = NonNull::new(memory) else { handle_alloc_error(layout) };
         Arc::new(Block { context, layout })
@@ -36,24 +38,27 @@ impl Block {
         self.context.as_ptr()
     }
 
-    /// Where the code address of a function lies.
+    /// The address of the word that holds the code address of a function.
     ///
     /// # Safety
-    /// The module has the function.
+    /// The block was made for more than `index` functions.
     pub(super) unsafe fn function(&self, index: usize) -> *mut *const u8 {
-        // SAFETY: the block has a word for every function of the module, behind the context.
+        // SAFETY: `new` allocated one word for each function behind the context. The caller
+        // guarantees that `index` is less than their number, so the address stays inside the
+        // allocation.
         unsafe { self.context.add(1).cast::<*const u8>().add(index).as_ptr() }
     }
 
     fn signals(&self) -> [&AtomicU32; SIGNALS] {
-        // SAFETY: the words lie in the block, are aligned, and live as long as `self`; Rust
-        // accesses them as atomics alone.
+        // SAFETY: the block is allocated as long as `self` lives, so the address of the field is
+        // inside the allocation. No reference to the context is made.
         let first = unsafe { addr_of_mut!((*self.context()).signals).cast::<u32>() };
-        // SAFETY: as above, for each of the words.
+        // SAFETY: `first` points to `SIGNALS` aligned words inside the block, which lives as long
+        // as `self`. Rust accesses these words as atomics alone, and native code only reads them.
         std::array::from_fn(|i| unsafe { AtomicU32::from_ptr(first.add(i)) })
     }
 
-    /// Sets bits of all signals.
+    /// Sets bits in all signal words.
     pub(super) fn signal(&self, bits: u32) {
         self.signals().iter().for_each(|word| _ = word.fetch_or(bits, Ordering::SeqCst));
     }
@@ -63,7 +68,7 @@ impl Block {
         self.signals()[0].load(Ordering::SeqCst) & bits != 0
     }
 
-    /// Clears bits of all signals. Whether one of them was set.
+    /// Clears bits in all signal words. Returns whether one of them was set.
     pub(super) fn clear(&self, bits: u32) -> bool {
         let before = self.signals().map(|word| word.fetch_and(!bits, Ordering::SeqCst));
         before[0] & bits != 0
@@ -72,13 +77,15 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nobody has a reference left.
+        // SAFETY: `new` allocated the memory with this layout. `drop` runs when the last `Arc` is
+        // gone, so no reference to the signals is left, and the `Vm` whose native code uses the
+        // block has none either.
         unsafe { dealloc(self.context().cast(), self.layout) }
     }
 }
 
-/// The block that a machine has now, for those who signal from outside: an extended machine has
-/// another one.
+/// The current block of a machine, for threads that signal from outside. Extending the machine
+/// replaces its block.
 #[derive(Clone, Debug)]
 pub(super) struct Current(Arc<Mutex<Arc<Block>>>);
 
@@ -87,13 +94,13 @@ impl Current {
         Current(Arc::new(Mutex::new(block)))
     }
 
-    /// Sets bits of all signals.
+    /// Sets bits in all signal words of the current block.
     pub(super) fn signal(&self, bits: u32) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).signal(bits);
     }
 
-    /// Puts another block in the place of the one there was, whose signals it takes over: none is
-    /// lost that is set meanwhile.
+    /// Replaces the current block, and copies its signals to the new one. The lock is held
+    /// meanwhile, so no signal is lost.
     pub(super) fn move_to(&self, block: Arc<Block>) -> Arc<Block> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         block.signal(current.signals()[0].load(Ordering::SeqCst));

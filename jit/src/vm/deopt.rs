@@ -1,27 +1,28 @@
-//! Going on in an interpreter of the embedder's.
+//! Deoptimization into an interpreter of the embedder.
 
 use super::leave::reader;
 use super::native;
 use super::state::State;
 use super::stop::{RunError, Stop};
 use crate::version::Version;
-use ir::interp::{HostError, Memories};
-use ir::mapping::Mapping;
+use check::Checked;
+use interp::{HostError, Memories};
 use ir::{Func, Point, Type, Value};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use transition::mapping::Mapping;
 
-/// A value of a known type.
+/// A value with its type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot {
-    /// Its type.
+    /// The type.
     pub ty: Type,
-    /// Its bits, the others zero.
+    /// The bits; those above the type's width are zero.
     pub bits: u64,
 }
 
-/// In which slots of a frame of the embedder's the values of a base version stand.
+/// Maps the values of a base version to slots of the embedder's frames.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlotLayout {
     slots: BTreeMap<Value, usize>,
@@ -29,8 +30,8 @@ pub struct SlotLayout {
 }
 
 impl SlotLayout {
-    /// A layout of these values. A value may have one slot; several may share one if they never
-    /// live at the same time.
+    /// A layout that gives each value one slot. Values that are never live at the same time may
+    /// share a slot.
     pub fn new(slots: impl IntoIterator<Item = (Value, usize)>) -> SlotLayout {
         let slots: BTreeMap<Value, usize> = slots.into_iter().collect();
         let length = slots.values().max().map_or(0, |last| last + 1);
@@ -42,7 +43,7 @@ impl SlotLayout {
         self.slots.get(&value).copied()
     }
 
-    /// Slots of a frame.
+    /// The number of slots of a frame.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -53,14 +54,14 @@ impl SlotLayout {
     }
 }
 
-/// What a handler gets: a frame to go on with.
+/// The frame in which a handler resumes a function.
 #[derive(Debug)]
 pub struct DeoptFrame<'a> {
     /// The function.
     pub func: Func,
-    /// The point of the base version at which it goes on.
+    /// The point of the base version at which the handler resumes.
     pub point: Point,
-    /// The slots as the layout says; `None` where nothing is live.
+    /// The slots of the layout. `None` where no value is live.
     pub slots: &'a [Option<Slot>],
     state: *mut State,
 }
@@ -68,31 +69,37 @@ pub struct DeoptFrame<'a> {
 impl DeoptFrame<'_> {
     /// The memories of the program.
     pub fn memories(&mut self) -> &mut Memories {
-        // SAFETY: the state waits for the handler, and the borrow of `self` keeps others away.
+        // SAFETY: `hand` made the frame for a live state, and holds no reference to it until the
+        // handler returns; native code below waits. The returned reference borrows the frame, so
+        // neither `globals` nor `call` can run while it is alive.
         unsafe { &mut *self.state }.machine.memories_mut()
     }
 
     /// The bits of the globals, in order.
     pub fn globals(&self) -> &[u64] {
-        // SAFETY: as above.
+        // SAFETY: `hand` made the frame for a live state, and holds no reference to it until the
+        // handler returns. The returned reference borrows the frame, so neither `memories` nor
+        // `call` can change the state while it is alive.
         unsafe { &*self.state }.machine.globals()
     }
 
     /// Calls a function of the program, natively if it has code.
     ///
     /// # Errors
-    /// When it did not return: the handler is to give this error on.
+    /// If the function did not return. The handler must pass the error on.
     ///
     /// # Panics
-    /// When the number of arguments is not that of its parameters.
+    /// If the number of arguments is not that of the function's parameters.
     pub fn call(&mut self, func: Func, args: &[u64]) -> Result<Vec<u64>, HandlerEnd> {
-        // SAFETY: the state waits for the handler, and the borrow of `self` keeps others away.
+        // SAFETY: the state is live and has a host, since its run waits for the handler. `hand`
+        // holds no reference to it meanwhile, and `&mut self` excludes references from `memories`
+        // and `globals`.
         unsafe { native::run_called(self.state, func, args) }
             .map_err(|stop| HandlerEnd(End::Stop(stop)))
     }
 }
 
-/// Why a handler does not give results.
+/// The reason why a handler returns no results.
 #[derive(Debug)]
 pub struct HandlerEnd(End);
 
@@ -103,7 +110,7 @@ enum End {
 }
 
 impl HandlerEnd {
-    /// The program traps or exits, or the handler cannot go on.
+    /// The program traps or exits, or the handler cannot continue.
     pub fn new(error: HostError) -> HandlerEnd {
         HandlerEnd(End::Host(error))
     }
@@ -115,26 +122,27 @@ impl From<HostError> for HandlerEnd {
     }
 }
 
-/// An interpreter of the embedder's, one frame at a time: a function that it has called cannot be
-/// handed to it ([`RunError::HandlerBusy`]). Runs a function from a point of its base version to
-/// its end.
+/// An interpreter of the embedder. It resumes a function at a point of its base version, and runs
+/// it to its end. It has one frame at a time: an exit to the handler fails in a function that the
+/// handler itself has called ([`RunError::HandlerBusy`]).
 pub trait Handler {
-    /// Goes on with a frame until the function returns; its results.
+    /// Resumes a frame, and runs it until the function returns. Returns the results of the
+    /// function.
     ///
     /// # Errors
-    /// When the run ends before.
+    /// If the run ends before.
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, HandlerEnd>;
 }
 
-/// Hands a frame to the handler; the results of the function.
+/// Resumes the function of a point in the handler, and returns the results of the function.
 ///
 /// # Safety
-/// As [`native::run`].
+/// `vm` fulfills the contract of [`native::run`].
 pub(super) unsafe fn hand(
     vm: *mut State,
     version: &Arc<Version>,
     number: usize,
-    mapping: &Mapping,
+    mapping: &Checked<Mapping>,
     layout: &SlotLayout,
     values: &[u64],
 ) -> Result<Vec<u64>, Stop> {
@@ -143,7 +151,8 @@ pub(super) unsafe fn hand(
         .entry(version.points[number].at)
         .expect("jit: an action was checked when it was linked");
     let (slots, handler, wanted) = {
-        // SAFETY: nobody else has a reference, and this one ends before the handler runs.
+        // SAFETY: the caller guarantees a live state without other references. This reference ends
+        // with the block, before the handler runs.
         let state = unsafe { &mut *vm };
         let assigned = state.compensate(func, entry, reader(version, number, values))?;
         let module = Arc::clone(&state.module);
@@ -158,7 +167,8 @@ pub(super) unsafe fn hand(
         (slots, handler, base.signature().results.to_vec())
     };
     let Some(mut handler) = handler else {
-        // SAFETY: as above.
+        // SAFETY: the reference of the block above has ended, no handler has run, and the caller
+        // guarantees that there is no other reference.
         let busy = unsafe { &*vm }.is_handling;
         return Err(Stop::Failed(match busy {
             true => RunError::HandlerBusy { func, point: number },
@@ -166,8 +176,10 @@ pub(super) unsafe fn hand(
         }));
     };
     let mut frame = DeoptFrame { func, point: entry.target, slots: &slots, state: vm };
+    // A panic must not skip the lines below, which put the handler back.
     let ended = catch_unwind(AssertUnwindSafe(|| handler.resume(&mut frame)));
-    // SAFETY: the handler has returned.
+    // SAFETY: the handler has returned or panicked, so the references that it got through the frame
+    // have ended. The caller guarantees that there is no other.
     let state = unsafe { &mut *vm };
     state.handler.get_or_insert(handler);
     state.is_handling = false;
@@ -177,7 +189,7 @@ pub(super) unsafe fn hand(
         Ok(Err(HandlerEnd(End::Host(error)))) => {
             let site = state.machine.site(func, Some(entry.target.inst()));
             return Err(Stop::Outcome(
-                state.machine.end_in_native(ir::interp::EarlyEnd::Host(error), site),
+                state.machine.end_in_native(interp::EarlyEnd::Host(error), site),
             ));
         }
         Err(payload) => {
@@ -190,7 +202,8 @@ pub(super) unsafe fn hand(
     checked(func, &given, &wanted)
 }
 
-/// The results of a handler, if they are those of the function.
+/// Checks that the results of a handler have the types of the function's results, and returns their
+/// bits.
 fn checked(func: Func, given: &[Slot], wanted: &[Type]) -> Result<Vec<u64>, Stop> {
     let wrong = |what: String| Err(Stop::Failed(RunError::WrongResults { func, what }));
     if given.len() != wanted.len() {

@@ -1,4 +1,4 @@
-//! Taking up modules behind the one there is.
+//! Extends a machine by a further module.
 
 use super::VmError;
 use super::block::Block;
@@ -6,19 +6,23 @@ use super::region::{self, Addresses};
 use super::state::{State, lazy_stubs};
 use crate::config::Bounds;
 use crate::engine::Engine;
+use interp::Region;
 use ir::Module;
-use ir::interp::Region;
-use ir::mapping::VersionKey;
 use std::sync::Arc;
+use transition::VersionKey;
 
-/// What the memories of a module are given, one each, and where that is.
+/// The memory regions for the memories of a module, in order, and their addresses.
 pub(super) struct Provided {
     regions: std::vec::IntoIter<Option<Box<dyn Region>>>,
     pub(super) addresses: Addresses,
 }
 
 impl Provided {
-    /// Room for the memories of a module but the first `has`; nothing where bounds are checked.
+    /// Reserves regions for the memories of a module except the first `has`. Makes none if bounds
+    /// are checked.
+    ///
+    /// # Errors
+    /// [`VmError::NoAddressSpace`] if a reservation fails.
     pub(super) fn new(engine: &Engine, module: &Module, has: usize) -> Result<Provided, VmError> {
         let mut addresses = Addresses::new();
         let guarded = engine.config().bounds == Bounds::Guarded;
@@ -32,23 +36,26 @@ impl Provided {
         Ok(Provided { regions: regions.into_iter(), addresses })
     }
 
-    /// What the next memory is given.
+    /// The region for the next memory.
     pub(super) fn next(&mut self) -> Option<Box<dyn Region>> {
         self.regions.next().flatten()
     }
 }
 
 impl State {
-    /// Takes up a module that begins like the one there is.
+    /// Replaces the module by one that begins like it (see [`super::Vm::extend`]).
     pub(super) fn extend(&mut self, module: &Arc<Module>) -> Result<(), VmError> {
         if let Some(what) = other_beginning(&self.module, module) {
             return Err(VmError::OtherBeginning { what });
         }
-        // Whoever has the machine may have exchanged it, or extended it alone.
+        // The embedder has mutable access to the machine, and may have exchanged it or extended it
+        // alone.
         if self.share().is_err() {
             return Err(VmError::Exchanged);
         }
-        // Everything that may fail comes before everything that changes.
+        // Every step that may fail comes before the first change. The exception is an error of a
+        // segment: the machine is extended then, so the state must follow, and the error is
+        // returned at the end.
         let mut provided = Provided::new(&self.engine, module, self.module.memories.len())?;
         let stubs = lazy_stubs(&self.engine, module, self.lazy.len()).map_err(VmError::Compile)?;
         let program = self.machine.program().extended(module);
@@ -63,6 +70,7 @@ impl State {
         self.module = Arc::clone(module);
         self.program = program;
         self.guarded.append(&mut provided.addresses);
+        // The new block has room for the new functions. `lay_out` fills it, so it comes afterwards.
         self.block = self.interrupts.move_to(Block::new(module.funcs.len()));
         self.profile.heed(self.heeded());
         self.lay_out(stubs);
@@ -71,10 +79,12 @@ impl State {
     }
 }
 
-/// In which a module does not begin like an earlier one, if it does not. Code for the one runs
-/// beside code for the other, and relies on what is compared here (`another_beginning_is_refused`).
-/// Names do not matter, nor do sizes of memories and tables and bits of globals at the start: what
-/// is there has them already. Cost: linear in declarations and segments.
+/// Finds the first difference at which `later` does not begin like `earlier`. Returns its name.
+///
+/// Code for the earlier module runs beside code for the later one, and relies on all that this
+/// function compares (`another_beginning_is_refused`). Names do not matter. Nor do the initial
+/// sizes of memories and tables, or the initial bits of globals: the existing ones are initialized
+/// already. Linear in declarations and segments.
 fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     let func = first_other(earlier.funcs.iter(), later.funcs.iter(), |(func, was), (_, is)| {
         let same_body = match (earlier.body(func), later.body(func)) {
@@ -116,7 +126,7 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     found.into_iter().flatten().next()
 }
 
-/// The first of a list that another list does not have in its place.
+/// The first element of a list for which the other list has no equal at the same place.
 fn first_other<T: Copy>(
     mut earlier: impl Iterator<Item = T>,
     mut later: impl Iterator<Item = T>,

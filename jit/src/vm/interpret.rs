@@ -1,4 +1,5 @@
-//! The interpreter's part of a run: until it ends, or goes on natively.
+//! The interpreter's part of a run: from a call or a transition until its function ends or
+//! continues in native code.
 
 use super::native;
 use super::state::State;
@@ -6,61 +7,69 @@ use super::stop::{RunError, Stop};
 use super::tiering::Ascent;
 use crate::code::Code;
 use crate::error::ContinueError;
-use ir::interp::{EarlyEnd, Nested, Outcome, Resumed, Run, TransferError};
-use ir::mapping::Entry;
+use check::CheckedEntry;
+use interp::{EarlyEnd, FireError, Nested, Outcome, Resumed, Run, TransferError};
 use ir::{Func, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use transition::mapping::Entry;
 
-/// How a nested run of the interpreter went on.
+/// The end of a nested run of the interpreter.
 pub(super) enum Ended {
-    /// Its function returned these values.
+    /// The function returned these values.
     Returned(Vec<u64>),
-    /// Its function goes on in native code; what that needs is in the buffer. The interpreter has
-    /// no frame of it any more.
+    /// The function continues in native code, whose inputs are in the buffer. The interpreter has
+    /// removed its frame.
     Ascends(Ascent),
 }
 
-/// Interprets a function to its end.
+/// Interprets a function. If a loop of it turns hot, native code finishes it. Returns its results.
 ///
 /// # Safety
-/// As [`native::run`].
+/// `vm` fulfills the contract of [`native::run`].
 pub(super) unsafe fn invoke(vm: *mut State, func: Func, args: &[u64]) -> Result<Vec<u64>, Stop> {
-    // SAFETY: nobody else has a reference, and this one ends before anything runs.
+    // SAFETY: the caller guarantees a live state without other references. This reference ends with
+    // the statement, before any code runs.
     let nested = unsafe { &mut *vm }.machine.begin_nested(func, args);
     let Ok(nested) = nested else {
-        // SAFETY: as above.
+        // SAFETY: the reference above has ended, and the caller guarantees that there is no other.
+        // No code runs before this one ends.
         let machine = unsafe { &mut (*vm).machine };
         let site = machine.site(func, None);
         return Err(Stop::Outcome(machine.end_in_native(EarlyEnd::StackOverflow, site)));
     };
-    // SAFETY: as above.
+    // SAFETY: the references above have ended, so the caller's guarantee for `vm` holds again.
     match unsafe { go_on(vm, nested) }? {
         Ended::Returned(values) => Ok(values),
         Ended::Ascends(ascent) => {
-            // SAFETY: nobody has a reference; what the continuation needs is in the buffer.
+            // SAFETY: `go_on` has returned and keeps no reference. This one ends with the
+            // statement.
             let results = unsafe { &*vm }.module.signature(func).results.to_vec();
-            // SAFETY: as above.
+            // SAFETY: no reference to the state is left. The code is a continuation of `func`,
+            // which has these results, and `State::ascent` stored its inputs to the buffer.
             unsafe { native::resume(vm, &ascent.code, &results) }
         }
     }
 }
 
-/// Goes on with a nested run until its function ends, or goes on natively.
+/// Continues a nested run until its function ends or continues in native code.
 ///
 /// # Safety
-/// As [`native::run`].
+/// `vm` fulfills the contract of [`native::run`].
 pub(super) unsafe fn go_on(vm: *mut State, nested: Nested) -> Result<Ended, Stop> {
     let outermost = {
-        // SAFETY: nobody else has a reference; this one ends before anything runs.
+        // SAFETY: the caller guarantees a live state without other references. This reference ends
+        // with the block, before the interpreter runs.
         let state = unsafe { &mut *vm };
         state.depth += 1;
         state.machine.view().map_or(0, |view| view.depth())
     };
-    // A panic of the host passes, and a handler may be in its way that goes on
-    // (`a_panic_below_a_handler_leaves_nothing_behind`). SAFETY: nobody has a reference.
+    // A panic of the host passes on. It must not skip the lines below, since a handler further up
+    // may catch it and leave the machine in use (`a_panic_below_a_handler_leaves_nothing_behind`).
+    // SAFETY: the reference above has ended, so the caller's guarantee for `vm` holds.
     let ended = catch_unwind(AssertUnwindSafe(|| unsafe { until_end(vm, outermost) }));
-    // SAFETY: the run has ended.
+    // SAFETY: `until_end` has returned or panicked and keeps no reference; the caller guarantees
+    // that there is no other.
     let state = unsafe { &mut *vm };
     state.depth -= 1;
     if !matches!(ended, Ok(Ok(_))) {
@@ -70,21 +79,24 @@ pub(super) unsafe fn go_on(vm: *mut State, nested: Nested) -> Result<Ended, Stop
     ended.unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// Runs until the activation at a depth has ended.
+/// Runs the interpreter until the activation at depth `outermost` has ended.
 ///
 /// # Safety
-/// As [`native::run`].
+/// `vm` fulfills the contract of [`native::run`].
 unsafe fn until_end(vm: *mut State, outermost: usize) -> Result<Ended, Stop> {
     loop {
-        // SAFETY: nobody else has a reference. The interpreter calls the host, which has none to
-        // the state.
+        // SAFETY: the caller guarantees a live state without other references. The interpreter may
+        // call the host, which has no access to the state. The reference ends when the interpreter
+        // returns.
         match unsafe { &mut *vm }.run_interpreter() {
             Run::Done(Outcome::Returned(values)) => return Ok(Ended::Returned(values)),
             Run::Done(outcome) => return Err(Stop::Outcome(outcome)),
             Run::Called { func, args } => {
-                // SAFETY: the reference of above has ended.
+                // SAFETY: `run_interpreter` has returned, and its result holds no reference to the
+                // state.
                 let results = unsafe { native::run_called(vm, func, &args) }?;
-                // SAFETY: the call has ended.
+                // SAFETY: the call has returned and keeps no reference to the state. This one ends
+                // with the statement.
                 if let Resumed::Ended(values) =
                     unsafe { &mut *vm }.machine.return_from_call(&results)
                 {
@@ -92,7 +104,7 @@ unsafe fn until_end(vm: *mut State, outermost: usize) -> Result<Ended, Stop> {
                 }
             }
             Run::Paused => {
-                // SAFETY: as above.
+                // SAFETY: `run_interpreter` has returned, so no reference to the state is left.
                 if let Some(ended) = unsafe { ascend(vm, outermost) }? {
                     return Ok(ended);
                 }
@@ -101,23 +113,29 @@ unsafe fn until_end(vm: *mut State, outermost: usize) -> Result<Ended, Stop> {
     }
 }
 
-/// A loop turned hot: goes on in native code if there is some. `None` when the interpreter goes on.
+/// Continues a hot loop in native code, if the embedder has a continuation for it. Returns `None`
+/// if the interpreter continues.
 ///
 /// # Safety
-/// As [`native::run`].
+/// `vm` fulfills the contract of [`native::run`].
 unsafe fn ascend(vm: *mut State, outermost: usize) -> Result<Option<Ended>, Stop> {
-    // SAFETY: nobody else has a reference, and this one ends before native code runs.
+    // SAFETY: the caller guarantees a live state without other references. The last use of this
+    // reference comes before native code runs.
     let state = unsafe { &mut *vm };
     let Some(ascent) = state.ascent()? else { return Ok(None) };
     let depth = state.machine.view().map_or(0, |view| view.depth());
     state.machine.leave_activation();
+    // The outermost activation of the nested run has no caller in the interpreter. Its native code
+    // may take the place of the code that called, without another entry.
     if depth == outermost {
         return Ok(Some(Ended::Ascends(ascent)));
     }
     let results = state.module.signature(ascent.func).results.to_vec();
-    // SAFETY: `state` is not used any more; what the continuation needs is in the buffer.
+    // SAFETY: `state` is not used any more. The code is a continuation of the function, which has
+    // these results, and `State::ascent` stored its inputs to the buffer.
     let values = unsafe { native::resume(vm, &ascent.code, &results) }?;
-    // SAFETY: native code has been left.
+    // SAFETY: native code has returned, so its helpers' references to the state have ended. This
+    // one ends with the statement.
     match unsafe { &mut *vm }.machine.return_from_call(&values) {
         Resumed::Ended(values) => Ok(Some(Ended::Returned(values))),
         Resumed::InCaller => Ok(None),
@@ -127,18 +145,19 @@ unsafe fn ascend(vm: *mut State, outermost: usize) -> Result<Option<Ended>, Stop
 impl State {
     fn run_interpreter(&mut self) -> Run {
         let mut host = self.host.expect("jit: a run has a host");
-        // SAFETY: the host of the run is borrowed until the run has ended, and nobody else uses it
-        // now.
+        // SAFETY: `invoke` set the pointer from a borrow that lasts until the run ends, and clears
+        // it then. The run is on one thread and calls the host here and in `call_host`, one at a
+        // time, so no other reference to the host is alive.
         let host = unsafe { host.as_mut() };
         if self.profile.watches() {
             self.machine.run(host, &mut self.profile)
         } else {
-            self.machine.run(host, &mut ir::interp::NoObserver)
+            self.machine.run(host, &mut interp::NoObserver)
         }
     }
 
-    /// Runs the compensation code of an entry to the base: what it assigns. Its stores are
-    /// executed.
+    /// Runs the compensation code of an entry to the base, and executes its replayed stores.
+    /// Returns the values that it assigns.
     pub(super) fn compensate(
         &mut self,
         func: Func,
@@ -155,22 +174,26 @@ impl State {
         Ok(assigned)
     }
 
-    /// Starts the base of a function in the middle.
+    /// Starts the base version of a function at the landing point of an entry.
     pub(super) fn descend(
         &mut self,
         func: Func,
-        entry: &Entry,
+        entry: CheckedEntry<'_>,
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, Stop> {
-        let assigned = self.compensate(func, entry, read)?;
         let base = self
             .bases
             .get(&func)
             .copied()
             .ok_or_else(|| self.refused(func, "it is imported".to_owned()))?;
-        let nested = self.machine.begin_nested_at(base, entry.target, &assigned);
+        let nested = self.machine.begin_nested_at(base, entry, read);
         nested.map_err(|error| match error {
-            TransferError::StackOverflow => Stop::Failed(RunError::StackOverflow { func }),
+            FireError::Transfer(TransferError::StackOverflow) => {
+                Stop::Failed(RunError::StackOverflow { func })
+            }
+            FireError::Store(_) => {
+                Stop::Failed(RunError::Store { func, target: entry.entry().target.inst() })
+            }
             error => self.refused(func, error.to_string()),
         })
     }
@@ -180,7 +203,7 @@ impl State {
         Stop::Failed(RunError::Continue(ContinueError::NotBuilt { function, what }))
     }
 
-    /// The address of code that is kept as long as it may be executed.
+    /// Keeps code as long as it may be executed, and returns its address.
     pub(super) fn kept(&mut self, code: &Arc<Code>) -> *const u8 {
         self.keep(code);
         code.entry()

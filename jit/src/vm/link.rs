@@ -1,83 +1,86 @@
-//! Where OSR points lead.
+//! Links: the targets of OSR points, and the checks that an action fits its point.
 
 use super::deopt::SlotLayout;
 use super::state::State;
 use crate::code::Code;
 use crate::version::{Continuation, Version};
-use ir::mapping::{Assign, Entry, Mapping, Operand, VersionKey};
-use ir::{Func, Function, Inst, Point, Value};
+use check::Checked;
+use ir::{Func, Inst, Point, Value};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use transition::VersionKey;
+use transition::mapping::Mapping;
 
-/// What happens when an OSR point fires.
+/// The reaction to an OSR point that fires.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Control goes on in a version that is known: *resolved*.
+    /// *Resolved*: control continues in this continuation. Native code jumps to it.
     Continue(Arc<Continuation>),
-    /// [`super::Tiering::open`] is asked: *open*.
+    /// *Open*: the run asks [`super::Tiering::open`] for a continuation.
     Ask,
-    /// The function goes on in the interpreter, in its base version, by the entry of this mapping.
-    Interpret(Arc<Mapping>),
-    /// The embedder's [`super::Handler`] goes on, at the landing point of this mapping's entry,
+    /// The interpreter continues in the base version, by the entry of this mapping.
+    Interpret(Arc<Checked<Mapping>>),
+    /// The embedder's [`super::Handler`] continues at the landing point of this mapping's entry,
     /// with the values in slots.
-    Hand(Arc<Mapping>, Arc<SlotLayout>),
+    Hand(Arc<Checked<Mapping>>, Arc<SlotLayout>),
 }
 
-/// Why a version cannot be taken up, or a point not lead there.
+/// The reason why a machine rejects a version or an action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkError {
-    /// Another machine has the version; or this one has, already.
+    /// A machine has adopted the version before: another one, or this one.
     Claimed,
-    /// It was compiled by another engine, or for another module, than the machine's.
+    /// Another engine compiled the version, or its module is none of the machine's.
     OtherProgram,
-    /// The version is not one of this machine's.
+    /// The machine has not adopted the version.
     NotAdopted,
-    /// What is to be called stands for a landing alone ([`Engine::probe`](crate::Engine::probe)).
+    /// The version stands for a landing point alone, so calls may not run it
+    /// ([`Engine::probe`](crate::Engine::probe)).
     NotCallable,
-    /// There are not as many actions as points.
+    /// The number of actions differs from the number of points.
     Actions {
-        /// Points of the version.
+        /// The points of the version.
         points: usize,
-        /// Actions given.
+        /// The actions given.
         actions: usize,
     },
     /// The version has no point of this number.
     NoSuchPoint(usize),
-    /// The mapping or continuation is one of another version than the one the point is in: it may
+    /// The mapping or continuation has another source version than the version of the point. It may
     /// be stale.
     OtherVersion {
         /// The point.
         number: usize,
     },
-    /// The mapping leads to another version than the base of the function.
+    /// The target of the mapping is not the base version of the function.
     NotToBase {
         /// The point.
         number: usize,
     },
-    /// The mapping has no entry at the point; or the continuation is one from another point.
+    /// The mapping has no entry at the point, or the continuation belongs to another point.
     NoEntry {
         /// The point.
         number: usize,
     },
-    /// What is to be read on the way is not among the values of the point.
+    /// The transition requires a value that the point does not hand over.
     Missing {
         /// The point.
         number: usize,
         /// The value.
         value: Value,
     },
-    /// The values of the point are those the continuation takes, but others too, or in another
-    /// order.
+    /// The point hands over the values that the continuation takes, but further values too, or in
+    /// another order.
     Order {
         /// The point.
         number: usize,
     },
-    /// A value that the base needs has no slot.
+    /// The layout has no slot for a value that the entry provides.
     NoSlot {
         /// The point.
         number: usize,
-        /// The value of the base.
+        /// The value of the base version.
         value: Value,
     },
 }
@@ -114,7 +117,7 @@ impl fmt::Display for LinkError {
 
 impl std::error::Error for LinkError {}
 
-/// Where one OSR point leads.
+/// The target of one OSR point.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) version: Arc<Version>,
@@ -123,7 +126,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The code that it leads from and to.
+    /// The code that the link leads from and to, stubs included.
     pub(super) fn codes(&self) -> impl Iterator<Item = &Arc<Code>> {
         let target = match &self.action {
             Action::Continue(continuation) => Some([&continuation.code, &continuation.target.code]),
@@ -134,24 +137,24 @@ impl Link {
     }
 }
 
-/// A transition that was made, so many times.
+/// A kind of transition that runs have made, and how often.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Transition {
     /// The function.
     pub func: Func,
     /// The source point.
     pub at: Inst,
-    /// The version left.
+    /// The source version.
     pub from: VersionKey,
-    /// The version gone on in; `None` where the one who was asked decided each time.
+    /// The target version. `None` for an open point, whose target may differ each time.
     pub to: Option<VersionKey>,
-    /// Whether an interpreter was left, or entered.
+    /// The engines between which the transition leads.
     pub kind: TransitionKind,
-    /// How often.
+    /// The number of transitions.
     pub count: u64,
 }
 
-/// Between what a transition leads.
+/// The engines before and after a transition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TransitionKind {
     /// From the interpreter to native code.
@@ -160,7 +163,7 @@ pub enum TransitionKind {
     Across,
     /// From native code to the interpreter.
     Down,
-    /// From native code to an interpreter of the embedder's.
+    /// From native code to an interpreter of the embedder.
     Out,
 }
 
@@ -195,6 +198,8 @@ impl State {
         if points != given {
             return Err(LinkError::Actions { points, actions: given });
         }
+        // All checks come before the claim and the first link, so a rejected version stays as it
+        // was.
         for (number, action) in actions.iter().enumerate() {
             self.check(version, number, action)?;
         }
@@ -245,15 +250,15 @@ impl State {
         for (number, cell) in version.cells.iter().enumerate() {
             self.note_fired(version, number);
             if self.links.remove(&std::ptr::from_ref(cell).addr()).is_some() {
-                // Its frames, if there are any, and continuations into it may still come by: they
-                // find nobody (`RunError::Stuck`).
+                // A frame of the version, or a continuation into it, may still reach the point.
+                // Without a link, the run then ends with `RunError::Released`.
                 cell.lead_to(stubs.leave.entry());
             }
         }
         self.sweep();
     }
 
-    /// Makes a point lead somewhere.
+    /// Makes a point lead to the target of an action. The caller has checked the action.
     fn link(&mut self, version: &Arc<Version>, number: usize, action: Action) {
         self.note_fired(version, number);
         let stub = &version.stubs.as_ref().expect("jit: a version with points has stubs").leave;
@@ -270,7 +275,8 @@ impl State {
         );
     }
 
-    /// Moves the count of a point's transitions to those that are told.
+    /// Moves the count of a point's firings from its cell to `transitions`, under the current
+    /// action. Comes before each change of the action.
     pub(super) fn note_fired(&mut self, version: &Arc<Version>, number: usize) {
         let cell = &version.cells[number];
         let count = cell.fired.swap(0, Ordering::Relaxed);
@@ -304,14 +310,15 @@ impl State {
         });
     }
 
+    /// Adds the count of a transition to the count of its kind.
     fn count(&mut self, made: Transition) {
         let key = Transition { count: 0, ..made };
         *self.transitions.entry(key).or_default() += made.count;
     }
 
-    /// Whether a version was compiled for machines like this one: with its memories, and with what
-    /// its instructions name. What a module has that the machine's began as means the same
-    /// ([`super::Vm::extend`]).
+    /// Whether the machine can run a version: the same engine compiled it, for the machine's module
+    /// or one of the modules before. A declaration of an earlier module means the same in the later
+    /// ones ([`super::Vm::extend`]).
     fn fits(&self, version: &Version) -> bool {
         let module = Arc::as_ptr(&version.module);
         let mut modules =
@@ -319,8 +326,8 @@ impl State {
         version.engine.is(&self.engine) && modules.any(|one| one == module)
     }
 
-    /// Whether a run of this machine may go on in a continuation: the points of its target lead
-    /// where this machine says.
+    /// Whether a run of this machine may enter a continuation: its target fits the machine, and
+    /// this machine has linked the points of the target.
     pub(super) fn may_enter(&self, continuation: &Continuation) -> bool {
         let cells = &continuation.target.cells;
         self.fits(&continuation.target)
@@ -329,7 +336,10 @@ impl State {
                 .is_none_or(|cell| self.links.contains_key(&std::ptr::from_ref(cell).addr()))
     }
 
-    /// Whether an action fits a point.
+    /// Checks that an action fits a point of a version.
+    ///
+    /// # Errors
+    /// The [`LinkError`] that names the misfit.
     fn check(
         &self,
         version: &Arc<Version>,
@@ -350,17 +360,15 @@ impl State {
                 {
                     return Err(LinkError::OtherVersion { number });
                 }
-                // The buffer holds the point's values in their order, which the continuation takes
-                // them in.
+                // The exit leaves the point's values in the buffer in the order of the point. The
+                // continuation reads them in the order of its entry, so the two orders must be
+                // equal.
                 if continuation.at != at {
                     return Err(LinkError::NoEntry { number });
                 }
                 missing(&continuation.requires)?;
                 if point.values != continuation.requires {
                     return Err(LinkError::Order { number });
-                }
-                if continuation.misfit(&version.function).is_some() {
-                    return Err(LinkError::OtherVersion { number });
                 }
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
@@ -373,11 +381,6 @@ impl State {
                 }
                 let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;
                 missing(&entry.requires)?;
-                // Bases of different functions have one key.
-                let base = self.module.body(version.func).expect("jit: it was compared above");
-                if !is_between(entry, &version.function, base) {
-                    return Err(LinkError::OtherVersion { number });
-                }
                 if let Action::Hand(_, layout) = action
                     && let Some(value) =
                         entry.provides().find(|value| layout.slot(*value).is_none())
@@ -388,20 +391,4 @@ impl State {
             }
         }
     }
-}
-
-/// Whether an entry can be one from a version to another: what it names is there, and copies keep
-/// their types.
-fn is_between(entry: &Entry, source: &Function, target: &Function) -> bool {
-    let typed = |assign: &Assign| {
-        let ty = target.value_type(assign.value);
-        match assign.from {
-            Operand::Source(value) => source.has_value(value) && source.value_type(value) == ty,
-            Operand::Step(step) => entry.steps.get(step as usize).is_some_and(|step| step.ty == ty),
-        }
-    };
-    target.has_inst(entry.target.inst())
-        && entry.provides().all(|value| target.has_value(value))
-        && entry.requires.iter().all(|value| source.has_value(*value))
-        && entry.assigns.iter().all(typed)
 }

@@ -1,35 +1,36 @@
-//! Running programs natively: a machine of the interpreter, and code that works on its state.
+//! Runs programs natively: a machine of the interpreter, and native code that works on its state.
 //!
-//! A [`Vm`] owns a [`Machine`], whose memories, tables and globals both engines share. Functions
-//! that have code run natively, the others in the interpreter; a run goes to and fro between the
-//! two as calls and transitions ask.
+//! A [`Vm`] owns a [`Machine`]. The interpreter and native code share its memories, tables and
+//! globals. Functions with code run natively, all others in the interpreter. Calls and transitions
+//! take a run from one engine to the other.
 //!
-//! # What differs from the interpreter
-//! A run ends as it does in the interpreter, with the same effects in the same order, the same
-//! memories, tables and globals, and the same site. But:
+//! # Differences from the interpreter
+//! A run ends as it does in the interpreter: with the same effects in the same order, the same
+//! memories, tables and globals, and the same site. There are four exceptions.
 //!
-//! - The stack is that of the thread, not [`Limits::call_depth`] and [`Limits::stack_values`], so
-//!   recursion gets less or more deep. The site of [`Outcome::StackOverflow`] is the function that
-//!   found no room for its frame, without an instruction, and not the call.
-//! - Fuel is counted with [`crate::Interruption::Fuel`] alone. A block is paid for before it is
-//!   executed, so a run is out of fuel at the beginning of a block, up to a block (of each
-//!   activation) earlier. A run that returns has used what it uses in the interpreter.
-//! - The compiler leaves out accesses that others make superfluous. The site of an access out of
-//!   bounds may so be that of another access of the function; kind, function and effects agree.
-//! - What [`Options`] has for the interpreter's frames, poison, does nothing.
+//! - The stack is that of the thread. [`Limits::call_depth`] and [`Limits::stack_values`] do not
+//!   apply, so recursion may get less or more deep. [`Outcome::StackOverflow`] is reported at the
+//!   function that finds no room for its frame, without an instruction, and not at the call.
+//! - Only [`crate::Interruption::Fuel`] counts fuel in native code. A block pays for all its
+//!   instructions beforehand. A run therefore runs out of fuel at the beginning of a block, up to
+//!   one block of each activation earlier. A run that returns has used as much fuel as in the
+//!   interpreter.
+//! - The compiler removes redundant accesses. An out-of-bounds trap may be attributed to another
+//!   access of the function; kind, function and effects agree.
+//! - The option of [`Options`] that poisons the interpreter's frames has no effect.
 //!
 //! # Several modules
-//! A machine may take up further modules between runs ([`Vm::extend`]), which share what they
-//! import. Code for the modules before stays.
+//! A machine may take up further modules between runs ([`Vm::extend`]), which share the
+//! declarations that they import. Code for the modules before stays valid.
 //!
 //! # Threads
-//! One thread at a time runs a `Vm`; between runs it may be moved to another. Code may be compiled
-//! on any thread ([`Engine`] is `Send + Sync`), and installed between runs or by the [`Tiering`]
-//! that a run asks. An [`Interrupt`] may be used from any thread.
+//! One thread at a time runs a `Vm`; between runs, the `Vm` may move to another thread. Any thread
+//! may compile code ([`Engine`] is `Send + Sync`). The owner installs code between runs, and the
+//! [`Tiering`] installs code during a run. Any thread may use an [`Interrupt`].
 //!
 //! # Lifetime of code
-//! A `Vm` holds a count of all code that it may execute. Code that is replaced or let go while a
-//! run is under way is put aside, and let go when the run has ended, since a frame may be in it.
+//! A `Vm` holds a reference to all code that it may execute. A frame may be in code that is
+//! replaced or released during a run, so the `Vm` frees this code only after the run has ended.
 
 mod block;
 mod deopt;
@@ -55,42 +56,44 @@ use crate::error::CompileError;
 use crate::version::Version;
 use block::Current;
 use extend::Provided;
-use ir::interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
+use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Module};
 use state::State;
 use std::fmt;
 use std::sync::Arc;
 
-/// A program and its state, run natively. See the module documentation.
+/// A program and its state, run natively. The module documentation describes the differences from
+/// the interpreter.
 #[derive(Debug)]
 pub struct Vm {
-    /// In a place of its own: native code has its address.
+    /// Boxed, since native code holds the address of the state.
     state: Box<State>,
 }
 
-// SAFETY: what keeps `State` from being `Send` are pointers into memory that it owns itself, and
-// the host of a run, which is gone when the run has ended. A run borrows the `Vm` exclusively, so
-// it moves between runs only (`a_machine_moves_between_threads_between_runs`).
+// SAFETY: `State` is not `Send` by itself because of pointers into memory that it owns, and because
+// of the pointer to the host, which is cleared at the end of each run. A run borrows the `Vm`
+// exclusively, so the `Vm` moves between runs alone
+// (`a_machine_moves_between_threads_between_runs`).
 unsafe impl Send for Vm {}
 
-/// Why a program could not be made ready to run natively.
+/// The reason why a program cannot be run natively.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum VmError {
-    /// It cannot be instantiated.
+    /// The module cannot be instantiated.
     Instantiate(InstantiateError),
-    /// There is no address space for a guarded memory: use [`crate::Bounds::Checked`].
+    /// No address space is left for a guarded memory. [`crate::Bounds::Checked`] needs none.
     NoAddressSpace {
         /// The name of the memory.
         memory: String,
     },
-    /// A stub cannot be made.
+    /// A stub cannot be compiled.
     Compile(CompileError),
-    /// A module does not begin like the one the machine has.
+    /// The module does not begin like the machine's module.
     OtherBeginning {
-        /// The first thing that is another one, or missing.
+        /// The first declaration that differs or is missing.
         what: String,
     },
-    /// The machine was exchanged for another, or extended past the [`Vm`].
+    /// The embedder has exchanged the machine for another, or has extended it without the [`Vm`].
     Exchanged,
 }
 
@@ -120,7 +123,7 @@ impl fmt::Display for VmError {
 
 impl std::error::Error for VmError {}
 
-/// Ends a run from outside, from any thread. Works where code is compiled with
+/// Ends a run from outside, from any thread. Works for code compiled with
 /// [`crate::Interruption::Signal`].
 #[derive(Clone, Debug)]
 pub struct Interrupt {
@@ -128,22 +131,23 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Asks the run that is under way, or else the next one, to end. Cost: constant; takes a lock,
-    /// so not from the handler of a signal.
+    /// Ends the current run, or else the next one. Constant cost. Takes a lock, so the handler of a
+    /// signal must not call it.
     pub fn ask(&self) {
         self.current.signal(SIGNAL_INTERRUPT);
     }
 }
 
 impl Vm {
-    /// An instance of a verified module. Does not run the start function. Every function runs in
+    /// An instance of a verified module. The start function does not run. Every function runs in
     /// the interpreter until it has code.
     ///
     /// # Errors
-    /// When it cannot be instantiated, or no address space is left for guarded memories.
+    /// If the module cannot be instantiated, no address space is left for guarded memories, or a
+    /// stub cannot be compiled.
     ///
     /// # Panics
-    /// As [`Program::new`].
+    /// As [`Program::new`] does.
     pub fn new(
         engine: &Engine,
         module: &Arc<Module>,
@@ -159,44 +163,46 @@ impl Vm {
         Ok(Vm { state })
     }
 
-    /// Takes up a verified module that begins like the one the machine has and declares more, so
-    /// that several modules share functions, memories, tables and globals:
-    /// `osier_wasm::import_linked` links such modules. Makes what is new, and writes its segments;
-    /// does not run the start function. The limits are still those given to [`Vm::new`], for all
-    /// modules together.
+    /// Takes up a verified module that begins like the machine's module and declares more. Several
+    /// modules can thereby share functions, memories, tables and globals;
+    /// `osier_wasm::import_linked` links such modules. The call allocates the new declarations and
+    /// writes their segments, but does not run the start function. The limits given to [`Vm::new`]
+    /// apply to all modules together.
     ///
-    /// What was there stays: memories, tables and globals as runs have left them; installed
-    /// versions, which call what is new through tables; where OSR points lead and whether they are
-    /// armed; [`Interrupt`]s, who tiers, and what was counted. Versions that were compiled for the
-    /// module before, or are being compiled, can still be installed; new ones may be compiled for
-    /// the module given here ([`Tier::module`] from now on). New functions run in the interpreter
-    /// until they have code. A run that is paused in [`Vm::machine_mut`] is given up.
+    /// Existing state stays:
+    /// - memories, tables and globals keep their contents;
+    /// - installed versions stay, and call new functions through tables;
+    /// - OSR points keep their targets and flags;
+    /// - [`Interrupt`]s, the [`Tiering`] and all counts stay.
     ///
-    /// Cost: linear in the declarations and segments of the module, and in the functions that are
-    /// new.
+    /// Versions that were compiled for an earlier module, or are being compiled, can still be
+    /// installed. New versions may be compiled for the module given here, which [`Tier::module`]
+    /// returns from now on. New functions run in the interpreter until they have code. A run that
+    /// is paused in [`Vm::machine_mut`] is given up.
+    ///
+    /// Linear in the declarations and segments of the module, and in the new functions.
     ///
     /// # Errors
     /// - [`VmError::OtherBeginning`]: the module does not begin like the machine's. The same
-    ///   functions must have the same bodies, as they are after a clone of the module; names,
-    ///   exports, and the sizes and bits that memories, tables and globals have at the start do not
-    ///   matter.
-    /// - [`VmError::Instantiate`], with a segment that does not lie within its memory or table
-    ///   ([`InstantiateError::is_of_segment`]): the module was taken up, and the segments before
-    ///   are written.
-    /// - [`VmError::Instantiate`] with another error, [`VmError::NoAddressSpace`],
-    ///   [`VmError::Compile`], and [`VmError::Exchanged`] when the machine is another than the one
-    ///   that was made here, or was extended for itself.
+    ///   functions must have the same bodies, as they are after a clone of the module. Names,
+    ///   exports, and the initial sizes and bits of memories, tables and globals do not matter.
+    /// - [`VmError::Instantiate`] with a segment that is out of bounds of its memory or table
+    ///   ([`InstantiateError::is_of_segment`]). The machine has taken up the module then, and has
+    ///   written the segments before this one.
+    /// - [`VmError::Instantiate`] with another error, [`VmError::NoAddressSpace`] and
+    ///   [`VmError::Compile`].
+    /// - [`VmError::Exchanged`]: the machine is not the one made here, or was extended without the
+    ///   `Vm`.
     ///
-    /// But for segments, nothing has changed after an error.
+    /// Except for errors of segments, a failed call changes nothing.
     ///
     /// # Panics
-    /// As [`Program::new`].
+    /// As [`Program::new`] does.
     pub fn extend(&mut self, module: &Arc<Module>) -> Result<(), VmError> {
         self.state.extend(module)
     }
 
-    /// The program: the module that was taken up last, which begins like those before. Cost:
-    /// constant.
+    /// The module that was taken up last, which begins like those before. Constant cost.
     pub fn module(&self) -> &Arc<Module> {
         &self.state.module
     }
@@ -206,18 +212,18 @@ impl Vm {
         &self.state.machine
     }
 
-    /// The machine, to be changed between runs. Whoever starts a run of its own there finds
-    /// functions with code external.
+    /// The machine, for changes between runs. In a run that is started on the machine itself,
+    /// functions with code are external.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.state.machine
     }
 
-    /// The engine that compiles for it.
+    /// The engine whose versions this machine runs.
     pub fn engine(&self) -> &Engine {
         &self.state.engine
     }
 
-    /// Which transitions were made so far, ascending. Cost: the number of OSR points.
+    /// The transitions made so far, in ascending order. Linear in the number of OSR points.
     pub fn transitions(&mut self) -> Vec<Transition> {
         let points: Vec<_> = self
             .state
@@ -233,20 +239,23 @@ impl Vm {
             .collect()
     }
 
-    /// Who is asked when a loop turns hot or an open OSR point fires.
+    /// Sets the [`Tiering`] that runs ask when a function is called without code, a loop turns hot
+    /// or an open OSR point fires.
     pub fn set_tiering(&mut self, tiering: Box<dyn Tiering + Send>) {
         self.state.set_tiering(tiering);
     }
 
-    /// Who runs what leaves native code through [`Action::Hand`].
+    /// Sets the [`Handler`] that continues after an exit with [`Action::Hand`].
     pub fn set_handler(&mut self, handler: Box<dyn Handler + Send>) {
         self.state.handler = Some(handler);
     }
 
-    /// Makes calls of its function run a version, from now on.
+    /// Installs a version: calls of its function run it from now on. Takes one action for each
+    /// point, in order.
     ///
     /// # Errors
-    /// When another machine has it, or a point has no action and needs one.
+    /// The [`LinkError`] that names the misfit. It is [`LinkError::Claimed`] if the version has
+    /// points and a machine has adopted it before.
     pub fn install(
         &mut self,
         version: &Arc<Version>,
@@ -255,18 +264,19 @@ impl Vm {
         self.state.install(version, actions)
     }
 
-    /// Takes up a version without making calls run it: what transitions lead to.
+    /// Adopts a version as the target of transitions, without making calls run it.
     ///
     /// # Errors
-    /// As [`Vm::install`].
+    /// As [`Vm::install`], except [`LinkError::NotCallable`].
     pub fn adopt(&mut self, version: &Arc<Version>, actions: Vec<Action>) -> Result<(), LinkError> {
         self.state.adopt(version, actions)
     }
 
-    /// Changes where an OSR point leads.
+    /// Changes the target of an OSR point.
     ///
     /// # Errors
-    /// When the version is not installed here, has no such point, or the action does not fit.
+    /// If this machine has not adopted the version, the version has no such point, or the action
+    /// does not fit.
     pub fn relink(
         &mut self,
         version: &Arc<Version>,
@@ -276,31 +286,31 @@ impl Vm {
         self.state.relink(version, number, action)
     }
 
-    /// Makes calls of a function run in the interpreter again, and lets go of the version that was
-    /// installed for it.
+    /// Makes calls of a function run in the interpreter again, and releases the code of the version
+    /// that was installed for it.
     pub fn uninstall(&mut self, func: Func) {
         self.state.uninstall(func);
     }
 
-    /// Lets go of a version: its points lead nowhere any more, and its code is freed once no run
+    /// Releases a version. Its points lead nowhere from now on, and its code is freed once no run
     /// and no handle needs it.
     pub fn release(&mut self, version: &Arc<Version>) {
         self.state.release(version);
     }
 
-    /// Makes a point that waits for its flag fire at its next visit, and at every one until it is
-    /// disarmed.
+    /// Arms a point that waits for its flag: it fires at its next visit, and at every visit until
+    /// it is disarmed.
     ///
     /// # Panics
-    /// When the version has no such point.
+    /// If the version has no such point.
     pub fn arm(&mut self, version: &Arc<Version>, number: usize) {
         version.set_armed(number, true);
     }
 
-    /// The opposite of [`Vm::arm`].
+    /// Disarms a point. See [`Vm::arm`].
     ///
     /// # Panics
-    /// When the version has no such point.
+    /// If the version has no such point.
     pub fn disarm(&mut self, version: &Arc<Version>, number: usize) {
         version.set_armed(number, false);
     }
@@ -310,23 +320,24 @@ impl Vm {
         Interrupt { current: self.state.interrupts.clone() }
     }
 
-    /// Has a function given code if it has none, as if native code called it. Nothing happens to an
-    /// imported function.
+    /// Asks the [`Tiering`] for code of a function without code, as a call by native code would.
+    /// Does nothing for an imported function.
     ///
     /// # Errors
-    /// What [`Tiering::called`] says.
+    /// The error of [`Tiering::called`].
     pub fn demand(&mut self, func: Func) -> Result<(), RunError> {
         self.state.demand(func)
     }
 
-    /// Runs a function to its end. An imported function is called directly.
+    /// Runs a function to its end. Calls an imported function directly. `args` and the values of
+    /// the [`Outcome`] are one word each.
     ///
     /// # Errors
-    /// When the run was interrupted, a handler failed, or the transition an OSR point asked for
-    /// cannot be made. What the run did until then stays done.
+    /// If the run was interrupted, a handler failed, or the transition that an OSR point requested
+    /// is impossible. The effects of the run up to there remain.
     ///
     /// # Panics
-    /// When the number of arguments is not that of the function's parameters; or the host panicked.
+    /// If the number of arguments is not that of the function's parameters, or the host panicked.
     pub fn invoke(
         &mut self,
         func: Func,

@@ -1,21 +1,22 @@
 //! Linear memory in reserved address space.
 
 use crate::sys::region::{Reservation, reserve};
-use ir::interp::Region;
+use interp::Region;
 use ir::module::{MemoryDecl, PAGE_BYTES};
 use std::ops::Range;
 
-/// Pages of a memory without a maximum.
+/// The number of pages of a memory without a maximum.
 const MAX_PAGES: u32 = 65_536;
 
-/// A memory whose base never moves and behind which everything faults.
+/// A memory whose base never moves. Every access behind its usable bytes faults.
 #[derive(Debug)]
 struct Reserved(Reservation);
 
-/// Addresses that belong to guarded memories.
+/// The address ranges of guarded memories.
 pub(super) type Addresses = Vec<Range<usize>>;
 
-/// A reservation for a memory; `None` where there is no address space.
+/// Reserves address space for a memory, and appends its range to `addresses`. Returns `None` if the
+/// system rejects the reservation.
 pub(super) fn reserved(decl: &MemoryDecl, addresses: &mut Addresses) -> Option<Box<dyn Region>> {
     let pages = decl.max_pages.unwrap_or(MAX_PAGES).min(MAX_PAGES);
     let made = reserve(pages as usize * PAGE_BYTES as usize).ok()?;

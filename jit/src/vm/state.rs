@@ -1,4 +1,4 @@
-//! What a machine that runs natively consists of.
+//! The state of a machine that runs natively.
 
 use super::block::{Block, Current};
 use super::deopt::Handler;
@@ -15,7 +15,7 @@ use crate::lower::call::canonical_signatures;
 use crate::stubs::Stub;
 use crate::version::Version;
 use cranelift_entity::EntityRef;
-use ir::interp::{EarlyEnd, Host, Machine, Program, VersionId};
+use interp::{EarlyEnd, Host, Machine, Program, VersionId};
 use ir::{Func, Memory, Module, Table};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -24,22 +24,26 @@ use std::sync::{Arc, Weak};
 
 /// The state behind a [`super::Vm`].
 ///
-/// While native code runs, it is reached through the pointer in the context alone, by helpers, one
-/// at a time: whoever entered native code has no reference left.
+/// While native code runs, helpers reach the state through the pointer in the context, one at a
+/// time. The function that entered native code keeps no reference to the state meanwhile.
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) module: Arc<Module>,
-    /// The modules before it: what was compiled for them is as good ([`super::Vm::extend`]).
+    /// The modules before `module`. Code that was compiled for them stays valid
+    /// ([`super::Vm::extend`]). The weak references keep their addresses from being reused, so
+    /// `fits` may compare addresses.
     pub(super) earlier: Vec<Weak<Module>>,
     pub(super) machine: Machine,
-    /// What the machine runs, as long as it is the one made here.
+    /// The program that the machine was made with or extended to. A different program shows that
+    /// the embedder has exchanged the machine.
     pub(super) program: Program,
     pub(super) block: Arc<Block>,
-    /// The same, for those who end runs from outside.
+    /// The current block, for threads that end runs from outside.
     pub(super) interrupts: Current,
-    /// Where values cross; native code has its address.
+    /// The words through which values cross. Native code holds their address.
     pub(super) buffer: Box<[u64]>,
-    /// Where guarded memories lie: a fault elsewhere is none of the program's.
+    /// The address ranges of the guarded memories. A fault at another address is not a trap of the
+    /// program.
     pub(super) guarded: Addresses,
     memories: Box<[MemoryView]>,
     tables: Box<[TableView]>,
@@ -48,28 +52,29 @@ pub(super) struct State {
     pub(super) bases: BTreeMap<Func, VersionId>,
     /// The installed version of each function.
     pub(super) installed: BTreeMap<Func, Arc<Version>>,
-    /// The version of each OSR point and where it leads, by the address of its cell.
+    /// The links of all OSR points, by the address of the point's cell.
     pub(super) links: BTreeMap<usize, Link>,
     /// All code that may be executed, by its first address.
     pub(super) codes: BTreeMap<usize, Arc<Code>>,
-    /// Whether `codes` may have code that is not needed any more.
+    /// Whether `codes` may contain code that is not needed any more.
     pub(super) is_stale: bool,
-    /// The stubs that stand for functions without code, by function.
+    /// The stubs of functions without code, by number of the function.
     pub(super) lazy: Vec<Arc<Code>>,
     pub(super) tiering: Option<Box<dyn Tiering + Send>>,
     pub(super) profile: Profile,
     pub(super) handler: Option<Box<dyn Handler + Send>>,
-    /// Whether it runs, and so is not there.
+    /// Whether the handler runs. `handler` is then empty.
     pub(super) is_handling: bool,
-    /// Transitions of links that are no more, and those the interpreter made.
+    /// The transitions that the interpreter made, and those of cells that were read. Cells count
+    /// the rest.
     pub(super) transitions: BTreeMap<Transition, u64>,
-    /// The host of the run that is under way.
+    /// The host of the current run.
     pub(super) host: Option<NonNull<dyn Host>>,
-    /// Why native code is being left.
+    /// The reason why native code stops, if it has a site or needs none.
     pub(super) stop: Option<Stop>,
-    /// The same, where the place is that of the call of a helper.
+    /// The reason why native code stops, if its site is the call of the helper.
     pub(super) early: Option<EarlyEnd>,
-    /// Entries into native code and runs of the interpreter that have not ended.
+    /// The number of entries into native code and runs of the interpreter that have not ended.
     pub(super) depth: usize,
 }
 
@@ -124,9 +129,9 @@ impl State {
         Ok(state)
     }
 
-    /// Makes room for all that the module declares, and makes calls of each function go where they
-    /// have to. The stubs are those of the functions that are new. Cost: linear in the
-    /// declarations.
+    /// Allocates the views for all declarations of the module, and points the calls of each
+    /// function to its code or its stub. `stubs` are those of the functions that are new. Linear in
+    /// the declarations.
     pub(super) fn lay_out(&mut self, stubs: Vec<Arc<Code>>) {
         let module = Arc::clone(&self.module);
         let none = MemoryView { base: std::ptr::null_mut(), bytes: 0 };
@@ -149,12 +154,13 @@ impl State {
         self.fill_context();
     }
 
-    /// Writes what stays the same while native code runs. The addresses stay right: boxes do not
-    /// move what they hold.
+    /// Writes the fields of the context that stay the same while native code runs. The addresses
+    /// remain valid: each lies in a box, which does not move its contents.
     fn fill_context(&mut self) {
         let context = self.block.context();
         let vm = std::ptr::from_mut(self).cast();
-        // SAFETY: the block is ours, and no native code runs.
+        // SAFETY: this state owns the block of the context. `new` and `extend` call this outside of
+        // a run, so no native code reads the block.
         unsafe {
             (*context).buffer = self.buffer.as_mut_ptr();
             (*context).tables = self.tables.as_ptr();
@@ -166,26 +172,28 @@ impl State {
         }
     }
 
-    /// Makes calls of a function go to some code.
+    /// Makes calls of a function run some code.
     pub(super) fn point_at(&mut self, func: Func, code: *const u8) {
-        // SAFETY: the module has the function.
+        // SAFETY: `func` is a function of `self.module`, for which `new` or `extend` made the
+        // block. Native code reads the word only while this thread runs it, and it does not run
+        // now.
         unsafe { *self.block.function(func.index()) = code }
     }
 
-    /// Makes calls of a function ask for code.
+    /// Makes calls of a function run its stub, which asks for code.
     pub(super) fn point_at_stub(&mut self, func: Func) {
         let code = self.lazy[func.index()].entry();
         self.point_at(func, code);
     }
 
-    /// Tells native code where memories, tables and globals are now, and how much fuel is left.
-    /// Cost: their number.
+    /// Writes the current addresses of memories, tables and globals, and the fuel, to the context.
+    /// Linear in their number.
     ///
     /// # Errors
-    /// When they are not those the machine was made with: embedders and hosts get mutable
-    /// references to machine and memories, and might exchange them
-    /// (`memories_that_were_exchanged_are_refused`). Native code relies on guards behind memories
-    /// and on the number of globals.
+    /// [`RunError::Exchanged`] if they are not those that the machine was made with. Embedders and
+    /// hosts get mutable references to the machine and its memories, and may exchange them
+    /// (`memories_that_were_exchanged_are_refused`). Native code relies on the guards behind
+    /// memories and on the number of globals.
     pub(super) fn share(&mut self) -> Result<(), RunError> {
         if !self.machine.program().is(&self.program) {
             return Err(RunError::Exchanged);
@@ -206,7 +214,8 @@ impl State {
         }
         let globals = self.machine.globals_mut().as_mut_ptr();
         let fuel = i64::try_from(self.machine.fuel()).unwrap_or(i64::MAX);
-        // SAFETY: the block is ours, and native code waits.
+        // SAFETY: this state owns the block of the context. Native code does not run: the caller is
+        // about to enter it, or is a helper for which it waits.
         unsafe {
             (*self.context()).globals = globals;
             (*self.context()).fuel = fuel;
@@ -214,10 +223,12 @@ impl State {
         Ok(())
     }
 
-    /// Takes back what native code has changed besides memory.
+    /// Reads the fuel back from the context, if code counts it. Native code writes memories and
+    /// globals in place.
     pub(super) fn take_back(&mut self) {
         if self.engine.config().interruption == crate::Interruption::Fuel {
-            // SAFETY: the block is ours, and native code waits.
+            // SAFETY: this state owns the block of the context. Native code does not run: it has
+            // returned, or waits for the helper that calls.
             let fuel = unsafe { (*self.context()).fuel };
             self.machine.set_fuel(fuel.max(0) as u64);
         }
@@ -227,13 +238,13 @@ impl State {
         self.block.context()
     }
 
-    /// The piece of code that an address lies in.
+    /// The piece of code that contains an address.
     pub(super) fn code_at(&self, pc: usize) -> Option<&Arc<Code>> {
         let (_, code) = self.codes.range(..=pc).next_back()?;
         code.range().contains(&pc).then_some(code)
     }
 
-    /// Keeps code for as long as it may be executed.
+    /// Keeps code as long as it may be executed.
     pub(super) fn keep(&mut self, code: &Arc<Code>) {
         if let Entry::Vacant(place) = self.codes.entry(code.range().start) {
             place.insert(Arc::clone(code));
@@ -241,8 +252,8 @@ impl State {
         }
     }
 
-    /// Lets go of code that no call and no OSR point leads to any more, unless a run is under way,
-    /// which may have frames in it. Cost: the number of functions and points, when something has
+    /// Releases code that no call and no OSR point leads to any more. Does nothing during a run,
+    /// which may have frames in such code. Linear in functions and points if a link or version has
     /// changed.
     pub(super) fn sweep(&mut self) {
         if self.depth > 0 || !std::mem::take(&mut self.is_stale) {
@@ -260,7 +271,8 @@ impl State {
         self.codes.retain(|start, _| needed.contains(start));
     }
 
-    /// What the interpreter looks at to see that it is to end, if it may be asked to.
+    /// The block in which the interpreter looks for interrupts. `None` without
+    /// [`crate::Interruption::Signal`].
     pub(super) fn heeded(&self) -> Option<Arc<Block>> {
         let asks = self.engine.config().interruption == crate::Interruption::Signal;
         asks.then(|| Arc::clone(&self.block))
@@ -272,13 +284,13 @@ impl State {
         self.mark_loops(0);
     }
 
-    /// The stop that is under way.
+    /// Takes the reason why native code stops; [`RunError::Lost`] if no helper has left one.
     pub(super) fn take_stop(&mut self) -> Stop {
         self.stop.take().unwrap_or(Stop::Failed(stop::RunError::Lost))
     }
 }
 
-/// The stub of each function but the first `has`; functions with the same signature share one.
+/// The stubs of all functions except the first `has`. Functions with the same signature share one.
 pub(super) fn lazy_stubs(
     engine: &Engine,
     module: &Module,

@@ -1,88 +1,90 @@
-//! How runs end that do not end as programs do.
+//! The ends of runs that differ from the ends of programs: interrupts, failed transitions, wrong
+//! code.
 
 use super::link::LinkError;
 use crate::error::{CompileError, ContinueError};
-use ir::interp::Outcome;
+use interp::Outcome;
 use ir::{Func, Inst};
 use std::fmt;
 
-/// Why a run is being ended.
+/// The reason why a run is being ended.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// As programs end.
+    /// An end that the interpreter has, too.
     Outcome(Outcome),
-    /// Otherwise.
+    /// An end that only machines with native code have.
     Failed(RunError),
 }
 
-/// Why a run ended that did not end as programs do.
+/// The reason why a run ended without an outcome of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError {
-    /// An [`super::Interrupt`] ended it.
+    /// An [`super::Interrupt`] ended the run.
     Interrupted,
-    /// An OSR point fired that leads nowhere: an open one, and nobody was there to say where to go
-    /// on.
+    /// An OSR point fired without a target: an open point and no continuation, or no handler for
+    /// [`super::Action::Hand`].
     Stuck {
         /// The function.
         func: Func,
         /// The number of the point.
         point: usize,
     },
-    /// An OSR point fired of a version that was let go, or that this machine never took up.
+    /// The OSR point that fired belongs to a version that the machine has released or never
+    /// adopted.
     Released,
     /// The machine or its memories were exchanged for others.
     Exchanged,
-    /// A transition was asked for that cannot be made.
+    /// The transition cannot be compiled or executed.
     Continue(ContinueError),
-    /// A transition was asked for that does not fit.
+    /// The transition does not fit its point or the machine.
     Link(LinkError),
-    /// Code that the run needs cannot be made.
+    /// Code that the run needs cannot be compiled.
     Compile(CompileError),
-    /// The system does not say how much stack the thread has.
+    /// The bounds of the thread's stack are unknown, or the run is on another stack.
     NoStack {
-        /// What it says.
+        /// The error of the system.
         what: String,
     },
-    /// A transition needs the frame of a version that has no room.
+    /// A transition found no room for a frame of the base version.
     StackOverflow {
         /// The function.
         func: Func,
     },
-    /// A store that belongs to a transition does not lie within its memory: the entry is wrong.
+    /// A replayed store of a transition is out of bounds: the entry is wrong.
     Store {
         /// The function.
         func: Func,
-        /// Where the transition leads.
+        /// The landing point of the transition.
         target: Inst,
     },
-    /// A handler gave other results than the function has.
+    /// The handler returned results of other types than those of the function.
     WrongResults {
         /// The function.
         func: Func,
-        /// What is wrong.
+        /// The difference.
         what: String,
     },
-    /// An OSR point is to hand over to the handler, which is at work already: in a function that it
-    /// has called.
+    /// An exit to the handler fired while the handler runs: in a function that it has called.
     HandlerBusy {
         /// The function.
         func: Func,
         /// The number of the point.
         point: usize,
     },
-    /// A handler panicked, or what it called.
+    /// The handler, or a function that it called, panicked.
     HandlerPanicked {
         /// The function.
         func: Func,
-        /// The message of the panic, if it has one.
+        /// The message of the panic, or nothing if it has none.
         what: String,
     },
-    /// Native code accessed an address outside all memories: wrong code, a bug of ours.
+    /// Native code accessed an address outside of all memories. The code is wrong, which is a bug
+    /// of this crate.
     WildAccess {
         /// The address.
         address: usize,
     },
-    /// Native code ended a run without saying why: a bug of ours.
+    /// Native code ended the run without a reason, which is a bug of this crate.
     Lost,
 }
 

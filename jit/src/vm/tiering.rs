@@ -1,4 +1,4 @@
-//! Who decides what is compiled, and when: the embedder, who is asked here.
+//! Tiering: the questions that a run asks the embedder about the code to compile.
 
 use super::block::Block;
 use super::link::{Action, LinkError};
@@ -10,66 +10,66 @@ use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
 use cranelift_entity::EntityRef;
+use interp::{Control, Machine, Observer, Scope, View};
 use ir::cfg::Cfg;
-use ir::interp::{Control, Machine, Observer, Scope, View};
 use ir::loops::LoopForest;
-use ir::mapping::VersionKey;
 use ir::{Func, Function, Inst, Module, Point, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use transition::VersionKey;
 
-/// A loop header that the interpreter has passed so often that the loop is hot.
+/// A loop that has turned hot in the interpreter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HotLoop {
     /// The function.
     pub func: Func,
-    /// The first instruction of the header, before which the run has paused.
+    /// The first instruction of the loop header. The run has paused before it.
     pub at: Point,
 }
 
-/// An OSR point that fires and does not know where to.
+/// An OSR point that fires and has no target yet.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenPoint<'a> {
-    /// The version that is left.
+    /// The source version.
     pub version: &'a Arc<Version>,
     /// The number of the point.
     pub number: usize,
-    /// The contents of the point's values, in their order.
+    /// The bits of the point's values, in their order.
     pub values: &'a [u64],
 }
 
 impl OpenPoint<'_> {
-    /// The contents of a value of the version, if the point has it.
+    /// The bits of a value of the source version. `None` if the point does not hand it over.
     pub fn value(&self, value: Value) -> Option<u64> {
         let at = self.version.points()[self.number].values.iter().position(|v| *v == value)?;
         self.values.get(at).copied()
     }
 }
 
-/// What decides. A run asks; nothing is compiled but what it says. Whoever does not answer a
-/// question has the answer that changes nothing.
+/// The policy that decides which code exists. A run asks it, and compiles nothing by itself. Every
+/// method has a default that keeps the run where it is.
 pub trait Tiering {
-    /// How many visits of a loop header, or calls, of the interpreter make a loop or function hot.
-    /// `None`: it does not count.
+    /// The number of visits after which a loop header or function of the interpreter is hot. `None`
+    /// turns counting off.
     fn threshold(&self) -> Option<u32> {
         None
     }
 
-    /// A function that has no code is called by native code, or has been called as often as the
-    /// threshold says by the interpreter. It may be given code ([`Tier::install`]); otherwise it is
-    /// interpreted.
+    /// Called when native code calls a function without code, or when the interpreter has called a
+    /// function as often as the threshold says. The implementation may give the function code
+    /// ([`Tier::install`]); otherwise the interpreter runs it.
     ///
     /// # Errors
-    /// When the run is to end.
+    /// If the run is to end.
     fn called(&mut self, _tier: &mut Tier<'_>, _func: Func) -> Result<(), RunError> {
         Ok(())
     }
 
-    /// A loop of the interpreter is hot: where to go on natively, or `None` to go on as before.
-    /// Asked once for each loop.
+    /// Called once for each loop, when it turns hot in the interpreter. Returns the continuation in
+    /// which the run continues, or `None` to stay in the interpreter.
     ///
     /// # Errors
-    /// When the run is to end.
+    /// If the run is to end.
     fn hot(
         &mut self,
         _tier: &mut Tier<'_>,
@@ -78,10 +78,10 @@ pub trait Tiering {
         Ok(None)
     }
 
-    /// An open OSR point fires: where to go on.
+    /// Called when an open OSR point fires. Returns the continuation in which the run continues.
     ///
     /// # Errors
-    /// When the run is to end, as it does when nobody knows.
+    /// If the run is to end. The default has no continuation and returns [`RunError::Stuck`].
     fn open(
         &mut self,
         _tier: &mut Tier<'_>,
@@ -91,38 +91,38 @@ pub trait Tiering {
     }
 }
 
-/// Compiles nothing.
+/// The policy that compiles nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
 impl Tiering for Quiet {}
 
-/// What those who decide may do while a run waits for them.
+/// The operations on a machine that are allowed while its run waits for a [`Tiering`].
 #[derive(Debug)]
 pub struct Tier<'a> {
     state: &'a mut State,
 }
 
 impl Tier<'_> {
-    /// Compiles.
+    /// The engine of the machine, which compiles.
     pub fn engine(&self) -> &Engine {
         &self.state.engine
     }
 
-    /// The program.
+    /// The module of the machine.
     pub fn module(&self) -> &Arc<Module> {
         &self.state.module
     }
 
-    /// The state of the program. The run that waits is part of it.
+    /// The state of the program, including the run that waits.
     pub fn machine(&self) -> &Machine {
         &self.state.machine
     }
 
-    /// As [`super::Vm::install`].
+    /// Installs a version as [`super::Vm::install`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`super::Vm::install`].
     pub fn install(
         &mut self,
         version: &Arc<Version>,
@@ -131,18 +131,18 @@ impl Tier<'_> {
         self.state.install(version, actions)
     }
 
-    /// As [`super::Vm::adopt`].
+    /// Adopts a version as [`super::Vm::adopt`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`super::Vm::adopt`].
     pub fn adopt(&mut self, version: &Arc<Version>, actions: Vec<Action>) -> Result<(), LinkError> {
         self.state.adopt(version, actions)
     }
 
-    /// As [`super::Vm::relink`].
+    /// Relinks a point as [`super::Vm::relink`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`super::Vm::relink`].
     pub fn relink(
         &mut self,
         version: &Arc<Version>,
@@ -152,28 +152,29 @@ impl Tier<'_> {
         self.state.relink(version, number, action)
     }
 
-    /// As [`super::Vm::arm`]. A run that is under way sees it at its next visit of the point.
+    /// Arms a point as [`super::Vm::arm`] does. The run that waits sees the flag at its next visit
+    /// of the point.
     ///
     /// # Panics
-    /// As there.
+    /// If the version has no such point.
     pub fn arm(&mut self, version: &Arc<Version>, number: usize) {
         version.set_armed(number, true);
     }
 
-    /// As [`super::Vm::disarm`].
+    /// Disarms a point as [`super::Vm::disarm`] does.
     ///
     /// # Panics
-    /// As there.
+    /// If the version has no such point.
     pub fn disarm(&mut self, version: &Arc<Version>, number: usize) {
         version.set_armed(number, false);
     }
 
-    /// As [`super::Vm::release`].
+    /// Releases a version as [`super::Vm::release`] does.
     pub fn release(&mut self, version: &Arc<Version>) {
         self.state.release(version);
     }
 
-    /// The version of a function that is installed.
+    /// The installed version of a function.
     pub fn installed(&self, func: Func) -> Option<&Arc<Version>> {
         self.state.installed.get(&func)
     }
@@ -183,9 +184,9 @@ impl Tier<'_> {
 #[derive(Debug)]
 pub(super) struct Profile {
     threshold: Option<u32>,
-    /// Tells that the run is to end.
+    /// The block whose signals end the run.
     heeds: Option<Arc<Block>>,
-    /// By version and instruction; as long as was needed.
+    /// The counts by version and instruction. The lists grow on demand.
     visits: Vec<Vec<u32>>,
 }
 
@@ -194,7 +195,7 @@ impl Profile {
         Profile { threshold: tiering.threshold(), heeds, visits: Vec::new() }
     }
 
-    /// Ends runs when this block says so.
+    /// Sets the block whose signals end runs.
     pub(super) fn heed(&mut self, heeds: Option<Arc<Block>>) {
         self.heeds = heeds;
     }
@@ -203,7 +204,7 @@ impl Profile {
         self.threshold.is_some() || self.heeds.is_some()
     }
 
-    /// Whether the run was asked to end.
+    /// Whether an interrupt was requested.
     pub(super) fn is_interrupted(&self) -> bool {
         self.heeds.as_ref().is_some_and(|block| block.is_signalled(SIGNAL_INTERRUPT))
     }
@@ -227,6 +228,7 @@ impl Observer for Profile {
 
     fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
         let visits = self.count(view.version().as_u32() as usize, inst);
+        // Equality, so that each loop asks once. The interpreter notices interrupts here alone.
         if Some(visits) == self.threshold || self.is_interrupted() {
             Control::Pause
         } else {
@@ -235,14 +237,15 @@ impl Observer for Profile {
     }
 }
 
-/// Where a function of the interpreter goes on natively.
+/// The native code in which a function of the interpreter continues.
 pub(super) struct Ascent {
     pub(super) func: Func,
     pub(super) code: Arc<Code>,
 }
 
 impl State {
-    /// Asks, with the state at hand.
+    /// Asks the tiering, which gets access to this state. A panic of the tiering passes, after the
+    /// tiering is back in its place.
     pub(super) fn ask<R>(
         &mut self,
         question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
@@ -252,15 +255,16 @@ impl State {
             Some(tiering) => question(&mut **tiering, &mut Tier { state: self }),
             None => question(&mut Quiet, &mut Tier { state: self }),
         }));
-        // Whoever was asked may have set another one.
+        // A `Tier` offers no way to set another tiering, so the field is empty here. The test keeps
+        // a later one from being overwritten.
         if self.tiering.is_none() {
             self.tiering = tiering;
         }
         answer.unwrap_or_else(|payload| resume_unwind(payload)).map_err(Stop::Failed)
     }
 
-    /// Marks where visits are counted, in all functions but the first `known`: entries and loop
-    /// headers. Cost: linear in these.
+    /// Marks the instructions at which visits are counted: entries and loop headers, in all
+    /// functions except the first `known`. Linear in these functions.
     pub(super) fn mark_loops(&mut self, known: usize) {
         let module = Arc::clone(&self.module);
         if !self.profile.watches() {
@@ -271,8 +275,8 @@ impl State {
         }
     }
 
-    /// The run has paused where visits are counted. Where it goes on natively; what is needed there
-    /// is in the buffer.
+    /// Decides how a run continues that has paused at a marked instruction. Returns the native code
+    /// whose inputs are in the buffer, or `None` to stay in the interpreter.
     pub(super) fn ascent(&mut self) -> Result<Option<Ascent>, Stop> {
         if self.profile.is_interrupted() {
             return Err(Stop::Failed(RunError::Interrupted));
@@ -291,8 +295,9 @@ impl State {
         else {
             return Ok(None);
         };
-        // Bases of different functions may have one key.
-        let fits = continuation.target.func == func && continuation.misfit(body).is_none();
+        // The bases of different functions may have equal keys, so compare the function and the
+        // values as well.
+        let fits = continuation.target.func == func;
         if !fits || continuation.source() != (VersionKey::of(body), at) {
             return Err(Stop::Failed(RunError::Continue(ContinueError::OtherSource {
                 function: body.name().to_owned(),
@@ -312,7 +317,7 @@ impl State {
     }
 }
 
-/// The first instruction, and that of each loop header.
+/// The first instruction of the function, and the first of each loop header.
 fn counted(body: &Function) -> Vec<Inst> {
     let forest = LoopForest::new(body, &Cfg::new(body));
     let headers = forest.loops().map(|l| body.first_inst(forest.header(l)));

@@ -1,26 +1,26 @@
-//! How fast our native code runs the corpus, beside wasmtime's: the same Cranelift behind another
-//! front end.
+//! The speed of our native code on the corpus, beside that of wasmtime, which has the same
+//! Cranelift behind another front end.
 //!
-//! Both compile every function before the clock starts, with the same protection of memory, and run
-//! in fresh instances by turns; the fastest run of each counts, in processor time. Code is compiled
-//! anew for every run, so that it does not lie at one address alone. Differences below a few
-//! percent mean nothing.
+//! Both compile every function before the clock starts, protect memory in the same way, and run
+//! alternately in fresh instances. The fastest run counts, in processor time. Every run compiles
+//! the code again, so that it does not lie at one address only. Differences below a few percent
+//! mean nothing.
 
 mod peer;
 
 use crate::arguments::NativeArguments;
 use crate::engine::{Printed, process};
 use crate::speed::{Measured, Subject, Timed, seconds_of_thread, start, subject, unlike};
+use interp::{Limits, Options, Outcome, TraceLevel};
 use ir::Module;
-use ir::interp::{Limits, Options, Outcome, TraceLevel};
 use jit::{Bounds, Config, Engine, Vm};
 use osier::driver::{Format, NoObserver as NoDriverObserver, Vigilance, load, optimize};
 use osier::native::{Eager, NoObserver};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Programs with sizes at which a run takes at least half a second natively, real programs about
-/// two. Kernels first.
+/// Programs with sizes for which a native run takes at least half a second, real programs about two
+/// seconds. Kernels first.
 const PROGRAMS: &[(&str, &str)] = &[
     ("calls", "12000000"),
     ("divide", "2000000"),
@@ -43,7 +43,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("zlib", "15000000"),
 ];
 
-/// Stack of the thread that runs programs. Committed as it is used.
+/// Bytes of stack of the thread that runs programs. Pages are committed when used.
 const STACK: usize = 512 << 20;
 
 /// The best of several runs, in seconds.
@@ -62,7 +62,7 @@ impl Best {
     }
 }
 
-/// What was measured of one program: wasmtime, a second time wasmtime, our base versions, and those
+/// The measurements of one program: wasmtime, wasmtime again, our base versions, and our versions
 /// after the pipeline.
 struct Row {
     theirs: Best,
@@ -71,11 +71,11 @@ struct Row {
     optimized: Best,
 }
 
-/// Runs every program of the corpus that is there, and prints a line for each. False when outputs
-/// differ, or a program says that it found a mistake.
+/// Runs every available program of the corpus and prints a line for each. Returns `false` if
+/// outputs differ or a program reports a mistake.
 ///
 /// # Errors
-/// When a module cannot be read or run, or there is none.
+/// If a module cannot be read or run, or if there is no module.
 pub fn run(arguments: &NativeArguments, out: &mut (dyn Write + Send)) -> Result<bool, String> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
@@ -197,7 +197,7 @@ fn measure(arguments: &NativeArguments, subject: &Subject) -> Result<Measured<Ro
     Ok(Measured::Alike(row))
 }
 
-/// Compiles every function and runs the program; seconds of compilation, and the run.
+/// Compiles every function and runs the program. Returns the seconds of compilation, and the run.
 fn run_ours(
     module: &Arc<Module>,
     subject: &Subject,

@@ -1,14 +1,14 @@
-//! wasmtime, as the peer that native code is compared with.
+//! wasmtime, with which the native code is compared.
 
 use crate::arguments::NativeArguments;
 use crate::engine::{Printed, Slice, process};
 use crate::speed::{Subject, Timed, seconds_of_thread};
-use ir::interp::HostError;
+use interp::HostError;
 use std::fmt;
 use wasm::wasi::{MODULE, Wasi};
 use wasmtime::{Caller, Config, Engine, Error, Extern, ExternType, Linker, Module, Store, Val};
 
-/// The program exits.
+/// The error by which a program's exit unwinds wasmtime.
 #[derive(Debug)]
 struct Exit(i32);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Exit {
 
 impl std::error::Error for Exit {}
 
-/// Compiles the module and runs the program; seconds of compilation, and the run.
+/// Compiles the module and runs the program. Returns the seconds of compilation, and the run.
 pub(super) fn run(subject: &Subject, arguments: &NativeArguments) -> Result<(f64, Timed), String> {
     let text = |error: Error| format!("wasmtime: {error:?}");
     let engine = Engine::new(&config(arguments)).map_err(text)?;
@@ -44,8 +44,8 @@ pub(super) fn run(subject: &Subject, arguments: &NativeArguments) -> Result<(f64
     }
 }
 
-/// The defaults, but for what is compared: on one thread; and without reservations around memories
-/// where accesses are checked.
+/// The default configuration, with compilation on one thread. With checked accesses, memories have
+/// no reservation and no guard around them.
 fn config(arguments: &NativeArguments) -> Config {
     let mut config = Config::new();
     config.parallel_compilation(false).cranelift_nan_canonicalization(arguments.canonical);
@@ -55,7 +55,7 @@ fn config(arguments: &NativeArguments) -> Config {
     config
 }
 
-/// Defines what a module imports, all of it from WASI.
+/// Defines the imports of a module, all of them from WASI.
 fn link(linker: &mut Linker<Wasi<'static>>, module: &Module) -> Result<(), String> {
     for import in module.imports() {
         let ExternType::Func(ty) = import.ty() else {
@@ -96,7 +96,7 @@ fn answer(
     }
 }
 
-/// The bits of an integer; what WASI takes is nothing else.
+/// The bits of an integer; the functions of WASI take no other type.
 fn bits(value: &Val) -> Option<u64> {
     match value {
         Val::I32(v) => Some(u64::from(*v as u32)),

@@ -1,8 +1,8 @@
 //! Canonical NaNs for operations that `wasm-smith` leaves out.
 //!
-//! Which NaN an operation on floats gives is not determined; `wasm-smith` has code put behind them
-//! that makes it the canonical one, as the interpreter does at once. It forgets the two conversions
-//! between floats.
+//! WebAssembly does not determine the NaN that an operation on floats gives. `wasm-smith` adds code
+//! after such operations that makes the NaN canonical, as the interpreter does. It omits the two
+//! conversions between float types, which this module handles.
 
 use wasm_encoder::reencode::{Error, Reencode, utils};
 use wasm_encoder::{CodeSection, Function, Ieee32, Ieee64, Instruction, Module, ValType};
@@ -12,8 +12,8 @@ use wasmparser::{FunctionBody, Parser, Payload};
 const NAN32: u32 = 0x7fc0_0000;
 const NAN64: u64 = 0x7ff8_0000_0000_0000;
 
-/// The module with every float that was made of a float of another width canonical; nothing when
-/// the bytes are no module.
+/// The module with every float that is converted from another float type made canonical; `None` if
+/// the bytes are not a module.
 pub(super) fn canonical(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut rewriter = Rewriter { params: params(bytes)?.into_iter() };
     let mut module = Module::new();
@@ -43,7 +43,7 @@ fn params(bytes: &[u8]) -> Option<Vec<u32>> {
 }
 
 struct Rewriter {
-    /// For the bodies that are still to come.
+    /// The numbers of parameters for the bodies still to come.
     params: std::vec::IntoIter<u32>,
 }
 
@@ -85,7 +85,7 @@ impl Reencode for Rewriter {
     }
 }
 
-/// Takes the value on the stack if it equals itself, or else the NaN.
+/// Replaces the value on the stack by the NaN unless it equals itself.
 fn choose(function: &mut Function, local: u32, nan: Instruction<'_>, equal: Instruction<'_>) {
     function.instruction(&Instruction::LocalTee(local));
     function.instruction(&nan);

@@ -1,10 +1,10 @@
-//! One module in both engines.
+//! Judges one module in all engines.
 
 use super::module::{Sample, sample};
 use super::ours;
 use super::state::{End, difference};
 use super::theirs::{TheirModule, Theirs, translate};
-use ir::interp::{Machine, Program, TraceLevel};
+use interp::{Machine, Program, TraceLevel};
 use ir::reference::NULL;
 use ir::{Func, Module, TrapKind, Type};
 use osier::driver::{Format, NoObserver, Vigilance, load, optimize};
@@ -15,31 +15,31 @@ use std::sync::Arc;
 use verify::generate::arguments;
 use wasmparser::ExternalKind;
 
-/// Calls of each function.
+/// The number of calls of each function.
 const CALLS: usize = 6;
 
-/// What came of some modules.
+/// The statistics of a campaign.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
-    /// Modules that both engines took.
+    /// Modules that all engines accepted.
     pub modules: u64,
-    /// Seeds whose random bytes make no module.
+    /// Seeds whose random bytes do not give a module.
     pub none: u64,
-    /// Modules that cannot be instantiated, as both engines say.
+    /// Modules that no engine can instantiate.
     pub hopeless: u64,
-    /// Calls made of each version.
+    /// Calls of functions.
     pub calls: u64,
-    /// Those of them that returned.
+    /// Calls that returned.
     pub returned: u64,
-    /// Those of them that returned a value at least.
+    /// Calls that returned at least one value.
     pub valued: u64,
-    /// Those of them that trapped, by kind. Too many rounds are `unreachable`.
+    /// Calls that trapped, by kind. Exceeding the limit on rounds is `unreachable`.
     pub traps: BTreeMap<TrapKind, u64>,
-    /// Those of them that ended at a limit of an engine, and were not compared.
+    /// Calls that ended at a limit of an engine, and were not compared.
     pub unfinished: u64,
     /// Instructions of the modules as imported.
     pub instructions: u64,
-    /// Instructions after optimizing.
+    /// Instructions after optimization.
     pub optimized: u64,
 }
 
@@ -60,27 +60,27 @@ impl AddAssign for Counts {
     }
 }
 
-/// The instances of one module: as it is in both tiers of the interpreter, optimized, native, and
-/// in wasmi.
+/// The instances of one module: unoptimized in both tiers of the interpreter, optimized, native,
+/// and in wasmi.
 struct Instances {
     ours: [Machine; 3],
-    /// As it is and optimized; empty where native code is left out.
+    /// Unoptimized and optimized; empty if native code is left out.
     native: Vec<Vm>,
     theirs: Theirs,
 }
 
 impl Instances {
-    /// All machines of ours, with what they are.
+    /// All machines of ours with their names.
     fn machines(&self) -> impl Iterator<Item = (&'static str, &Machine)> {
         let native = self.native.iter().map(Vm::machine);
         NAMES.into_iter().zip(self.ours.iter().chain(native))
     }
 }
 
-/// What the machines of ours are.
+/// The names of our machines.
 const NAMES: [&str; 5] = ["base", "base, exactly", "O1", "base, natively", "O1, natively"];
 
-/// A module as ours has it.
+/// A module in our representation, unoptimized and optimized.
 struct Programs {
     modules: [Arc<Module>; 2],
     decoded: [Program; 2],
@@ -94,7 +94,7 @@ impl Programs {
     }
 }
 
-/// Runs the module of a seed in both engines.
+/// Runs the module of a seed in all engines.
 ///
 /// # Errors
 /// As [`judge_sample`].
@@ -105,13 +105,13 @@ pub(super) fn judge(seed: u64, native: Option<&Engine>) -> Result<Counts, String
     }
 }
 
-/// Runs a module in both engines, with arguments of a seed.
+/// Runs a module in all engines, with arguments from a seed.
 ///
 /// # Errors
 /// With the first difference.
 ///
 /// # Panics
-/// When a part of ours does: a bug, which the caller reports.
+/// If a part of ours panics, which is a bug that the caller reports.
 pub(super) fn judge_sample(
     sample: &Sample,
     seed: u64,
@@ -122,7 +122,7 @@ pub(super) fn judge_sample(
         Ok(base) => base,
         Err(error) => {
             let message = error.in_file("module");
-            // The importer says at once what every instantiation would end with.
+            // The importer rejects a module whose every instantiation would fail.
             let trap = theirs.instance().err();
             let said = message.contains("cannot be instantiated")
                 && trap.as_ref().is_some_and(segment_outside);
@@ -157,7 +157,7 @@ pub(super) fn judge_sample(
             let params = &base.signature(*func).params;
             let mut args =
                 arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
-            // References are null: no engine takes those of another.
+            // References are null, since no engine accepts those of another.
             let references = args
                 .iter_mut()
                 .zip(params)
@@ -167,8 +167,8 @@ pub(super) fn judge_sample(
             let end = call(running, sample, *func, name, &args)
                 .map_err(|e| format!("{}: {e}", what()))?;
             count(&mut counts, &end);
-            // The count of rounds may be used up, which is a trap of this kind; or nobody knows
-            // where an engine stands.
+            // The module may have used up its rounds, which gives this kind of trap. After a limit
+            // of an engine, its state is unknown. Both cases need fresh instances.
             if matches!(end, End::Unfinished | End::Trapped(TrapKind::Unreachable)) {
                 instances = fresh(sample, &programs, &theirs, native)?;
             }
@@ -177,7 +177,7 @@ pub(super) fn judge_sample(
     Ok(counts)
 }
 
-/// Whether a module was not instantiated because a segment does not lie within its memory or table.
+/// Whether instantiation failed because a segment does not fit its memory or table.
 fn segment_outside(end: &End) -> bool {
     matches!(
         end,
@@ -197,7 +197,7 @@ fn count(counts: &mut Counts, end: &End) {
     }
 }
 
-/// Fresh instances; nothing when none of the engines makes one.
+/// Fresh instances; `None` if all engines fail to make one.
 fn fresh(
     sample: &Sample,
     programs: &Programs,
@@ -283,7 +283,7 @@ fn compare_states(instances: &Instances, sample: &Sample) -> Result<(), String> 
 mod tests {
     use super::*;
 
-    /// What a judge says of a call of `f`, if ours is one module and wasmi's another.
+    /// The verdict on a call of `f`, with one module for our engines and another for wasmi.
     fn verdict(ours: &str, theirs: &str) -> Result<End, String> {
         let sample =
             |text| Sample::of(wat::parse_str(text).expect("valid text")).expect("a module");

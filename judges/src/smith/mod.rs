@@ -1,9 +1,8 @@
-//! Random modules in the interpreter, natively and in wasmi: how instantiation and each call ends,
-//! results, traps, exported globals and memories must be the same, of the module as it is imported
-//! and after `O1`.
+//! Random modules in the interpreter, in native code and in wasmi. Instantiation and each call must
+//! end alike: results, traps, exported globals and memories, before and after `O1`.
 //!
-//! A module counts the rounds of its loops and its calls itself and traps when there are too many,
-//! so that every run ends at the same place in every engine; fuel bounds both engines besides.
+//! A module counts its loop iterations and calls, and traps when there are too many. So every run
+//! ends at the same place in every engine. Fuel bounds all engines besides.
 
 mod canonical;
 mod judge;
@@ -24,22 +23,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// A module about which the engines disagree, or that made ours panic.
+/// A module about which the engines disagree, or on which one of ours panicked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The seed of the module.
     pub seed: u64,
-    /// Whether it was a panic.
+    /// Whether an engine panicked.
     pub panicked: bool,
-    /// What was found.
+    /// A description.
     pub message: String,
 }
 
-/// Judges the modules of `count` seeds from `seed` on, on so many threads. Findings are in the
-/// order of seeds; neither they nor the counts depend on the threads.
+/// Judges the modules of `count` seeds from `seed` on, on `jobs` threads. Findings are in the order
+/// of seeds. Neither findings nor counts depend on the number of threads.
 ///
 /// # Errors
-/// When native code is asked for and not supported here.
+/// If native code is requested and not supported on this host.
 pub fn campaign(
     seed: u64,
     count: u64,
@@ -77,10 +76,10 @@ pub fn campaign(
     Ok((counts, findings))
 }
 
-/// Stack of a thread: native code recurses on it, as deep as the rounds of a module allow.
+/// Bytes of stack of a thread: native code recurses on it as deep as the rounds of a module allow.
 const STACK: usize = 64 << 20;
 
-/// What a judgment comes to, a panic included.
+/// Runs a judgment and turns a difference or a panic into a finding.
 fn guarded(
     seed: u64,
     judgment: impl FnOnce(u64) -> Result<Counts, String>,
@@ -111,10 +110,10 @@ fn judge_file(file: &Path, seed: u64, native: bool) -> Result<(Counts, Vec<Findi
     })
 }
 
-/// Runs the command: prints what was found and the counts. False when there is a finding.
+/// Runs the command: prints findings and counts. Returns `false` if there is a finding.
 ///
 /// # Errors
-/// When something cannot be written, or no module was judged at all.
+/// If the output cannot be written, or if no module was judged.
 pub fn run(arguments: &SmithArguments, out: &mut dyn Write) -> Result<bool, String> {
     if let Some(file) = &arguments.write {
         let sample = module::sample(arguments.seed).ok_or("the seed makes no module")?;

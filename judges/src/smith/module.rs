@@ -1,4 +1,4 @@
-//! Random modules, and what of them can be looked at from outside.
+//! Random modules with their exports.
 
 use super::canonical::canonical;
 use arbitrary::Unstructured;
@@ -6,11 +6,11 @@ use verify::prng::Prng;
 use wasm_smith::Config;
 use wasmparser::{ExternalKind, Parser, Payload};
 
-/// Random bytes that a module is made of.
+/// The most random bytes from which a module is made.
 const BYTES: usize = 4096;
 
-/// Rounds of loops and calls that an instance may make in all: the module counts them itself, and
-/// traps.
+/// The number of loop iterations and calls after which an instance traps. The module itself counts
+/// them.
 const ROUNDS: u32 = 1000;
 
 /// A random module.
@@ -21,7 +21,7 @@ pub(super) struct Sample {
     pub(super) exports: Vec<(String, ExternalKind, u32)>,
 }
 
-/// The module of a seed; nothing when the random bytes do not make one.
+/// The module of a seed; `None` if its random bytes do not give one.
 pub(super) fn sample(seed: u64) -> Option<Sample> {
     let mut prng = Prng::new(seed).fork(0x6a_75_64_67_65);
     let length = (BYTES / 8) >> prng.below(3);
@@ -32,7 +32,7 @@ pub(super) fn sample(seed: u64) -> Option<Sample> {
 }
 
 impl Sample {
-    /// A module of these bytes; nothing when they are none.
+    /// A module with these bytes; `None` if they are not a module.
     pub(super) fn of(bytes: Vec<u8>) -> Option<Sample> {
         let mut exports = Vec::new();
         for payload in Parser::new(0).parse_all(&bytes) {
@@ -47,9 +47,9 @@ impl Sample {
     }
 }
 
-/// What the importer takes, nothing imported. Every second module is made so that only its count of
-/// rounds and calls of table entries trap: the others mostly trap early. NaNs are made canonical by
-/// code of the module, since wasmi leaves them as the processor makes them.
+/// The features that the importer supports, without imports. In every second module, only the limit
+/// on rounds and indirect calls can trap, since the others mostly trap early. The module itself
+/// makes NaNs canonical, since wasmi leaves them as the processor produces them.
 fn config(seed: u64) -> Config {
     Config {
         disallow_traps: seed.is_multiple_of(2),

@@ -1,8 +1,8 @@
-//! A module in the interpreter, and natively.
+//! A module in the interpreter and in native code.
 
 use super::module::Sample;
 use super::state::{End, State};
-use ir::interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
+use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::reference::NULL;
 use ir::{Func, Global, Memory, Module, Table, Type};
 use osier::jit::{Config, Engine, Interruption, Vm};
@@ -10,11 +10,11 @@ use osier::native::{self, Eager};
 use std::sync::Arc;
 use wasmparser::ExternalKind;
 
-/// What an instance may spend; more than its module counts rounds for.
+/// The fuel of an instance, which is more than the rounds of its module need.
 const FUEL: u64 = 1 << 26;
 
-/// A fresh instance, its start function run; or how that ended. With a trace it runs in the exact
-/// tier of the interpreter, without in the fast one.
+/// A fresh instance after its start function, or the end of that function. With a trace the exact
+/// tier of the interpreter runs it, otherwise the fast tier.
 pub(super) fn instance(program: &Program, trace: TraceLevel) -> Result<Machine, End> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let machine = Machine::with_options(program, limits, Options { trace, ..Options::default() });
@@ -34,13 +34,16 @@ pub(super) fn call(machine: &mut Machine, func: Func, args: &[u64]) -> End {
     end(machine, func, outcome)
 }
 
-/// The compiler of a campaign; nothing on hosts for which there is none.
+/// The compiler of a campaign.
+///
+/// # Errors
+/// On a host that native code does not support.
 pub(super) fn engine() -> Result<Engine, String> {
     let config = Config { interruption: Interruption::Fuel, ..Config::default() };
     Engine::new(config).map_err(|error| error.to_string())
 }
 
-/// As [`instance`], with every function compiled when it is first called.
+/// Like [`instance`], with every function compiled at its first call.
 pub(super) fn native_instance(engine: &Engine, module: &Arc<Module>) -> Result<Vm, End> {
     let limits = Limits { fuel: FUEL, ..Limits::default() };
     let options = Options { trace: TraceLevel::Off, ..Options::default() };
@@ -76,7 +79,7 @@ fn end(machine: &Machine, func: Func, outcome: Outcome) -> End {
     }
 }
 
-/// What can be seen of the instance.
+/// The observable state of the instance.
 pub(super) fn state(machine: &Machine, sample: &Sample) -> State {
     let mut state = State::default();
     for (_, kind, index) in &sample.exports {
@@ -100,7 +103,7 @@ pub(super) fn state(machine: &Machine, sample: &Sample) -> State {
     state
 }
 
-/// What is compared of a value: the bits of a number, and of a reference whether it is one.
+/// The compared part of a value: the bits of a number, and whether a reference is null.
 fn seen(ty: Type, bits: u64) -> u64 {
     match ty {
         Type::FuncRef | Type::ExternRef => u64::from(bits != NULL),

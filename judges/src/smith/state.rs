@@ -1,19 +1,19 @@
-//! What is compared.
+//! The ends of calls and the states of instances that are compared.
 
 use ir::TrapKind;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum End {
     /// With these results.
     Returned(Vec<u64>),
     /// With a trap.
     Trapped(TrapKind),
-    /// At a limit of the engine, which are different ones.
+    /// At a limit of the engine; the limits of the engines differ.
     Unfinished,
-    /// Not at all: the engine would not.
+    /// Not at all: the engine rejected the call.
     Refused(String),
 }
 
@@ -31,8 +31,8 @@ impl fmt::Display for End {
     }
 }
 
-/// The exported globals, memories and tables of an instance, by their indices. Of references it
-/// counts whether they are null: the engines have other bits for them.
+/// The exported globals, memories and tables of an instance, by index. For references it records
+/// only whether they are null, since the engines represent them differently.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub(super) struct State {
     pub(super) globals: BTreeMap<u32, u64>,
@@ -40,7 +40,7 @@ pub(super) struct State {
     pub(super) tables: BTreeMap<u32, Vec<bool>>,
 }
 
-/// The first thing in which two states differ.
+/// The first difference of two states.
 pub(super) fn difference(ours: &State, theirs: &State) -> Option<String> {
     if ours == theirs {
         return None;

@@ -9,29 +9,29 @@ use wasmi_1::{
 };
 use wasmparser::ExternalKind;
 
-/// What an instance may spend; more than its module counts rounds for.
+/// The fuel of an instance, which is more than the rounds of its module need.
 const FUEL: u64 = 1 << 26;
 
-/// An instance, and what it is one of.
+/// An instance in wasmi with its store.
 pub(super) struct Theirs {
     store: Store<()>,
     instance: Instance,
 }
 
-/// A module wasmi has accepted.
+/// A module that wasmi has accepted.
 pub(super) struct TheirModule {
     engine: Engine,
     module: Module,
 }
 
-/// Lets wasmi translate a module.
+/// Translates a module in wasmi.
 ///
 /// # Errors
-/// When it refuses it.
+/// If wasmi rejects the module.
 pub(super) fn translate(sample: &Sample) -> Result<TheirModule, String> {
     let mut config = Config::default();
     config.consume_fuel(true).wasm_multi_memory(true);
-    // Deeper than the rounds of a module allow to call.
+    // Deeper than the rounds of a module allow calls to nest.
     config.set_max_recursion_depth(100_000).set_max_stack_height(64 << 20);
     let engine = Engine::new(&config);
     let module = Module::new(&engine, &sample.bytes).map_err(|e| e.to_string())?;
@@ -39,7 +39,7 @@ pub(super) fn translate(sample: &Sample) -> Result<TheirModule, String> {
 }
 
 impl TheirModule {
-    /// A fresh instance, its start function run; or how that ended.
+    /// A fresh instance after its start function, or the end of that function.
     pub(super) fn instance(&self) -> Result<Theirs, End> {
         let mut store = Store::new(&self.engine, ());
         store.set_fuel(FUEL).map_err(|e| End::Refused(e.to_string()))?;
@@ -70,7 +70,7 @@ impl Theirs {
         }
     }
 
-    /// What can be seen of the instance.
+    /// The observable state of the instance.
     pub(super) fn state(&self, sample: &Sample) -> State {
         let mut state = State::default();
         for (name, kind, index) in &sample.exports {
@@ -104,7 +104,7 @@ impl Theirs {
     }
 }
 
-/// How a call ended that did not return.
+/// The end of a call that did not return.
 fn end(error: &Error) -> End {
     match error.as_trap_code() {
         Some(TrapCode::UnreachableCodeReached) => End::Trapped(TrapKind::Unreachable),
@@ -116,7 +116,7 @@ fn end(error: &Error) -> End {
         Some(TrapCode::BadConversionToInteger) => End::Trapped(TrapKind::InvalidConversion),
         Some(TrapCode::BadSignature) => End::Trapped(TrapKind::SignatureMismatch),
         Some(TrapCode::StackOverflow | TrapCode::OutOfFuel) => End::Unfinished,
-        // This one trap has no code in wasmi.
+        // wasmi has no trap code for this trap.
         None if matches!(error.kind(), ErrorKind::Table(TableError::CopyOutOfBounds)) => {
             End::Trapped(TrapKind::TableOutOfBounds)
         }
@@ -124,7 +124,7 @@ fn end(error: &Error) -> End {
     }
 }
 
-/// What is compared of a value: the bits of a number, and of a reference whether it is one.
+/// The compared part of a value: the bits of a number, and whether a reference is null.
 fn bits(value: &Val) -> Option<u64> {
     Some(match value {
         Val::I32(v) => u64::from(*v as u32),
@@ -137,7 +137,7 @@ fn bits(value: &Val) -> Option<u64> {
     })
 }
 
-/// A number of its bits, or null; nothing for other types.
+/// A number with these bits, or null; `None` for other types.
 fn value(ty: ValType, bits: u64) -> Option<Val> {
     Some(match ty {
         ValType::I32 => Val::I32(bits as u32 as i32),

@@ -1,4 +1,4 @@
-//! Functions and edits by hand.
+//! Functions and edits made by hand.
 
 use ir::edit::{Applied, Editor, Fuel, Pass, apply};
 use ir::{Function, Inst, Value};
@@ -17,7 +17,7 @@ impl<F: Fn(&mut Editor<'_>)> Pass for Edit<F> {
     }
 }
 
-/// The function of a module with one.
+/// The function of a module that has one. Panics unless the verifier accepts the module.
 pub(crate) fn function(text: &str) -> Function {
     let module = ir::text::parse_module(text).unwrap_or_else(|e| panic!("{}", e[0]));
     let (_, body) = module.defined().next().expect("one function");

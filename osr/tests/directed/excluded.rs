@@ -1,8 +1,8 @@
-//! What only code reads that constants exclude.
+//! Values that only code reads which constants exclude from runs.
 
 use super::*;
 
-/// A number carried around a loop that only an arm reads that a constant excludes.
+/// A number carried around a loop. Only one arm reads it, and a constant excludes that arm.
 const ONLY_READ_BY_DEAD_CODE: &str = "
 memory @m 1
 func @f(%a: i32, %n: i32) -> i32 {
@@ -41,7 +41,7 @@ fn what_only_excluded_code_reads_is_not_provided() {
     assert_eq!((synthesis.forward.unreachable, synthesis.backward.unreachable), (1, 0));
     assert!(synthesis.backward.unmapped.is_empty(), "{:?}", synthesis.backward.unmapped);
     assert!(synthesis.backward.mapping.entries().all(|(_, e)| !e.provides_value(carried)));
-    // Whoever wants to see everything has to do without.
+    // With `Demand::Live`, entries must provide the number too, and the version after has lost it.
     let (after, log) = applied.into_parts();
     let pair =
         VersionPair::new(&base, &after, &log).expect("the log replays").providing(Demand::Live);
@@ -49,7 +49,8 @@ fn what_only_excluded_code_reads_is_not_provided() {
     assert_eq!(reason(&all, Point::before(inst(&base, "old"))), Reason::Parameter);
 }
 
-/// Nothing times zero, whatever it is: the version after may read the loaded number there.
+/// A product with zero, which is zero for any other factor. The version after may read the loaded
+/// number as that factor.
 const READ_BACK: &str = "
 memory @m 1
 func @f(%a: i32, %n: i32) -> i32 {
@@ -70,9 +71,9 @@ bad:
 
 #[test]
 fn what_entries_read_is_provided_where_only_excluded_code_reads_it() {
-    // The version after still reads the loaded value behind the last store, and entries that lead
-    // there read it from the base, in which it is live in the text alone. So those that lead to the
-    // base provide it.
+    // Behind the last store the version after still reads the loaded value. Entries to it take the
+    // value from the base, where only excluded code reads it: live in the text, dead in runs. So
+    // entries to the base must provide it.
     let base = function(READ_BACK);
     let applied = edited(&base, |ed| {
         let f = ed.func();

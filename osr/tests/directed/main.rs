@@ -1,5 +1,5 @@
-//! Hand-made counterexamples to looser rules: each test breaks when the rule it names is left out.
-//! The rules are those of `docs/osr.md`; the fuzzer tries the same on programs nobody thought of.
+//! Hand-made counterexamples to looser rules: each test fails when the rule it names is left out.
+//! `docs/osr.md` has the rules. The fuzzer tests the same rules on random programs.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -8,9 +8,10 @@ mod stores;
 
 use common::{edited, function, inst, value};
 use ir::edit::{Applied, Editor};
-use ir::mapping::{Entry, Operand};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
-use osier_osr::{Demand, Direction, Level, Reason, Synthesis, Unmapped, VersionPair, synthesize};
+use osier_osr::{Direction, Level, Reason, Synthesis, Unmapped, VersionPair, synthesize};
+use transition::Demand;
+use transition::mapping::{Entry, Operand};
 
 fn mappings(base: &Function, applied: &Applied, level: Level) -> Synthesis {
     let pair = VersionPair::new(base, applied.function(), applied.log()).expect("the log replays");
@@ -82,8 +83,8 @@ fn below_alias_a_replaced_value_is_computed_again() {
     let base = function(CSE);
     let applied = edited(&base, cse);
     let point = Point::before(inst(&base, "t"));
-    // %b is no longer live there, so at `live` nothing can be done, and at `live_e` it is a kept
-    // argument.
+    // %b is dead there. At `live` nothing can compute the product; at `live_e` the entry reads %b
+    // as a kept argument.
     let live = mappings(&base, &applied, Level::Live);
     assert_eq!(reason(&live.backward, point), Reason::NotLive);
     let synthesis = mappings(&base, &applied, Level::LiveE);
@@ -145,7 +146,7 @@ fn split_back_edge(ed: &mut Editor<'_>) {
 
 #[test]
 fn from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first() {
-    // A pool formed before the jump would copy %x to %x: the value of the last iteration.
+    // A pool formed before the jump would copy %x to %x: the last iteration's value.
     let base = function(SWAP);
     let applied = edited(&base, split_back_edge);
     let added = applied
@@ -164,7 +165,7 @@ fn from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first() {
     assert_eq!(source_of(entry, value(&base, "i")), Operand::Source(value(&base, "next")));
 }
 
-/// A loop that carries what its last instruction reads, and computes what equals the carried value
+/// A loop that carries a value read only at its end, and computes a value equal to the carried one
 /// before that.
 const READ_LAST: &str = "
 memory @m 1
@@ -182,7 +183,7 @@ done:
   return %i
 }";
 
-/// Gives the body another jump back, and links %v with the parameter it equals.
+/// Gives the body another jump back, and links %v with the parameter that it equals.
 fn link_and_renew_the_jump(ed: &mut Editor<'_>) {
     let (v, i) = (value(ed.func(), "v"), value(ed.func(), "i"));
     ed.replace_all(v, i);
@@ -192,8 +193,8 @@ fn link_and_renew_the_jump(ed: &mut Editor<'_>) {
 
 #[test]
 fn what_equaled_a_parameter_before_the_jump_does_not_equal_it_behind() {
-    // %v, computed on the way back, is %i of the last iteration; what the jump hands on is not read
-    // yet.
+    // %v equals %i of the last iteration. The jump hands on %y, which the source version has not
+    // computed yet.
     let base = function(READ_LAST);
     let applied = edited(&base, link_and_renew_the_jump);
     let backward = mappings(&base, &applied, Level::Avail).backward;
@@ -216,7 +217,7 @@ fn a_block_on_a_back_edge_is_no_landing_point() {
     assert!(!synthesis.forward.mapping.entries().any(|(_, e)| lands_there(e)));
 }
 
-/// A division that the next version executes first.
+/// A division that the version after executes earlier.
 const DIVIDE: &str = "
 func @f(%a: i32, %b: i32) -> i32 {
 entry:
@@ -236,12 +237,13 @@ fn no_entry_lands_behind_a_trap_that_was_not_reached() {
     let base = function(DIVIDE);
     let applied = edited(&base, hoist_division);
     let synthesis = mappings(&base, &applied, Level::Avail);
-    // Before the division in the base, only the point before the hoisted one may be landed at.
+    // Before the division in the base, only the point before the hoisted division may be landed at.
+    // Behind it, the version after may have trapped on this input.
     for name in ["s", "d"] {
         let entry = entry(&synthesis.forward, Point::before(inst(&base, name)));
         assert_eq!(entry.target, Point::before(inst(&base, "d")), "from before %{name}");
     }
-    // The other way the division was passed: always right.
+    // In the other direction the source version has always passed the division.
     assert!(synthesis.backward.unmapped.is_empty(), "{:?}", synthesis.backward.unmapped);
 }
 
@@ -262,7 +264,7 @@ else:
   return %n
 }";
 
-/// Sinks %o below the branch that makes it equal %n, and replaces it there.
+/// Sinks %o below the branch that makes it equal to %n, and replaces it there.
 fn sink_then_replace(ed: &mut Editor<'_>) {
     let (o, n) = (value(ed.func(), "o"), value(ed.func(), "n"));
     let to = ed.func().first_inst(block(ed.func(), "then"));
@@ -274,7 +276,7 @@ fn sink_then_replace(ed: &mut Editor<'_>) {
 
 #[test]
 fn a_link_is_not_used_where_the_replaced_value_had_left() {
-    // Above the branch %o and %n differ.
+    // Above the branch %o and %n differ, so the link must not serve there.
     let base = function(CONDITIONAL);
     let applied = edited(&base, sink_then_replace);
     let synthesis = mappings(&base, &applied, Level::Avail);
@@ -303,8 +305,8 @@ entry:
 
 #[test]
 fn what_the_other_directions_entries_keep_is_provided() {
-    // Entries that leave the base keep %l, which is dead there; those that land before them provide
-    // it.
+    // Entries from the base keep %l, which is dead there. So entries to the base must provide it,
+    // wherever they land before those points.
     let base = function(SHARED);
     let applied = edited(&base, sum_again);
     let synthesis = mappings(&base, &applied, Level::Avail);
@@ -346,8 +348,8 @@ fn behind_a_moved_store_there_are_no_entries() {
         ed.hoist(stores[1], stores[0]);
     });
     let synthesis = mappings(&base, &applied, Level::Avail);
-    // What the stores leave is in the same place in the end, but nothing covers the one that was
-    // moved.
+    // In the end memory is the same. But no later store covers the moved one, so its window has no
+    // end.
     for direction in [&synthesis.forward, &synthesis.backward] {
         let is_lost =
             |u: &&Unmapped| [Reason::MemoryAhead, Reason::MemoryBehind].contains(&u.reason);
@@ -358,7 +360,7 @@ fn behind_a_moved_store_there_are_no_entries() {
     }
 }
 
-/// One operand of two products.
+/// A loaded value that is the operand of two operations.
 const SHARED: &str = "
 memory @m 1
 func @f(%a: i32) -> i32 {
@@ -373,7 +375,7 @@ entry:
   return %r
 }";
 
-/// Makes the sum of the loaded value alone, so that %x and %y die at the stores.
+/// Computes both operations a second time behind the stores, so that %x and %y die at the stores.
 fn sum_again(ed: &mut Editor<'_>) {
     let f = ed.func();
     let (x, y, l, r) = (value(f, "x"), value(f, "y"), value(f, "l"), inst(f, "r"));
@@ -387,9 +389,9 @@ fn sum_again(ed: &mut Editor<'_>) {
 
 #[test]
 fn the_smallest_set_of_kept_values_is_found() {
-    // From the base before the last store %x and %y are live, %l is not. The other way %l is live
-    // and %x and %y are computed again from it: nothing is kept. In the base %l is what must be
-    // kept.
+    // Forward, before the last store, %x and %y are live and %l is not. The version after computes
+    // both again from %l, so the smallest set of kept values is %l alone. Backward, %l is live, and
+    // the entry computes %x and %y from it without keeping anything.
     let base = function(SHARED);
     let applied = edited(&base, sum_again);
     let synthesis = mappings(&base, &applied, Level::Avail);
@@ -402,7 +404,7 @@ fn the_smallest_set_of_kept_values_is_found() {
     assert_eq!(back.steps.len(), 2);
 }
 
-/// A constant condition.
+/// A branch on a constant.
 const FOLD: &str = "
 func @f(%a: i32) -> i32 {
 entry:
@@ -458,7 +460,7 @@ next(%x: i32):
 
 #[test]
 fn a_branch_folded_because_its_targets_are_the_same_does_not_tell_its_edge() {
-    // Only once the parameter is gone are the targets equal; the base may still take either edge.
+    // The targets are equal only once the parameter is gone. The base may still take either edge.
     let base = function(SAME_TARGET);
     let applied = edited(&base, |ed| {
         let f = ed.func();
@@ -474,6 +476,6 @@ fn a_branch_folded_because_its_targets_are_the_same_does_not_tell_its_edge() {
     for entry in synthesis.backward.mapping.entries().map(|(_, e)| e) {
         assert!(!entry.provides_value(x), "nothing tells which argument %x received");
     }
-    // Landing before the branch lets the base take it itself.
+    // An entry may land before the branch: the base then takes the right edge itself.
     assert!(synthesis.backward.mapping.entry(Point::before(inst(&base, "z"))).is_some());
 }

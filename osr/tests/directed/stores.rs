@@ -1,4 +1,4 @@
-//! Stores that one version never executes: windows, and replays.
+//! Stores that one version never executes: windows and replays.
 
 use super::*;
 
@@ -15,7 +15,7 @@ entry:
   return %old
 }";
 
-/// The store before `%sum`, which only `base` keeps.
+/// The store before `%sum`, which only `base` has.
 fn overwritten(base: &Function) -> Inst {
     base.prev_inst(inst(base, "sum")).expect("a store")
 }
@@ -32,7 +32,8 @@ fn no_entry_leaves_a_window_and_nothing_is_replayed_that_need_not_be() {
     let synthesis = without_the_store(&base);
     let behind = Point::before(inst(&base, "sum"));
     assert_eq!(reason(&synthesis.forward, behind), Reason::MemoryAhead);
-    // Behind the load, which both versions pass, there is a place before the store to land at.
+    // Behind the load, an anchor of both versions, there is a landing point before the store. A
+    // replay would cost more.
     let back = entry(&synthesis.backward, behind);
     assert!(back.replays.is_empty());
     assert!(base.stands_before(back.target.inst(), inst(&base, "sum")));
@@ -42,7 +43,8 @@ fn no_entry_leaves_a_window_and_nothing_is_replayed_that_need_not_be() {
 fn nothing_is_replayed_behind_a_write_that_may_overlap() {
     let base = function(OVERWRITTEN);
     let synthesis = without_the_store(&base);
-    // Behind the byte at %b, which may be one of those at %a: replaying the store would undo it.
+    // The byte at %b may be one of the bytes at %a: replaying the store behind it would undo that
+    // write.
     let behind = Point::before(inst(&base, "twice"));
     assert_eq!(reason(&synthesis.backward, behind), Reason::MemoryBehind);
 }
@@ -68,8 +70,8 @@ fn windows_end_in_addresses_known_to_be_equal() {
         let end = Point::before(base.terminator(base.entry()));
         [&synthesis.forward, &synthesis.backward].map(|d| d.mapping.entry(end).is_some())
     };
-    // By its text alone the last store may be at another address: nothing behind the first has an
-    // entry.
+    // By their text the two addresses may differ, so the last store covers nothing. No point behind
+    // the first store has an entry.
     let applied = edited(&base, |ed: &mut Editor<'_>| ed.delete(store));
     let synthesis = mappings(&base, &applied, Level::Avail);
     assert_eq!(is_mapped(&synthesis), [false; 2]);
@@ -77,7 +79,7 @@ fn windows_end_in_addresses_known_to_be_equal() {
     let end = Point::before(base.terminator(base.entry()));
     assert_eq!(reason(&synthesis.forward, end), Reason::MemoryAhead);
     assert_eq!(reason(&synthesis.backward, end), Reason::MemoryBehind);
-    // What stands before it has.
+    // Points before the first store have entries.
     let first = Point::before(inst(&base, "old"));
     assert!(
         synthesis.forward.mapping.entry(first).is_some()

@@ -1,56 +1,55 @@
 //! Global value numbering.
 //!
 //! *Does*: finds values that are always equal, through block parameters and around loops, and
-//! replaces each by one that dominates it: operations on equal operands, operations that the rules
-//! of [`ir::rules`] show equal, parameters that receive one value on every edge, parameters of a
-//! block that receive the same. What is always one constant becomes that, and branches this decides
-//! are folded.
+//! replaces each by an equal value that dominates it: operations on equal operands, operations that
+//! the rules of [`ir::rules`] prove equal, parameters that receive one value on every edge, and
+//! parameters of a block that receive the same values. It replaces a value that is always one
+//! constant by the constant, and folds the branches that this decides.
 //!
-//! *Does not*: look at memory, globals or sizes: what is read is equal to nothing; make new
-//! operations, but for constants; see that a parameter that receives `f(x)` or `f(y)` is `f` of one
-//! that receives `x` or `y` (it would have to be a parameter of the same block, and certificates
-//! have no term for it); share constants between blocks (see `cse`, which says why); keep a value
-//! alive for long to save an operation that undoes what was done to it.
+//! *Does not*: number reads of memory, globals or sizes, each of which is equal to no other value;
+//! add operations other than constants; recognize a parameter that receives `f(x)` or `f(y)` as `f`
+//! of a parameter that receives `x` or `y` (both would have to be parameters of one block, and
+//! certificates have no term for that); share constants between blocks (`cse` gives the reason);
+//! keep a value alive for long to save an operation that only inverts another.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no value is dominated by one of its class, but constants by those of other
-//! blocks, operations that may trap by values that do not show that they did not, and results of
-//! operations by what is computed otherwise, far above, and not needed any more.
+//! *Holds on exit*: no value is dominated by another of its class, with three exceptions: constants
+//! repeated in other blocks; operations that may trap, dominated only by values that do not prove
+//! that they do not; and results dominated by a value far above that is computed otherwise and no
+//! longer live.
 //!
 //! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`,
 //! `delete`, `remove_block_param`.
 //!
-//! *Effect on mappings*: links the removed value with the one that stays, which may thereby live
-//! longer. Certificates are found by a numbering of the same strength, so that what is replaced
-//! here is proved there.
+//! *Effect on mappings*: links the removed value with the remaining one, whose live range may grow.
+//! The certifier numbers values with the same strength, so it proves the replacements made here.
 //!
-//! *Why correct*: when the search ends, every edge that may be taken brings to a parameter what its
-//! class says, by induction over the edges taken; a term is a function of its leaves, and the
-//! definitions of those dominate it. If `a` dominates `b` and both have one class, no leaf was
-//! defined again since `a` was: a path from there to `b` would avoid `a`. What may trap goes only
-//! if an operation of the same term, not only of the same class, has executed, or if its operands
-//! have come to exclude it.
+//! *Why correct*: after the last round, every edge that may be taken passes to a parameter a value
+//! of the parameter's class, by induction over the edges taken. A term is a function of its leaves,
+//! whose definitions dominate it. If `a` dominates `b` and both have one class, no leaf was defined
+//! again since `a`: otherwise a path from that definition to `b` would avoid `a`. An operation that
+//! may trap goes only if an operation of the same term (not only of the same class) has executed,
+//! or if its new operands exclude the trap.
 //!
 //! *Cost*: near linear in the size of the function, times the rounds of numbering (two or three in
-//! most).
+//! most functions).
 
 mod number;
 mod table;
 
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Function, Inst, InstSpec, Type, Value, ValueDef};
 use number::Numbering;
 use std::collections::HashMap;
 use table::{NONE, Term};
 
-/// How often everything is numbered again after branches were folded: less graph means more
-/// dominance.
+/// How often the pass numbers the function again after it has folded branches. Fewer edges mean
+/// more dominance, so a new numbering may find more.
 const MAX_FOLDINGS: usize = 3;
 
-/// Users of a value that are looked at to see whether it is needed somewhere anyway.
+/// Users of a value examined to see whether the value is live elsewhere anyway: a bound on cost.
 const MAX_USERS: usize = 16;
 
 /// The pass. See the module documentation.
@@ -94,12 +93,12 @@ fn remove_unreachable(ed: &mut Editor<'_>) -> bool {
     planned
 }
 
-/// What replaces a value.
+/// The replacement of a value.
 #[derive(Clone, Copy, Debug)]
 enum After {
-    /// A value that dominates it.
+    /// An existing value that dominates it.
     Value(Value),
-    /// The new constant with this number.
+    /// The new constant with this number, in the order of creation.
     Made(usize),
 }
 
@@ -109,10 +108,9 @@ struct Change {
     rule: &'static str,
     before: Value,
     after: After,
-    /// Makes the constant first: its number is the next one.
+    /// The constant to create first, whose number is the next one.
     makes: Option<(Type, u64)>,
-    /// Whether the instruction has executed in another place when it comes to it, and so does not
-    /// trap.
+    /// Whether an equal instruction has always executed before this one, so that it does not trap.
     is_repeated: bool,
 }
 
@@ -146,37 +144,36 @@ fn replace(ed: &mut Editor<'_>, changes: &[Change]) {
     }
 }
 
-/// What a value that is available stands for.
+/// The two keys under which an available value is entered.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     /// Its class.
     Class = 0,
-    /// Its term: what it is computed as.
+    /// Its term, which names the operation that computes it.
     Term = 1,
 }
 
-/// A walk down the dominator tree with the values that dominate the place it is at.
+/// A walk down the dominator tree with the values that dominate the current block.
 struct Search<'a, 'f> {
     f: &'f Function,
     numbering: &'a Numbering<'f>,
-    /// By role and term.
+    /// By role and term: the available value.
     leaders: [Vec<Option<Value>>; 2],
-    /// What was entered on the way down, to be taken out on the way up.
+    /// The keys entered on the way down, which the walk removes on the way up.
     entered: Vec<(Role, Term)>,
-    /// The constants of the block at hand. Asked, never iterated.
+    /// The constants of the current block. Only looked up, never iterated.
     local: HashMap<(Type, u64), After>,
     made: usize,
     changes: Vec<Change>,
 }
 
 impl<'a, 'f> Search<'a, 'f> {
-    /// The changes, in an order in which each is right after those before it.
+    /// The changes, in an order in which each is correct after those before it.
     fn run(f: &'f Function, numbering: &'a Numbering<'f>) -> Vec<Change> {
         let leaders = [0, 1].map(|_| vec![None; numbering.table.len()]);
         let (entered, local, changes) = (Vec::new(), HashMap::new(), Vec::new());
         let mut search = Search { f, numbering, leaders, entered, local, made: 0, changes };
-        // A block still to be entered, or the number of terms to go back to once its subtree is
-        // done.
+        // A block to enter, or the number of keys to keep once the subtree of a block is done.
         enum Step {
             Enter(Block),
             Leave(usize),
@@ -191,7 +188,6 @@ impl<'a, 'f> Search<'a, 'f> {
                         numbering.dom.children(block).iter().rev().map(|b| Step::Enter(*b)),
                     );
                 }
-                Step::Leave(_) if seeded(Bug::GvnIgnoresDominance) => {}
                 Step::Leave(count) => {
                     for (role, term) in search.entered.drain(count..) {
                         search.leaders[role as usize][term as usize] = None;
@@ -211,7 +207,7 @@ impl<'a, 'f> Search<'a, 'f> {
             let data = self.f.inst(inst);
             match (data.result(), data.constant()) {
                 (Some(result), Some(bits)) => self.visit_constant(result, (data.ty, bits)),
-                // Of effects every result is its own leaf: nothing replaces one.
+                // Each result of an effect is its own leaf, so no other value replaces it.
                 _ => data
                     .results
                     .iter()
@@ -252,10 +248,10 @@ impl<'a, 'f> Search<'a, 'f> {
         }
     }
 
-    /// A value of a class, computed otherwise, that replacing `value` by would not keep alive for
-    /// long. Without this the stack pointer a function is called with, and at its end computes
-    /// again from that of its frame, lives throughout most functions, and three in five of their
-    /// points have to keep it.
+    /// A leader of the class that is computed otherwise, if replacing `value` by it does not
+    /// lengthen the leader's live range much. Without this limit, the stack pointer at the entry of
+    /// a function, which the end of the function computes again from its frame, is live throughout
+    /// most functions, and three in five of their points have to keep it.
     fn near_leader(&self, class: Term, value: Value, inst: Option<Inst>) -> Option<Value> {
         let leader = self.leader(Role::Class, class)?;
         let Some(inst) = inst else { return Some(leader) };
@@ -271,16 +267,16 @@ impl<'a, 'f> Search<'a, 'f> {
         is_near.then_some(leader)
     }
 
-    /// Whether the instruction behind a value computes with equal operands what another does.
+    /// Whether the instruction that defines the leader is the same operation on equal operands.
     fn has_executed(&self, leader: Value, inst: Inst) -> bool {
         self.f
             .defining_inst(leader)
             .is_some_and(|i| self.f.inst(i).opcode == self.f.inst(inst).opcode)
     }
 
-    /// A value that is always one constant.
+    /// Replaces a value that is always one constant.
     fn known(&mut self, value: Value, bits: u64) {
-        // A dead result is left to `adce`.
+        // `adce` removes a dead result; a constant for it would be dead too.
         if self.f.users(value).is_empty() {
             return;
         }

@@ -1,10 +1,10 @@
 //! The numbering: the class of every value, and the edges that may be taken.
 //!
-//! Optimistic, in rounds. A round walks the blocks in reverse postorder and takes a parameter for a
-//! copy of what comes from above, until an edge back is seen to bring something else. Such a
-//! parameter is *pinned*: a leaf from then on, and everything is numbered anew. Going on from where
-//! a round stands instead would compare new classes with outdated ones, and tell apart what is
-//! equal.
+//! The numbering is optimistic and proceeds in rounds. A round walks the blocks in reverse
+//! postorder and takes a parameter for a copy of its argument from above, until a back edge turns
+//! out to pass another class. Such a parameter is *pinned*: it is a leaf from then on, and a new
+//! round numbers every value again. Continuing from the end of a round instead would compare new
+//! classes with stale ones, and miss equal values.
 
 use super::table::{NONE, Site, Table, Term};
 use crate::algebra::Args;
@@ -12,21 +12,21 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
+use ir::{Block, Edge, Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Rounds before nothing is assumed any more, which ends the search: a bound on the cost.
+/// Rounds before the search assumes nothing any more, which ends it: a bound on cost.
 const MAX_ROUNDS: usize = 40;
 
-/// Walks in one round; more than one where an edge back leads to code that no other edge leads to.
+/// Walks in one round. Another walk is needed if a back edge leads to a block that no other taken
+/// edge reaches.
 const MAX_WALKS: usize = 8;
 
-/// What edges bring to one parameter.
+/// The classes that one parameter receives, by edge.
 type Received = SmallVec<[Term; 4]>;
 
-/// Which targets of a block's terminator control may go on to.
+/// The targets at which the terminator of a block may continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Taken {
     None,
@@ -34,25 +34,26 @@ enum Taken {
     All,
 }
 
-/// The classes of a function's values. Holds until the function changes.
+/// The classes of a function's values. Valid until the function changes.
 #[derive(Debug)]
 pub(super) struct Numbering<'f> {
     f: &'f Function,
     cfg: Cfg,
     pub(super) dom: DomTree,
     pub(super) table: Table,
-    /// By value index.
+    /// By value index: the term.
     terms: Vec<Term>,
-    /// By value index: the leaf named after it.
+    /// By value index: the leaf named after the value.
     leaves: Vec<Term>,
-    /// By block index.
+    /// By block index: the edges that may be taken.
     taken: Vec<Taken>,
-    /// Parameters that are no copies.
+    /// Parameters that are not copies.
     pinned: FixedBitSet,
-    /// By value index: parameters of one block that were seen to receive different things differ.
+    /// By value index: a number that distinguishes parameters of one block that receive different
+    /// classes.
     part: Vec<u32>,
     parts: u32,
-    /// Nothing is assumed: parameters are leaves, every edge may be taken.
+    /// Whether the search assumes nothing: parameters are leaves, and every edge may be taken.
     is_plain: bool,
 }
 
@@ -80,17 +81,17 @@ impl<'f> Numbering<'f> {
         numbering
     }
 
-    /// The term of a value; [`NONE`] in code that never runs.
+    /// The term of a value; [`NONE`] in unreachable code.
     pub(super) fn term(&self, value: Value) -> Term {
         self.terms[value.index()]
     }
 
-    /// The class of a value; [`NONE`] in code that never runs.
+    /// The class of a value; [`NONE`] in unreachable code.
     pub(super) fn class(&self, value: Value) -> Term {
         self.table.class(self.term(value))
     }
 
-    /// The branches that always take one edge, with that.
+    /// The edges that branches always take, for the branches that take only one.
     pub(super) fn decided(&self) -> Vec<Edge> {
         let only = |block: &Block| match self.taken[block.index()] {
             Taken::One(index) => Some(Edge { inst: self.f.terminator(*block), index }),
@@ -102,6 +103,7 @@ impl<'f> Numbering<'f> {
     fn run(&mut self) {
         for round in 0.. {
             if round == MAX_ROUNDS {
+                // Without assumptions nothing needs revision, so this round is the last.
                 self.is_plain = true;
                 self.pinned.insert_range(..);
             }
@@ -120,7 +122,7 @@ impl<'f> Numbering<'f> {
         self.taken.fill(Taken::None);
     }
 
-    /// Numbers everything once. Whether every block that may run was come to.
+    /// Numbers every value once. Returns `false` if a back edge leads to a block not numbered yet.
     fn walk(&mut self) -> bool {
         let mut is_complete = true;
         for n in 0..self.cfg.rpo().len() {
@@ -134,6 +136,7 @@ impl<'f> Numbering<'f> {
                 self.number(inst, block);
             }
             let taken = self.decide(block);
+            // A newly taken back edge into a block that this walk has skipped needs another walk.
             if std::mem::replace(&mut self.taken[block.index()], taken) != taken {
                 let edges = self.edges_from(block);
                 let mut back = edges.map(|e| self.f.target(e).block);
@@ -164,7 +167,8 @@ impl<'f> Numbering<'f> {
         self.f.predecessors(block).iter().copied().filter(|e| self.may_take(*e))
     }
 
-    /// The edges that what a block receives is looked at on: those from above, if there are any.
+    /// The edges from which a block takes its parameters' classes: those from earlier blocks in
+    /// reverse postorder if there are any, otherwise all.
     fn incoming(&self, block: Block, n: usize) -> SmallVec<[Edge; 4]> {
         let above =
             |e: &Edge| self.cfg.rpo_index(self.f.inst_block(e.inst)).is_some_and(|from| from < n);
@@ -193,6 +197,8 @@ impl<'f> Numbering<'f> {
                 }
                 self.pinned.insert(param.index());
             }
+            // Pinned parameters that receive the same classes share a leaf, unless `revise` has put
+            // them into different parts.
             let is_alone = self.is_plain || received.is_empty();
             let part = if is_alone { param.as_u32() } else { self.part[param.index()] };
             groups.entry((part, received)).or_default().push(param);
@@ -202,13 +208,15 @@ impl<'f> Numbering<'f> {
         }
     }
 
-    /// The class that a parameter which receives this is a copy of.
+    /// The class of which a parameter with these incoming classes is a copy; `None` if it is not
+    /// one.
     fn copied(&self, block: Block, received: &[Term]) -> Option<Term> {
         let (&class, rest) = received.split_first()?;
         if class == NONE || rest.iter().any(|other| *other != class) {
             return None;
         }
-        // What the class is made of must not be defined again where the copy is.
+        // The leaves of the class must not be defined again at the copy, or the two would be
+        // different instances around a loop.
         let fits = match self.table.site(class) {
             Site::Anywhere => true,
             Site::Below(home) => home != block && self.dom.dominates(home, block),
@@ -217,7 +225,7 @@ impl<'f> Numbering<'f> {
         fits.then_some(class)
     }
 
-    /// Gives a value the leaf that is named after another.
+    /// Gives a value the leaf named after another value.
     fn bind(&mut self, value: Value, name: Value, block: Block) {
         if self.leaves[name.index()] == NONE {
             self.leaves[name.index()] = self.table.leaf(self.f.value_type(name), block);
@@ -237,7 +245,7 @@ impl<'f> Numbering<'f> {
         }
     }
 
-    /// Where a block leads to.
+    /// The edges that a block may take.
     fn decide(&self, block: Block) -> Taken {
         let data = self.f.inst(self.f.terminator(block));
         let condition = data.args.first().filter(|_| !self.is_plain);
@@ -250,7 +258,8 @@ impl<'f> Numbering<'f> {
         }
     }
 
-    /// Pins what some edge does not bring what was assumed to. Whether anything was.
+    /// Pins the parameters for which an edge passes another class than assumed, and tells apart
+    /// parameters of a block that receive different classes. Returns whether anything changed.
     fn revise(&mut self) -> bool {
         let mut changed = false;
         for n in 1..self.cfg.rpo().len() {
@@ -258,17 +267,10 @@ impl<'f> Numbering<'f> {
             if self.taken[block.index()] == Taken::None || self.f.block_params(block).is_empty() {
                 continue;
             }
-            let edges: SmallVec<[Edge; 4]> =
-                self.edges_to(block).filter(|e| self.is_looked_at(*e, n)).collect();
+            let edges: SmallVec<[Edge; 4]> = self.edges_to(block).collect();
             changed |= self.revise_params(block, &edges);
         }
         changed
-    }
-
-    /// Every edge, but for a bug.
-    fn is_looked_at(&self, edge: Edge, n: usize) -> bool {
-        let from = self.cfg.rpo_index(self.f.inst_block(edge.inst));
-        !seeded(Bug::GvnForgetsBackEdges) || from.is_some_and(|from| from < n)
     }
 
     fn revise_params(&mut self, block: Block, edges: &[Edge]) -> bool {
@@ -284,7 +286,7 @@ impl<'f> Numbering<'f> {
                 changed = true;
             }
         }
-        for members in groups.values().filter(|m| m.len() > 1 && !seeded(Bug::GvnKeepsGroups)) {
+        for members in groups.values().filter(|m| m.len() > 1) {
             let mut seen: BTreeMap<Received, u32> = BTreeMap::new();
             for &index in members {
                 let received = self.received(edges, index);
@@ -300,8 +302,7 @@ impl<'f> Numbering<'f> {
     }
 }
 
-/// Whether the result of an instruction is an operation on the classes of its operands.
+/// Whether the result of an instruction is a function of the classes of its operands.
 fn is_numbered(data: &InstData) -> bool {
-    let is_read = data.opcode.is_effect_free() && data.opcode.effects().has(Effects::READS);
-    data.opcode.is_value_determined() || (is_read && seeded(Bug::GvnSharesReads))
+    data.opcode.is_value_determined()
 }

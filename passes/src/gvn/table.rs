@@ -1,5 +1,5 @@
-//! Operations on classes of equal values, each once, in the class that folding and the rules give
-//! it.
+//! Operations on classes of equal values. The table holds each operation once, in the class that
+//! constant folding and the rules give it.
 
 use crate::algebra::{self, Args, Operands, Outcome};
 use foldhash::fast::FixedState;
@@ -7,31 +7,30 @@ use hashbrown::HashTable;
 use ir::dom::DomTree;
 use ir::eval::{eval, is_evaluated};
 use ir::rules::{Operand, Rule, possible_bits};
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Imm, Opcode, Type};
 use smallvec::SmallVec;
 use std::hash::BuildHasher;
 
-/// The number of a term. A class is named by its first term.
+/// The number of a term. The number of a class is that of its first term.
 pub(super) type Term = u32;
 
-/// No term: nothing is known yet.
+/// No term: the value is not known yet.
 pub(super) const NONE: Term = u32::MAX;
 
-/// How often what a rule makes is rewritten again while one term is made: a bound on recursion.
+/// How deep the results of rules are rewritten again while one term is made: a bound on recursion.
 const MAX_REWRITES: u32 = 8;
 
-/// Terms of a class that an inner operation of a pattern is looked for among.
+/// Terms of a class among which a pattern looks for its inner operation: a bound on cost.
 const MAX_MEMBERS: usize = 16;
 
-/// Of a class: the deepest block that defines something its terms are made of.
+/// The deepest block that defines a leaf of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Site {
-    /// It is made of constants.
+    /// The class has only constants as leaves.
     Anywhere,
-    /// This block, which those that define the rest dominate.
+    /// This block; the blocks of the other leaves dominate it.
     Below(Block),
-    /// Blocks that are on no common path.
+    /// None: the leaves are defined in blocks of which neither dominates the other.
     Nowhere,
 }
 
@@ -46,19 +45,20 @@ struct Operation {
 
 #[derive(Debug)]
 struct Entry {
-    /// `None`: a leaf, equal to nothing else.
+    /// `None` for a leaf, which is equal to no other term.
     operation: Option<Operation>,
     ty: Type,
     class: Term,
     site: Site,
-    /// The next term of the class.
+    /// The next term of the same class.
     next: Term,
-    /// Of classes: the last term, and the bits that their terms leave possible.
+    /// Valid for the first term of a class: its last term, and the bits that all terms leave
+    /// possible.
     last: Term,
     mask: u64,
 }
 
-/// The terms. Filled anew in each round of numbering.
+/// The terms. Each round of numbering fills the table again.
 #[derive(Debug)]
 pub(super) struct Table {
     entries: Vec<Entry>,
@@ -84,17 +84,17 @@ impl Table {
         self.entries.len()
     }
 
-    /// The class of a term; [`NONE`] of none.
+    /// The class of a term; [`NONE`] for [`NONE`].
     pub(super) fn class(&self, term: Term) -> Term {
         self.entries.get(term as usize).map_or(NONE, |e| e.class)
     }
 
-    /// Where what a class is made of is defined.
+    /// The deepest block that defines a leaf of a class.
     pub(super) fn site(&self, class: Term) -> Site {
         self.entries.get(class as usize).map_or(Site::Nowhere, |e| e.site)
     }
 
-    /// The bits of a class that is a constant.
+    /// The bits of a constant class; `None` for any other class.
     pub(super) fn known(&self, class: Term) -> Option<u64> {
         match self.entries.get(class as usize)?.operation {
             Some(Operation { opcode: Opcode::Const, imm: Imm::Bits(bits), .. }) => Some(bits),
@@ -102,13 +102,13 @@ impl Table {
         }
     }
 
-    /// A new leaf that this block defines.
+    /// A new leaf that a block defines.
     pub(super) fn leaf(&mut self, ty: Type, block: Block) -> Term {
         self.push(None, ty, Site::Below(block), None)
     }
 
-    /// The term of an operation without effect that depends on its operands alone. [`NONE`] when
-    /// one of them is.
+    /// The term of an operation without effect that depends on its operands alone. [`NONE`] if an
+    /// operand is.
     pub(super) fn operation(
         &mut self,
         dom: &DomTree,
@@ -125,12 +125,9 @@ impl Table {
     }
 
     fn rewritten(&mut self, dom: &DomTree, mut operation: Operation, rewrites: u32) -> Term {
-        if operation.opcode == Opcode::Or && seeded(Bug::GvnOrIsXor) {
-            operation.opcode = Opcode::Xor;
-        }
         let result = operation.opcode.result_type(operation.ty);
         let Some(result) = result.filter(|_| !operation.args.contains(&NONE)) else { return NONE };
-        if operation.opcode.is_commutative() || seeded(Bug::GvnCommutesAll) {
+        if operation.opcode.is_commutative() {
             operation.args.sort_unstable();
         }
         let hash = self.hasher.hash_one(&operation);
@@ -141,7 +138,7 @@ impl Table {
             None if rewrites > 0 => self.simplified(dom, &operation, result, rewrites - 1),
             folded => folded,
         };
-        // What a rule made on the way may have been this very operation.
+        // A rule may have made this very operation on the way.
         if let Some(term) = self.find(hash, &operation) {
             return term;
         }
@@ -149,7 +146,7 @@ impl Table {
         let site = sites.fold(Site::Anywhere, |a, b| deeper(dom, a, b));
         let term = self.push(Some(operation), result, site, class);
         let Table { entries, index, hasher, .. } = self;
-        // Leaves are not in the index.
+        // Leaves have no operation and are never in the index, so their hash does not matter.
         index.insert_unique(hash, term, |t| {
             entries[*t as usize].operation.as_ref().map_or(0, |o| hasher.hash_one(o))
         });
@@ -199,7 +196,7 @@ impl Table {
         possible_bits(operation.opcode, operation.ty, result, &operands)
     }
 
-    /// The constant that an operation on constants computes, unless it traps.
+    /// The constant that an operation on constants computes; `None` if it traps.
     fn folded(&mut self, dom: &DomTree, operation: &Operation, result: Type) -> Option<Term> {
         if !is_evaluated(operation.opcode) {
             return None;
@@ -211,7 +208,7 @@ impl Table {
         Some(self.constant(dom, result, bits))
     }
 
-    /// The class that the first rule that fits gives an operation.
+    /// The class that the first fitting rule gives an operation.
     fn simplified(
         &mut self,
         dom: &DomTree,
@@ -239,7 +236,8 @@ impl Table {
                     }
                 }
             };
-            // A rule may lead back to where it came from: then the next one is tried.
+            // A rule may give back the same operation. Accepting that would recurse, so the next
+            // rule is tried.
             let mut turned = made.clone();
             turned.args.reverse();
             if made == *operation || (made.opcode.is_commutative() && turned == *operation) {

@@ -1,17 +1,16 @@
 //! Parameters that only ever receive one value.
 //!
-//! The *root* of a parameter is the value that arrives on every edge that may be taken, or the
-//! parameter itself when different ones do. Found optimistically, so a set of parameters that hand
-//! each other on around loops shares the root of what enters the set.
+//! The *root* of a parameter is the one value that arrives on every edge that may be taken, or the
+//! parameter itself if several values arrive. The search is optimistic, so a set of parameters that
+//! pass each other around loops has the root of the value that enters the set.
 
 use super::{Analysis, Fact};
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
-use ir::seeded::{Bug, seeded};
 use ir::{Block, Value, ValueDef};
 
-/// How often the search starts over after a parameter that looked like a copy turned out to be
-/// none. Beyond it copies may be missed: a bound on the cost, not on what is right.
+/// How often the search restarts after a parameter that looked like a copy turned out not to be
+/// one. After that many restarts, the search may miss copies: a bound on cost, not on correctness.
 const RESTARTS: usize = 32;
 
 /// By value index: the root of each parameter; `None` for results. Cost: blocks and edges, times
@@ -44,7 +43,7 @@ impl Search<'_> {
         for &block in blocks {
             for (index, &param) in self.analysis.function.block_params(block).iter().enumerate() {
                 let before = self.roots[param.index()];
-                // What was found to be no copy stays so: roots only move down.
+                // A parameter that is not a copy remains so: roots only move down.
                 if before == Some(param) {
                     continue;
                 }
@@ -53,8 +52,8 @@ impl Search<'_> {
                 moved |= before != after;
                 let fell = before.is_some() && after == Some(param);
                 if fell && self.restarts > 0 {
-                    // What others took from it is out of date, and comparing new with outdated
-                    // roots would tell copies apart (the test `a_late_fall_does_not_hide_copies`).
+                    // Roots computed from this one are stale. A comparison of new roots with stale
+                    // ones would miss copies (the test `a_late_fall_does_not_hide_copies`).
                     self.restarts -= 1;
                     self.forget_copies();
                     return true;
@@ -70,14 +69,12 @@ impl Search<'_> {
         }
     }
 
-    /// The root that all taken edges agree on; the parameter itself if they do not.
+    /// The root that arrives on every taken edge; the parameter itself if several do. `None` if no
+    /// root has arrived yet.
     fn incoming(&self, block: Block, index: usize, param: Value) -> Option<Value> {
         let function = self.analysis.function;
         let mut agreed = None;
-        let count = if seeded(Bug::SccpCopyOfFirstEdge) { 1 } else { usize::MAX };
-        for edge in
-            function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)).take(count)
-        {
+        for edge in function.predecessors(block).iter().filter(|e| self.analysis.is_taken(**e)) {
             let arg = function.target(*edge).args[index];
             let is_copy = matches!(function.value_def(arg), ValueDef::Param(..))
                 && !matches!(self.analysis.fact(arg), Fact::Constant(_));

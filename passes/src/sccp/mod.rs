@@ -1,34 +1,35 @@
 //! Sparse conditional constant propagation (Wegman and Zadeck, TOPLAS 1991), over block parameters.
 //!
-//! *Does*: finds, assuming as little code reachable as it can, the values that are always one
-//! constant and the parameters that always receive one value; folds the branches this decides;
-//! removes the blocks that are left without a way in; replaces the values.
+//! *Does*: finds the values that are always one constant and the parameters that always receive one
+//! value, assuming as few edges taken as possible. It folds the branches that these facts decide,
+//! removes the blocks that become unreachable, and replaces the values.
 //!
-//! *Does not*: fold an operation that would trap; look into memory; use what a branch implies about
-//! its condition beyond the branch.
+//! *Does not*: fold an operation that would trap; follow values through memory; use the facts about
+//! a condition that hold beyond its branch.
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no reachable branch has a condition that this analysis knows; no parameter, and
-//! no set of parameters that hand each other on, receives a constant or a single other value
-//! (beyond a bound on the search, `copies::RESTARTS`, some may); no unreachable block is left.
+//! *Holds on exit*: no reachable branch has a condition that this analysis knows. No parameter, and
+//! no set of parameters that pass each other on, receives a constant or a single other value (the
+//! search restarts at most `copies::RESTARTS` times, so some may remain). No unreachable block is
+//! left.
 //!
 //! *Actions emitted*: `fold_branch`, `remove_unreachable`, `add` (constants), `replace_all`,
 //! `delete`, `remove_block_param`.
 //!
 //! *Effect on mappings*: a replaced value is linked to its constant, which compensation code
-//! rebuilds without keeping anything; a replaced parameter is linked to a value that dominates it.
+//! materializes without a kept value. A replaced parameter is linked to a value that dominates it.
 //! Points in removed blocks are unreachable, not infeasible.
 //!
-//! *Why correct*: the fixpoint is a set of facts about all executions: facts only move down and
-//! each was computed from operands no higher. A branch is folded to the one edge ever taken. A
-//! parameter that receives `v` or itself on every edge ever taken equals `v`: the first time it is
-//! bound, on any path, it is bound to `v` itself, so `v` dominates it once the other edges are
-//! gone; and `v` cannot be executed again before the parameter is bound again, else a path would
-//! reach the parameter's use around the parameter. Branches are folded first, so each rewrite is
-//! right with only those before it.
+//! *Why correct*: the fixpoint is a set of facts about all executions: facts only move down, and
+//! each follows from facts about operands. A branch is folded to the only edge ever taken. A
+//! parameter that receives `v` or itself on every taken edge equals `v`. On any path, its first
+//! argument is `v`, so `v` dominates the parameter once the other edges are removed. And `v` cannot
+//! execute again before control binds the parameter again: otherwise a path would reach a use of
+//! the parameter around the parameter. The pass folds branches first, so each rewrite is correct
+//! after those before it.
 //!
-//! *Cost*: the constants are linear: a value moves at most twice, and each move looks at its uses.
+//! *Cost*: the constants are linear: a value moves at most twice, and each move visits its uses.
 //! See `copies` for the parameters.
 
 mod copies;
@@ -37,8 +38,7 @@ use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::edit::{Editor, Pass};
 use ir::eval::{eval, is_evaluated};
-use ir::seeded::{Bug, seeded};
-use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Type, Value, ValueDef};
+use ir::{Block, Edge, Function, Inst, InstSpec, Opcode, Value, ValueDef};
 
 use crate::edges::EdgeIndex;
 
@@ -57,29 +57,23 @@ impl Pass for Sccp {
     }
 }
 
-/// What is known of a value. Facts only move down this list.
+/// The knowledge about a value. Facts only move down this list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fact {
     /// Not computed yet on any path taken so far.
     Unknown,
     /// Always these bits.
     Constant(u64),
-    /// Not always the same.
+    /// Different bits on different executions, or not known.
     Varying,
 }
 
 impl Fact {
-    /// What holds of a value that is sometimes one, sometimes the other.
+    /// The meet: the fact about a value that is sometimes the one and sometimes the other.
     fn and(self, other: Fact) -> Fact {
         match (self, other) {
             (Fact::Unknown, fact) | (fact, Fact::Unknown) => fact,
             (a, b) if a == b => a,
-            (first @ Fact::Constant(_), Fact::Constant(_)) if seeded(Bug::SccpMeetTakesFirst) => {
-                first
-            }
-            (constant @ Fact::Constant(_), Fact::Varying) if seeded(Bug::SccpVaryingLoses) => {
-                constant
-            }
             _ => Fact::Varying,
         }
     }
@@ -114,6 +108,8 @@ impl<'f> Analysis<'f> {
             analysis.lower(argument, Fact::Varying);
         }
         loop {
+            // Entering a block visits all its instructions, so users in blocks that are not
+            // entered yet need no visit now.
             if let Some(inst) = analysis.insts.pop() {
                 if analysis.entered.contains(function.inst_block(inst).index()) {
                     analysis.visit(inst);
@@ -136,10 +132,10 @@ impl<'f> Analysis<'f> {
         }
     }
 
-    /// Records a new fact; whoever uses the value is visited again.
+    /// Records a new fact and queues the users of the value for another visit.
     fn lower(&mut self, value: Value, fact: Fact) {
         if std::mem::replace(&mut self.facts[value.index()], fact) != fact {
-            // A switch that passes the value on many edges comes up as often, in a row.
+            // A switch that passes the value on many edges is listed once for each, in a row.
             for &user in self.function.users(value) {
                 if self.insts.last() != Some(&user) {
                     self.insts.push(user);
@@ -162,7 +158,7 @@ impl<'f> Analysis<'f> {
         }
     }
 
-    /// The fact about the one result of an instruction.
+    /// Computes the fact about the single result of an instruction.
     fn evaluate(&self, inst: Inst) -> Fact {
         let data = self.function.inst(inst);
         if let Some(bits) = data.constant() {
@@ -180,15 +176,7 @@ impl<'f> Analysis<'f> {
             }
         }
         let source = self.function.value_type(data.args[0]);
-        if seeded(Bug::SccpOperandsSwapped) && data.args.len() == 2 && !data.opcode.is_commutative()
-        {
-            bits.swap(0, 1);
-        }
-        let is_wide = seeded(Bug::SccpFoldsTooWide) && source == Type::I32 && data.ty == Type::I32;
-        let (ty, source) = if is_wide { (Type::I64, Type::I64) } else { (data.ty, source) };
-        match eval(data.opcode, ty, source, &bits[..data.args.len()])
-            .map(|bits| bits & data.ty.mask())
-        {
+        match eval(data.opcode, data.ty, source, &bits[..data.args.len()]) {
             Ok(bits) => Fact::Constant(bits),
             Err(_) => Fact::Varying,
         }
@@ -206,7 +194,7 @@ impl<'f> Analysis<'f> {
         }
     }
 
-    /// Which targets a terminator may continue at.
+    /// The targets at which a terminator may continue.
     fn decision(&self, inst: Inst) -> Decision {
         let data = self.function.inst(inst);
         let Some(&condition) =
@@ -217,22 +205,17 @@ impl<'f> Analysis<'f> {
         match (self.fact(condition), data.opcode) {
             (Fact::Unknown, _) => Decision::Undecided,
             (Fact::Varying, _) => Decision::Any,
-            (Fact::Constant(bits), Opcode::BrIf) => {
-                Decision::Target(u32::from((bits == 0) != seeded(Bug::SccpBranchInverted)))
-            }
-            (Fact::Constant(bits), _) if seeded(Bug::SccpSwitchWraps) => {
-                Decision::Target((bits % data.targets.len() as u64) as u32)
-            }
+            (Fact::Constant(bits), Opcode::BrIf) => Decision::Target(u32::from(bits == 0)),
             (Fact::Constant(bits), _) => {
                 Decision::Target(bits.min(data.targets.len() as u64 - 1) as u32)
             }
         }
     }
 
-    /// An edge may be taken, or an argument it passes has moved. What other edges pass is in the
-    /// facts about the parameters already: facts only move down, so nothing that was met before has
-    /// to be met again, and a block with many ways in costs no more than they are (the test
-    /// `many_ways_into_one_block`).
+    /// Marks an edge as taken, or propagates a changed argument along it. The facts about the
+    /// parameters already include the arguments of other edges. Facts only move down, so nothing is
+    /// met twice, and the cost of a block with many predecessors is linear in their number (the
+    /// test `many_ways_into_one_block`).
     fn take(&mut self, edge: Edge) {
         self.taken.insert(self.edges.of(edge));
         let target = self.function.target(edge);
@@ -247,21 +230,21 @@ impl<'f> Analysis<'f> {
     }
 }
 
-/// Where a terminator may continue.
+/// The targets at which a terminator may continue.
 enum Decision {
     Undecided,
     Target(u32),
     Any,
 }
 
-/// What a value is replaced by.
+/// The replacement of a value.
 #[derive(Clone, Copy, Debug)]
 enum Replacement {
     Constant(u64),
     Value(Value),
 }
 
-/// What to rewrite, decided on the function as it was found.
+/// The rewrites, decided on the function before any of them.
 struct Plan {
     folds: Vec<Edge>,
     unreachable: Vec<Block>,
@@ -346,10 +329,10 @@ impl Plan {
     }
 }
 
-/// Replaces every use of a value by what it always is, and removes its definition.
+/// Replaces every use of a value by its known value, and removes its definition.
 fn replace(ed: &mut Editor<'_>, value: Value, replacement: Replacement) {
     let def = ed.func().value_def(value);
-    // Folding and removal may have taken the last use.
+    // A folded branch or a removed block may have held the last use.
     if !ed.func().users(value).is_empty() {
         let after = match replacement {
             Replacement::Value(other) => other,

@@ -1,13 +1,14 @@
-//! Which bits of an integer may be set.
+//! The bits of an integer that may be set.
 
 use ir::rules::{Operand, possible_bits};
 use ir::{Function, Value};
 use smallvec::SmallVec;
 
-/// How many definitions deep the question is followed: bounds the cost, not what is right.
+/// How many levels of definitions the search follows: a bound on cost. A smaller bound gives a
+/// larger mask, which is still correct.
 const DEPTH: u32 = 4;
 
-/// A mask with every bit that the value can have set. Cost: bounded.
+/// A mask of every bit that the value may have set. Cost: bounded by [`DEPTH`].
 pub(super) fn possible(function: &Function, value: Value) -> u64 {
     within(function, value, DEPTH)
 }

@@ -1,24 +1,25 @@
 //! Algebraic simplification of integer operations.
 //!
-//! *Does*: replaces an operation by an operand, a constant or one simpler operation, by the rules
-//! in [`ir::rules`], which hold for all inputs.
+//! *Does*: replaces an operation by an operand, a constant or one simpler operation, according to
+//! the rules in [`ir::rules`], which hold for all inputs.
 //!
 //! *Does not*: touch floating point; look further than an operation and the definitions of its
-//! operands (further only for which bits of a value may be set).
+//! operands (the analysis of possible bits follows a few more levels).
 //!
 //! *Needs on entry*: nothing.
 //!
-//! *Holds on exit*: no rule fits an operation, but where an inner result has other uses.
+//! *Holds on exit*: no rule fits an operation, unless an inner result of the pattern has other
+//! uses.
 //!
 //! *Actions emitted*: `add`, `replace_all`, `delete`.
 //!
 //! *Effect on mappings*: links the old result with an operand, a constant or the new result. A new
-//! operation has a new id: no id changes what it computes.
+//! operation has a new id, so no id changes its meaning.
 //!
-//! *Why correct*: each rule is an equation in the integers modulo two to the width. Solvers prove
-//! each for all values at every width (`provers`); a test applies each and evaluates both sides on
-//! all 8-bit values of its variables. An operation that may trap is left in place when the rule
-//! does not show that it cannot.
+//! *Why correct*: each rule is an equation in the integers modulo a power of two. Solvers prove
+//! each for all values at every width (`provers`). A test applies each and evaluates both sides on
+//! all 8-bit values of its variables. An operation that may trap stays in place unless the rule
+//! implies that it cannot.
 //!
 //! *Cost*: linear in instructions, times the rules of one opcode.
 
@@ -43,7 +44,7 @@ impl Pass for Simplify {
 
     fn run(&self, ed: &mut Editor<'_>) {
         let by_opcode = algebra::rules_by_opcode();
-        // Definitions first, so that an operation sees what became of its operands.
+        // Definitions before uses, so that the rules see the simplified operands.
         let cfg = Cfg::new(ed.func());
         let insts: Vec<Inst> = cfg.rpo().iter().flat_map(|b| ed.func().block_insts(*b)).collect();
         for inst in insts {
@@ -56,7 +57,7 @@ impl Pass for Simplify {
                 if !ed.plan(rewrite.rule) {
                     return;
                 }
-                // A new operation may be fit for another rule.
+                // A new operation may match another rule.
                 next = rewrite.apply(ed, inst);
             }
         }
@@ -68,7 +69,7 @@ struct Rewrite {
     outcome: Outcome<Value>,
 }
 
-/// A function as rules see it: a value is computed by one operation at most.
+/// A function as the matcher sees it: at most one operation computes a value.
 struct Values<'f>(&'f Function);
 
 impl Operands for Values<'_> {
@@ -94,7 +95,7 @@ impl Operands for Values<'_> {
     }
 }
 
-/// What a rule makes of an instruction, if it fits.
+/// Applies a rule to an instruction; `None` if the rule does not fit or does not pay.
 fn try_rule(function: &Function, inst: Inst, rule: &Rule) -> Option<Rewrite> {
     let data = function.inst(inst);
     let result = data.result()?;
@@ -103,7 +104,7 @@ fn try_rule(function: &Function, inst: Inst, rule: &Rule) -> Option<Rewrite> {
     }
     let outcome =
         algebra::apply(&Values(function), rule, data.ty, &data.args, function.value_type(result))?;
-    // A new operation earns something only if the one it looks through goes.
+    // A new operation pays only if the inner operation of the pattern becomes dead.
     let is_new = !matches!(outcome, Outcome::Operand(_) | Outcome::Constant(_));
     let looks_through = rule.operands.iter().any(|p| matches!(p, Pat::Op(..)));
     let is_shared = |v: &Value| function.constant(*v).is_none() && function.users(*v).len() > 1;

@@ -1,4 +1,4 @@
-//! Every rule against the meaning of operations.
+//! Tests of every rule against the evaluator of operations.
 
 use super::try_rule;
 use cranelift_entity::EntityRef;
@@ -8,7 +8,7 @@ use ir::rules::{Guard, Pat, RULES, Rule};
 use ir::{Function, FunctionBuilder, Imm, InstSpec, Opcode, Shape, Signature, Type, Value};
 use smallvec::SmallVec;
 
-/// Applies one rule wherever it fits.
+/// Applies one rule to every instruction that it fits.
 struct OneRule(&'static Rule);
 
 impl Pass for OneRule {
@@ -60,7 +60,7 @@ impl Instance {
     }
 
     fn op(&mut self, opcode: Opcode, pats: &[Pat]) -> Option<Value> {
-        // Operands that are no constants first: they decide the type of those that are.
+        // Non-constant operands first: they determine the type of the constants.
         let built: Vec<Option<Value>> = pats.iter().map(|p| self.variable(*p)).collect();
         let type_of = |s: &Self, v: Option<Value>| v.map(|v| s.builder.function().value_type(v));
         let operand = type_of(self, built.iter().copied().flatten().last()).unwrap_or(self.ty);
@@ -107,7 +107,7 @@ impl Instance {
     }
 }
 
-/// What a function of one block returns. `values` is room for its values, by index.
+/// The result of a function of one block. `values` is scratch space for its values, by index.
 fn run(function: &Function, args: [u64; 2], values: &mut Vec<u64>) -> u64 {
     values.resize(function.value_bound(), 0);
     for (value, bits) in function.arguments().iter().zip(args) {
@@ -129,7 +129,7 @@ fn run(function: &Function, args: [u64; 2], values: &mut Vec<u64>) -> u64 {
     panic!("{} does not return", function.name());
 }
 
-/// Every 8-bit integer, or what is special in a wider type.
+/// Every 8-bit integer, or the boundary values of a wider type.
 fn inputs(ty: Type) -> Vec<u64> {
     if ty == Type::I8 {
         return (0..256).collect();
@@ -214,7 +214,7 @@ fn names_of_rules_are_unique() {
     assert_eq!(names.len(), count);
 }
 
-/// A wrong rule must not pass the test above.
+/// A wrong rule must fail the comparison of the test above.
 #[test]
 fn a_wrong_rule_is_noticed() {
     static WRONG: Rule = Rule {

@@ -1,4 +1,4 @@
-//! What `adce` does and declines.
+//! The rewrites of `adce` and the cases it declines.
 
 use crate::{becomes, declines, run};
 

@@ -1,4 +1,4 @@
-//! What `cfg_clean` does and declines.
+//! The rewrites of `cfg_clean` and the cases it declines.
 
 use crate::{becomes, declines, run};
 
@@ -130,8 +130,8 @@ fn edges_go_straight_past_empty_blocks() {
 
 #[test]
 fn empty_blocks_stay_where_they_are_needed() {
-    // Its parameter is used beyond it; edges meet in it before a loop; a branch decides on it
-    // alone.
+    // `one` has a parameter with uses beyond it, `meet` joins edges before a loop, and `arm` is one
+    // arm of a branch whose other arm is its target.
     declines(
         "cfg_clean",
         "func @f(%a: i32, %b: i32) -> i32 {
@@ -190,7 +190,7 @@ fn blocks_that_lead_around_in_a_circle_come_to_an_end() {
     );
 }
 
-/// Each edge is sent on once, whatever the order of the blocks.
+/// The pass redirects each edge once, whichever order the blocks have.
 #[test]
 fn a_long_row_of_empty_blocks_is_passed_at_a_low_cost() {
     let count = 20_000;
@@ -206,8 +206,8 @@ fn a_long_row_of_empty_blocks_is_passed_at_a_low_cost() {
     assert!(log.len() < 6 * count, "{} actions", log.len());
 }
 
-/// The parameter of each block can be bound once the branch before it is folded, and then makes the
-/// next branch one that can be. Walking all blocks once for each would be quadratic.
+/// Each fold makes the parameter of the next block replaceable, and that makes the next branch
+/// foldable. Walking all blocks once for each fold would be quadratic.
 #[test]
 fn a_chain_of_folds_is_not_walked_once_for_each() {
     let count = 10_000;
@@ -222,7 +222,7 @@ fn a_chain_of_folds_is_not_walked_once_for_each() {
     assert_eq!((named("fold_branch"), named("remove_block_param")), (count, count + 1));
 }
 
-/// A search or a shift for each edge would be quadratic.
+/// A search or a shift of the edge list for each edge would be quadratic.
 #[test]
 fn a_wide_switch_to_one_block_is_folded_at_a_low_cost() {
     let arms = "one(%a), ".repeat(300_000);
@@ -240,7 +240,7 @@ fn a_wide_switch_to_one_block_is_folded_at_a_low_cost() {
     assert_eq!(log.len(), 4, "fold, bind (two actions) and merge");
 }
 
-/// Each block of a region that goes is no walk over all the others, nor is each edge between them.
+/// Removing a block or an edge of the region must not walk over all other blocks.
 #[test]
 fn a_large_unreachable_region_goes_at_a_low_cost() {
     let mut text = "func @f(%a: i32) -> i32 {\nentry:\n  return %a\n".to_owned();

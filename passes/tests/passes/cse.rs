@@ -1,4 +1,4 @@
-//! What `cse` does and declines.
+//! The rewrites of `cse` and the cases it declines.
 
 use crate::{becomes, declines, run};
 
@@ -115,8 +115,8 @@ fn what_differs_or_does_not_dominate_stays() {
     );
 }
 
-/// Users go from the front of the list of `%a`, and with others between them from that of `%b`: a
-/// search for each would be quadratic.
+/// The pass removes users from the front of the user list of `%a`, and, between others, from that
+/// of `%b`. A linear search for each removal would make the pass quadratic.
 #[test]
 fn values_with_many_users_lose_them_at_a_low_cost() {
     let mut text =

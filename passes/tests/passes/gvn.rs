@@ -1,4 +1,4 @@
-//! What `gvn` does and declines.
+//! The rewrites of `gvn` and the cases it declines.
 
 use crate::{becomes, declines, run};
 
@@ -125,7 +125,7 @@ fn what_differs_or_does_not_dominate_stays() {
     );
 }
 
-/// Of the terms of a class many are looked at, and each only so often.
+/// The classes have thousands of terms. The pass examines few of them for each operation.
 #[test]
 fn a_long_chain_of_sums_is_numbered_at_a_low_cost() {
     let mut text =

@@ -1,4 +1,4 @@
-//! What `licm` does and declines.
+//! The rewrites of `licm` and the cases it declines.
 
 use crate::{becomes, declines};
 
@@ -51,7 +51,7 @@ fn invariants_move_to_the_outermost_preheader_with_the_constants_they_need() {
     );
 }
 
-/// Both come first in the header; the load may, for the loop writes nothing.
+/// Both operations come first in the header. The load may move since the loop writes nothing.
 #[test]
 fn what_may_trap_moves_if_it_comes_first() {
     becomes(
@@ -120,8 +120,8 @@ fn a_read_that_cannot_trap_moves_from_anywhere_if_the_loop_writes_nothing() {
     );
 }
 
-/// A division outside the header, reads in a loop that writes, an operation after an effect,
-/// constants alone.
+/// The loop has a division outside the header, reads although it writes, an operation that may trap
+/// after another that stays, and a constant that nothing else needs.
 #[test]
 fn what_might_be_seen_stays() {
     declines(

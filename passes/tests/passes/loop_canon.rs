@@ -1,4 +1,4 @@
-//! What `loop_canon` does and declines.
+//! The rewrites of `loop_canon` and the cases it declines.
 
 use crate::{becomes, declines};
 
@@ -66,7 +66,7 @@ fn a_canonical_loop_stays_as_it_is() {
     assert_eq!(log.len(), once.len(), "a second run finds nothing");
 }
 
-/// `%x` cannot move: the sum is not invariant, and a constant alone is not worth a block.
+/// `%x` cannot move, since it is not invariant, and a constant alone does not pay for a preheader.
 #[test]
 fn a_preheader_that_licm_would_not_use_is_not_made() {
     declines(

@@ -1,4 +1,4 @@
-//! What each pass does and declines, on small functions.
+//! The rewrites of each pass, and the cases it declines, on small functions.
 
 extern crate osier_passes as passes;
 
@@ -17,7 +17,7 @@ use ir::text::{parse_module, print_function};
 use ir::verifier::verify_function;
 use ir::{Func, Module};
 
-/// The module with the function of a test, which comes last.
+/// Parses the module of a test. Returns it with its last function, which is the one under test.
 fn module(text: &str) -> (Module, Func) {
     let text = format!("memory @m 1\nglobal @g: mut i32 = 0\n{text}");
     let module = parse_module(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));
@@ -25,7 +25,8 @@ fn module(text: &str) -> (Module, Func) {
     (module, func)
 }
 
-/// The function after a pipeline, printed, and the log. Checks well-formedness and replay.
+/// Runs a pipeline. Returns the printed result and the log, after checking well-formedness and
+/// replay.
 fn run(pipeline: &str, text: &str) -> (String, ActionLog) {
     let (module, func) = module(text);
     let base = module.body(func).expect("a body");
@@ -41,7 +42,7 @@ fn run(pipeline: &str, text: &str) -> (String, ActionLog) {
     (print_function(&module, &function), log)
 }
 
-/// Asserts that a pipeline makes `before` into `after`. New values and blocks have the ids after
+/// Asserts that a pipeline turns `before` into `after`. New values and blocks have the ids after
 /// the last of `before`.
 #[track_caller]
 fn becomes(pipeline: &str, before: &str, after: &str) {
@@ -54,7 +55,7 @@ fn becomes(pipeline: &str, before: &str, after: &str) {
     assert!(!log.is_empty());
 }
 
-/// Asserts that a pipeline finds nothing to do, and leaves no trace of having looked.
+/// Asserts that a pipeline changes nothing: the log is empty.
 #[track_caller]
 fn declines(pipeline: &str, text: &str) {
     let (_, log) = run(pipeline, text);

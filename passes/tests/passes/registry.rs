@@ -1,4 +1,4 @@
-//! Names of passes and pipelines.
+//! Tests of the names of passes and pipelines.
 
 use passes::registry::{DEFAULT, PASSES};
 use passes::{Pipeline, parse};

@@ -1,4 +1,4 @@
-//! What `sccp` does and declines.
+//! The rewrites of `sccp` and the cases it declines.
 
 use crate::{becomes, declines};
 
@@ -37,8 +37,8 @@ fn a_known_condition_folds_the_branch_and_removes_the_arm() {
     );
 }
 
-/// The loop's counter is a constant only because the branch that would change it is never taken,
-/// and the branch is never taken only because the counter is a constant.
+/// The loop's counter is a constant only because the branch that would change it is never taken.
+/// The branch is never taken only because the counter is a constant.
 #[test]
 fn facts_may_support_each_other_around_a_loop() {
     becomes(
@@ -102,8 +102,8 @@ fn a_parameter_with_one_incoming_value_is_that_value() {
     );
 }
 
-/// `%o` looks like a copy of `%a` until the other way around the loop is seen; by then `%i` and
-/// `%j` were taken for copies of `%a` too. They are copies of `%o`.
+/// `%o` looks like a copy of `%a` until the search sees the back edge. By then it has taken `%i`
+/// and `%j` for copies of `%a` too. They are copies of `%o`.
 #[test]
 fn a_late_fall_does_not_hide_copies() {
     becomes(
@@ -224,7 +224,7 @@ fn what_varies_stays() {
     );
 }
 
-/// Looking at all the ways in for each of them would take minutes.
+/// Visiting all predecessors again for each changed edge would take minutes.
 #[test]
 fn many_ways_into_one_block() {
     let ways = "join(%five), ".repeat(200_000);

@@ -1,4 +1,4 @@
-//! What `simplify` does and declines.
+//! The rewrites of `simplify` and the cases it declines.
 
 use crate::{becomes, declines};
 
@@ -61,8 +61,8 @@ fn known_bits_make_masks_useless() {
     );
 }
 
-/// An inner operation with other uses stays, so a new outer one would earn nothing; floats keep NaN
-/// and the sign of zero; a value that may be 2 is no truth value.
+/// An inner operation with other uses stays, so a new outer one would not pay. Float operations
+/// keep NaN and the sign of zero. A value that may be 2 is not a truth value.
 #[test]
 fn what_earns_nothing_or_might_differ_stays() {
     declines(

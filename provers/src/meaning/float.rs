@@ -1,4 +1,4 @@
-//! Floating point, in the theory of IEEE 754 numbers.
+//! Floating-point operations, in the theory of IEEE 754 numbers.
 
 use super::Meaning;
 use crate::encoder::Terms;
@@ -46,8 +46,8 @@ pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr)
     }
 }
 
-/// NaN if one is; of two zeros the one with the `preferred` sign. SMT-LIB's own minimum gives the
-/// other operand for a NaN, and leaves open which zero.
+/// The minimum or maximum: NaN if an operand is NaN; of two zeros, the one with the `preferred`
+/// sign. SMT-LIB's own minimum gives the other operand for a NaN, and does not determine the zero.
 fn extremum(t: Terms<'_>, before: &str, preferred: &str, a: SExpr, b: SExpr) -> SExpr {
     let is = |predicate: &str, x: SExpr| t.app(predicate, &[x]);
     let zeros = t.and(&[is("fp.isZero", a), is("fp.isZero", b)]);
@@ -88,7 +88,7 @@ pub(super) fn to_int(t: Terms<'_>, opcode: Opcode, ty: Type, source: Type, x: SE
     let bound = |exponent: u64, negative: bool| {
         t.float(t.of_type(power_of_two(exponent, negative, source), source), source)
     };
-    // The least, which powers of two (and 0) hit exactly, and one past the greatest.
+    // The least result, which floats represent exactly, and one past the greatest.
     let least = if signed { bound(width - 1, true) } else { t.float(t.of_type(0, source), source) };
     let past = if signed { bound(width - 1, false) } else { bound(width, false) };
     let is_nan = t.app("fp.isNaN", &[number]);

@@ -1,4 +1,4 @@
-//! Integers, in the theory of bit-vectors.
+//! Integer operations, in the theory of bit-vectors.
 
 use super::Meaning;
 use crate::encoder::Terms;
@@ -12,7 +12,7 @@ pub(super) fn unary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExpr {
     let is_set = |i: u32| t.equal(bit(i), t.atom("#b1"));
     let number = |n: u32| t.of_type(u64::from(n), ty);
     match opcode {
-        // The last one written is asked first.
+        // The fold nests inside out: the condition written last is tested first.
         Opcode::Clz => {
             (0..width).fold(number(width), |rest, i| t.ite(is_set(i), number(width - 1 - i), rest))
         }
@@ -38,9 +38,9 @@ fn sign_extended(t: Terms<'_>, x: SExpr, from: u32, to: u32) -> SExpr {
 
 pub(super) fn binary(t: Terms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SExpr) -> Meaning {
     let width = u64::from(ty.bits());
-    // Widths are powers of two, so an amount modulo the width is its low bits.
+    // Widths are powers of two, so the amount modulo the width is its low bits.
     let amount = || t.app("bvand", &[y, t.of_type(width - 1, ty)]);
-    // A shift by the whole width gives 0 in SMT-LIB, as a rotation by 0 needs.
+    // In SMT-LIB, a shift by the whole width gives 0, as a rotation by 0 requires.
     let rest = || t.app("bvsub", &[t.of_type(width, ty), amount()]);
     let rotated = |to: &str, back: &str| {
         t.app("bvor", &[t.app(to, &[x, amount()]), t.app(back, &[x, rest()])])
@@ -102,7 +102,7 @@ pub(super) fn resized(t: Terms<'_>, opcode: Opcode, typing: &Typing, x: SExpr) -
     }
 }
 
-/// What a load of a part makes of the contents, of which the low bits are the part.
+/// The result of a partial load from the contents, whose low `part` bits are loaded.
 pub(super) fn loaded(t: Terms<'_>, opcode: Opcode, ty: Type, part: u32, contents: SExpr) -> SExpr {
     match opcode {
         Opcode::Uload8 | Opcode::Uload16 | Opcode::Uload32 => {

@@ -1,8 +1,8 @@
-//! The meaning of operations, written for solvers.
+//! The meaning of operations in the language of solvers.
 //!
-//! Written from `docs/oir.md`, apart from [`ir::eval`], so that a slip in one of them is seen when
-//! the two are compared. To add an opcode: its meaning here; the test
-//! `every_operation_on_values_has_a_meaning` fails on what is missing.
+//! It follows `docs/oir.md`, independently of [`ir::eval`], so that a comparison of the two shows a
+//! mistake in either. A new opcode needs a meaning here; otherwise the test
+//! `every_operation_on_values_has_a_meaning` fails.
 
 mod float;
 mod int;
@@ -17,22 +17,22 @@ use ir::{Opcode, Shape, TrapKind, Type};
 use std::collections::BTreeMap;
 use std::io;
 
-/// A result.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value {
     /// Its bits.
     Bits(SExpr),
-    /// The number that the bits stand for, where arithmetic computes it. There is one NaN, whose
-    /// bits are the canonical ones.
+    /// The number that the bits represent, if arithmetic computes it. All NaNs are one number,
+    /// whose bits are the canonical ones.
     Number(SExpr),
 }
 
-/// What an operation does with its operands.
+/// The result and the traps of an operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
-    /// Its result, where it does not trap.
+    /// The result, if the operation does not trap.
     pub(crate) value: Value,
-    /// The traps it may end in, each with the condition under which it does; no two hold at once.
+    /// The traps, each with its condition; no two conditions hold at once.
     pub(crate) traps: Vec<(TrapKind, SExpr)>,
 }
 
@@ -46,17 +46,16 @@ impl Meaning {
     }
 }
 
-/// Whether operations have a meaning here: those on values, and loads of a part of a value (which
-/// stand for what they make of the contents).
+/// Whether an operation has a meaning here: operations on values, and partial loads (as functions
+/// of the contents).
 pub(crate) fn has_meaning(opcode: Opcode) -> bool {
     is_evaluated(opcode) || matches!(opcode.shape(), Shape::Load(1..))
 }
 
-/// The definitions that a solver has been given: each operation is a function, so that queries stay
-/// short.
+/// The definitions sent to a solver. Each operation is a function, which keeps queries short.
 pub(crate) struct Definitions<'c> {
     context: &'c mut Context,
-    /// Whether the result is a number, and the traps, by the name of the function.
+    /// By the name of the function: whether the result is a number, and the traps.
     known: BTreeMap<String, (bool, Vec<TrapKind>)>,
 }
 
@@ -89,7 +88,7 @@ impl<'c> Definitions<'c> {
         Ok(Meaning { value, traps })
     }
 
-    /// Defines the functions of an operation, once. Returns the name of the one that gives the
+    /// Defines the functions of an operation, once. Returns the name of the function for the
     /// result.
     fn define(&mut self, typing: &Typing) -> io::Result<String> {
         let mut name = format!("{}.{}", typing.opcode.name(), typing.ty);
@@ -129,7 +128,7 @@ fn trap_name(operation: &str, kind: TrapKind) -> String {
 /// The meaning of an operation on terms that are bits.
 ///
 /// # Panics
-/// When [`has_meaning`] denies the opcode.
+/// If [`has_meaning`] is false for the opcode.
 fn meaning(t: Terms<'_>, typing: &Typing, operands: &[SExpr]) -> Meaning {
     let (opcode, ty) = (typing.opcode, typing.ty);
     match (opcode.shape(), operands) {

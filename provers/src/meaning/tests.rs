@@ -1,4 +1,4 @@
-//! That no operation is left without a meaning; needs no solver.
+//! A test that every operation has a meaning. It needs no solver.
 
 use super::{Value, has_meaning, meaning};
 use crate::encoder::Terms;
@@ -7,7 +7,7 @@ use easy_smt::{ContextBuilder, SExpr};
 use ir::Opcode;
 use std::collections::BTreeSet;
 
-/// Writes the meaning of every operation at all types; one that is missing panics.
+/// Writes the meaning of every operation at all types, which panics for a missing one.
 #[test]
 fn every_operation_on_values_has_a_meaning() {
     let context = ContextBuilder::new().build().expect("a context without a solver");
@@ -35,7 +35,7 @@ fn every_operation_on_values_has_a_meaning() {
     assert!(written > 200, "{written} meanings");
 }
 
-/// Two operations that mean the same would be one; a row copied and not changed is found so.
+/// Two operations with one meaning would be the same, so a copied row left unchanged fails here.
 #[test]
 fn meanings_differ() {
     let context = ContextBuilder::new().build().expect("a context without a solver");
@@ -43,7 +43,7 @@ fn meanings_differ() {
     let mut seen = BTreeSet::new();
     let mut count = 0;
     for opcode in Opcode::ALL.iter().copied().filter(|o| has_meaning(*o)) {
-        // The widest types: where the fewest operations agree.
+        // The widest types, at which the fewest operations agree.
         let Some(typing) = typings(opcode).pop() else { continue };
         let operands: Vec<SExpr> =
             ["a", "b", "c"].iter().take(typing.operands.len()).map(|n| t.atom(n)).collect();

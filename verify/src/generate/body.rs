@@ -1,4 +1,4 @@
-//! The state of a function body under construction, and the choices every part of it makes.
+//! The state of a function body under construction, and the choices that all its parts make.
 
 use super::feature::{Feature, Weights};
 use super::memory::Ground;
@@ -10,7 +10,7 @@ use ir::{
     Signature, Table, Type, Value,
 };
 
-/// A function that a body may call, and the most steps one call of it takes.
+/// A function that a body may call, with the largest number of steps of one call.
 #[derive(Clone, Debug)]
 pub(super) struct Callee {
     pub(super) func: Func,
@@ -19,27 +19,27 @@ pub(super) struct Callee {
     pub(super) steps: u64,
 }
 
-/// What a body may refer to outside itself.
+/// The module around a body: everything that the body may refer to.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
     pub(super) memory: Memory,
     pub(super) table: Table,
-    /// The callee in each entry of the table; `None` is a null entry.
+    /// By table entry: the index of its callee; `None` for a null entry.
     pub(super) entries: Vec<Option<usize>>,
-    /// A table that nothing is called through, so that it may change: of function references, as
-    /// large as the other.
+    /// A second table of function references, of the same size. Nothing is called through it, so it
+    /// may change.
     pub(super) references: Table,
-    /// Segments that nothing is written from at the start.
+    /// Segments that are not active, so that operations may use and drop them.
     pub(super) segments: (Data, Elem),
     pub(super) globals: Vec<(Global, Type, bool)>,
-    /// Functions made before, so that no call recurses.
+    /// The functions made before. A body calls only these, so no call recurses.
     pub(super) callees: Vec<Callee>,
-    /// Whether the body may call through the table. What stands in the table may not: it could
-    /// reach itself.
+    /// Whether the body may call through the table. A function in the table may not, because it
+    /// could reach itself.
     pub(super) may_call_indirect: bool,
 }
 
-/// A loop around the place where code is being added.
+/// A loop around the current place.
 #[derive(Clone, Debug)]
 pub(super) struct LoopFrame {
     pub(super) header: Block,
@@ -50,19 +50,19 @@ pub(super) struct LoopFrame {
     pub(super) limit: Value,
     pub(super) counts_down: bool,
     pub(super) compare: Opcode,
-    /// Whether the test for one more round is at the latches rather than in the header.
+    /// Whether the latches test for another round, instead of the header.
     pub(super) tests_at_latch: bool,
-    /// The header's parameters after the counter.
+    /// The parameters of the header after the counter.
     pub(super) carried: Vec<Carried>,
-    /// Whether an edge other than that of the regular test leads to the exit: then only what the
-    /// header defines dominates it.
+    /// Whether an edge other than that of the regular test leads to the exit. Then only the
+    /// definitions in the header, and above, dominate the exit.
     pub(super) left_early: bool,
-    /// Whether an edge from outside the loop leads to the exit: then nothing in the loop dominates
-    /// it.
+    /// Whether an edge from outside the loop leads to the exit. Then no definition in the loop
+    /// dominates it.
     pub(super) exit_is_around: bool,
 }
 
-/// A loop parameter besides the counter.
+/// A loop parameter other than the counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carried {
     pub(super) param: Value,
@@ -70,18 +70,18 @@ pub(super) struct Carried {
     pub(super) next: Next,
 }
 
-/// What a loop parameter receives on a back edge.
+/// The argument that a loop parameter receives on a back edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// Something in scope.
+    /// Any value in scope.
     Any,
-    /// Itself.
+    /// The parameter itself.
     Same,
-    /// Another parameter of the loop: a rotation, which only a parallel copy gets right.
+    /// Another parameter of the loop. Together they rotate, which only a parallel copy gets right.
     Sibling,
-    /// A sum with itself, for a use after the loop.
+    /// A sum with itself, so that it has a use after the loop.
     Accumulated,
-    /// An operation on itself; nothing else sees the parameter.
+    /// An operation on itself. Nothing else uses the parameter.
     DeadCycle,
 }
 
@@ -95,27 +95,27 @@ pub(super) struct Body<'a> {
     pub(super) loops: Vec<LoopFrame>,
     pub(super) results: Vec<Type>,
     pub(super) planted: &'a mut Planted,
-    /// Effect-free instructions made so far, to be repeated.
+    /// The effect-free instructions made so far, for repetition.
     history: Vec<Inst>,
-    /// The few addresses that memory accesses are gathered at.
+    /// The few addresses around which accesses are made.
     addresses: [u64; 4],
-    /// What traffic was gathered around so far.
+    /// The addresses around which traffic was made so far.
     pub(super) grounds: Vec<Ground>,
-    /// How many more instructions the caller asked for; negative when more were made.
+    /// How many more instructions are wanted; negative if there are more already.
     pub(super) left: i64,
-    /// The most rounds of the loops around the place where code is being added.
+    /// The largest number of rounds of all loops around the current place together.
     pub(super) rounds: u64,
-    /// The most steps that the code so far takes.
+    /// The largest number of steps that the code so far takes.
     pub(super) steps: u64,
 }
 
-/// The most rounds that nested loops make together.
+/// The largest number of rounds that nested loops make together.
 pub(super) const MAX_ROUNDS: u64 = 150;
-/// A call is added when it keeps the steps of the caller below this.
+/// A call is added only if the steps of the caller stay below this number.
 const MAX_STEPS_WITH_CALLS: u64 = 20_000;
 
 impl<'a> Body<'a> {
-    /// A body whose entry block is open and whose arguments are in scope.
+    /// A body with an open entry block and its arguments in scope.
     pub(super) fn new(
         (name, signature): (&str, &Signature),
         (prng, weights): (Prng, Weights),
@@ -154,8 +154,8 @@ impl<'a> Body<'a> {
         self.weights.of(feature)
     }
 
-    /// Decides whether to plant a feature that comes along with something else, in `weight` of
-    /// `weight + 10` cases.
+    /// Decides whether to plant a feature that accompanies another part: in `weight` of `weight +
+    /// 10` cases.
     pub(super) fn wants(&mut self, feature: Feature) -> bool {
         let weight = self.weight(feature);
         self.prng.below(weight + 10) < weight
@@ -165,20 +165,20 @@ impl<'a> Body<'a> {
         self.planted.count(feature);
     }
 
-    /// Adds an instruction and nothing to the scope.
+    /// Adds an instruction. Its results do not come into scope.
     pub(super) fn insert(&mut self, spec: InstSpec) -> Inst {
         self.left -= 1;
         self.steps += self.rounds;
         self.builder.insert(spec)
     }
 
-    /// Adds an instruction with one result, out of the scope's sight.
+    /// Adds an instruction with one result, which does not come into scope.
     pub(super) fn hidden(&mut self, spec: InstSpec) -> Value {
         let inst = self.insert(spec);
         self.builder.function().inst(inst).result().expect("the generator asked for one result")
     }
 
-    /// Adds an effect-free instruction; its result comes into scope, and it may be repeated later.
+    /// Adds an effect-free instruction. Its result comes into scope, and it may be repeated later.
     pub(super) fn value(&mut self, spec: InstSpec) -> Value {
         let ty = spec.result_types[0];
         let inst = self.insert(spec);
@@ -197,8 +197,8 @@ impl<'a> Body<'a> {
         self.value(InstSpec::new(opcode, ty, Imm::None, args))
     }
 
-    /// Repeats an instruction made before whose operands are in scope, operands swapped now and
-    /// then.
+    /// Repeats a recent instruction whose operands are in scope, with its operands swapped now and
+    /// then. Returns whether there was one.
     pub(super) fn repeat(&mut self) -> bool {
         if self.history.is_empty() {
             return false;
@@ -223,7 +223,7 @@ impl<'a> Body<'a> {
         true
     }
 
-    /// A type, as often as the weights of the types say.
+    /// A random type, by the weights of the types.
     pub(super) fn any_type(&mut self) -> Type {
         let (narrow, wide, float) =
             (self.weight(Feature::Narrow), self.weight(Feature::Wide), self.weight(Feature::Float));
@@ -260,7 +260,7 @@ impl<'a> Body<'a> {
         self.scope.of(ty)[count - 1 - back]
     }
 
-    /// A value of a type that was in scope at the mark; a constant when there is none.
+    /// A value of a type that was in scope at the mark; a constant if there was none.
     pub(super) fn pick_at(&mut self, ty: Type, mark: Mark) -> Value {
         let count = self.scope.of_at(ty, mark).len();
         if count == 0 {
@@ -269,7 +269,7 @@ impl<'a> Body<'a> {
         self.scope.of_at(ty, mark)[self.prng.index(count)]
     }
 
-    /// A constant: often one that a recent instruction already made, as in code that people wrote.
+    /// A constant. Often reuses the one of a recent instruction, as code written by people does.
     pub(super) fn constant(&mut self, ty: Type, bits: u64) -> Value {
         let recent = self.scope.of(ty).iter().rev().take(24).copied();
         let made = recent.into_iter().find(|v| self.builder.function().constant(*v) == Some(bits));
@@ -286,7 +286,7 @@ impl<'a> Body<'a> {
         self.constant(ty, bits)
     }
 
-    /// An `i32` address and a constant offset. Gathered at a few places, so that accesses overlap.
+    /// An `i32` address and a constant offset. The addresses are few, so that accesses overlap.
     pub(super) fn address(&mut self) -> (Value, Imm) {
         let (memory, near) = (self.around.memory, self.prng.pick(&self.addresses));
         let offset = u64::from(self.prng.pick(&[0u32, 0, 0, 4, 8, 1]));
@@ -297,7 +297,7 @@ impl<'a> Body<'a> {
             return (self.pick(Type::I32), imm);
         }
         if self.prng.chance(30) {
-            // Unknown to every pass, yet in bounds: any of 16 words.
+            // Any of 16 words: no pass knows which, and all are in bounds.
             let raw = self.pick(Type::I32);
             let mask = self.constant(Type::I32, 0x3c);
             return (self.op(Opcode::And, Type::I32, &[raw, mask]), imm);
@@ -305,7 +305,7 @@ impl<'a> Body<'a> {
         (self.constant(Type::I32, near), imm)
     }
 
-    /// The callees that may be called here without making the program long.
+    /// The callees whose call here keeps the caller short.
     pub(super) fn affordable(&self) -> Vec<usize> {
         let affordable = |steps: u64| self.steps + self.rounds * steps < MAX_STEPS_WITH_CALLS;
         (0..self.around.callees.len())
@@ -314,7 +314,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The bits of a constant that something is special about.
+/// The bits of a special constant of a type.
 pub(super) fn edge_bits(prng: &mut Prng, ty: Type) -> u64 {
     if prng.chance(35) {
         let small = prng.below(6);
@@ -326,7 +326,7 @@ pub(super) fn edge_bits(prng: &mut Prng, ty: Type) -> u64 {
         };
     }
     let edges: &[u64] = match ty {
-        // Of references, only null is a constant in every module.
+        // Null is the only reference that is a constant in every module.
         Type::FuncRef | Type::ExternRef => &[0],
         Type::I8 => &[0, 1, 7, 8, 9, 0x7f, 0x80, 0xff],
         Type::I16 => &[0, 1, 15, 16, 17, 0xff, 0x7fff, 0x8000, 0xffff],

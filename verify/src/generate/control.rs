@@ -1,14 +1,14 @@
-//! Regions: code with one way in and one way on, nested to a fixed depth.
+//! Regions: code with one entry and one way on, nested to a fixed depth.
 
 use super::body::Body;
 use super::feature::Feature;
 use super::scope::Mark;
 use ir::{Block, Imm, InstSpec, Opcode, Target, TrapKind, Type, Value};
 
-/// How deep regions nest.
+/// The largest depth of nested regions.
 const MAX_DEPTH: u32 = 4;
 
-/// The features that are a region.
+/// The features that are regions.
 const REGIONS: [Feature; 9] = [
     Feature::Branch,
     Feature::Switch,
@@ -21,21 +21,21 @@ const REGIONS: [Feature; 9] = [
     Feature::Overwrite,
 ];
 
-/// A block where several edges meet, and what they bring.
+/// A block where several edges meet, with the arguments they pass.
 struct Join {
     block: Block,
     /// Its parameters.
     incoming: Vec<(Value, Incoming)>,
 }
 
-/// What a block parameter receives.
+/// The argument that a block parameter receives.
 #[derive(Clone, Copy)]
 enum Incoming {
-    /// Something in scope at the end of the predecessor.
+    /// Any value in scope at the end of the predecessor.
     Any(Type),
     /// One value, the same on every edge.
     Same(Value, Type),
-    /// A constant made anew in every predecessor.
+    /// A constant that every predecessor makes anew.
     Constant(Type, u64),
 }
 
@@ -51,7 +51,7 @@ impl Body<'_> {
     /// The whole body, from the open entry block to a return.
     pub(super) fn generate(&mut self) {
         if self.weight(Feature::Loop) > 0 {
-            // Where nothing has returned or trapped yet.
+            // A loop first, where nothing has returned or trapped yet. Later code may never run.
             let count = self.prng.between(1, 4);
             self.straight(count);
             self.counted_loop(MAX_DEPTH);
@@ -64,7 +64,7 @@ impl Body<'_> {
         self.finish();
     }
 
-    /// A few lines and regions.
+    /// Some straight-line code and regions.
     pub(super) fn segment(&mut self, depth: u32) {
         for _ in 0..self.prng.between(1, 2) {
             let count = self.prng.between(1, 4);
@@ -75,9 +75,10 @@ impl Body<'_> {
         }
     }
 
-    /// One region, or nothing when the weights leave none. `depth` is above 0.
+    /// One region, or nothing if all weights are zero. `depth` is above 0.
     fn region(&mut self, depth: u32) {
-        // Outside loops an early exit leaves nothing to run; inside, it makes exits and latches.
+        // Outside loops, an early exit leaves little to run. Inside, it makes additional exits and
+        // latches.
         let pressed =
             |f: Feature| if f == Feature::EarlyExit && !self.loops.is_empty() { 3 } else { 1 };
         let weights = REGIONS.map(|f| self.weight(f) * pressed(f));
@@ -95,7 +96,7 @@ impl Body<'_> {
         }
     }
 
-    /// A return that makes much of the body matter: results are mixed from several values.
+    /// Returns results that mix several values, so that much of the body matters.
     fn finish(&mut self) {
         let results = self.results.clone();
         let mut values = Vec::new();
@@ -123,7 +124,7 @@ impl Body<'_> {
         self.terminate(InstSpec::terminator(Opcode::Jump, &[], vec![Target::new(block, args)]));
     }
 
-    /// A two-way branch; now and then with the test turned around.
+    /// A two-way branch, sometimes with its test inverted.
     pub(super) fn br_if(&mut self, condition: Value, then: Target, otherwise: Target) {
         let ty = self.builder.function().value_type(condition);
         if self.prng.chance(20) {
@@ -134,7 +135,7 @@ impl Body<'_> {
         }
     }
 
-    /// What a branch decides on: a comparison, any integer, or something that is always the same.
+    /// A condition: a comparison, any integer, or a value that is always the same.
     pub(super) fn condition(&mut self) -> Value {
         if self.wants(Feature::KnownCondition) && self.prng.chance(40) {
             self.plant(Feature::KnownCondition);
@@ -169,7 +170,7 @@ impl Body<'_> {
         Join { block, incoming }
     }
 
-    /// The arguments of an edge to a join from the open block.
+    /// The target of an edge from the open block to a join, with its arguments.
     fn join_target(&mut self, join: &Join) -> Target {
         let mut args = Vec::new();
         for (_, item) in &join.incoming {
@@ -182,7 +183,7 @@ impl Body<'_> {
         Target::new(join.block, &args)
     }
 
-    /// An edge to the join, or two with different arguments.
+    /// One edge to the join, or two edges with different arguments.
     fn jump_to_join(&mut self, join: &Join) {
         if self.prng.chance(10) {
             let condition = self.condition();
@@ -194,7 +195,7 @@ impl Body<'_> {
         self.jump(join.block, &target.args);
     }
 
-    /// Goes on in a join, with what was in scope at the mark and its parameters.
+    /// Continues in a join, with the values in scope at the mark and the parameters of the join.
     fn enter_join(&mut self, join: &Join, mark: Mark) {
         self.scope.rewind(mark);
         self.builder.switch_to(join.block);
@@ -203,13 +204,13 @@ impl Body<'_> {
         }
     }
 
-    /// A block without parameters, and the scope it starts with.
+    /// Continues in a block without parameters, with the values in scope at the mark.
     pub(super) fn enter_arm(&mut self, block: Block, mark: Mark) {
         self.scope.rewind(mark);
         self.builder.switch_to(block);
     }
 
-    /// A value made now that only one of the coming arms will see.
+    /// A value that is computed now, and that only one of the following arms uses.
     fn partially_dead(&mut self) -> Option<(Value, Type)> {
         if !self.wants(Feature::PartiallyDead) {
             return None;
@@ -221,7 +222,7 @@ impl Body<'_> {
         Some((self.hidden(InstSpec::new(opcode, ty, Imm::None, &[a, b])), ty))
     }
 
-    /// Uses a value that [`Body::partially_dead`] made.
+    /// Uses a value of [`Body::partially_dead`].
     fn use_partially_dead(&mut self, made: Option<(Value, Type)>) {
         if let Some((value, ty)) = made {
             self.scope.push(value, ty);
@@ -230,7 +231,7 @@ impl Body<'_> {
         }
     }
 
-    /// An operation for all of the coming arms.
+    /// An operation that all following arms are to compute.
     fn for_both_arms(&mut self) -> Option<(Opcode, Type, [Value; 2])> {
         if !self.wants(Feature::BothArms) {
             return None;
@@ -242,7 +243,7 @@ impl Body<'_> {
         Some((opcode, ty, [self.pick(ty), self.pick(ty)]))
     }
 
-    /// Computes in an arm what [`Body::for_both_arms`] chose.
+    /// Computes the operation of [`Body::for_both_arms`] in an arm.
     fn compute(&mut self, both: Option<(Opcode, Type, [Value; 2])>) {
         if let Some((opcode, ty, args)) = both {
             self.op(opcode, ty, &args);
@@ -276,7 +277,7 @@ impl Body<'_> {
         self.enter_join(&join, mark);
     }
 
-    /// A test of what two ways bring together: on one of them it is known.
+    /// A branch on a parameter where two edges join; on one of them it is a constant.
     fn decided(&mut self, depth: u32) {
         self.plant(Feature::Decided);
         let condition = self.condition();
@@ -292,7 +293,8 @@ impl Body<'_> {
         self.enter_arm(test, mark);
         let (then, join) = (self.builder.create_block(), self.new_join());
         let around = self.join_target(&join);
-        // Out of everybody's sight, as a test of two conditions is: else it would be used beyond.
+        // The parameter does not come into scope, like the test of a short circuit. Other uses
+        // would keep it.
         self.terminate(InstSpec::terminator(
             Opcode::BrIf,
             &[param],
@@ -341,14 +343,14 @@ impl Body<'_> {
         self.enter_join(&join, mark);
     }
 
-    /// Two arms, both with an edge to a third block and one to the join.
+    /// Two arms, each with an edge to a middle block and one to the join.
     fn cross_edge(&mut self, depth: u32) {
         self.plant(Feature::CrossEdge);
         let (both, made) = (self.for_both_arms(), self.partially_dead());
         let condition = self.condition();
         let mark = self.scope.mark();
         let (middle, join) = (self.new_join(), self.new_join());
-        // Without code on the right this is a short circuit.
+        // Without the right arm, this is a short circuit.
         let short_circuit = self.prng.chance(40);
         let arms: Vec<Block> =
             (0..2 - u32::from(short_circuit)).map(|_| self.builder.create_block()).collect();
@@ -371,7 +373,7 @@ impl Body<'_> {
         self.enter_join(&join, mark);
     }
 
-    /// A division in an arm that a test of the divisor guards.
+    /// A division in an arm, after a branch on its divisor.
     fn guarded_division(&mut self, depth: u32) {
         self.plant(Feature::GuardedDivision);
         let ty = self.int_type();
@@ -389,8 +391,8 @@ impl Body<'_> {
         self.enter_join(&join, mark);
     }
 
-    /// A test that may leave the loop, start its next round, return or trap; else code goes on,
-    /// with all that was in scope.
+    /// A branch to a block that may leave the loop, start its next round, return or trap. Code
+    /// continues on the other edge, with all values in scope.
     fn early_exit(&mut self) {
         self.plant(Feature::EarlyExit);
         let ty = self.int_type();
@@ -411,11 +413,11 @@ impl Body<'_> {
         self.compute(both);
     }
 
-    /// Ends the open block by leaving the region.
+    /// Ends the open block with an edge out of the region.
     fn leave(&mut self) {
         let depth = self.loops.len();
         if depth > 0 && self.prng.chance(85) {
-            // Mostly the innermost loop, now and then one around it.
+            // Mostly the innermost loop, sometimes one around it.
             let out = if self.prng.chance(75) { 0 } else { self.prng.index(depth) };
             let index = depth - 1 - out;
             if self.prng.chance(50) {
@@ -439,7 +441,7 @@ impl Body<'_> {
         }
     }
 
-    /// A cycle with two ways in. No pass treats it as a loop; all must leave it right.
+    /// A cycle with two entries. No pass treats it as a loop, and all have to keep its meaning.
     fn irreducible(&mut self) {
         let rounds = self.prng.between(1, 4);
         if self.rounds * u64::from(rounds + 1) > super::body::MAX_ROUNDS {

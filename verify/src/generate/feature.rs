@@ -1,17 +1,17 @@
-//! What the generator can plant, and how often.
+//! The features that the generator can plant, and how often it does.
 
 use crate::prng::Prng;
 
 macro_rules! features {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $weight:literal;)+) => {
-        /// Something the generator plants in programs because a pass, the mapping of a pass, or the
-        /// interpreter treats it specially.
+        /// A pattern that the generator plants in programs because a pass, its mapping, or the
+        /// interpreter treats it in a special way.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum Feature { $($(#[doc = $doc])+ $variant,)+ }
 
         impl Feature {
-            /// Every feature, in table order.
+            /// Every feature, in the order of the table.
             pub const ALL: &'static [Feature] = &[$(Feature::$variant,)+];
 
             /// The name in statistics and in settings.
@@ -19,7 +19,7 @@ macro_rules! features {
                 match self { $(Feature::$variant => $name,)+ }
             }
 
-            /// The weight when nobody says otherwise.
+            /// The default weight.
             const fn usual_weight(self) -> u32 {
                 match self { $(Feature::$variant => $weight,)+ }
             }
@@ -30,32 +30,32 @@ macro_rules! features {
 features! {
     /// A two-way branch whose arms join.
     Branch "branch" 10;
-    /// A switch, several targets of which may be the same block.
+    /// A switch; several of its targets may be one block.
     Switch "switch" 4;
     /// A loop with a bounded counter.
     Loop "loop" 12;
-    /// Arms that share a block in the middle: cross edges and short circuits.
+    /// Two arms that share a block in the middle: cross edges and short circuits.
     CrossEdge "cross_edge" 4;
     /// A loop with two entries.
     Irreducible "irreducible" 2;
-    /// A break, continue, return or trap out of the middle of a region: loops with several exits
-    /// and several latches.
+    /// A break, continue, return or trap inside a region, which gives loops several exits and
+    /// several latches.
     EarlyExit "early_exit" 4;
-    /// An expression computed before, in a dominating or a sibling block.
+    /// An expression that a dominating or a sibling block computed before.
     Repeat "repeat" 6;
-    /// A computation at a loop header whose operands come from outside the loop.
+    /// A computation in a loop header on operands from outside the loop.
     Invariant "invariant" 12;
-    /// A branch or a switch on a value that is always the same.
+    /// A branch or a switch on a condition that is always the same.
     KnownCondition "known_condition" 3;
-    /// A branch on a block parameter that is a constant on one way there.
+    /// A branch on a block parameter that is a constant on one of its edges.
     Decided "decided" 12;
-    /// One operation in all arms of a branch or switch.
+    /// The same operation in all arms of a branch or switch.
     BothArms "both_arms" 24;
-    /// A value nobody uses.
+    /// A value without a use.
     Dead "dead" 2;
     /// A loop parameter that only feeds itself.
     DeadCycle "dead_cycle" 2;
-    /// A block parameter that receives one value on every edge.
+    /// A block parameter that receives the same value on every edge.
     MergeOne "merge_one" 3;
     /// A value computed before a branch and used in one arm only.
     PartiallyDead "partially_dead" 3;
@@ -63,20 +63,20 @@ features! {
     Load "load" 5;
     /// A store.
     Store "store" 4;
-    /// Loads and stores of the same few bytes next to each other: forwarding, dead stores, overlap.
+    /// Loads and stores of the same few bytes in a row: forwarding, dead stores, overlap.
     Alias "alias" 3;
-    /// Reads and writes around one address: overlaps, neighbors, other widths, and another value
-    /// that is the same address.
+    /// Reads and writes around one address: overlaps, neighbors, other widths, and a second value
+    /// that equals the address.
     Traffic "traffic" 4;
-    /// A write that the arms of a branch overwrite, both or one or neither.
+    /// A write that both arms, one arm or no arm of a branch overwrite.
     Overwrite "overwrite" 6;
-    /// A division that cannot trap, or does so for few operands.
+    /// A division that cannot trap, or traps for few operands.
     Division "division" 3;
-    /// A division in an arm that only a non-zero divisor reaches.
+    /// A division in an arm that is reached only with a non-zero divisor.
     GuardedDivision "guarded_division" 4;
-    /// An operation that often traps: any divisor, any address, any float to convert.
+    /// An operation that often traps: with any divisor, any address, or any float to convert.
     Hazard "hazard" 1;
-    /// An operand at the edge of its type: zero, one, the extremes, the width of a shift.
+    /// An operand at the edge of its type: zero, one, the extremes, or the width of a shift.
     EdgeConstant "edge_constant" 4;
     /// A conversion between types.
     Convert "convert" 3;
@@ -88,13 +88,13 @@ features! {
     IndirectCall "indirect_call" 1;
     /// A read or write of a global.
     Global "global" 2;
-    /// A query of the size of the memory.
+    /// A read of the size of the memory.
     MemorySize "memory_size" 1;
     /// A growth of the memory.
     MemoryGrow "memory_grow" 1;
-    /// An operation on a range of memory, or on a segment of bytes.
+    /// An operation on a range of memory, or on a data segment.
     Range "range" 1;
-    /// An operation on a table of references, or on a segment of them.
+    /// An operation on a table of references, or on a segment of references.
     Table "table" 1;
     /// Values of 8 and 16 bits.
     Narrow "narrow" 3;
@@ -110,10 +110,11 @@ impl std::fmt::Display for Feature {
     }
 }
 
-/// How many features there are.
+/// The number of features.
 pub const FEATURES: usize = Feature::ALL.len();
 
-/// How often each feature is planted, relative to the others. Zero: never.
+/// How often each feature is planted, relative to the others. A feature of weight zero is never
+/// planted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
     by_feature: [u32; FEATURES],
@@ -135,16 +136,16 @@ impl Weights {
         self.by_feature[feature as usize]
     }
 
-    /// The same weights but for one feature. Weights above 1000 count as 1000.
+    /// The same weights, with one changed. Weights above 1000 count as 1000.
     #[must_use]
     pub fn with(mut self, feature: Feature, weight: u32) -> Weights {
         self.by_feature[feature as usize] = weight.min(1000);
         self
     }
 
-    /// The weights of one program: each feature is left out, as it is, or pressed. A program with
-    /// few features finds bugs that the presence of the others would hide (Groce et al., "Swarm
-    /// Testing", ISSTA 2012). Loops are never left out: most passes have little to do without one.
+    /// The weights of one program: each feature is left out, kept as it is, or tripled. A program
+    /// with few features finds bugs that other features would hide (Groce et al., "Swarm Testing",
+    /// ISSTA 2012). Loops are never left out, because most passes have little to do without one.
     pub fn swarm(&self, prng: &mut Prng) -> Weights {
         let mut by_feature = self.by_feature.map(|w| w * prng.pick(&[0, 1, 1, 1, 3]));
         let loops = &mut by_feature[Feature::Loop as usize];

@@ -1,4 +1,5 @@
-//! Loops: bounded by a counter, tested at the header or at the latches, with one or more of each.
+//! Loops that a counter bounds, with the test in the header or at the latches, and one or more
+//! exits and latches.
 
 use super::body::{Body, Carried, LoopFrame, MAX_ROUNDS, Next};
 use super::feature::Feature;
@@ -6,11 +7,10 @@ use super::scope::Mark;
 use ir::{Block, Imm, InstSpec, Opcode, Target, Type, Value};
 
 impl Body<'_> {
-    /// A loop that runs at most four rounds.
+    /// A loop of at most four rounds.
     ///
-    /// Its counter starts at zero and goes up to the limit, or the other way. The limit is a
-    /// constant or `x & 3`; a loop tested at its latches runs at least once, so there the limit is
-    /// not zero.
+    /// Its counter runs from zero to a limit, or from the limit to zero. The limit is a constant or
+    /// `x & 3`. A loop with the test at its latches runs at least once, so its limit is not zero.
     pub(super) fn counted_loop(&mut self, depth: u32) {
         let rounds = self.prng.between(2, 4);
         if self.rounds * u64::from(rounds.max(3) + 1) > MAX_ROUNDS {
@@ -37,6 +37,8 @@ impl Body<'_> {
         frame = self.loops.pop().expect("pushed above");
 
         self.rounds = outer_rounds;
+        // Three cases by the definitions that dominate the exit: none of the loop, those of the
+        // header, or all.
         if frame.exit_is_around {
             self.scope.rewind(outside);
         } else if !tests_at_latch || frame.left_early {
@@ -62,7 +64,7 @@ impl Body<'_> {
         self.op(Opcode::Or, ty, &[limit, one])
     }
 
-    /// Makes header and exit, and enters the header: by one edge, or by two from one branch.
+    /// Makes header and exit, and enters the header over one edge, or over two edges of one branch.
     fn open_loop(&mut self, counter_ty: Type, limit: Value, tests_at_latch: bool) -> LoopFrame {
         let counts_down = self.prng.chance(30);
         let start = if counts_down { limit } else { self.constant(counter_ty, 0) };
@@ -100,9 +102,9 @@ impl Body<'_> {
         }
     }
 
-    /// Enters a loop as front ends and passes do: by a jump, or without a block of its own in
-    /// front: on one or both edges of a branch, with the exit on the other. Whether the exit can be
-    /// reached without the header.
+    /// Enters a loop in one of the forms that front ends and passes make: by a jump, or by a branch
+    /// without a preheader, with the header on one or both edges and perhaps the exit on the other.
+    /// Returns whether the exit is reachable without the header.
     fn enter_loop(
         &mut self,
         header: Block,
@@ -135,7 +137,7 @@ impl Body<'_> {
         false
     }
 
-    /// The types of the loop's parameters, and where their next contents come from.
+    /// The types of the loop parameters, and the arguments they receive on back edges.
     fn plan_carried(&mut self) -> Vec<(Type, Next)> {
         let mut plan = Vec::new();
         let shared = self.any_type();
@@ -155,7 +157,7 @@ impl Body<'_> {
         plan
     }
 
-    /// Parameters come into scope, and what does not change in the loop is computed.
+    /// Brings the parameters into scope, and computes loop-invariant values.
     fn fill_header(&mut self, frame: &LoopFrame, outside: Mark) {
         self.builder.switch_to(frame.header);
         self.scope.push(frame.counter, frame.counter_ty);
@@ -176,7 +178,7 @@ impl Body<'_> {
         self.straight(count);
     }
 
-    /// A computation on what was in scope outside the loop.
+    /// A computation on values that were in scope outside the loop.
     fn invariant(&mut self, outside: Mark) {
         self.plant(Feature::Invariant);
         match self.prng.below(10) {
@@ -201,7 +203,7 @@ impl Body<'_> {
         }
     }
 
-    /// Whether there is one more round, told by this value of the counter.
+    /// A condition that is true if another round follows, given the value of the counter.
     fn goes_on(&mut self, frame: &LoopFrame, counter: Value) -> Value {
         if frame.counts_down {
             let zero = self.constant(frame.counter_ty, 0);
@@ -215,7 +217,7 @@ impl Body<'_> {
         frame.exit_types.iter().map(|ty| self.pick(*ty)).collect()
     }
 
-    /// Ends the header: into the body, or out.
+    /// Ends the header with a branch to the body or to the exit.
     fn test_at_header(&mut self, frame: &LoopFrame) {
         let condition = self.goes_on(frame, frame.counter);
         let body = self.builder.create_block();
@@ -226,7 +228,7 @@ impl Body<'_> {
 
     fn loop_body(&mut self, depth: u32) {
         self.segment(depth - 1);
-        // A body that does nothing to memory is rare in real loops.
+        // Real loop bodies without memory accesses are rare.
         if self.prng.chance(25) {
             self.load();
         }
@@ -238,7 +240,7 @@ impl Body<'_> {
         }
     }
 
-    /// Ends the body in two arms, one of which goes to the next round; code goes on in the other.
+    /// Splits off an arm that goes to the next round. Code continues in the other arm.
     fn extra_latch(&mut self) {
         let condition = self.condition();
         let (latch, on) = (self.builder.create_block(), self.builder.create_block());
@@ -252,8 +254,9 @@ impl Body<'_> {
         self.builder.switch_to(on);
     }
 
-    /// Ends the open block by going to the next round of the loop with this index, if its counter
-    /// allows one. `regular` is the latch at the end of the body; others are additional.
+    /// Ends the open block with a back edge of the loop with this index, taken if its counter
+    /// allows another round. `regular` is `true` for the latch at the end of the body, and `false`
+    /// for additional latches.
     pub(super) fn latch(&mut self, index: usize, regular: bool) {
         let frame = self.loops[index].clone();
         let one = self.constant(frame.counter_ty, 1);
@@ -275,7 +278,7 @@ impl Body<'_> {
         }
     }
 
-    /// The arguments of a back edge.
+    /// The target of a back edge, with its arguments.
     fn next_round(&mut self, frame: &LoopFrame, counter: Value) -> Target {
         let mut args = vec![counter];
         for item in &frame.carried {

@@ -1,35 +1,35 @@
-//! Traffic: reads and writes gathered around one address, in a line, over branches and around
-//! loops.
+//! Traffic: reads and writes around one address, in a row, over branches, and around loops.
 //!
-//! What passes over memory look for, and what they must not fall for: loads behind stores to the
-//! same, overlapping or neighboring bytes, at the same width and others; stores that all, some or
-//! no ways on overwrite, with reads, traps and calls between; globals written and read in between;
-//! and a second address that is always equal to the first, though no pass can know.
+//! The patterns are those that passes over memory look for, and those that must not mislead them:
+//! loads after stores to the same, overlapping or neighboring bytes, with equal and other widths;
+//! stores that all, some or none of the later paths overwrite, with reads, traps and calls in
+//! between; globals read and written in between; and a second address that always equals the first,
+//! although no pass can know.
 
 use super::body::Body;
 use super::feature::Feature;
 use ir::{Block, Global, Imm, InstSpec, Opcode, Shape, Target, Type, Value};
 
-/// Something that accesses are gathered around: an address that no pass knows, with room below and
-/// above, and another value that always equals it.
+/// An address around which accesses are made. No pass knows it, and there is room below and above
+/// it. The twin is another value that always equals it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground {
     base: Value,
     twin: Value,
 }
 
-/// A place that is read and written more than once.
+/// A place that is read and written several times.
 #[derive(Clone, Copy, Debug)]
 enum Spot {
     Bytes { address: Value, imm: Imm, ty: Type },
     Global(Global, Type),
 }
 
-/// Constants added to an address: neighbors of words, and what overlaps them, on both sides.
+/// Constants added to an address, for neighboring and overlapping words on both sides.
 const STEPS: [u64; 8] = [0, 0, 4, 8, 2, 1, 0xffff_fffc, 0xffff_fffe];
 
 impl Body<'_> {
-    /// An address to gather accesses around: mostly one that is there already.
+    /// An address to make accesses around; mostly an existing one.
     fn ground(&mut self) -> Ground {
         let seen = |body: &Self, g: &Ground| body.scope.sees(g.base) && body.scope.sees(g.twin);
         let known: Vec<Ground> = self.grounds.iter().copied().filter(|g| seen(self, g)).collect();
@@ -40,6 +40,8 @@ impl Body<'_> {
             (self.pick(Type::I32), self.constant(Type::I32, 0x3c), self.constant(Type::I32, 0x40));
         let masked = self.op(Opcode::And, Type::I32, &[raw, mask]);
         let base = self.op(Opcode::Or, Type::I32, &[masked, room]);
+        // Two rotations by 7 and 25 bits give the same value again. No rule of the passes sees
+        // that.
         let (there, back) = (self.constant(Type::I32, 7), self.constant(Type::I32, 25));
         let turned = self.op(Opcode::Rotl, Type::I32, &[base, there]);
         let twin = self.op(Opcode::Rotl, Type::I32, &[turned, back]);
@@ -48,7 +50,7 @@ impl Body<'_> {
         ground
     }
 
-    /// A place near a ground, or a global.
+    /// A place near an address, or a global.
     fn spot(&mut self, ground: Ground) -> Spot {
         if self.prng.chance(25) {
             let mutable: Vec<(Global, Type)> = self
@@ -74,8 +76,8 @@ impl Body<'_> {
         Spot::Bytes { address, imm: Imm::Address(self.around.memory, offset), ty }
     }
 
-    /// A place that any pass can tell from another: a write of it leaves the other as it was, and
-    /// is in both versions where a write of the other is in one.
+    /// A place that every pass can tell from `spot`. A write of it leaves `spot` unchanged. It
+    /// stays in both versions where a pass removes a write of `spot` in one.
     fn apart(&mut self, ground: Ground, spot: Spot) -> Spot {
         match spot {
             Spot::Bytes { address, imm: Imm::Address(memory, offset), ty } => {
@@ -89,7 +91,7 @@ impl Body<'_> {
         }
     }
 
-    /// Writes a place, now and then only a part of it.
+    /// Writes a place, sometimes only a part of it.
     fn write(&mut self, spot: Spot) {
         let (Spot::Bytes { ty, .. } | Spot::Global(_, ty)) = spot;
         let value = self.pick(ty);
@@ -105,7 +107,7 @@ impl Body<'_> {
         self.insert(spec);
     }
 
-    /// Reads a place, now and then only a part of it.
+    /// Reads a place, sometimes only a part of it.
     fn read(&mut self, spot: Spot) {
         let spec = match spot {
             Spot::Global(global, ty) => {
@@ -119,7 +121,7 @@ impl Body<'_> {
         self.value(spec);
     }
 
-    /// The access of all of a type, or now and then a narrow one of the same kind.
+    /// The opcode that accesses all of a type, or sometimes a narrow one of the same kind.
     fn row(&mut self, whole: Opcode, ty: Type) -> Opcode {
         if self.prng.chance(80) {
             return whole;
@@ -132,7 +134,7 @@ impl Body<'_> {
         self.prng.pick(&rows)
     }
 
-    /// Accesses of a few places near each other, in a line.
+    /// Accesses of a few neighboring places in a row.
     pub(super) fn traffic(&mut self) {
         self.plant(Feature::Traffic);
         let ground = self.ground();
@@ -151,8 +153,8 @@ impl Body<'_> {
         }
     }
 
-    /// A write that the next overwrites, with others in between that any version has: whoever
-    /// arrives there has to execute the first.
+    /// A write that a later one overwrites, with writes of another place in between, which both
+    /// versions have. An entry that lands in between has to replay the first write.
     fn write_twice(&mut self, ground: Ground, spot: Spot) {
         let apart = self.apart(ground, spot);
         self.write(spot);
@@ -162,7 +164,7 @@ impl Body<'_> {
         self.write(spot);
     }
 
-    /// A write that is overwritten: behind a loop, or on both arms of a branch, one or neither.
+    /// A write that is overwritten after a loop, or on both arms, one arm or no arm of a branch.
     pub(super) fn overwrite(&mut self, depth: u32) {
         self.plant(Feature::Overwrite);
         let ground = self.ground();
@@ -187,8 +189,8 @@ impl Body<'_> {
         self.read(spot);
     }
 
-    /// A branch whose arms overwrite a place at once, or behind something that may see it or end
-    /// the run. Both compute the same on the way.
+    /// A branch whose arms overwrite a place at once, or after an instruction that may read it or
+    /// end the run. Both arms compute the same operation.
     fn overwriting_arms(&mut self, spot: Spot, other: Spot, apart: Spot) {
         let condition = self.condition();
         let shared = [self.pick(Type::I32), self.pick(Type::I32)];
@@ -217,7 +219,7 @@ impl Body<'_> {
         self.enter_arm(join, mark);
     }
 
-    /// At a loop header: reads of places that were there before the loop.
+    /// In a loop header: reads of places from before the loop.
     pub(super) fn standing_reads(&mut self) {
         let ground = self.ground();
         let spot = self.spot(ground);

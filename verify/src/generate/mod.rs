@@ -1,13 +1,16 @@
-//! Random programs: valid by construction, always terminating, full of what passes look for.
+//! Random programs: valid by construction, always terminating, and rich in the patterns that passes
+//! look for.
 //!
-//! A program is a module of a few functions, none of which recurses. Bodies are built region by
-//! region ([`Feature`] lists the kinds), each with one way in and one way on, so that the values in
-//! scope are those whose definitions dominate; cross edges, early exits and cycles with two entries
-//! are made inside such regions. Every loop counts at most four rounds, nested loops at most 150
-//! together, and calls are added only where the caller stays short: [`Program::steps`] bounds a
-//! run.
+//! A program is a module of a few functions without recursion. A body is built region by region,
+//! and [`Feature`] lists the kinds of regions. A region has one entry and one way on, so the values
+//! in scope are those whose definitions dominate. Cross edges, early exits, and cycles with two
+//! entries stay inside such regions.
 //!
-//! One seed, size and set of weights give one program, in every build of this version of the crate.
+//! A loop runs at most four rounds, and nested loops at most 150 rounds together. A call is added
+//! only if its caller stays short. So [`Program::steps`] bounds the length of every run.
+//!
+//! A seed, a size and a set of weights give one program, in every build of this version of the
+//! crate.
 
 mod body;
 mod control;
@@ -29,49 +32,53 @@ use ir::module::{
 };
 use ir::{Data, Elem, Func, Module, Signature, Type, reference};
 
-/// The name of the function to run; it is exported.
+/// The name of the function to run. The module exports it.
 pub const MAIN: &str = "main";
 
-/// A generated program and what to run it with.
+/// A generated program, with the arguments to run it with.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The functions, [`MAIN`] last.
+    /// The module. Its last function is [`MAIN`].
     pub module: Module,
     /// The function to run.
     pub main: Func,
-    /// Arguments to run it with, as bits; the later ones wilder.
+    /// Argument lists to run it with, as bits. Later lists have more extreme values.
     pub arguments: Vec<Vec<u64>>,
-    /// A bound of the instructions that one run executes, whatever the arguments.
+    /// A bound on the instructions that a run executes, for all arguments.
     pub steps: u64,
-    /// What was planted.
+    /// How often the generator planted each feature.
     pub planted: Planted,
 }
 
-/// How many argument vectors a program comes with.
+/// The number of argument lists of a program.
 const ARGUMENT_VECTORS: usize = 6;
-/// Pages of the memory at the start, and at most.
+/// The size of the memory in pages: at the start, and at most.
 const PAGES: (u32, u32) = (1, 3);
-/// Entries of the table.
+/// The number of entries of the table.
 const TABLE_SIZE: u32 = 4;
 
 /// Makes a program.
 ///
-/// `size` is about the number of instructions of the main function; the others have a third of it
-/// each. Which features a program has, and how much of each, is drawn from the seed around
-/// `weights` ([`Weights::swarm`]). Cost: linear in `size`, near enough.
+/// `size` is roughly the number of instructions of the main function; each other function has a
+/// third of it. The features of the program, and their weights, are drawn from the seed around
+/// `weights` ([`Weights::swarm`]). Cost: near linear in `size`.
 pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
     let prng = Prng::new(seed);
+    // Each part has a stream of its own, so that a change in one part leaves the others as they
+    // are.
     let weights = weights.swarm(&mut prng.fork(1));
     let mut module = Module::new();
     let mut planted = Planted::default();
     let mut around = declare(&mut module, &mut prng.fork(2));
     let mut shapes = prng.fork(3);
-    // A function that nobody calls is code that never runs.
+    // Helpers only where calls are allowed: an uncalled function never runs.
     let calls = weights.of(Feature::Call) > 0;
     let helpers = if calls { shapes.between(0, 3) } else { 0 };
     for index in 0..=helpers {
         let is_main = index == helpers;
         let name = if is_main { MAIN.to_owned() } else { format!("helper{index}") };
+        // Only the main function calls through the table. A helper in the table could else call
+        // itself.
         around.may_call_indirect = is_main;
         if is_main {
             fill_table(&mut module, &mut around, &mut prng.fork(4));
@@ -88,13 +95,13 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
 }
 
 impl Program {
-    /// What the program contains.
+    /// Counts of the contents of the program.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(&self.module, &self.planted)
     }
 }
 
-/// Memory, table, globals and data, and how bodies refer to them.
+/// Declares memory, table, globals and data, and returns their ids for the bodies.
 fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
     let memory = module.memories.push(MemoryDecl {
         name: "memory".to_owned(),
@@ -143,7 +150,7 @@ fn declare(module: &mut Module, prng: &mut Prng) -> Surroundings {
     }
 }
 
-/// Puts the functions made so far, and null entries, into the table.
+/// Fills the table with the functions made so far, and with null entries.
 fn fill_table(module: &mut Module, around: &mut Surroundings, prng: &mut Prng) {
     let callees = around.callees.len();
     around.entries = (0..TABLE_SIZE)
@@ -186,9 +193,10 @@ fn add_function(
     around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
 }
 
-/// Argument lists for the program of a seed: small arguments first, then edges of their types, then
-/// anything, and so on. A longer list begins with a shorter one; [`Program::arguments`] is one of
-/// these. Cost: linear in what is made.
+/// Argument lists for the program of a seed. In each round of six, two lists have small values,
+/// three have values at the edges of their types, and the last has random bits. A shorter request
+/// gives a prefix of a longer one, and [`Program::arguments`] is such a prefix. Cost: linear in the
+/// result.
 pub fn arguments(seed: u64, params: &[Type], count: usize) -> Vec<Vec<u64>> {
     let mut prng = Prng::new(seed).fork(5);
     let mut vectors = Vec::new();

@@ -1,4 +1,4 @@
-//! Operations on ranges of memory, on tables of references and on segments.
+//! Operations on ranges of memory, on tables of references, and on segments.
 
 use super::TABLE_SIZE;
 use super::body::Body;
@@ -6,7 +6,7 @@ use super::feature::Feature;
 use ir::{Imm, InstSpec, Opcode, Type, Value, reference};
 
 impl Body<'_> {
-    /// An operation on a range of memory or on a segment of bytes, mostly in bounds.
+    /// An operation on a range of memory, or on a data segment; mostly in bounds.
     pub(super) fn range(&mut self) {
         let (memory, segment) = (self.around.memory, self.around.segments.0);
         let choices = [Opcode::MemoryCopy, Opcode::MemoryFill, Opcode::MemoryInit];
@@ -20,15 +20,15 @@ impl Body<'_> {
                 return self.plant(Feature::Range);
             }
         };
-        // A segment that was dropped has no byte left.
+        // A dropped segment has no bytes, so `memory_init` is in bounds only if it copies none.
         let most = if opcode == Opcode::MemoryInit && self.prng.chance(90) { 0 } else { 8 };
         let operands = [self.small(60), self.small(from), self.small(most)];
         self.insert(InstSpec::new(opcode, Type::I32, imm, &operands));
         self.plant(Feature::Range);
     }
 
-    /// An operation on the table of references, mostly in bounds; what it gives is asked whether it
-    /// is null.
+    /// An operation on the table of references, mostly in bounds. A reference that it reads is only
+    /// tested for null.
     pub(super) fn table(&mut self) {
         let (table, segment) = (self.around.references, self.around.segments.1);
         let choices = [
@@ -99,7 +99,7 @@ impl Body<'_> {
         self.constant(Type::I32, u64::from(bits))
     }
 
-    /// A reference to a function made before, or null.
+    /// A reference to an earlier function, or null.
     fn reference(&mut self) -> Value {
         let callees = self.around.callees.len();
         let func = (callees > 0 && self.prng.chance(60))

@@ -3,18 +3,18 @@
 use cranelift_entity::EntityRef;
 use ir::{Type, Value};
 
-/// The values available at the place where code is being added, by type, in order of definition.
+/// The values available at the current place, by type, in order of definition.
 ///
-/// Regions nest, so the set grows and shrinks like a stack: everything pushed after a [`Mark`] is
-/// what the blocks since then define, and leaves the scope where they stop dominating.
+/// Regions nest, so the set grows and shrinks like a stack. The values pushed after a [`Mark`] are
+/// defined in blocks added since then. They go out of scope where these blocks no longer dominate.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     by_type: [Vec<Value>; Type::ALL.len()],
-    /// By value index.
+    /// By value index: whether the value is in scope.
     visible: Vec<bool>,
 }
 
-/// A state of a [`Scope`] to come back to.
+/// A state of a [`Scope`], to return to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark([usize; Type::ALL.len()]);
 
@@ -31,7 +31,7 @@ impl Scope {
         Mark(std::array::from_fn(|t| self.by_type[t].len()))
     }
 
-    /// Takes out everything pushed since the mark.
+    /// Removes all values pushed since the mark.
     pub(super) fn rewind(&mut self, mark: Mark) {
         for (values, len) in self.by_type.iter_mut().zip(mark.0) {
             for value in values.drain(len.min(values.len())..) {
@@ -40,12 +40,12 @@ impl Scope {
         }
     }
 
-    /// The values of a type, the latest last.
+    /// The values of a type in scope, the latest last.
     pub(super) fn of(&self, ty: Type) -> &[Value] {
         &self.by_type[ty as usize]
     }
 
-    /// The values of a type that were there at the mark.
+    /// The values of a type that were in scope at the mark.
     pub(super) fn of_at(&self, ty: Type, mark: Mark) -> &[Value] {
         let values = self.of(ty);
         &values[..mark.0[ty as usize].min(values.len())]

@@ -1,4 +1,4 @@
-//! What generated programs contain.
+//! Counts of the contents of generated programs.
 
 use super::feature::{FEATURES, Feature};
 use ir::cfg::Cfg;
@@ -6,7 +6,7 @@ use ir::loops::LoopForest;
 use ir::{Function, Module, Opcode, Type};
 use std::collections::BTreeMap;
 
-/// How often each feature was planted.
+/// How often the generator planted each feature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Planted {
     counts: [u64; FEATURES],
@@ -35,8 +35,8 @@ impl Planted {
     }
 }
 
-/// What one program, or several added up, contain. Counted on the finished functions, but for
-/// `planted`, which the generator counts as it goes.
+/// Counts over one program, or over several. `planted` is counted by the generator as it goes, and
+/// all others on the finished functions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// Programs.
@@ -45,7 +45,7 @@ pub struct Statistics {
     pub functions: u64,
     /// Blocks.
     pub blocks: u64,
-    /// Block parameters, arguments of functions not among them.
+    /// Block parameters, without the arguments of functions.
     pub params: u64,
     /// Instructions, terminators included.
     pub instructions: u64,
@@ -53,11 +53,11 @@ pub struct Statistics {
     pub may_trap: u64,
     /// Loops.
     pub loops: u64,
-    /// Loops inside another.
+    /// Loops inside other loops.
     pub nested_loops: u64,
     /// Loops with more than one entry.
     pub multi_entry_loops: u64,
-    /// Loops with more than one edge out.
+    /// Loops with more than one exit edge.
     pub multi_exit_loops: u64,
     /// Loops with more than one latch.
     pub multi_latch_loops: u64,
@@ -67,7 +67,7 @@ pub struct Statistics {
     pub opcodes: BTreeMap<Opcode, u64>,
     /// Results and block parameters of each type.
     pub types: BTreeMap<Type, u64>,
-    /// Features planted.
+    /// How often each feature was planted.
     pub planted: Planted,
     /// Programs in which each feature was planted at least once.
     pub programs_with: BTreeMap<Feature, u64>,

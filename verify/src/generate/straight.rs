@@ -1,14 +1,14 @@
-//! Instructions in a straight line.
+//! Straight-line code.
 
 use super::body::Body;
 use super::feature::Feature;
 use super::scope::Mark;
 use ir::{Imm, InstSpec, Opcode, Shape, Type, Value};
 
-/// How often plain arithmetic is chosen, next to the weights of the features.
+/// The weight of plain arithmetic, beside the weights of the features.
 const ARITHMETIC: u32 = 12;
 
-/// The features that are one or a few instructions in a line.
+/// The features that are one or a few instructions in a row.
 const LINEAR: [Feature; 19] = [
     Feature::Repeat,
     Feature::Dead,
@@ -32,7 +32,7 @@ const LINEAR: [Feature; 19] = [
 ];
 
 impl Body<'_> {
-    /// Adds up to `count` things in a line.
+    /// Adds up to `count` features or operations.
     pub(super) fn straight(&mut self, count: u32) {
         for _ in 0..count {
             let mut weights = [0; LINEAR.len() + 1];
@@ -105,7 +105,7 @@ impl Body<'_> {
         self.plant(Feature::Float);
     }
 
-    /// A row of the opcode table: pure, and with operands all of the given type.
+    /// An opcode that is pure, allows this type, and takes operands of this type alone.
     fn any_operation(&mut self, ty: Type) -> Opcode {
         let suits =
             |op: &Opcode| op.is_pure() && op.allows_type(ty) && uniform_arity(*op).is_some();
@@ -119,7 +119,7 @@ impl Body<'_> {
         self.op(opcode, ty, &args)
     }
 
-    /// A value out of everybody's sight.
+    /// A value without a use.
     fn dead(&mut self) {
         let ty = self.int_type();
         let (a, b) = (self.pick(ty), self.pick(ty));
@@ -127,7 +127,7 @@ impl Body<'_> {
         self.plant(Feature::Dead);
     }
 
-    /// A shift, an addition or a comparison whose second operand is special.
+    /// A shift, an addition or a comparison whose second operand is a special constant.
     fn edge_operation(&mut self) {
         let ty = self.int_type();
         let ops = [
@@ -175,8 +175,8 @@ impl Body<'_> {
         self.insert(InstSpec::new(opcode, ty, imm, &[address, value]));
     }
 
-    /// Accesses of one place in a row, with accesses of another in between: a load to be forwarded,
-    /// a store to be dropped, a load that a store may or may not have changed.
+    /// Accesses of one place in a row, with accesses of another place in between: a load that can
+    /// be forwarded, a store that is dead, a load that a store may have changed.
     fn alias(&mut self) {
         let (place, imm) = self.address();
         let (other, other_imm) = self.address();
@@ -196,8 +196,8 @@ impl Body<'_> {
         self.plant(Feature::Alias);
     }
 
-    /// A division that does not trap: by an odd number, or by a constant. With a mark, of operands
-    /// that were in scope there.
+    /// A division that does not trap, because its divisor is odd or a positive constant. With a
+    /// mark, its operands were in scope there.
     pub(super) fn division(&mut self, mark: Option<Mark>) -> Value {
         let ty = self.int_type();
         let opcode =
@@ -208,7 +208,7 @@ impl Body<'_> {
         };
         let (dividend, raw) = (operand(self), operand(self));
         let divisor = if opcode == Opcode::Sdiv || self.prng.chance(30) {
-            // The minimum by -1 traps too, so a signed quotient is by a positive constant.
+            // The minimum divided by -1 traps, too. So a signed division takes a positive constant.
             let bits = u64::from(self.prng.pick(&[1u32, 2, 3, 7, 100]));
             self.constant(ty, bits)
         } else {
@@ -258,7 +258,7 @@ impl Body<'_> {
         self.plant(Feature::Select);
     }
 
-    /// An `i32` that a comparison yields.
+    /// An `i32` that is the result of a comparison.
     pub(super) fn comparison(&mut self) -> Value {
         let ty = self.any_type();
         let suits = |op: &Opcode| {
@@ -270,7 +270,7 @@ impl Body<'_> {
         self.operation(opcode, ty)
     }
 
-    /// Calls most of the functions made before, once.
+    /// Calls most of the earlier functions once each.
     pub(super) fn call_helpers(&mut self) {
         for callee in self.affordable() {
             if self.prng.chance(75) {
@@ -357,7 +357,7 @@ impl Body<'_> {
         if feature == Feature::MemorySize {
             self.value(InstSpec::new(Opcode::MemorySize, Type::I32, imm, &[]));
         } else {
-            // By nothing, by a page, or by more than there may be.
+            // By nothing, by one page, or by more than the maximum.
             let bits = u64::from(self.prng.pick(&[0u32, 1, 1, 100]));
             let delta = self.constant(Type::I32, bits);
             let size = self.hidden(InstSpec::new(Opcode::MemoryGrow, Type::I32, imm, &[delta]));
@@ -367,7 +367,7 @@ impl Body<'_> {
     }
 }
 
-/// The number of operands of an operation whose operands all have its controlling type.
+/// The number of operands of an operation, if all have its controlling type.
 fn uniform_arity(opcode: Opcode) -> Option<usize> {
     match opcode.shape() {
         Shape::IntUnary | Shape::FloatUnary | Shape::IntTest => Some(1),
@@ -376,7 +376,7 @@ fn uniform_arity(opcode: Opcode) -> Option<usize> {
     }
 }
 
-/// Whether an operation of this shape takes one operand of type `from` to a result of type `to`.
+/// Whether an operation of this shape converts one operand of type `from` to a result of type `to`.
 fn converts(shape: Shape, from: Type, to: Type) -> bool {
     match shape {
         Shape::Extend => from.is_int() && to.is_int() && from.bits() < to.bits(),

@@ -3,26 +3,28 @@
 use super::choose::Choices;
 use super::{Exit, Hop, HopDifference, Hopper};
 use crate::end::{End, is_exhausted};
-use ir::interp::{
+use check::CheckedEntry;
+use interp::{
     Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison,
 };
 use ir::{Func, Inst, Point};
 
-/// What became of a chain.
+/// A chain that has ended.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub(super) hops: Vec<Hop>,
-    /// How it ended, or what was wrong with its last hop.
+    /// The end of the run, or the fault of its last hop.
     end: Result<End, HopDifference>,
 }
 
 impl Chain {
-    /// Whether a limit of the machine ended it.
+    /// Whether a limit of the machine ended the chain.
     pub(super) fn is_exhausted(&self) -> bool {
         self.end.as_ref().is_ok_and(|end| is_exhausted(&end.outcome))
     }
 
-    /// In what it differs from the run without hops.
+    /// The difference to the run without hops; `None` if they end alike, or if a limit ended the
+    /// chain.
     pub(super) fn difference(&self, reference: &End) -> Option<HopDifference> {
         match &self.end {
             Err(difference) => Some(difference.clone()),
@@ -33,7 +35,7 @@ impl Chain {
 }
 
 impl Hopper<'_> {
-    /// Runs a function from a machine that is ready, hopping as is chosen.
+    /// Runs a function on a copy of the machine `ready`, and hops as `choices` decide.
     pub(super) fn chain<H: Host + Clone>(
         &self,
         ready: &Machine,
@@ -43,8 +45,9 @@ impl Hopper<'_> {
     ) -> Chain {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut hops = Vec::new();
-        // Whether the run stands where it landed, and an entry leaves there: a visit like any
-        // other.
+        // Whether the run stands at a landing point that has entries. The machine pauses before an
+        // instruction it *reaches*; this visit has no pause of its own, so it is counted here like
+        // any other.
         let mut landed = false;
         machine.start(func, args);
         while let Some(wait) = choices.wait() {
@@ -55,6 +58,8 @@ impl Hopper<'_> {
                 }
             }
             let (graph, inst, exits) = self.exits_here(&machine);
+            // A chain that is replayed ends where the edge of its next hop has no entry: there is
+            // no hop to take.
             let Some(exit) = choices.exit(exits) else { break };
             hops.push(self.graphs[graph].hop(exit.edge, wait, Point::before(inst), exit.entry));
             if let Err(difference) = fire(&mut machine, exit) {
@@ -62,6 +67,7 @@ impl Hopper<'_> {
             }
             landed = !self.exits_here(&machine).2.is_empty();
         }
+        // No hops are left: the run continues to its end in the version it is in.
         let outcome = loop {
             if let Run::Done(outcome) = machine.run(&mut host, &mut NoObserver) {
                 break outcome;
@@ -70,7 +76,8 @@ impl Hopper<'_> {
         Chain { hops, end: Ok(End::of(&machine, outcome)) }
     }
 
-    /// What leaves the point where a run waits, with its graph and instruction.
+    /// The entries at the point where the run is paused, with the index of the graph and the
+    /// instruction.
     fn exits_here(&self, machine: &Machine) -> (usize, Inst, &[Exit<'_>]) {
         let view = machine.view().expect("a chain is under way");
         let exits = self.exits[view.version().as_u32() as usize].as_ref();
@@ -79,29 +86,35 @@ impl Hopper<'_> {
     }
 }
 
-/// Takes an entry: runs its compensation code on the activation, and goes on in the other version.
+/// Fires an entry: runs its compensation code on the activation, and continues in the target
+/// version.
 fn fire(machine: &mut Machine, exit: &Exit<'_>) -> Result<(), HopDifference> {
     let view = machine.view().expect("a chain is under way");
+    // Asked before firing, so that the report names the required value instead of a wrong end
+    // later.
     let undefined = exit.entry.requires.iter().find(|v| is_undefined(view.value(**v)));
     if let Some(value) = undefined {
         return Err(HopDifference::Undefined { value: *value });
     }
-    machine.fire(exit.to, exit.entry).map_err(|error| match error {
+    let keys = (machine.code(view.version()).key(), machine.code(exit.to).key());
+    let entry = CheckedEntry::unproved(keys, Point::before(view.inst()), exit.entry);
+    machine.fire(exit.to, entry).map(drop).map_err(|error| match error {
         FireError::Code(fault) => HopDifference::Compensation(fault.to_string()),
         error => HopDifference::Refused(error.to_string()),
     })
 }
 
-/// Slots that a frame may have for its poison to be told from what a program computes.
+/// The largest number of slots in a frame for which poison is told from values that a program
+/// computes.
 const MAX_SLOTS: u64 = 1 << 20;
 
-/// Whether bits are what a slot holds that nothing was written to. Random bits of a program look
-/// like it once in 2^44 times: that is why slots are limited.
+/// Whether these bits are the poison of a slot to which nothing was written. Random bits look like
+/// poison once in 2^44 times, because the number of slots is limited.
 fn is_undefined(bits: u64) -> bool {
     is_poison(bits) && (bits & 0xffff_ffff) < MAX_SLOTS
 }
 
-/// Lets visits of points with entries pass, then pauses.
+/// Lets a number of visits of points with entries pass, then pauses the run.
 struct Waiting {
     left: u64,
 }

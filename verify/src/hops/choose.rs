@@ -1,31 +1,34 @@
-//! Where a chain hops: at random, or as another chain did.
+//! The choices of a chain: random, or those of an earlier chain.
 
 use super::{Exit, FULL_CHAIN, Hop};
 use crate::prng::Prng;
 
-/// Decides, hop by hop, how many visits to let pass and which edge to take.
+/// Decides for each hop how many visits pass before it, and which edge it takes.
 #[derive(Clone, Debug)]
 pub(super) enum Choices<'s> {
     Random {
         prng: Prng,
-        /// Hops left.
+        /// Hops that are left.
         left: u32,
-        /// Visits of points with entries that are left, if it goes on as in the first version.
+        /// Visits of points with entries that are left, if the run continues as in the first
+        /// version.
         visits: u64,
-        /// Visits to let pass before the first hop, besides.
+        /// Additional visits that pass before the first hop.
         first: u64,
     },
     Script(std::slice::Iter<'s, Hop>),
 }
 
 impl<'s> Choices<'s> {
-    /// A random chain for a run that visits so many points with entries.
+    /// Choices for a random chain of at most `most` hops, in a run that visits points with entries
+    /// `visits` times.
     pub(super) fn random(mut prng: Prng, visits: u64, most: u32) -> Choices<'s> {
-        // In a short run few hops, or all of them are at its start.
+        // A third of the visits at most, or in a short run all hops would be at its start. The
+        // bound never goes below a full chain.
         let most = most.min(FULL_CHAIN.max(u32::try_from(visits / 3).unwrap_or(u32::MAX)));
         let left = prng.between(FULL_CHAIN.min(most), most);
-        // Half of the chains begin anywhere, most of them not so late that there is no room for a
-        // full one.
+        // Half of the chains may hop from the first visit on. Most others start anywhere that
+        // leaves room for a full chain, and one in ten starts anywhere at all.
         let room = match prng.below(10) {
             0..=4 => 0,
             5..=8 => visits.saturating_sub(u64::from(FULL_CHAIN)),
@@ -35,20 +38,21 @@ impl<'s> Choices<'s> {
         Choices::Random { prng, left, visits: visits - first, first }
     }
 
-    /// The chain another one was.
+    /// The choices of an earlier chain.
     pub(super) fn script(hops: &'s [Hop]) -> Choices<'s> {
         Choices::Script(hops.iter())
     }
 
-    /// The visits to let pass before the next hop; `None` when there is none.
+    /// The number of visits that pass before the next hop; `None` if no hop is left.
     ///
-    /// Hops are spread over what is left of the run, and one in four follows at once, on the
-    /// landing point of the one before: only then does an entry read what the one before it had to
-    /// provide for it alone.
+    /// Hops are spread over the rest of the run, but one in four follows at once, at the landing
+    /// point of the previous hop. Only then does an entry read values that the previous entry
+    /// provides for it alone.
     pub(super) fn wait(&mut self) -> Option<u64> {
         match self {
             Choices::Random { left: 0, .. } => None,
             Choices::Random { prng, left, visits, first } => {
+                // An even share of the remaining visits for each remaining hop.
                 let room = 1 + *visits / u64::from(*left);
                 let wait = if prng.chance(25) { 0 } else { below(prng, room) };
                 *left -= 1;
@@ -59,7 +63,7 @@ impl<'s> Choices<'s> {
         }
     }
 
-    /// One of the entries at the point, none of which may suit a script.
+    /// One of the entries at the point; `None` if the edge of an earlier chain has no entry there.
     pub(super) fn exit<'e, 'a>(&mut self, exits: &'e [Exit<'a>]) -> Option<&'e Exit<'a>> {
         match self {
             Choices::Random { prng, .. } => exits.get(prng.index(exits.len())),
@@ -71,7 +75,7 @@ impl<'s> Choices<'s> {
     }
 }
 
-/// A number below a bound, of runs of any length.
+/// A random number below a bound. Bounds beyond 2^32 are cut, which no run reaches.
 fn below(prng: &mut Prng, bound: u64) -> u64 {
     u64::from(prng.below(u32::try_from(bound).unwrap_or(u32::MAX)))
 }

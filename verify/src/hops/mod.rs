@@ -1,21 +1,21 @@
-//! Chains of transitions: a run hops from version to version of a function, and must end as it
-//! would have without.
+//! Chains of transitions: a run hops between the versions of a function, and must end like a run
+//! without hops.
 //!
 //! All versions of a function and the mappings between them form a graph. A *chain* starts in the
-//! first version, and at random visits of points that have entries takes one of them: its
-//! compensation code is run on the values of the running activation, and execution goes on in the
-//! other version with exactly what the entry provides. All else is poison. At the end result,
+//! first version. At random visits of points with entries, it fires one of them: the machine runs
+//! the compensation code on the values of the current activation and continues in the target
+//! version, with the provided values alone. All other values are poison. At the end, result,
 //! effects and memory are compared with the run that never left the first version.
 //!
-//! What this adds to the state oracle ([`crate::state_oracle`]), which judges each transition by
-//! itself: that what one entry provides is enough for all that may be fired later, whichever
-//! version they lead to. An entry that reads a value nobody gave shows at once. And, as there,
-//! every entry is checked without a run, when the runner is made: it has to provide what is live
-//! where it lands, the values required by the entries of *all* mappings that leave the version
-//! counted as used.
+//! The state oracle ([`crate::state_oracle`]) judges each transition alone. Chains add the question
+//! whether one entry provides enough for all entries that fire later, on any edge of the graph. If
+//! an entry reads a value that nobody provided, the chain reports it at once. Every entry is also
+//! checked without a run, when the [`Hopper`] is made. It has to provide the values live at its
+//! target point, where the values required by entries of *all* mappings from that version count as
+//! used.
 //!
-//! Proves nothing: it sees the inputs it is given. Trusts the interpreter, the meaning of
-//! operations, and dominators.
+//! Chains prove nothing about inputs that they do not run. They trust the interpreter, the meaning
+//! of operations, and dominators.
 
 mod chain;
 mod choose;
@@ -25,25 +25,27 @@ pub use report::{Hop, HopDifference, HopDivergence, HopReport};
 
 use crate::end::{End, is_exhausted};
 use crate::prng::Prng;
-use crate::state_oracle::{Analyses, Demand, entry_fault, find_missing};
+use crate::state_oracle::{Analyses, entry_fault, find_missing};
 use choose::Choices;
-use ir::interp::{
+use interp::{
     Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Options, Program,
     Scope, TraceLevel, VersionId, View,
 };
-use ir::mapping::{Entry, Mapping, VersionKey};
 use ir::{Func, Function, Inst, Module, Point};
 use smallvec::SmallVec;
 use std::fmt;
+use transition::Demand;
+use transition::VersionKey;
+use transition::mapping::{Entry, Mapping};
 
-/// A mapping, on an edge of the graph of versions.
+/// One edge of the graph of versions: a mapping.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge<'a> {
-    /// The version it leaves, as an index of [`FunctionGraph::versions`].
+    /// The source version, as an index of [`FunctionGraph::versions`].
     pub from: usize,
-    /// The version it leads to.
+    /// The target version, as an index as well.
     pub to: usize,
-    /// The entries.
+    /// The mapping.
     pub mapping: &'a Mapping,
 }
 
@@ -52,34 +54,35 @@ pub struct Edge<'a> {
 pub struct FunctionGraph<'a> {
     /// The function.
     pub func: Func,
-    /// The versions. Activations begin in the first.
+    /// The versions. Activations start in the first.
     pub versions: &'a [&'a Function],
-    /// The mappings; several may leave one point.
+    /// The mappings. Several of them may have entries at one point.
     pub edges: &'a [Edge<'a>],
 }
 
-/// How much is done.
+/// The settings of a [`Hopper`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HopOptions {
-    /// Decides where chains hop.
+    /// Seed of the random choices of all chains.
     pub seed: u64,
-    /// Chains for each input.
+    /// The number of chains for each input.
     pub chains: u32,
-    /// The most hops of a chain; runs that are long enough have at least [`FULL_CHAIN`] of them.
+    /// The largest number of hops in a chain. Runs that are long enough have at least
+    /// [`FULL_CHAIN`] hops.
     pub hops: u32,
-    /// What entries have to provide.
+    /// The values that entries have to provide.
     pub demand: Demand,
-    /// What a machine may use; fuel is for one chain.
+    /// The limits of a machine. Each chain has all the fuel.
     pub limits: Limits,
-    /// The most divergences kept; all are counted.
+    /// The largest number of divergences kept. All are counted.
     pub divergences: usize,
 }
 
-/// Hops that make a chain a full one, in the figures.
+/// The number of hops from which on reports count a chain as full.
 pub const FULL_CHAIN: u32 = 4;
 
 impl Default for HopOptions {
-    /// 4 chains an input of at most 16 hops, what is needed, 10^7 instructions a run, 16
+    /// For each input 4 chains of at most 16 hops; needed values; 10^7 instructions a run; 16
     /// divergences.
     fn default() -> HopOptions {
         HopOptions {
@@ -93,17 +96,17 @@ impl Default for HopOptions {
     }
 }
 
-/// Why a runner cannot be made.
+/// The reason why a [`Hopper`] cannot be made.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SetupError {
-    /// A mapping is not one between the two versions of its edge, or there are no such versions.
+    /// The mapping of an edge has other versions than the edge, or the graph lacks these versions.
     OtherVersions {
         /// The function.
         func: Func,
         /// The index of the edge.
         edge: usize,
     },
-    /// A function has two graphs, or one without versions.
+    /// A function has two graphs, or a graph without versions.
     NotOneGraph {
         /// The function.
         func: Func,
@@ -128,26 +131,27 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// An entry that may be fired at a point.
+/// An entry that may fire at a point.
 #[derive(Clone, Copy, Debug)]
 struct Exit<'a> {
-    /// An index of the edges of the graph.
+    /// The index of its edge in the graph.
     edge: usize,
     entry: &'a Entry,
     to: VersionId,
 }
 
-/// What leaves the points of one version.
+/// The entries at the points of one version.
 #[derive(Debug)]
 struct Exits<'a> {
-    /// An index of the graphs.
+    /// The index of the graph.
     graph: usize,
-    /// By instruction: an index of `lists` plus 1, or 0.
+    /// By instruction: the index of its entries in `lists` plus 1, or 0 if it has none.
     by_inst: Vec<u32>,
     lists: Vec<SmallVec<[Exit<'a>; 2]>>,
 }
 
 impl<'a> Exits<'a> {
+    /// The entries at the point before an instruction.
     fn at(&self, inst: Inst) -> &[Exit<'a>] {
         let number = self.by_inst.get(inst.as_u32() as usize).copied().unwrap_or(0);
         number.checked_sub(1).map_or(&[], |index| &self.lists[index as usize])
@@ -155,29 +159,33 @@ impl<'a> Exits<'a> {
 }
 
 /// Runs chains through the versions of the functions of a module. Functions without a graph run as
-/// they are in the module.
+/// in the module.
 #[derive(Debug)]
 pub struct Hopper<'a> {
     graphs: Vec<FunctionGraph<'a>>,
     options: HopOptions,
-    /// A machine that has run nothing, with all versions.
+    /// A machine that has run nothing, and has all versions.
     pristine: Machine,
-    /// By version of the machine; those of functions without a graph have none.
+    /// By version of the machine; `None` for versions of functions without a graph.
     exits: Vec<Option<Exits<'a>>>,
     report: HopReport,
 }
 
 impl<'a> Hopper<'a> {
-    /// A runner for a verified module and verified versions. What is wrong with entries whatever
-    /// the run is in the report from the start; such entries are not fired, but for those that
-    /// provide too little. Cost: near linear in module, versions and mappings, and in what is live
-    /// where entries land.
+    /// A runner for a verified module and verified versions.
+    ///
+    /// The report starts with the faults that entries have regardless of the run. Such entries
+    /// never fire, except for those whose only fault is that they provide too little: the chains
+    /// are to show the consequence.
+    ///
+    /// Cost: near linear in the module, the versions, the mappings, and the values live at target
+    /// points.
     ///
     /// # Errors
     /// See [`SetupError`].
     ///
     /// # Panics
-    /// When the module or a version is not one that the verifier accepts.
+    /// If the verifier rejects the module or a version.
     pub fn new(
         module: &Module,
         graphs: &[FunctionGraph<'a>],
@@ -189,6 +197,8 @@ impl<'a> Hopper<'a> {
                 return Err(SetupError::NotOneGraph { func: graph.func });
             }
         }
+        // Poison marks the values that no entry provides; the digests of memory and trace are
+        // compared at the end.
         let checked = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
         let machine = Machine::with_options(&Program::new(module), options.limits, checked);
         let mut hopper = Hopper {
@@ -215,11 +225,15 @@ impl<'a> Hopper<'a> {
             let exits = self.exits_of(number, from, &analyses, &ids);
             let marked = exits.by_inst.iter().zip(0..).filter(|(list, _)| **list != 0);
             self.pristine.mark(*id, marked.map(|(_, inst)| Inst::from_u32(inst)));
+            // Versions of functions without a graph take numbers, too.
             self.exits.resize_with(id.as_u32() as usize, || None);
             self.exits.push(Some(exits));
         }
+        // Activations start in the first version of the graph.
         self.pristine.set_current(graph.func, ids[0]);
         let edges: Vec<_> = graph.edges.iter().map(|e| (e.from, e.to, e.mapping)).collect();
+        // One entry may lack several values. All are counted, and the first is kept. They are
+        // sorted by entry.
         let mut last = None;
         for m in find_missing(&analyses, &edges, self.options.demand) {
             let is_new = last.replace((m.edge, m.entry)) != Some((m.edge, m.entry));
@@ -232,6 +246,7 @@ impl<'a> Hopper<'a> {
         }
     }
 
+    /// The entries at the points of one version that may fire. Counts the faults of the others.
     fn exits_of(
         &mut self,
         number: usize,
@@ -262,19 +277,22 @@ impl<'a> Hopper<'a> {
         exits
     }
 
-    /// Runs the start function of the module, if it has one, and then a function: once without a
-    /// hop, and then in chains that are compared with that. The host is cloned for every run.
+    /// Runs the start function of the module, if there is one, then a function: first without hops,
+    /// then in chains, each compared with the first run. Every run gets a clone of the host.
     ///
     /// Cost: the runs, and a copy of the machine for each.
     ///
     /// # Panics
-    /// When the function is imported or takes another number of arguments.
+    /// If the function is imported or takes another number of arguments.
     pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
+        // The seed depends on the number of the run, so that each input gets other chains, and the
+        // same ones if it is run again.
         let prng = Prng::new(self.options.seed).fork(self.report.runs);
         self.report.runs += 1;
         let Some((ready, host)) = self.started(host) else { return };
         let Some((visits, reference)) = self.reference(&ready, func, args, &host) else { return };
         self.report.trapped += u64::from(reference.outcome.trap().is_some());
+        // No chain could hop in such a run.
         if visits == 0 {
             self.report.without_entries += 1;
             return;
@@ -286,9 +304,9 @@ impl<'a> Hopper<'a> {
         }
     }
 
-    /// Runs one chain again: each hop leaves by its edge, after as many visits of points with
-    /// entries as it says. Where that edge has no entry, the chain ends. What differs at the end,
-    /// if anything does; nothing is counted.
+    /// Runs one chain again. Each hop waits for as many visits of points with entries as it says,
+    /// then takes its edge. The chain ends where that edge has no entry. Returns the difference to
+    /// the run without hops, if there is one. Counts nothing.
     ///
     /// # Panics
     /// As [`Hopper::run`].
@@ -304,7 +322,7 @@ impl<'a> Hopper<'a> {
         chain.difference(&reference)
     }
 
-    /// A machine that has run the start function; `None` when that does not return.
+    /// A machine that has run the start function; `None` if that function does not return.
     fn started<H: Host + Clone>(&self, host: &H) -> Option<(Machine, H)> {
         let (mut machine, mut host) = (self.pristine.clone(), host.clone());
         if let Some(start) = machine.start_function() {
@@ -313,8 +331,8 @@ impl<'a> Hopper<'a> {
         Some((machine, host))
     }
 
-    /// The run without a hop: how often it visits a point with entries, and how it ends. `None`
-    /// when a limit ends it.
+    /// Runs without hops. Returns the number of visits of points with entries, and the end; `None`
+    /// if a limit ends the run.
     fn reference<H: Host + Clone>(
         &self,
         ready: &Machine,
@@ -341,7 +359,7 @@ impl<'a> Hopper<'a> {
         }
     }
 
-    /// Counts a divergence, and keeps it while there is room if it is a new one.
+    /// Counts a divergence. Keeps it if it is new and there is room.
     fn blame(&mut self, is_new: bool, what: impl FnOnce() -> (Vec<u64>, Vec<Hop>, HopDifference)) {
         self.report.divergence_count += 1;
         if is_new && self.report.divergences.len() < self.options.divergences {
@@ -350,14 +368,14 @@ impl<'a> Hopper<'a> {
         }
     }
 
-    /// What was done and found so far.
+    /// The chains so far, and the divergences found.
     pub fn report(&self) -> &HopReport {
         &self.report
     }
 }
 
 impl FunctionGraph<'_> {
-    /// Names a hop for people.
+    /// Describes a hop for reports.
     fn hop(&self, edge: usize, wait: u64, point: Point, entry: &Entry) -> Hop {
         let Edge { from, to, .. } = self.edges[edge];
         Hop { func: self.func, edge, wait, from, to, point, target: entry.target }
@@ -374,7 +392,7 @@ fn check_graph(graph: &FunctionGraph<'_>) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Counts the visits of marked points.
+/// Counts the visits of points with entries.
 struct Visits(u64);
 
 impl Observer for Visits {

@@ -1,4 +1,4 @@
-//! What chains did and found.
+//! The report of chains: counts, and divergences.
 
 use crate::state_oracle::Fault;
 use ir::{Func, Point, Value};
@@ -9,14 +9,14 @@ use std::fmt;
 pub struct Hop {
     /// The function.
     pub func: Func,
-    /// The index of the edge taken, in the graph of the function.
+    /// The index of its edge in the graph of the function.
     pub edge: usize,
-    /// Visits of points with entries, of any function, that passed since the hop before or the
+    /// The number of visits of points with entries, of any function, since the previous hop or the
     /// start.
     pub wait: u64,
-    /// The version it left, as an index of those of the graph.
+    /// The source version, as an index of the versions of the graph.
     pub from: usize,
-    /// The version it led to.
+    /// The target version, as an index as well.
     pub to: usize,
     /// The source point.
     pub point: Point,
@@ -35,18 +35,18 @@ impl fmt::Display for Hop {
     }
 }
 
-/// In what a chain differs from a run without hops.
+/// The difference between a chain and the run without hops.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HopDifference {
-    /// The entry is wrong whatever the run.
+    /// The entry has a fault regardless of the run.
     Entry(Fault),
-    /// The entry does not provide a value that is live where it lands, or that an entry which
-    /// leaves its target version requires. Found without a run.
+    /// The entry does not provide a value that is live at its target point, or that an entry of its
+    /// target version requires. Found without a run.
     NotProvided {
         /// The value.
         value: Value,
     },
-    /// The entry of the last hop requires a value that was never given any contents.
+    /// The entry of the last hop requires a value that has no contents.
     Undefined {
         /// The value.
         value: Value,
@@ -55,11 +55,11 @@ pub enum HopDifference {
     Compensation(String),
     /// The machine refused the last hop.
     Refused(String),
-    /// Result, memory or effects at the end differ.
+    /// Result, memory or effects differ at the end.
     End {
-        /// How the run without hops ended.
+        /// The end of the run without hops.
         expected: String,
-        /// How the chain ended.
+        /// The end of the chain.
         found: String,
     },
 }
@@ -81,14 +81,14 @@ impl fmt::Display for HopDifference {
     }
 }
 
-/// A chain that does not end as it should, or an entry that is wrong without a run.
+/// A chain that does not end as it should, or an entry with a fault found without a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HopDivergence {
-    /// The arguments of the run, as bits; empty when it took no run.
+    /// The arguments of the run, as bits; empty if the divergence was found without a run.
     pub input: Vec<u64>,
-    /// The hops up to the end, or the one that went wrong; without a run, the entry alone.
+    /// All hops, the last of which may be the one that failed; without a run, the entry alone.
     pub hops: Vec<Hop>,
-    /// In what.
+    /// The difference.
     pub difference: HopDifference,
 }
 
@@ -105,33 +105,33 @@ impl fmt::Display for HopDivergence {
     }
 }
 
-/// What was done and found, over any number of runs.
+/// Counts and divergences, summed over any number of runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HopReport {
     /// Inputs run.
     pub runs: u64,
-    /// Of these, ended by a trap of the program.
+    /// Runs that a trap of the program ended.
     pub trapped: u64,
-    /// Of these, that visit no point with an entry.
+    /// Runs that visit no point with an entry.
     pub without_entries: u64,
     /// Chains run.
     pub chains: u64,
-    /// Of these, with at least [`super::FULL_CHAIN`] hops.
+    /// Chains with at least [`super::FULL_CHAIN`] hops.
     pub full_chains: u64,
-    /// Of these, ended by a limit, so that nothing was compared.
+    /// Chains that a limit ended, so that nothing was compared.
     pub exhausted: u64,
     /// Hops of all chains.
     pub hops: u64,
-    /// Hops of the longest.
+    /// Hops of the longest chain.
     pub longest: u64,
-    /// Divergences found, those not kept included.
+    /// Divergences found, including those that were not kept.
     pub divergence_count: u64,
-    /// The first ones, up to the limit asked for.
+    /// The first divergences, up to the limit of the options.
     pub divergences: Vec<HopDivergence>,
 }
 
 impl HopReport {
-    /// Adds what another runner did; divergences are all kept.
+    /// Adds the counts of another report, and keeps all its divergences.
     pub fn add(&mut self, other: &HopReport) {
         self.runs += other.runs;
         self.trapped += other.trapped;

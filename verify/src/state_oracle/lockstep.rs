@@ -1,15 +1,17 @@
-//! Running both versions from anchor to anchor, and comparing what they recorded.
+//! Lockstep: both versions run from anchor to anchor, and the records of each gap are compared.
 
 use super::Oracle;
 use super::plan::{EntryPlan, Place, StepPlan};
 use super::record::{AnchorStop, Plans, Sampler, Visit, Watcher};
-use super::report::{Difference, Direction, Divergence, Stop};
+use super::report::{Difference, Divergence, Stop};
 use crate::end::{End, ended_alike, is_exhausted};
 use crate::prng::Prng;
-use ir::interp::{Host, Machine, NoObserver, Outcome, Run};
+use check::{CheckedEntry, Unproved};
+use interp::{Host, Machine, NoObserver, Outcome, Run};
 use ir::{Func, Inst, Opcode, Point, Value, eval};
+use transition::Side;
 
-/// Where an advance ended.
+/// The end of an advance.
 enum Advance {
     /// Before an anchor.
     Stopped(AnchorStop),
@@ -17,49 +19,54 @@ enum Advance {
 }
 
 impl Advance {
-    /// Whether a limit of the machine ended the run, which says nothing about the program.
+    /// Whether a limit of the machine ended the run. Such an end says nothing about the program.
     fn is_exhausted(&self) -> bool {
         matches!(self, Advance::Ended(outcome) if is_exhausted(outcome))
     }
 }
 
-/// A copy of a machine at a visit, to go on from.
+/// A copy of a machine at a visit, from which a run goes on.
 struct Copied<H> {
     side: usize,
-    /// An index of the visits of the side.
+    /// The index of the visit in the records of its side.
     visit: usize,
     machine: Machine,
     host: H,
 }
 
-/// A run that went on in the other version, to be compared once the reference has ended.
+/// A run that made a transition and has ended. It is compared once the run without a transition has
+/// ended.
 struct WentOn {
     entry: Key,
     visit: u64,
     end: End,
 }
 
-/// An entry: function, side of its source, index.
+/// An entry: its function, the side of its source version, and its index.
 type Key = (Func, usize, u32);
 
-/// One input, in both versions.
+/// The run of one input in both versions.
 struct Lockstep<'o, 'a, H> {
     oracle: &'o mut Oracle<'a>,
     machines: [Machine; 2],
     hosts: [H; 2],
     args: &'o [u64],
-    /// The anchor both runs last stopped at.
+    /// The anchor at which both runs last stopped.
     before: Option<(Func, Inst)>,
+    /// Copies taken in this gap.
     copied: Vec<Copied<H>>,
+    /// Runs with a transition in this call.
     went_on: Vec<WentOn>,
-    /// The results of steps, and what was provided, of the entry being fired.
+    /// Results of the steps of the current entry, and the values it provides. Kept between entries
+    /// to spare allocations.
     results: Vec<u64>,
     provided: Vec<(Value, u64)>,
 }
 
-/// See [`Oracle::run`].
+/// Implements [`Oracle::run`].
 pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[u64], host: &H) {
     let start = oracle.pristine[0].start_function();
+    // The number of the run goes into the seed, so that each run takes other samples.
     let prng = Prng::new(oracle.options.seed).fork(2 + oracle.report.runs);
     for (side, recording) in oracle.recordings.iter_mut().enumerate() {
         recording.restart(Sampler::new(prng.fork(side as u64), oracle.options.going_on));
@@ -80,19 +87,22 @@ pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[
         results,
         provided,
     };
+    // A start function that does not return ends the program before the call.
     if start.is_none_or(|start| lockstep.call(start, &[])) {
         lockstep.call(func, args);
     }
 }
 
 impl<H: Host + Clone> Lockstep<'_, '_, H> {
-    /// Runs a function in both versions; whether both returned.
+    /// Runs a function in both versions, and compares them. Returns whether both returned.
     fn call(&mut self, func: Func, args: &[u64]) -> bool {
         self.went_on.clear();
         self.before = None;
         self.machines.iter_mut().for_each(|m| m.start(func, args));
         loop {
             let (before, after) = self.gap();
+            // First: a limit may end one version earlier than the other, and that is no difference
+            // of the versions.
             if before.is_exhausted() || after.is_exhausted() {
                 self.oracle.report.exhausted += 1;
                 return false;
@@ -124,20 +134,23 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// Advances both runs to their next anchors.
+    /// Advances both runs to their next anchors, side 0 first.
     fn gap(&mut self) -> (Advance, Advance) {
         self.oracle.report.gaps += 1;
         self.copied.clear();
+        // Both runs must record the same gaps. The gate decides at the first watched point of side
+        // 0, and side 1 follows.
         let spent = self.oracle.report.total().transitions >= self.oracle.options.transitions;
         self.oracle.recordings[0].next_gap(spent.then_some(false));
         let before = self.advance(0);
         let decided = self.oracle.recordings[0].on;
-        // Without a point watched there was nothing to decide: the other run then records, so that
-        // an entry whose target lies elsewhere shows.
+        // If side 0 met no watched point, there was no decision. Side 1 then records, so that an
+        // entry whose target point is in another gap is found.
         self.oracle.recordings[1].next_gap(Some(decided.unwrap_or(true)));
         (before, self.advance(1))
     }
 
+    /// Advances one run to its next anchor or its end.
     fn advance(&mut self, side: usize) -> Advance {
         let oracle = &mut *self.oracle;
         loop {
@@ -153,6 +166,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 return Advance::Ended(outcome);
             }
             let recording = &mut oracle.recordings[side];
+            // The machine pauses at a sampled visit, too. It is copied in this state, and then the
+            // advance continues.
             if let Some(visit) = recording.sampled.take() {
                 let (machine, host) = (self.machines[side].clone(), self.hosts[side].clone());
                 self.copied.push(Copied { side, visit, machine, host });
@@ -163,13 +178,16 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// Compares the gap that ended at an anchor; whether the runs go on.
+    /// Compares the gap before an anchor. Returns whether the runs continue.
     fn stopped(&mut self, a: AnchorStop, b: AnchorStop) -> bool {
+        // The same instruction, but of another activation: one version called a function that the
+        // other did not.
         if (a.activation, a.depth) != (b.activation, b.depth) {
             let [before, after] = [a, b].map(|stop| self.stop_text(Advance::Stopped(stop)));
             self.diverge(None, Difference::Stops { before, after });
             return false;
         }
+        // Before the entries: if the versions themselves differ, entries are not to blame.
         if a.effects != b.effects {
             self.diverge(None, Difference::LockstepEffects);
             return false;
@@ -179,15 +197,17 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         true
     }
 
-    /// Takes one run, which was overtaken by a trap that the other version does earlier, to its
-    /// end, which must be the same trap. An entry that starts on the way has no partner. Always
-    /// false.
+    /// One version has trapped where the other has not yet. Runs the other one to its end, which
+    /// must be the same trap. An entry at a point on the way has no state to compare with, and
+    /// `compare_gap` reports it. Always returns `false`.
     fn trapped_early(&mut self, mut ends: [Option<Outcome>; 2]) -> bool {
         self.compare_gap();
         let late = usize::from(ends[0].is_some());
         while ends[late].is_none() {
             self.oracle.report.gaps += 1;
             self.copied.clear();
+            // The records of the run that has ended are emptied in each gap, too. An old record
+            // could else be taken for the partner of an entry.
             for recording in &mut self.oracle.recordings {
                 recording.next_gap(Some(true));
             }
@@ -211,11 +231,14 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         false
     }
 
-    /// Compares how the runs ended, and with it the runs that went on; whether they returned.
+    /// Compares the ends of both runs, and of the runs that went on. Returns whether the runs
+    /// returned.
     fn ended(&mut self, a: Outcome, b: Outcome) -> bool {
         self.oracle.report.trapped += u64::from(a.trap().is_some());
         let returned = a.returned().is_some();
         let [a, b] = [End::of(&self.machines[0], a), End::of(&self.machines[1], b)];
+        // Versions first. The runs that went on are compared with side 0, which makes sense only if
+        // both sides agree.
         if a.effects != b.effects {
             self.diverge(None, Difference::LockstepEffects);
             return false;
@@ -230,8 +253,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         returned
     }
 
-    /// Fires every entry whose source was visited.
+    /// Fires every entry whose source point was visited in this gap.
     fn compare_gap(&mut self) {
+        // If a point has two visits in a gap, the claim of an entry does not tell which one is
+        // meant.
         if let Some((side, func, point)) = self.ambiguous() {
             let number = self.oracle.recordings[side].visit_of(func, point).map_or(0, |v| v.number);
             let entry = self.plan(func, side).points[point as usize].entry;
@@ -246,6 +271,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                     continue;
                 };
                 let key = (visit.func, side, entry);
+                // A run goes on from correct entries alone; another would be reported twice.
                 match self.fire(key, &visit) {
                     Ok(()) => self.go_on(key, index, &visit),
                     Err(difference) => self.diverge(Some((key, visit.number)), difference),
@@ -254,7 +280,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// A point that one of the runs visited twice in this gap, and the side.
+    /// A point that one of the runs visited twice in this gap, with its side.
     fn ambiguous(&self) -> Option<(usize, Func, u32)> {
         let at = |side: usize| {
             self.oracle.recordings[side].ambiguous.map(|(func, point)| (side, func, point))
@@ -266,8 +292,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         plan_of(&self.oracle.plans, func, side)
     }
 
-    /// Runs an entry on what was recorded at its source and compares with what the other run
-    /// recorded at its target. Leaves the values provided in `self.provided`.
+    /// Runs an entry on the record of its source point, and compares the result with the record of
+    /// the other run at the target point. Leaves the provided values in `self.provided`.
     fn fire(&mut self, key: Key, visit: &Visit) -> Result<(), Difference> {
         let (func, side, index) = key;
         let oracle = &mut *self.oracle;
@@ -276,6 +302,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             return Err(Difference::Entry(fault.clone()));
         }
         let (source, target) = (&oracle.recordings[side], &oracle.recordings[1 - side]);
+        // The other version did not visit the target point between the same anchors.
         let Some(partner) = target.visit_of(func, entry.target) else {
             return Err(Difference::NoPartner);
         };
@@ -286,10 +313,11 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         if visit.effects != partner.effects {
             return Err(Difference::Effects);
         }
+        // Memory at the source point, after the stores that the entry replays.
         if visit.after_stores != Some(partner.memory) {
             return Err(Difference::Memory);
         }
-        let counts = oracle.report.counts_mut(Direction::from_side(side));
+        let counts = oracle.report.counts_mut(Side::BOTH[side]);
         counts.transitions += 1;
         counts.with_code += u64::from(entry.has_code);
         counts.in_loops += u64::from(entry.in_loop);
@@ -298,7 +326,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         Ok(())
     }
 
-    /// If the run was copied at this visit, makes the transition there and runs to the end.
+    /// If the machine was copied at this visit, makes the transition on the copy, and runs it to
+    /// its end.
     fn go_on(&mut self, key: Key, visit_index: usize, visit: &Visit) {
         let (func, side, index) = key;
         let wanted = |c: &Copied<H>| c.side == side && c.visit == visit_index;
@@ -308,9 +337,19 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         let target = self.plan(func, 1 - side).points[entry.target as usize].point;
         let to = self.oracle.versions[func.as_u32() as usize]
             .expect("a planned function has versions")[1 - side];
+        // Entries with stores fire as a whole, because the machine has to execute them. Others hand
+        // over the provided values, so that the run continues with exactly the values compared.
         let moved = match &entry.stores {
-            Some(entry) => machine.fire(to, entry).map_err(|error| error.to_string()),
-            None => machine.transfer(to, target, &self.provided).map_err(|error| error.to_string()),
+            Some(entry) => {
+                let view = machine.view().expect("the run was copied while it was paused");
+                let point = Point::before(view.inst());
+                let keys = (machine.code(view.version()).key(), machine.code(to).key());
+                let fired = machine.fire(to, CheckedEntry::unproved(keys, point, entry));
+                fired.map(drop).map_err(|error| error.to_string())
+            }
+            None => machine
+                .transfer(to, target, &self.provided, Unproved::claim())
+                .map_err(|error| error.to_string()),
         };
         if let Err(error) = moved {
             self.diverge(Some((key, visit.number)), Difference::Refused(error));
@@ -321,8 +360,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 break outcome;
             }
         };
-        let counts = self.oracle.report.counts_mut(Direction::from_side(side));
+        let counts = self.oracle.report.counts_mut(Side::BOTH[side]);
         counts.going_on += 1;
+        // A run that a limit ended has no end to compare.
         if is_exhausted(&outcome) {
             counts.going_on_exhausted += 1;
             return;
@@ -355,7 +395,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// Counts a divergence, and keeps the first of each entry.
+    /// Counts a divergence. Keeps it if it is the first of its entry and there is room.
     fn diverge(&mut self, entry: Option<(Key, u64)>, difference: Difference) {
         let oracle = &mut *self.oracle;
         oracle.report.divergence_count += 1;
@@ -396,8 +436,8 @@ fn run_steps(
     Ok(())
 }
 
-/// Collects what the entry provides, and compares it with what the other run recorded at the
-/// target: bit by bit, floats too (`a_nan_of_other_bits_is_found`).
+/// Collects the values that the entry provides, and compares them with the record of the other run
+/// at the target point. All bits count, for floats too (`a_nan_of_other_bits_is_found`).
 #[inline]
 fn provide(
     entry: &EntryPlan,

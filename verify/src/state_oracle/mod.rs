@@ -1,32 +1,32 @@
-//! The state oracle: two versions run side by side, and every transition is compared with the state
-//! it claims to lead to.
+//! The state oracle: runs two versions side by side, and compares every transition with the state
+//! that it claims to reach.
 //!
-//! Two machines run the same program on the same input, all functions of one in the version before,
-//! of the other in the version after. Both advance to the next *bounding anchor* of their innermost
-//! activation: an instruction that both versions have, that moved nowhere between them, and that is
-//! a terminator, an effect or may trap. In the gap up to it each run records, at every point where
-//! an entry starts or lands, the values that entry requires or provides, and digests of memory and
-//! of the effects so far. Then every entry whose source point was visited is fired, in both
-//! directions: its compensation code is run on the recorded values and each value provided is
-//! compared with what the other run recorded at the target point. This is the claim of an entry
-//! word for word, and so it sees wrong values that no later computation happens to use.
+//! Two machines run the same program on the same input. On one, every function with a pair is in
+//! the version before; on the other, in the version after. Both advance to the next *bounding
+//! anchor* of their innermost activation: an instruction that both versions have, that moved
+//! nowhere between them, and that is a terminator, has an effect, or may trap. In the gap before
+//! this anchor, each run makes a record at every point where an entry starts or lands: the values
+//! that the entry requires or provides, and digests of memory and of the effects so far.
 //!
-//! What an entry does not provide shows in no such comparison. So each entry is also checked
-//! without a run, once, when the oracle is made: it has to provide what is live where it lands, by
-//! the [`Demand`].
+//! Then the oracle fires every entry whose source point was visited, in both directions. It runs
+//! the compensation code on the recorded values, and compares each provided value with the record
+//! of the other run at the target point. This is the claim of an entry word for word. So the oracle
+//! finds wrong values even if no later computation uses them.
 //!
-//! A trap may have moved up: then one run ends while the other still has anchors before it. That
-//! one goes on alone and must end in the same trap; an entry that starts on the way has no state to
-//! land in.
+//! A value that an entry does *not* provide shows in no such comparison. The oracle therefore
+//! checks each entry once without a run: it has to provide the values that are live at its target
+//! point, by the [`Demand`].
 //!
-//! For a sample of visits the run also *goes on*: a copy of the machine makes the transition, with
-//! only the provided values, and must end as the run without one.
+//! A trap may have moved up. Then one run ends while the other still has anchors before its trap.
+//! The other run continues alone and must end in the same trap. An entry whose source point it
+//! visits on the way has no state to compare with, and is wrong.
 //!
-//! Proves nothing: it sees the inputs it is given. Trusts the interpreter ([`ir::interp`]), the
-//! meaning of operations ([`ir::eval`]), dominators and loops.
+//! For a sample of visits, the oracle also *goes on*: a copy of the machine makes the transition,
+//! with the provided values alone, and must end like the run without one.
 //!
-//! Memory is bounded by the size of the functions, whatever the length of the run: records live for
-//! one gap.
+//! The oracle proves nothing about inputs that it does not run. It trusts the interpreter
+//! ([`interp`]), the meaning of operations ([`ir::eval`]), dominators and loops. Its memory is
+//! bounded by the size of the functions, for runs of any length, because records last for one gap.
 
 mod lockstep;
 mod plan;
@@ -36,30 +36,29 @@ mod report;
 
 pub(crate) use plan::{Analyses, entry_fault};
 pub(crate) use provided::find_missing;
-pub use report::{Blamed, Counts, Difference, Direction, Divergence, Fault, Report, Stop};
+pub use report::{Blamed, Counts, Difference, Divergence, Fault, Report, Stop};
 
 use crate::prng::Prng;
 use fixedbitset::FixedBitSet;
-use ir::interp::{
-    Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId,
-};
-use ir::mapping::{Mapping, VersionKey};
+use interp::{Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId};
 use ir::text::print_inst;
 use ir::{Func, Function, Inst, Module, Point};
 use record::{Gate, Plans, Recording, Sampler};
 use std::collections::BTreeSet;
 use std::fmt;
+use transition::mapping::Mapping;
+use transition::{Demand, Side, VersionKey};
 
-/// Two versions of a function and the mappings between them.
+/// Two versions of a function, and the mappings between them.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionPair<'a> {
     /// The function.
     pub func: Func,
-    /// One version.
+    /// The version before the log.
     pub before: &'a Function,
-    /// The other.
+    /// The version after the log.
     pub after: &'a Function,
-    /// The bounding anchors of the two.
+    /// The bounding anchors of the two versions.
     pub anchors: &'a BTreeSet<Inst>,
     /// From `before` to `after`.
     pub forward: &'a Mapping,
@@ -67,54 +66,43 @@ pub struct FunctionPair<'a> {
     pub backward: &'a Mapping,
 }
 
-/// Which visits are compared.
+/// The visits that are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// All.
+    /// All visits.
     Every,
-    /// The first visits of each point, over all runs, and a sample of the others.
+    /// The first visits of each point, counted over all runs, and a sample of the others.
     Sampled {
-        /// How many visits of each point are compared in any case.
+        /// The number of visits of each point that are always compared.
         first: u32,
-        /// Of the others, one in this many; 0 counts as 1.
+        /// Of the other visits, one in this many is compared; 0 counts as 1.
         one_in: u32,
     },
 }
 
-/// What an entry has to provide where it lands. The uses that entries of the other direction make
-/// of what they require count in either case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Demand {
-    /// What an effect, a trap, a branch or a result still depends on ([`ir::needed`]).
-    #[default]
-    Needed,
-    /// Everything live, operands of dead code included.
-    Live,
-}
-
-/// How much the oracle does.
+/// The settings of an [`Oracle`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OracleOptions {
-    /// Which visits are compared.
+    /// The visits that are compared.
     pub policy: Policy,
-    /// What entries have to provide.
+    /// The values that entries have to provide.
     pub demand: Demand,
-    /// What each machine may use; fuel is for one run of one machine.
+    /// The limits of each machine. Each run of a machine has all the fuel.
     pub limits: Limits,
-    /// The most transitions, over all runs, that are compared.
+    /// The largest number of transitions compared, over all runs.
     pub transitions: u64,
-    /// The most visits of one run from which it goes on in the other version, in each direction.
-    /// Each costs a copy of the machine and the rest of the run.
+    /// The largest number of visits in one run and direction from which a copy goes on in the other
+    /// version. Each costs a copy of the machine and the rest of the run.
     pub going_on: u32,
-    /// The most divergences kept; all are counted.
+    /// The largest number of divergences kept. All are counted.
     pub divergences: usize,
-    /// Decides what is sampled.
+    /// Seed of all samples.
     pub seed: u64,
 }
 
 impl Default for OracleOptions {
-    /// Every visit, what is needed, 10^7 instructions a run, 4 goings-on a run and direction, 16
-    /// divergences.
+    /// Every visit; needed values; 10^7 instructions a run; 4 copies that go on for each run and
+    /// direction; 16 divergences.
     fn default() -> OracleOptions {
         OracleOptions {
             policy: Policy::Every,
@@ -129,8 +117,8 @@ impl Default for OracleOptions {
 }
 
 impl OracleOptions {
-    /// What suits long runs: the first 8 visits of each point and one gap in 1000, 2 goings-on a
-    /// run and direction, and the limits of a machine as they are.
+    /// Settings for long runs: the first 8 visits of each point and one gap in 1000, 2 copies that
+    /// go on for each run and direction, and the default limits of a machine.
     pub fn for_long_runs() -> OracleOptions {
         OracleOptions {
             policy: Policy::Sampled { first: 8, one_in: 1000 },
@@ -141,15 +129,15 @@ impl OracleOptions {
     }
 }
 
-/// Why an oracle cannot be made.
+/// The reason why an [`Oracle`] cannot be made.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SetupError {
-    /// A mapping is not one between the two versions of its pair.
+    /// A mapping has other versions than its pair.
     OtherVersions {
         /// The function's name.
         function: String,
         /// The direction of the mapping.
-        direction: Direction,
+        direction: Side,
     },
     /// One of the versions lacks an anchor.
     NotAnAnchor {
@@ -184,40 +172,41 @@ impl fmt::Display for SetupError {
 
 impl std::error::Error for SetupError {}
 
-/// By function: the versions before and after, with the same ids in every machine; `None` without a
-/// pair.
+/// By function: the versions before and after, with the same ids in every machine; `None` for
+/// functions without a pair.
 type Versions = Vec<Option<[VersionId; 2]>>;
 
-/// Compares the transitions between pairs of versions of a module's functions. Functions without a
-/// pair run as they are in the module, on both sides.
+/// Compares the transitions between pairs of versions of a module's functions. On both sides,
+/// functions without a pair run as in the module.
 pub struct Oracle<'a> {
     module: &'a Module,
     pairs: Vec<FunctionPair<'a>>,
     options: OracleOptions,
-    /// By function.
+    /// By function: the plans of its pair.
     plans: Box<Plans>,
-    /// Machines that have run nothing: all functions in the version before, and after.
+    /// Machines that have run nothing, one for each side, with all functions in the version of that
+    /// side.
     pristine: [Machine; 2],
     versions: Versions,
     recordings: [Recording; 2],
     gate: Gate,
-    /// By function and side of the source: the entries that fired at least once.
+    /// By function and side of the source version: the entries that fired at least once.
     fired: Vec<[FixedBitSet; 2]>,
-    /// The entries that a divergence was kept for.
+    /// The entries for which a divergence of a run was kept.
     blamed: BTreeSet<(Func, usize, u32)>,
     report: Report,
 }
 
 impl<'a> Oracle<'a> {
-    /// An oracle for a verified module and verified versions. What entries fail to provide is in
-    /// the report from the start. Cost: near linear in module, versions and mappings, and in what
-    /// is live at the points of the blocks that entries land in.
+    /// An oracle for a verified module and verified versions. The report starts with the values
+    /// that entries fail to provide. Cost: near linear in the module, the versions, the mappings,
+    /// and the values live in blocks with target points.
     ///
     /// # Errors
     /// See [`SetupError`].
     ///
     /// # Panics
-    /// When the module or a version is not one that the verifier accepts.
+    /// If the verifier rejects the module or a version.
     pub fn new(
         module: &'a Module,
         pairs: &[FunctionPair<'a>],
@@ -241,6 +230,8 @@ impl<'a> Oracle<'a> {
         let (before, versions) = instantiate(module, &program, pairs, &plans, &options, 0)?;
         let (after, _) = instantiate(module, &program, pairs, &plans, &options, 1)?;
         let prng = Prng::new(options.seed);
+        // The samplers are placeholders: every run starts with samplers of its own
+        // (`lockstep::run`).
         let recordings =
             [0, 1].map(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
         let mut oracle = Oracle {
@@ -260,20 +251,21 @@ impl<'a> Oracle<'a> {
         Ok(oracle)
     }
 
-    /// Runs the start function of the module, if it has one, and then a function, in both versions,
-    /// and compares. The host is cloned for every machine, so a program sees the same answers in
-    /// each.
+    /// Runs the start function of the module, if there is one, then a function, in both versions,
+    /// and compares them. Every machine gets a clone of the host, so the program sees the same
+    /// answers in each.
     ///
-    /// Cost: both runs; per transition, the values required and provided.
+    /// Cost: both runs, and for each transition the values that it requires and provides.
     ///
     /// # Panics
-    /// When the function is imported or takes another number of arguments.
+    /// If the function is imported or takes another number of arguments.
     pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
         lockstep::run(self, func, args, host);
     }
 
-    /// Counts what entries fail to provide, and keeps the first of each. What a run shows of the
-    /// same entry is kept too: it may be another mistake.
+    /// Counts the values that entries fail to provide, and keeps the first of each entry. A
+    /// divergence of the same entry in a run is kept as well, because it may have another cause. So
+    /// this does not fill `blamed`.
     fn blame_missing(&mut self, func: Func, missing: &[provided::Missing]) {
         self.report.divergence_count += missing.len() as u64;
         let mut last = None;
@@ -289,7 +281,7 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Names an entry for people.
+    /// Describes an entry for reports.
     fn blamed(&self, (func, side, index): (Func, usize, u32), visit: Option<u64>) -> Blamed {
         let pair =
             self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
@@ -302,7 +294,7 @@ impl<'a> Oracle<'a> {
         };
         Blamed {
             function: pair.before.name().to_owned(),
-            direction: Direction::from_side(side),
+            direction: Side::BOTH[side],
             point,
             point_text: text(versions[side], point),
             target: entry.target,
@@ -311,12 +303,12 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// What was done and found so far.
+    /// The comparisons so far, and the divergences found.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// The entries that fired at least once, and all entries, of both directions.
+    /// The number of entries that fired at least once, and of all entries, in both directions.
     pub fn coverage(&self) -> (usize, usize) {
         let all = self.pairs.iter().map(|p| p.forward.len() + p.backward.len()).sum();
         let fired = self.fired.iter().flatten().map(|entries| entries.count_ones(..)).sum();
@@ -324,7 +316,7 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// A bit for every entry, none of which has fired.
+/// One bit for each entry, none of them set.
 fn unfired(plans: &Plans) -> Vec<[FixedBitSet; 2]> {
     let entries = |plan: &Option<[plan::SidePlan; 2]>, side: usize| {
         plan.as_ref().map_or(0, |p| p[side].entries.len())
@@ -335,13 +327,13 @@ fn unfired(plans: &Plans) -> Vec<[FixedBitSet; 2]> {
         .collect()
 }
 
+/// Checks that mappings and anchors belong to the versions of a pair.
 fn check_pair(pair: &FunctionPair<'_>) -> Result<(), SetupError> {
     let function = || pair.before.name().to_owned();
     let keys = [VersionKey::of(pair.before), VersionKey::of(pair.after)];
-    for (direction, mapping, [source, target]) in [
-        (Direction::Forward, pair.forward, keys),
-        (Direction::Backward, pair.backward, [keys[1], keys[0]]),
-    ] {
+    for (direction, mapping, [source, target]) in
+        [(Side::Before, pair.forward, keys), (Side::After, pair.backward, [keys[1], keys[0]])]
+    {
         if mapping.source() != source || mapping.target() != target {
             return Err(SetupError::OtherVersions { function: function(), direction });
         }
@@ -353,7 +345,8 @@ fn check_pair(pair: &FunctionPair<'_>) -> Result<(), SetupError> {
     }
 }
 
-/// A machine with both versions of every pair, that runs those of one side and is watched there.
+/// A machine with both versions of every pair. Functions run in the version of `side`, and its
+/// points are watched.
 fn instantiate(
     module: &Module,
     program: &Program,
@@ -367,6 +360,8 @@ fn instantiate(
     let mut machine = machine.map_err(SetupError::Instantiate)?;
     let mut versions = vec![None; plans.len()];
     for pair in pairs {
+        // Both versions go into each machine, in one order: a transition then names the same
+        // version in all of them.
         let ids = [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v));
         let index = pair.func.as_u32() as usize;
         let plan = plans[index].as_ref().expect("every pair was planned");

@@ -1,5 +1,5 @@
-//! What the oracle looks at, worked out once per pair of versions: which points to record, and
-//! entries with their operands resolved to places in those records.
+//! The plans of the oracle, made once for each pair of versions: the points to record, and entries
+//! whose operands are resolved to indices in those records.
 
 use super::report::Fault;
 use cranelift_entity::EntityRef;
@@ -7,50 +7,51 @@ use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::loops::LoopForest;
-use ir::mapping::{Entry, Mapping, Operand, Step};
 use ir::{Function, Inst, Opcode, Point, Shape, Type, Value, eval};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
+use transition::mapping::{Entry, Mapping, Operand, Step};
 
-/// What is done at one instruction of one version.
+/// The plan for one instruction of one version.
 #[derive(Debug)]
 pub(super) struct PointPlan {
     pub(super) point: Point,
-    /// Whether runs stop here to wait for each other.
+    /// Whether the runs wait for each other here.
     pub(super) anchor: bool,
-    /// Whether anything is recorded here: an entry starts or lands here.
+    /// Whether a record is made here, because an entry starts or lands here.
     pub(super) recorded: bool,
-    /// The values recorded, ascending.
+    /// The values to record, ascending.
     pub(super) values: Vec<Value>,
     /// The entry that starts here, as an index of [`SidePlan::entries`].
     pub(super) entry: Option<u32>,
 }
 
-/// One version of a pair, with the entries that leave it.
+/// The plan for one version of a pair, with the entries from it.
 #[derive(Debug)]
 pub(super) struct SidePlan {
-    /// By instruction index: an index of `points` plus 1, or 0.
+    /// By instruction index: an index of `points` plus 1, or 0 if the instruction has no plan.
     by_inst: Vec<u32>,
     pub(super) points: Vec<PointPlan>,
     pub(super) entries: Vec<EntryPlan>,
 }
 
-/// An entry, resolved.
+/// An entry whose operands are resolved.
 #[derive(Debug)]
 pub(super) struct EntryPlan {
-    /// The point it lands at, as an index of the points of the other side.
+    /// The target point, as an index of the points of the other side.
     pub(super) target: u32,
     pub(super) steps: Vec<StepPlan>,
     pub(super) assigns: Vec<AssignPlan>,
     pub(super) has_code: bool,
-    /// The entry itself, if it executes stores.
+    /// The entry itself, if it replays stores.
     pub(super) stores: Option<Entry>,
     pub(super) in_loop: bool,
-    /// What is wrong whatever the run; found when the source point is visited.
+    /// The fault that the entry has regardless of the run. It is reported when the source point is
+    /// visited.
     pub(super) fault: Option<Fault>,
 }
 
-/// A step, resolved.
+/// A step whose operands are resolved.
 #[derive(Debug)]
 pub(super) struct StepPlan {
     pub(super) opcode: Opcode,
@@ -60,38 +61,39 @@ pub(super) struct StepPlan {
     pub(super) args: SmallVec<[Place; 3]>,
 }
 
-/// Where an operand is found.
+/// The place of an operand.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-    /// At an index of the record of the source point.
+    /// An index in the record of the source point.
     Recorded(u32),
-    /// The result of a step.
+    /// The result of the step with this index.
     Step(u32),
 }
 
-/// A value provided: where its contents come from, and where the other run recorded it.
+/// A provided value, with the place of its contents and its index in the record of the target
+/// point.
 #[derive(Debug)]
 pub(super) struct AssignPlan {
     pub(super) value: Value,
     pub(super) from: Place,
-    /// An index of the record of the target point.
+    /// An index in the record of the target point.
     pub(super) expected: u32,
 }
 
 impl SidePlan {
-    /// The plan of an instruction, if it has one, as an index of `points`. Cost: constant.
+    /// The plan of an instruction, as an index of `points`; `None` if it has none. Cost: constant.
     #[inline]
     pub(super) fn point_at(&self, inst: Inst) -> Option<u32> {
         self.by_inst.get(inst.index()).copied().filter(|p| *p != 0).map(|p| p - 1)
     }
 
-    /// The instructions at which the run is watched.
+    /// The instructions at which the machine calls the watcher.
     pub(super) fn watched(&self) -> impl Iterator<Item = Inst> + '_ {
         self.points.iter().map(|p| p.point.inst())
     }
 }
 
-/// What has to be recorded at the points of a version.
+/// The values to record, by instruction.
 type Wanted = BTreeMap<Inst, BTreeSet<Value>>;
 
 /// The plans of both versions of a pair.
@@ -103,6 +105,8 @@ pub(super) fn plan_pair(
     mappings: [&Mapping; 2],
 ) -> [SidePlan; 2] {
     let versions = [analyses[0].function, analyses[1].function];
+    // The order matters: faulty entries have no operands to record, the points follow from the
+    // recorded values, and the entries are resolved by the points.
     let faults =
         [0, 1].map(|side| find_faults(mappings[side], &analyses[side], &analyses[1 - side]));
     let wanted = [0, 1].map(|side| wanted_at(side, &mappings, &faults));
@@ -125,7 +129,7 @@ pub(super) fn plan_pair(
     ]
 }
 
-/// What is asked about a version.
+/// A version with the analyses that plans need.
 pub(crate) struct Analyses<'a> {
     pub(crate) function: &'a Function,
     pub(crate) cfg: Cfg,
@@ -141,13 +145,13 @@ impl<'a> Analyses<'a> {
         Analyses { function, decided: Decided::new(function), dom, loops, cfg }
     }
 
-    /// Whether a value is available at a point; false when the version lacks either.
+    /// Whether a value is available at a point; `false` if the version lacks either of them.
     pub(crate) fn has(&self, value: Value, point: Point) -> bool {
         self.dom.available_at(self.function, value, point)
     }
 }
 
-/// What is wrong with each entry whatever the run.
+/// The fault of each entry of a mapping.
 fn find_faults(
     mapping: &Mapping,
     source: &Analyses<'_>,
@@ -156,13 +160,14 @@ fn find_faults(
     mapping.entries().map(|(point, entry)| entry_fault(point, entry, source, target)).collect()
 }
 
-/// What is wrong with an entry whatever the run.
+/// The fault that an entry has regardless of the run, if it has one.
 pub(crate) fn entry_fault(
     point: Point,
     entry: &Entry,
     source: &Analyses<'_>,
     target: &Analyses<'_>,
 ) -> Option<Fault> {
+    // Points first: availability at an instruction that the version lacks has no meaning.
     if !source.function.has_inst(point.inst()) {
         return Some(Fault::NoSuchPoint { point });
     }
@@ -203,7 +208,7 @@ pub(crate) fn entry_fault(
     None
 }
 
-/// What is wrong with an operand that may read the steps before `step`.
+/// The fault of an operand of the step with index `step`, which may read earlier steps only.
 fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<Fault> {
     match operand {
         Operand::Source(value) if !entry.requires.contains(&value) => {
@@ -216,7 +221,8 @@ fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<Fault> 
     }
 }
 
-/// Whether a step is an operation on values with operands and types that `eval` has a meaning for.
+/// Whether `eval` has a meaning for a step: its operation is one on values, and operands and types
+/// fit.
 fn is_well_formed(step: &Step) -> bool {
     if step.opcode == Opcode::Const {
         return step.args.is_empty();
@@ -243,14 +249,17 @@ fn is_well_formed(step: &Step) -> bool {
     step.args.len() == arity && source_fits
 }
 
-/// The values to record at the points of a side: what its own entries require where they start, and
-/// what the other side's entries provide where they land. Faulty entries need a record too: their
-/// source is watched, so that the fault is found when it is visited.
+/// The values to record at the points of a side: those that its own entries require at source
+/// points, and those that entries of the other side provide at target points. Faulty entries need a
+/// record without values at their source point, because the fault is reported when that point is
+/// visited.
 fn wanted_at(side: usize, mappings: &[&Mapping; 2], faults: &[Vec<Option<Fault>>; 2]) -> Wanted {
     let mut wanted = Wanted::new();
     for ((point, entry), fault) in mappings[side].entries().zip(&faults[side]) {
         match fault {
             None => wanted.entry(point.inst()).or_default().extend(&entry.requires),
+            // A source point that does not exist is visited by no run. Such a fault is never
+            // reported by a run.
             Some(Fault::NoSuchPoint { point: missing }) if *missing == point => {}
             Some(_) => {
                 wanted.entry(point.inst()).or_default();
@@ -288,7 +297,7 @@ fn index_points(version: &Function, points: &[PointPlan]) -> Vec<u32> {
     by_inst
 }
 
-/// Resolves the entries of one direction.
+/// Resolves the operands of the entries of one direction.
 struct Resolver<'a> {
     source: (&'a [u32], &'a [PointPlan]),
     target: (&'a [u32], &'a [PointPlan]),
@@ -342,7 +351,7 @@ impl Resolver<'_> {
     }
 
     fn assigns(&self, source: u32, target: u32, entry: &Entry) -> Vec<AssignPlan> {
-        let resolve = |assign: &ir::mapping::Assign| AssignPlan {
+        let resolve = |assign: &transition::mapping::Assign| AssignPlan {
             value: assign.value,
             from: self.place(source, assign.from),
             expected: position(&self.target.1[target as usize], assign.value),
@@ -351,7 +360,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Where a record of the point holds a value.
+/// The index of a value in the record of a point.
 fn position(plan: &PointPlan, value: Value) -> u32 {
     let index =
         plan.values.binary_search(&value).expect("what entries without fault use is recorded");

@@ -1,42 +1,45 @@
-//! Whether entries provide enough, found without a run.
+//! Finds the values that entries fail to provide, without a run.
 //!
-//! A value that the target version goes on to read and no entry provides is poison there. A run
-//! notices only when it goes on after the transition, on an input on which the value matters; so
-//! every entry is checked once, when the oracle is made. What has to be provided is *live+*: what
-//! is live at the target point when each entry that leaves the target version uses, at its source
-//! point, the values it requires. Without the latter, no second transition could follow the first.
-//! What only code behind edges that constants keep from being taken would read is not live: see
-//! [`Liveness::of_run`]. Should that be wrong of some edge, a run that takes it reads poison, and
-//! says so.
+//! If the target version reads a value that no entry provided, it reads poison. A run notices only
+//! if it continues after the transition, on an input for which the value matters. So every entry is
+//! checked once, when the oracle is made.
+//!
+//! An entry has to provide the values that are *live+* at its target point: those that are live if
+//! every entry from the target version uses, at its source point, the values it requires. Without
+//! these uses, no second transition could follow the first.
+//!
+//! A value is not live if only code after excluded edges reads it, which no run takes
+//! ([`Liveness::of_run`]). If an edge were excluded by mistake, a run that takes it would read
+//! poison and report it.
 
-use super::Demand;
 use super::plan::Analyses;
 use ir::liveness::Liveness;
-use ir::mapping::{Entry, Mapping};
 use ir::{Block, Inst, Value};
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
+use transition::Demand;
+use transition::mapping::{Entry, Mapping};
 
-/// A mapping between two of a list of versions: the places of its source and target, and the
-/// mapping.
+/// A mapping on an edge between two versions of a list: the indices of its source and target
+/// versions, and the mapping.
 pub(crate) type Edge<'m> = (usize, usize, &'m Mapping);
 
-/// A value that is live+ where an entry lands and that the entry does not provide.
+/// A value that is live+ at the target point of an entry, and that the entry does not provide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Missing {
-    /// The place of the mapping in the list of edges.
+    /// The index of the mapping in the list of edges.
     pub(crate) edge: usize,
-    /// The place of the entry in its mapping.
+    /// The index of the entry in its mapping.
     pub(crate) entry: u32,
     pub(crate) value: Value,
 }
 
-/// All that entries fail to provide, by edge, entry and value. What entries of every mapping that
-/// leaves a version require there counts as used. Entries that land at no point of their target
-/// version are left out: that is a fault of its own.
+/// All values that entries fail to provide, sorted by edge, entry and value. The values required by
+/// entries of every mapping from a version count as used there. Entries whose target point does not
+/// exist are left out, because that is a fault of its own.
 ///
-/// Cost: near linear in versions and mappings, and in what is live at the points of the blocks
-/// landed in.
+/// Cost: near linear in the versions, the mappings, and the values live in blocks with target
+/// points.
 pub(crate) fn find_missing(
     versions: &[Analyses<'_>],
     edges: &[Edge<'_>],
@@ -50,8 +53,9 @@ pub(crate) fn find_missing(
             Demand::Needed => Liveness::of_run(target.function, &target.decided, &uses),
             Demand::Live => Liveness::with_extra_uses(target.function, &target.cfg, &uses),
         };
-        // No run comes to such a landing, so that nothing above holds there: all that is read there
-        // counts.
+        // The argument for excluded edges is about runs, and no run visits a target point in
+        // unreachable code. There, every read counts. Computed on demand: correct mappings have no
+        // such entry.
         let astray = LazyCell::new(|| Liveness::of_needed(target.function, &target.cfg, &uses));
         for (edge, (_, _, mapping)) in edges.iter().enumerate().filter(|(_, e)| e.1 == number) {
             for (block, landing) in landings(mapping, target) {
@@ -70,9 +74,10 @@ pub(crate) fn find_missing(
     missing
 }
 
-/// Adds what the entries of a mapping require, as uses at their source points. All of it, not only
-/// what they declare as kept: what is live in any case adds nothing. What is not available there is
-/// a fault of the entry, and no entry could provide it.
+/// Adds the values that the entries of a mapping require, as uses at their source points. All of
+/// them, not just the kept ones: a use of a live value adds nothing. A required value that is
+/// unavailable at its source point adds nothing: this is a fault of its own entry, and no other
+/// entry could provide the value.
 fn add_required(uses: &mut BTreeMap<Inst, Vec<Value>>, mapping: &Mapping, source: &Analyses<'_>) {
     for (point, entry) in
         mapping.entries().filter(|(point, _)| source.function.has_inst(point.inst()))
@@ -82,10 +87,10 @@ fn add_required(uses: &mut BTreeMap<Inst, Vec<Value>>, mapping: &Mapping, source
     }
 }
 
-/// The entries that land at an instruction, each with its place in the mapping.
+/// The entries with one target point, each with its index in the mapping.
 type Landing<'m> = BTreeMap<Inst, Vec<(u32, &'m Entry)>>;
 
-/// The entries of a mapping by the block and the instruction they land at.
+/// The entries of a mapping by the block and the instruction of their target point.
 fn landings<'m>(mapping: &'m Mapping, target: &Analyses<'_>) -> BTreeMap<Block, Landing<'m>> {
     let mut landings: BTreeMap<Block, Landing<'m>> = BTreeMap::new();
     for (index, (_, entry)) in (0..).zip(mapping.entries()) {

@@ -1,28 +1,30 @@
-//! Watching one run: what is recorded between two anchors, and when that is worth it.
+//! Records of one run: the state at the points of a gap, and the choice of the gaps that are
+//! recorded.
 
 use super::Policy;
 use super::plan::SidePlan;
 use crate::prng::Prng;
-use ir::interp::{Control, Observer, Scope, View};
-use ir::mapping::Entry;
+use interp::{Control, Observer, Scope, View};
 use ir::{Func, Inst, Point};
 use std::collections::HashMap;
+use transition::mapping::Entry;
 
 /// The plans of a function, one for each side; `None` for functions without a pair.
 pub(super) type Plans = [Option<[SidePlan; 2]>];
 
-/// The state of a run at one visit of a recorded point.
+/// The state of a run at one visit of a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     pub(super) func: Func,
-    /// An index of the points of the side.
+    /// The point, as an index of the points of the side.
     pub(super) point: u32,
-    /// Where the values of the record start in [`Recording::values`].
+    /// The start of its values in [`Recording::values`].
     start: usize,
-    /// Which visit of the point in this run, the first being 1.
+    /// The number of this visit among those of the point in this run, from 1.
     pub(super) number: u64,
     pub(super) memory: u64,
-    /// The memory when the entry that starts here has executed its stores; `None` when one fails.
+    /// The digest of memory after the stores of the entry that starts here; `None` if one of them
+    /// traps.
     pub(super) after_stores: Option<u64>,
     pub(super) effects: Effects,
 }
@@ -30,7 +32,7 @@ pub(super) struct Visit {
 /// The effects so far: their number and digest.
 pub(super) type Effects = (u64, u64);
 
-/// Where a run waits.
+/// The state in which a run waits at an anchor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct AnchorStop {
     pub(super) func: Func,
@@ -40,7 +42,7 @@ pub(super) struct AnchorStop {
     pub(super) effects: Effects,
 }
 
-/// When a point was last visited.
+/// The latest visit of a point: its gap, its index in the records, and the number of visits so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     gap: u64,
@@ -48,22 +50,22 @@ struct Seen {
     count: u64,
 }
 
-/// The records of one run since the last anchor. Its size is bounded by that of the functions: a
-/// point has one record, since a second visit in one gap is an error.
+/// The records of one run since the last anchor. A point has at most one record, since a second
+/// visit in one gap is an error. So the size is bounded by that of the functions.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) visits: Vec<Visit>,
     values: Vec<u64>,
-    /// By function and point.
+    /// By function and point: its latest visit.
     seen: Vec<Vec<Seen>>,
-    /// The number of the gap; 0 before the first.
+    /// The number of the gap; 0 before the first one.
     gap: u64,
-    /// Whether points are recorded in this gap; `None` until the first one watched.
+    /// Whether this gap is recorded; `None` until its first watched point.
     pub(super) on: Option<bool>,
-    /// A point visited twice in this gap.
+    /// A point with two visits in this gap.
     pub(super) ambiguous: Option<(Func, u32)>,
     pub(super) stop: Option<AnchorStop>,
-    /// The visit at which the run paused to be copied, for going on from there.
+    /// The visit at which the run paused to be copied.
     pub(super) sampled: Option<usize>,
     pub(super) sampler: Sampler,
 }
@@ -85,14 +87,15 @@ impl Recording {
         }
     }
 
-    /// Forgets everything about the run before.
+    /// Forgets the previous run.
     pub(super) fn restart(&mut self, sampler: Sampler) {
         self.seen.iter_mut().flatten().for_each(|s| *s = Seen::default());
         self.gap = 0;
         self.sampler = sampler;
     }
 
-    /// Forgets the gap before. `on`: whether points are recorded, if that is decided already.
+    /// Forgets the previous gap. `on` tells whether the new gap is recorded, if that is decided
+    /// already.
     pub(super) fn next_gap(&mut self, on: Option<bool>) {
         self.visits.clear();
         self.values.clear();
@@ -103,27 +106,30 @@ impl Recording {
         self.sampled = None;
     }
 
-    /// The visit of a point in this gap.
+    /// The visit of a point in this gap; `None` if there is none.
     #[inline]
     pub(super) fn visit_of(&self, func: Func, point: u32) -> Option<&Visit> {
         let seen = &self.seen[func.as_u32() as usize][point as usize];
         (seen.gap == self.gap).then(|| &self.visits[seen.visit as usize])
     }
 
-    /// The values recorded at a visit and at those after it.
+    /// The values recorded at a visit, followed by those of later visits.
     #[inline]
     pub(super) fn values_from(&self, visit: &Visit) -> &[u64] {
         &self.values[visit.start..]
     }
 
-    /// Records a point and says whether the run is to be copied here.
+    /// Records a point. Returns whether the machine is to be copied here.
     fn record(&mut self, view: &View<'_>, func: Func, index: u32, plan: &SidePlan) -> bool {
         let point = &plan.points[index as usize];
         let seen = &mut self.seen[func.as_u32() as usize][index as usize];
+        // Visits count even in gaps that are not recorded, so that their numbers do not depend on
+        // samples.
         seen.count += 1;
         if self.on == Some(false) {
             return false;
         }
+        // `gap` is the number of the gap, so no table has to be cleared between gaps.
         if seen.gap == self.gap {
             self.ambiguous.get_or_insert((func, index));
             return false;
@@ -146,13 +152,14 @@ impl Recording {
         };
         self.visits.push(visit);
         self.values.extend(point.values.iter().map(|v| view.value(*v)));
+        // Only a point with an entry has a transition from which a copy could go on.
         let sample = point.entry.is_some() && self.sampler.takes();
         self.sampled = sample.then(|| self.visits.len() - 1);
         sample
     }
 }
 
-/// The memory when an entry has executed its stores. Cost: the size of the memories.
+/// The digest of memory after the stores of an entry. Cost: linear in the size of the memories.
 fn after_stores(view: &View<'_>, entry: &Entry) -> Option<u64> {
     let writes = entry.run(|v| view.value(v), |_, _| ()).ok()?;
     view.memory_digest_after(&writes).ok()
@@ -162,16 +169,16 @@ pub(super) fn effects(view: &View<'_>) -> Effects {
     (view.trace().count(), view.trace().digest())
 }
 
-/// A way into a gap: the anchor before it, if there is one, and the first point watched in it.
+/// The start of a gap: the anchor before it, if there is one, and its first watched point.
 type Way = (Option<(Func, Inst)>, (Func, Inst));
 
-/// Decides which gaps are recorded, so that both runs record the same ones.
+/// Decides which gaps are recorded, for both runs together.
 #[derive(Debug)]
 pub(super) struct Gate {
     policy: Policy,
     prng: Prng,
-    /// How often each way into a gap was taken. Within a gap a run has no choice, so this counts
-    /// the visits of every point in it. Never iterated.
+    /// How often each start of a gap was seen. A run has no choice within a gap, so this counts the
+    /// visits of every point in it. Never iterated, since its order is random.
     taken: HashMap<Way, u32>,
 }
 
@@ -180,6 +187,7 @@ impl Gate {
         Gate { policy, prng, taken: HashMap::new() }
     }
 
+    /// Whether to record the gap that starts here.
     fn decide(&mut self, before: Option<(Func, Inst)>, first: (Func, Inst)) -> bool {
         let Policy::Sampled { first: always, one_in } = self.policy else { return true };
         let taken = self.taken.entry((before, first)).or_default();
@@ -188,14 +196,16 @@ impl Gate {
     }
 }
 
-/// Picks visits to go on from: often at first, then more and more rarely, so that their number
-/// grows with the logarithm of the length of the run.
+/// Chooses the visits from which a copy goes on: many at first, then ever fewer. Their number grows
+/// with the logarithm of the length of the run.
 #[derive(Clone, Debug)]
+/// How many more visits may be chosen.
 pub(super) struct Sampler {
     prng: Prng,
     left: u32,
-    /// Visits to let pass.
+    /// How many visits pass before the next one is chosen.
     wait: u32,
+    /// The wait is random below this number, which doubles with each choice.
     interval: u32,
 }
 
@@ -220,13 +230,13 @@ impl Sampler {
     }
 }
 
-/// Watches one run up to its next anchor.
+/// Observes one run until its next anchor.
 pub(super) struct Watcher<'a> {
     pub(super) plans: &'a Plans,
     pub(super) side: usize,
     pub(super) recording: &'a mut Recording,
     pub(super) gate: &'a mut Gate,
-    /// The anchor both runs last stopped at.
+    /// The anchor at which both runs last stopped.
     pub(super) before: Option<(Func, Inst)>,
 }
 
@@ -242,6 +252,7 @@ impl Observer for Watcher<'_> {
         if self.recording.on.is_none() {
             self.recording.on = Some(self.gate.decide(self.before, (func, inst)));
         }
+        // An anchor may be a recorded point as well: the record comes before the stop.
         let sampled = point.recorded && self.recording.record(view, func, index, plan);
         if point.anchor {
             self.recording.stop = Some(AnchorStop {

@@ -1,55 +1,23 @@
-//! What the oracle found.
+//! The report of the oracle: counts, and divergences.
 
 use ir::{Point, TrapKind, Value};
 use std::fmt;
+use transition::Side;
 
-/// Which way a transition goes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Direction {
-    /// From the version before to the version after.
-    Forward,
-    /// From the version after to the version before.
-    Backward,
-}
-
-impl Direction {
-    /// Both.
-    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
-
-    /// The side it leaves from: 0 is the version before.
-    pub(crate) fn side(self) -> usize {
-        self as usize
-    }
-
-    /// The direction that leaves from a side: 0 is the version before.
-    pub(super) fn from_side(side: usize) -> Direction {
-        Direction::BOTH[side]
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
-        })
-    }
-}
-
-/// What was compared in one direction.
+/// Counts of the comparisons in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Entries fired and compared.
     pub transitions: u64,
-    /// Of these, with compensation code that does something.
+    /// Those with compensation code that does something.
     pub with_code: u64,
-    /// Of these, with a source point inside a loop.
+    /// Those with a source point inside a loop.
     pub in_loops: u64,
     /// Values compared.
     pub compared: u64,
-    /// Transitions after which the run went on in the other version to its end.
+    /// Transitions after which a copy of the run went on in the other version.
     pub going_on: u64,
-    /// Of these, ended by a limit, so that nothing was compared.
+    /// Those that a limit ended, so that nothing was compared.
     pub going_on_exhausted: u64,
 }
 
@@ -65,7 +33,7 @@ impl Counts {
     }
 }
 
-/// What is wrong with an entry whatever the run.
+/// A fault that an entry has regardless of the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The source or the target version lacks the instruction.
@@ -78,7 +46,7 @@ pub enum Fault {
         /// The value.
         value: Value,
     },
-    /// The compensation code reads a value that the entry does not require: poison.
+    /// The compensation code reads a value that the entry does not require, which is poison.
     NotRequired {
         /// The value.
         value: Value,
@@ -93,12 +61,12 @@ pub enum Fault {
         /// Its index.
         step: usize,
     },
-    /// A store executed on the way writes no one place, or has another number of operands.
+    /// A replayed store is no write of one place, or has another number of operands.
     MalformedReplay {
         /// Its index.
         replay: usize,
     },
-    /// A step is not an operation on values, or has operands or types that it does not take.
+    /// A step is no operation on values, or has operands or types that it does not take.
     MalformedStep {
         /// Its index.
         step: usize,
@@ -133,7 +101,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Where a run stopped to wait for the other.
+/// The place at which a run waited for the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// Before an anchor.
@@ -145,7 +113,7 @@ pub enum Stop {
         /// The number of the activation, counted over the run.
         activation: u64,
     },
-    /// The run ended; how.
+    /// The run ended; a description of its end.
     Ended(String),
 }
 
@@ -160,10 +128,10 @@ impl fmt::Display for Stop {
     }
 }
 
-/// In what the two sides differ.
+/// The difference between the two sides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Difference {
-    /// The two versions, run from the start, do not pass the same anchors: the mapping is not to
+    /// The two versions, run from the start, do not reach the same anchors. The mapping is not to
     /// blame.
     Stops {
         /// Where the version before stopped.
@@ -171,26 +139,26 @@ pub enum Difference {
         /// Where the version after stopped.
         after: Stop,
     },
-    /// The effects of the two versions up to an anchor, or up to the end, differ.
+    /// The effects of the two versions differ at an anchor, or at the end.
     LockstepEffects,
-    /// The two versions end alike but for their memory or globals.
+    /// The two versions end alike, except for memory or globals.
     FinalMemory,
-    /// The entry is wrong whatever the run.
+    /// The entry has a fault regardless of the run.
     Entry(Fault),
-    /// The entry does not provide a value that is live where it lands. Found without a run.
+    /// The entry does not provide a value that is live at its target point. Found without a run.
     NotProvided {
         /// The value.
         value: Value,
     },
-    /// The other version did not reach the target point in this gap.
+    /// The other version did not visit the target point in this gap.
     NoPartner,
-    /// A point was visited twice between two anchors, so that no visit is the one to compare.
+    /// A point was visited twice between two anchors, so no visit is the one to compare.
     Ambiguous,
     /// Compensation code traps.
     Trap {
         /// The index of the step.
         step: usize,
-        /// How.
+        /// The kind of trap.
         kind: TrapKind,
     },
     /// A provided value has other contents than in the target version.
@@ -202,18 +170,18 @@ pub enum Difference {
         /// The bits the entry provides.
         found: u64,
     },
-    /// Memory or globals differ at source and target.
+    /// Memory or globals differ between source point and target point.
     Memory,
-    /// The effects so far differ at source and target.
+    /// The effects so far differ between source point and target point.
     Effects,
-    /// Going on in the target version ends differently.
+    /// The run that went on in the target version ends differently.
     GoingOn {
-        /// How the run ended that had no transition.
+        /// The end of the run without a transition.
         expected: String,
-        /// How the run ended that had one.
+        /// The end of the run with the transition.
         found: String,
     },
-    /// The machine refused the transition.
+    /// The machine refused the transition, with this reason.
     Refused(String),
 }
 
@@ -261,34 +229,34 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The entry that a divergence is about.
+/// The entry of a divergence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blamed {
     /// The function's name.
     pub function: String,
-    /// Which way.
-    pub direction: Direction,
+    /// The direction of the mapping.
+    pub direction: Side,
     /// The source point.
     pub point: Point,
-    /// The instruction there, as text; empty when the version lacks it.
+    /// The text of the source instruction; empty if the version lacks it.
     pub point_text: String,
     /// The target point.
     pub target: Point,
-    /// The instruction there, as text; empty when the version lacks it.
+    /// The text of the target instruction; empty if the version lacks it.
     pub target_text: String,
-    /// Which visit of the source point on this input, the first being 1; `None` when it took no
-    /// run.
+    /// The number of the visit of the source point on this input, from 1; `None` if the divergence
+    /// was found without a run.
     pub visit: Option<u64>,
 }
 
-/// Something that is not as the claim of an entry says.
+/// A state that contradicts the claim of an entry, or a difference between the versions themselves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Divergence {
-    /// The arguments of the run, as bits; empty when it took no run.
+    /// The arguments of the run, as bits; empty if the divergence was found without a run.
     pub input: Vec<u64>,
-    /// The entry; `None` when the versions themselves differ.
+    /// The entry; `None` if the versions themselves differ.
     pub entry: Option<Blamed>,
-    /// In what.
+    /// The difference.
     pub difference: Difference,
 }
 
@@ -298,8 +266,10 @@ impl fmt::Display for Divergence {
             let Blamed { function, direction, point, point_text, target, target_text, visit } =
                 entry;
             match visit {
-                Some(visit) => writeln!(f, "@{function}, {direction}, visit {visit}:")?,
-                None => writeln!(f, "@{function}, {direction}, without a run:")?,
+                Some(visit) => {
+                    writeln!(f, "@{function}, {}, visit {visit}:", direction.direction())?
+                }
+                None => writeln!(f, "@{function}, {}, without a run:", direction.direction())?,
             }
             writeln!(f, "  from {}  {point_text}", point.inst())?;
             writeln!(f, "  to   {}  {target_text}", target.inst())?;
@@ -316,40 +286,42 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// What the oracle did and found, over any number of runs.
+/// Counts and divergences of an oracle, summed over any number of runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// Inputs run.
     pub runs: u64,
-    /// Of these, ended by a trap of the program.
+    /// Runs that a trap of the program ended.
     pub trapped: u64,
-    /// Of these, in which a limit ended one of the versions, and so the comparison.
+    /// Runs in which a limit ended one of the versions, and so the comparison.
     pub exhausted: u64,
-    /// Gaps between anchors passed.
+    /// Gaps between anchors that were compared.
     pub gaps: u64,
-    /// Transitions from the version before.
+    /// Counts of transitions from the version before.
     pub forward: Counts,
-    /// Transitions from the version after.
+    /// Counts of transitions from the version after.
     pub backward: Counts,
-    /// Divergences found, those not kept included: in runs one a visit, without a run one a value.
+    /// Divergences found, including those that were not kept. In runs, each visit counts; without a
+    /// run, each value.
     pub divergence_count: u64,
-    /// The first divergence of each entry, without a run and in runs, up to the limit asked for.
+    /// The first divergence of each entry, without a run and in runs, up to the limit of the
+    /// options.
     pub divergences: Vec<Divergence>,
 }
 
 impl Report {
     /// The counts of a direction.
-    pub fn counts(&self, direction: Direction) -> &Counts {
+    pub fn counts(&self, direction: Side) -> &Counts {
         match direction {
-            Direction::Forward => &self.forward,
-            Direction::Backward => &self.backward,
+            Side::Before => &self.forward,
+            Side::After => &self.backward,
         }
     }
 
-    pub(super) fn counts_mut(&mut self, direction: Direction) -> &mut Counts {
+    pub(super) fn counts_mut(&mut self, direction: Side) -> &mut Counts {
         match direction {
-            Direction::Forward => &mut self.forward,
-            Direction::Backward => &mut self.backward,
+            Side::Before => &mut self.forward,
+            Side::After => &mut self.backward,
         }
     }
 
@@ -360,7 +332,7 @@ impl Report {
         total
     }
 
-    /// Adds what another oracle did; divergences are all kept.
+    /// Adds the counts of another report, and keeps all its divergences.
     pub fn add(&mut self, other: &Report) {
         self.runs += other.runs;
         self.trapped += other.trapped;

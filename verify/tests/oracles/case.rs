@@ -1,20 +1,20 @@
-//! Pairs of versions with mappings to damage, for the judges by execution.
+//! Pairs of versions with mappings to damage, for the judges that run programs.
 
+use interp::NoHost;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::edit::{Editor, Fuel, Pass, apply};
-use ir::interp::NoHost;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
 use ir::text::parse_module;
 use ir::{Effects, Function, Inst, Module, Opcode, Point, Type, Value};
 use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, Report};
 use std::collections::BTreeSet;
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 pub(crate) fn parse(text: &str) -> Module {
     parse_module(text).unwrap_or_else(|errors| panic!("{}\n{text}", errors[0]))
 }
 
-/// Terminators, effects, and what may trap.
+/// Whether an instruction is a terminator, has an effect, or may trap.
 fn bounds(function: &Function, inst: Inst) -> bool {
     let effects = function.inst(inst).opcode.effects();
     effects.has(Effects::TERMINATOR)
@@ -54,7 +54,7 @@ pub(crate) fn copies(target: Point, provided: &[Value]) -> Entry {
     }
 }
 
-/// At every reachable point the entry to the same point, with all values available.
+/// At every reachable point, an entry to the same point, which provides all available values.
 pub(crate) fn identity(source: &Function, target: &Function) -> Mapping {
     let mut mapping = Mapping::new(source, target);
     let cfg = Cfg::new(source);
@@ -68,7 +68,7 @@ pub(crate) fn identity(source: &Function, target: &Function) -> Mapping {
     mapping
 }
 
-/// A function, both of whose versions are the one of a module, and mappings to damage.
+/// A function in two versions, with mappings to damage.
 pub(crate) struct Case {
     pub(crate) module: Module,
     pub(crate) before: Function,
@@ -79,7 +79,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The function `f` of a module with itself.
+    /// The function `f` of a module, as both versions.
     pub(crate) fn new(text: &str) -> Case {
         let module = parse(text);
         let before = module
@@ -90,7 +90,7 @@ impl Case {
         Case::of(module, before, after)
     }
 
-    /// Two versions, with mappings that are right when they are equal.
+    /// Two versions with empty mappings.
     pub(crate) fn of(module: Module, before: Function, after: Function) -> Case {
         let anchors = anchors(&before, &after);
         let forward = Mapping::new(&before, &after);
@@ -137,7 +137,7 @@ impl Case {
         self.run_with(args, OracleOptions::default())
     }
 
-    /// The only difference found.
+    /// The only difference that the oracle finds.
     pub(crate) fn difference(&self, args: &[&[u64]]) -> Difference {
         let report = self.run(args);
         assert_eq!(report.divergences.len(), 1, "{report:#?}");
@@ -154,7 +154,7 @@ entry:
 }
 ";
 
-/// Counts `%n` down and sums twice the counter.
+/// Counts `%n` down, and sums twice the counter.
 pub(crate) const LOOP: &str = "func @f(%n: i32) -> i32 {
 entry:
   %zero = const.i32 0
@@ -172,7 +172,8 @@ done:
 }
 ";
 
-/// Lands behind `%twice` and `%next`, both recomputed; provides what is live there.
+/// An entry that lands after `%twice` and `%next`, computes both again, and provides all live
+/// values.
 pub(crate) fn late(case: &Case) -> Entry {
     let [one, i, sum, twice, next] = ["one", "i", "sum", "twice", "next"].map(|n| case.value(n));
     let step = |opcode, a, b| Step {
@@ -202,7 +203,7 @@ pub(crate) fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-/// A pass made of a function.
+/// A pass that calls a function.
 struct Edit<F>(F);
 
 impl<F: Fn(&mut Editor<'_>)> Pass for Edit<F> {

@@ -1,9 +1,8 @@
-//! Chains of hops end as runs without; what is wrong with an entry, or with what it leaves out, is
-//! found. And mappings that say different things are told apart.
+//! Chains of hops end like runs without hops. Faults of an entry are found, and so are values that
+//! it fails to provide. Mappings that give different contents are told apart.
 
 use crate::case::{copies, identity, values};
-use ir::interp::{Limits, NoHost};
-use ir::mapping::{Entry, Mapping, Operand};
+use interp::{Limits, NoHost};
 use ir::text::parse_module;
 use ir::{Func, Function, Module, Point, Value};
 use osier_verify::agreement::{self, Agreement};
@@ -14,8 +13,9 @@ use osier_verify::hops::{
 };
 use osier_verify::state_oracle::Fault;
 use std::collections::BTreeSet;
+use transition::mapping::{Entry, Mapping, Operand};
 
-/// Three times the same version, each with the identity to the next and to the first.
+/// One version three times, with the identity from each to the next and to the first.
 const EDGES: [(usize, usize); 5] = [(0, 1), (1, 2), (2, 0), (1, 0), (0, 2)];
 
 fn edges(mapping: &Mapping) -> [Edge<'_>; 5] {
@@ -54,7 +54,7 @@ fn chains_of_identities_end_as_runs_without_hops() {
     assert!(total.trapped > 10 && total.trapped < total.runs / 2, "{total:?}");
 }
 
-/// Counts `%n` down and stores the sum of the counters.
+/// Counts `%n` down, and stores the sum of the counters.
 const LOOP: &str = "memory @m 1
 func @f(%n: i32) -> i32 {
 entry:
@@ -73,7 +73,7 @@ done:
 }
 ";
 
-/// A function, its two versions, which are equal, and a mapping each way, to be damaged.
+/// A function with two equal versions, and a mapping to damage in each direction.
 struct Case {
     module: Module,
     func: Func,
@@ -106,7 +106,7 @@ impl Case {
         Point::before(self.body().defining_inst(self.value(name)).expect("an instruction"))
     }
 
-    /// Makes only this entry lead to the other version.
+    /// Makes this entry the only one to the other version.
     fn only(&mut self, point: Point, entry: Entry) {
         self.there = Mapping::new(self.body(), self.body());
         self.there.insert(point, entry);
@@ -132,7 +132,7 @@ impl Case {
         self.report().divergences.into_iter().map(|d| d.difference).collect()
     }
 
-    /// What is available before `%more`, but for some.
+    /// The values available before `%more`, except for some.
     fn available_but(&self, left_out: &[&str]) -> Vec<Value> {
         let names = ["n", "zero", "one", "i", "sum"].into_iter().filter(|n| !left_out.contains(n));
         let mut values: Vec<Value> = names.map(|n| self.value(n)).collect();
@@ -156,7 +156,7 @@ fn a_wrong_copy_is_found_and_found_again() {
         let again = |hops: &[Hop]| hopper.replay((case.func, &[9]), &NoHost, hops);
         assert_eq!(again(&divergence.hops), Some(divergence.difference.clone()));
         assert_eq!(again(&[]), None);
-        // A hop that is not possible where it should be ends the hopping, and the run goes on.
+        // A hop that is not possible at its point ends the chain, and the run continues.
         let mut elsewhere = divergence.hops.clone();
         elsewhere[0].wait = u64::MAX;
         assert_eq!(again(&elsewhere), None);
@@ -189,7 +189,7 @@ fn the_landing_point_is_visited_too() {
         let differs = |there, back| {
             hopper.replay((case.func, &[9]), &NoHost, &[hop(0, there), hop(1, back)]).is_some()
         };
-        // There are nine rounds, and the wrong way back has to be taken in one of them.
+        // There are nine rounds, and the wrong entry back has to fire in one of them.
         assert!(differs(8, 0) && differs(7, 0) && differs(7, 1) && differs(0, 8));
         assert!(!differs(8, 1) && !differs(7, 2) && !differs(0, 9) && !differs(9, 0));
     });
@@ -207,8 +207,8 @@ fn a_hop_over_a_store_is_found() {
     let provided: Vec<Value> = values(case.body()).into_iter().collect();
     case.only(point, copies(behind, &provided));
     case.back = Mapping::new(case.body(), case.body());
-    // Every round but the last is stored over by the next: many chains, so that some hop in the
-    // last.
+    // In every round but the last, the next round overwrites the store. Many chains make it likely
+    // that some hop in the last round.
     let report = case
         .hop(HopOptions { chains: 200, ..HopOptions::default() }, |hopper| hopper.report().clone());
     assert!(report.divergence_count > 0 && report.divergence_count < 200, "{report:?}");
@@ -220,13 +220,13 @@ fn a_hop_over_a_store_is_found() {
 fn what_a_later_entry_requires_and_nobody_gave_is_found() {
     let mut case = Case::new();
     let point = case.before("more");
-    // %n is dead there, and no run needs it; but the way back copies all there is.
+    // `%n` is dead there, and no run needs it. But the entries back copy all available values.
     case.only(point, copies(point, &case.available_but(&["n"])));
     let n = case.value("n");
     let found = case.differences();
     assert_eq!(found[0], HopDifference::NotProvided { value: n });
     assert!(found.contains(&HopDifference::Undefined { value: n }), "{found:?}");
-    // Once nobody asks for it, nothing is missing.
+    // If no entry requires `%n`, nothing is missing.
     let live: BTreeSet<Value> =
         ["zero", "one", "i", "sum", "more", "next"].map(|n| case.value(n)).into();
     for (point, entry) in case.back.clone().entries() {
@@ -320,12 +320,12 @@ fn mappings_that_say_the_same_agree() {
     early.insert(point, copies(case.before("next"), &[]));
     let report = agreement(&case, &[&case.there, &case.back, &early]);
     assert_eq!(report.disagreement_count, 0);
-    // 1 + 2 instructions before the loop, 10 times the head, 9 times the body, and the end.
+    // Three instructions before the loop, ten visits of the header, nine of the body, and the end.
     assert_eq!(report.visits, 3 + 10 + 9 * 4 + 1);
-    // At one point one mapping lands elsewhere than two others.
+    // At one point, the target point of one mapping differs from that of the two others.
     assert_eq!((report.same_point, report.other_point), (3 * report.visits - 2 * 9, 2 * 9));
     assert!(report.compared > 3 * report.same_point, "{report:?}");
-    // Where only one has an entry there is nothing to compare.
+    // With one entry at a point, there is nothing to compare.
     case.there = Mapping::new(case.body(), case.body());
     assert_eq!(agreement(&case, &[&case.there, &case.back]).visits, 0);
 }

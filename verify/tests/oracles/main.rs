@@ -1,5 +1,5 @@
-//! The judges that execute, one kind of wrong mapping per test: the state oracle, and chains of
-//! hops.
+//! The judges that run programs, one kind of wrong mapping in each test: the state oracle, and
+//! chains of hops.
 
 mod case;
 mod hops;

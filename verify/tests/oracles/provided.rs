@@ -1,11 +1,12 @@
-//! What an entry has to provide: a value that it forgets is found, on a run or without one.
+//! The values that an entry has to provide: a missing one is found, in a run or without one.
 
 use crate::case::{Case, LOOP, STRAIGHT, copies, copy, edited, late, sorted};
-use ir::mapping::{Assign, Entry, Operand, Step};
 use ir::{Edge, Inst, Opcode, Point, Type};
-use osier_verify::state_oracle::{Demand, Difference, Fault, OracleOptions};
+use osier_verify::state_oracle::{Difference, Fault, OracleOptions};
+use transition::Demand;
+use transition::mapping::{Assign, Entry, Operand, Step};
 
-/// The loop, with a block on its back edge in the version after; and the point in it.
+/// The loop with a block on its back edge in the version after, and the point in that block.
 fn split_back_edge() -> (Case, Point) {
     let case = edited(Case::new(LOOP), |editor| {
         let back = editor
@@ -25,8 +26,7 @@ fn a_stale_parameter_is_found() {
     let (mut case, on_edge) = split_back_edge();
     let head = case.point_before(Opcode::BrIf);
     let [one, i, sum, next, more] = ["one", "i", "sum", "next", "more"].map(|n| case.value(n));
-    // The jump gives the header's parameters their next contents; those of the last round are
-    // stale.
+    // The jump gives the header parameters their next contents; those of the last round are stale.
     let assigns = vec![
         copy(one),
         Assign { value: i, from: Operand::Source(next) },
@@ -73,7 +73,7 @@ fn a_value_that_is_not_provided_is_found_without_a_run() {
     let mut entry = good;
     entry.assigns.retain(|a| a.value != sum);
     case.forward.insert(point, entry);
-    // No run passes the point, and none would compare what is not there.
+    // No run visits the point, and a run could not compare a value that is missing.
     let options = OracleOptions { going_on: 0, ..OracleOptions::default() };
     for args in [&[][..], &[&[0][..]][..], &[&[3][..]][..]] {
         let report = case.run_with(args, options);
@@ -90,7 +90,7 @@ fn a_value_that_is_not_provided_is_found_without_a_run() {
         target.inst()
     );
     assert_eq!(text, expected);
-    // Every value counts; the first of the entry is kept.
+    // Every missing value counts; the first of each entry is kept.
     case.forward.insert(point, copies(target, &[one]));
     let report = case.run(&[]);
     assert_eq!((report.divergence_count, report.divergences.len()), (3, 1), "{report:#?}");
@@ -101,7 +101,7 @@ fn a_value_kept_for_the_way_back_has_to_be_provided() {
     let mut case = Case::new(STRAIGHT);
     let [a, b, sum, square] = ["a", "b", "sum", "square"].map(|n| case.value(n));
     let (early, late) = (case.before_definition("square"), case.before_definition("low"));
-    // The way back lands where the sum is still to be squared, and keeps it alive for that.
+    // The entry back lands above the multiplication, and requires the sum for it.
     let back = Entry { kept: vec![sum], ..copies(early, &sorted(vec![a, sum])) };
     case.anchors.clear();
     case.backward.insert(late, back);
@@ -113,7 +113,7 @@ fn a_value_kept_for_the_way_back_has_to_be_provided() {
     assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: sum });
     case.forward.insert(late, copies(late, &sorted(vec![a, sum, square])));
     assert_eq!(case.run(&[]).divergence_count, 0);
-    // A use that the entry does not declare as kept counts all the same.
+    // A use counts even if the entry does not list it as kept.
     let hidden =
         Entry { requires: sorted(vec![a, b, sum]), ..copies(early, &sorted(vec![a, sum])) };
     case.backward.insert(late, hidden);
@@ -196,7 +196,7 @@ fn entries_that_are_wrong_whatever_the_run_are_found_when_visited() {
     assert_eq!(case.run(&[&[3, 4]]).divergence_count, 0);
 }
 
-/// A branch that constants decide, and one that nothing does; the arms read different values.
+/// A function whose branch a constant may decide. Its arms read different values.
 fn decided(condition: &str) -> Case {
     Case::new(&format!(
         "func @f(%a: i32, %b: i32) -> i32 {{
@@ -223,10 +223,10 @@ fn what_only_code_that_constants_exclude_reads_need_not_be_provided() {
     case.forward.insert(point, copies(point, &sorted(vec![a, one])));
     let report = case.run(&[&[2, 5], &[0, 3]]);
     assert_eq!((report.divergence_count, report.total().transitions), (0, 2), "{report:#?}");
-    // What a debugger wants to see is everything.
+    // For a debugger, all live values count.
     let live = OracleOptions { demand: Demand::Live, ..OracleOptions::default() };
     assert!(case.run_with(&[], live).divergence_count > 0);
-    // The condition itself is read.
+    // The condition of a decided branch is read.
     case.forward.insert(point, copies(point, &[a]));
     let report = case.run(&[]);
     assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: one });
@@ -236,8 +236,7 @@ fn what_only_code_that_constants_exclude_reads_need_not_be_provided() {
     assert_eq!(report.divergences[0].difference, Difference::NotProvided { value: b });
 }
 
-/// No run leads to such a landing, so that what constants exclude is no reason to leave anything
-/// out.
+/// No run visits such a target point, so the argument for leaving out excluded code does not hold.
 #[test]
 fn an_entry_into_code_that_never_runs_provides_what_is_read_there() {
     let mut case = decided("one");

@@ -1,11 +1,11 @@
-//! What is right is accepted and counted, however the run ends.
+//! Correct mappings are accepted, and their transitions are counted, for every end of a run.
 
 use crate::case::{Case, LOOP, anchors, copies, copy, edited, identity, late, sorted};
-use ir::interp::{Limits, NoHost};
-use ir::mapping::{Assign, Entry, Operand, Step};
+use interp::{Limits, NoHost};
 use ir::{Opcode, Type};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, Policy, Report};
+use transition::mapping::{Assign, Entry, Operand, Step};
 
 #[test]
 fn the_identity_of_generated_programs_holds_everywhere() {
@@ -99,7 +99,7 @@ entry:
     assert_eq!(report.forward.transitions, 2);
 }
 
-/// A division that a jump precedes, hoisted above the jump in the version after.
+/// A division after a jump, hoisted above the jump in the version after.
 fn hoisted_trap() -> Case {
     let text = "func @f(%a: i32, %b: i32) -> i32 {
 entry:
@@ -208,7 +208,7 @@ fn the_budget_of_transitions_holds() {
     );
 }
 
-/// A recursive function with a pair, and one without that calls back into it.
+/// A recursive function with a pair, and one without a pair that calls it back.
 #[test]
 fn activations_of_the_same_function_are_told_apart() {
     let mut case = Case::new(
@@ -236,7 +236,7 @@ entry:
     case.backward = identity(&case.after, &case.before);
     let report = case.run(&[&[6]]);
     assert_eq!(report.divergence_count, 0, "{}", report.divergences[0]);
-    // Seven activations; the last visits 3 points, the others 7.
+    // Seven activations: the last visits 3 points, each other one 7.
     assert_eq!(report.forward.transitions, 6 * 7 + 3);
     assert!(report.forward.going_on > 0);
 }

@@ -1,15 +1,14 @@
-//! Wrong entries and wrong versions are found, and named for what they are.
+//! Wrong entries and wrong versions are found, and reported by their kind.
 
 use crate::case::{Case, LOOP, STRAIGHT, anchors, copies, copy, edited, identity, late, sorted};
-use ir::interp::NoHost;
-use ir::mapping::{Assign, Entry, Mapping, Operand, Step};
+use interp::NoHost;
 use ir::{Function, InstSpec, Opcode, TrapKind, Type, Value};
 use osier_verify::generate::{Weights, generate};
 use osier_verify::prng::Prng;
-use osier_verify::state_oracle::{
-    Difference, Direction, FunctionPair, Oracle, OracleOptions, SetupError,
-};
+use osier_verify::state_oracle::{Difference, FunctionPair, Oracle, OracleOptions, SetupError};
 use std::collections::BTreeSet;
+use transition::Side;
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 #[test]
 fn a_wrong_copy_is_found() {
@@ -25,7 +24,7 @@ fn a_wrong_copy_is_found() {
         case.difference(&[&[3, 4]]),
         Difference::Value { value: sum, expected: 7, found: 3 }
     );
-    // Where the two values are equal there is nothing to find.
+    // For arguments that make both values equal, nothing is wrong.
     assert_eq!(case.run(&[&[3, 0]]).divergence_count, 0);
 }
 
@@ -63,7 +62,7 @@ fn a_dropped_step_is_found() {
     let report = case.run(&[&[3]]);
     let expected = Difference::Value { value: next, expected: 2, found: 6 };
     assert_eq!(report.divergences.iter().map(|d| &d.difference).collect::<Vec<_>>(), [&expected]);
-    // Kept once for the entry, counted at every visit.
+    // Kept once for the entry, and counted at every visit.
     assert_eq!(report.divergence_count, 3);
 }
 
@@ -91,12 +90,12 @@ fn a_target_across_an_effect_is_found() {
 #[test]
 fn memory_that_differs_is_found() {
     let mut case = Case::new(STORE);
-    // As if the store had moved: no anchor, so both sides of it are in one gap.
+    // As if the store had moved: it is no anchor, so both its sides are in one gap.
     let store = case.point_before(Opcode::Store);
     case.anchors.remove(&store.inst());
     case.forward.insert(store, copies(case.before_definition("w"), &[case.value("v")]));
     assert_eq!(case.difference(&[&[8, 5]]), Difference::Memory);
-    // Storing what was there changes nothing.
+    // Storing the old contents again changes nothing.
     assert_eq!(case.run(&[&[8, 0]]).divergence_count, 0);
 }
 
@@ -133,7 +132,8 @@ fn compensation_code_that_traps_is_found() {
     assert_eq!(case.difference(&[&[3, 0]]), Difference::Trap { step: 0, kind });
 }
 
-/// Arithmetic gives one NaN, and what moves bits keeps them: there is no other NaN to forgive.
+/// Arithmetic gives the canonical NaN, and operations that move bits keep them. So no other NaN
+/// needs to be forgiven.
 #[test]
 fn a_nan_of_other_bits_is_found() {
     let text = "func @f(%a: f64) -> f64 {
@@ -195,7 +195,7 @@ no:
             (editor.func().first_inst(editor.func().entry()), editor.func().arguments().to_vec());
         editor.replace_operand(store, 1, args[0]);
     });
-    // The return carries the digest of memory, so the effects differ first.
+    // The return carries a digest of memory, so the effects differ first.
     assert_eq!(stored.difference(&[&[8, 5]]), Difference::LockstepEffects);
 }
 
@@ -225,7 +225,7 @@ fn a_divergence_says_where_and_what() {
     );
     assert_eq!(text, expected);
     let blamed = report.divergences[0].entry.as_ref().expect("an entry is to blame");
-    assert_eq!((blamed.direction, blamed.visit), (Direction::Forward, Some(1)));
+    assert_eq!((blamed.direction, blamed.visit), (Side::Before, Some(1)));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn what_does_not_fit_together_is_refused() {
         Oracle::new(&case.module, pairs, OracleOptions::default()).err()
     };
     let function = || "f".to_owned();
-    let direction = Direction::Backward;
+    let direction = Side::After;
     let wrong = FunctionPair { backward: &case.forward, ..pair };
     assert_eq!(
         refused(&[wrong]),
@@ -264,8 +264,8 @@ fn what_does_not_fit_together_is_refused() {
     assert_eq!(refused(&[pair]), None);
 }
 
-/// How well the oracle sees: a copy from another value of the same type, at a point that is
-/// visited.
+/// The share of damage that the oracle finds, for a copy from another value of the same type, at a
+/// point that runs visit.
 #[test]
 fn most_wrong_copies_in_generated_programs_are_found() {
     let (mut damaged, mut found) = (0u32, 0u32);
@@ -311,7 +311,7 @@ fn most_wrong_copies_in_generated_programs_are_found() {
     assert!(100 * found >= 85 * damaged, "{found} of {damaged} wrong copies found");
 }
 
-/// The entry with one value copied from another of its type.
+/// The entry with one value copied from another value of its type.
 fn with_wrong_copy(function: &Function, entry: &Entry, prng: &mut Prng) -> Option<Entry> {
     let at = prng.index(entry.assigns.len());
     let value = entry.assigns.get(at)?.value;

@@ -1,4 +1,10 @@
-//! Operators that direct control: structures open and close, branches leave them.
+//! Translates control operators: structures, branches and returns.
+//!
+//! A loop starts a header block, and each arm of an `if` starts a block. The exit of a structure
+//! gets a block only if it needs one. The first branch that leaves a structure ends its block
+//! without a terminator ([`Exit::Open`]). If control cannot fall through to the `end`, the code
+//! that follows simply continues that block. A second branch forces a block for the exit, and the
+//! open block then gets a jump to it.
 
 use super::{Exit, Frame, Kind, Result, Translator, value_type};
 use crate::budget::cost;
@@ -7,7 +13,7 @@ use std::collections::HashMap;
 use wasmparser::{BlockType, BrTable};
 
 impl Translator<'_> {
-    /// Opens a structure that takes the top `params` values of the stack.
+    /// Opens a structure that takes the top `params` values of the stack and gives `results`.
     pub(super) fn push_frame(
         &mut self,
         kind: Kind,
@@ -18,7 +24,7 @@ impl Translator<'_> {
             self.built.deepest = self.frames.len();
             self.work(cost::LEVEL)?;
         }
-        // A block of two bytes may have a type of a thousand.
+        // A block of two bytes may have a type of a thousand values, so the values are charged too.
         self.work(cost::STACK * (params + results.len()) as u64)?;
         let below = self.stack.len() - params;
         let params = self.stack[below..].to_vec();
@@ -27,7 +33,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// How many values a structure takes, and the types of those it gives.
+    /// The number of values that a structure takes, and the types of the values it gives.
     fn block_type(&self, ty: BlockType) -> Result<(usize, TypeList)> {
         Ok(match ty {
             BlockType::Empty => (0, TypeList::new()),
@@ -64,7 +70,7 @@ impl Translator<'_> {
         self.push_frame(Kind::If(branch, otherwise), params, results)
     }
 
-    /// `else`: the first arm leaves, the second starts.
+    /// Translates `else`: ends the first arm and starts the second.
     pub(super) fn otherwise(&mut self) -> Result<()> {
         let index = self.frames.len() - 1;
         if self.unreachable.is_none() {
@@ -82,7 +88,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// `end`: goes on behind the structure, if anything leads there.
+    /// Translates `end`: continues after the structure, if control can reach that place.
     pub(super) fn end(&mut self) -> Result<()> {
         let index = self.frames.len() - 1;
         match self.frames[index].kind {
@@ -118,16 +124,18 @@ impl Translator<'_> {
         self.take_label_values(index)
     }
 
-    /// An `if` without an `else`, which gives what it takes.
+    /// Ends an `if` without an `else`. If it has results, they are the values it took, so an empty
+    /// second arm passes them on.
     fn end_if(&mut self, index: usize, branch: Inst, otherwise: Block) -> Result<()> {
         if !self.frames[index].results.is_empty() {
             self.otherwise()?;
             return self.end_block(index);
         }
         match self.frames[index].exit {
-            // The two ways from the branch and from a `br` meet in one block, not one behind
-            // another.
+            // The false edge of the branch and the exits by `br` meet in one block. Without the
+            // redirection, the false edge would go through a block of its own.
             Exit::Made(exit) => self.builder.redirect(Edge { inst: branch, index: 1 }, exit),
+            // Otherwise the target of the false edge becomes the exit block.
             Exit::Open(block) => {
                 self.jump_from(block, otherwise)?;
                 self.frames[index].exit = Exit::Made(otherwise);
@@ -137,7 +145,7 @@ impl Translator<'_> {
         self.end_block(index)
     }
 
-    /// Ends the current block by leaving a structure that is not a loop.
+    /// Ends the current block with an exit from a structure that is not a loop.
     fn leave(&mut self, index: usize) -> Result<()> {
         self.set_label_values(index)?;
         match self.frames[index].exit {
@@ -153,7 +161,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The block behind a structure that is not a loop.
+    /// The block that follows a structure that is not a loop; created if it does not exist yet.
     fn exit_block(&mut self, index: usize) -> Result<Block> {
         if let Exit::Made(block) = self.frames[index].exit {
             return Ok(block);
@@ -166,8 +174,8 @@ impl Translator<'_> {
         Ok(exit)
     }
 
-    /// Makes the top of the stack what a branch to a structure takes along: its results, or what a
-    /// loop takes.
+    /// Assigns the top values of the stack to the variables of a structure. A branch carries these
+    /// values: the parameters of a loop, or the results of any other structure.
     fn set_label_values(&mut self, index: usize) -> Result<()> {
         let frame = &self.frames[index];
         let count = match frame.kind {
@@ -175,6 +183,7 @@ impl Translator<'_> {
             Kind::Block | Kind::If(..) => frame.results.len(),
         };
         let first = self.stack.len() - count;
+        // The first branch declares the variables, with the types of its values.
         if frame.variables.is_empty() {
             let types =
                 self.stack[first..].iter().map(|value| self.builder.function().value_type(*value));
@@ -188,8 +197,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Leaves on the stack, of what stands there since a structure began, what the branches to it
-    /// took along.
+    /// Replaces the values that a structure has left on the stack by the values of its variables,
+    /// which the branches to it carried.
     fn take_label_values(&mut self, index: usize) -> Result<()> {
         let (height, count) =
             (self.frames[index].height as usize, self.frames[index].variables.len());
@@ -201,7 +210,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Where a branch to a structure goes that cannot leave its block open.
+    /// The target block of a branch to a structure, for a branch that cannot leave its block open.
     fn label(&mut self, index: usize) -> Result<Block> {
         match self.frames[index].kind {
             Kind::Loop(head) => {
@@ -246,10 +255,10 @@ impl Translator<'_> {
         if table.is_empty() {
             return self.branch(table.default());
         }
-        // The reader has seen as many targets: the table does not just claim them.
+        // The reader has read all targets already, so a false count cannot exhaust the budget here.
         self.work(cost::BUILT_TARGET * u64::from(table.len()))?;
         let mut targets = Vec::with_capacity(table.len() as usize + 1);
-        // A table may name one target a million times.
+        // A table may name one target a million times, so each target is resolved once.
         let mut seen: HashMap<u32, Block> = HashMap::new();
         for depth in table.targets().chain([Ok(table.default())]) {
             let depth = depth?;
@@ -275,7 +284,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Ends the current block by returning the top values of the stack.
+    /// Ends the current block with a return of the top values of the stack.
     fn ret(&mut self, count: usize) -> Result<()> {
         let values: Vec<Value> = self.stack.split_off(self.stack.len() - count);
         self.insert(InstSpec::terminator(Opcode::Return, &values, Vec::new()))?;
@@ -304,7 +313,7 @@ impl Translator<'_> {
         self.insert(InstSpec::terminator(Opcode::Jump, &[], vec![Target::new(block, &[])]))
     }
 
-    /// Ends a block left open with a jump, and goes on where the builder was.
+    /// Ends an open block with a jump, and restores the current block of the builder.
     fn jump_from(&mut self, from: Block, to: Block) -> Result<()> {
         let current = self.builder.current();
         self.builder.switch_to(from);

@@ -1,11 +1,13 @@
-//! Function bodies: from a stack machine with structured control to blocks.
+//! Translates function bodies: a stack machine with structured control becomes a graph of blocks.
 //!
-//! The operand stack is symbolic: it holds the values that the operators made. Locals are variables
-//! of the builder, and so is the result of a block that more than one way leads out of. Operators
-//! that cannot be reached make nothing. A block of the IR is made only where control needs one: at
-//! the head of a loop, and behind a structure that some branch leaves; and not even there if that
-//! branch is the only way out, since what it ends is then simply continued. Blocks that turn out to
-//! do nothing but jump on are skipped in the end: where structures end together, each has one.
+//! The operand stack is symbolic: it holds the IR values that operators produce. Locals are
+//! variables of the builder. The results of a structure are variables too if several branches carry
+//! them. Unreachable operators produce nothing.
+//!
+//! Only control flow creates blocks: a loop header, a target of a conditional branch, and the code
+//! after a structure that some branch leaves. If that branch is the only exit, its block simply
+//! continues instead. In the end, blocks that contain only a jump are skipped, because each of
+//! several structures that end together creates one.
 
 mod control;
 mod storage;
@@ -21,33 +23,33 @@ use ir::{
 use std::collections::{BTreeSet, HashMap};
 use wasmparser::{FuncValidator, FunctionBody, HeapType, Operator, ValidatorResources};
 
-/// What a body needs to know of its module.
+/// The parts of a module that the translation of a body reads.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
-    /// The signatures by type index: several types may be one signature.
+    /// The signature for each type index. Several types may share one signature.
     pub(crate) types: &'a [Sig],
     pub(crate) index: &'a Index,
 }
 
-/// How control leaves a structure to what stands behind its `end`.
+/// The way in which control reaches the code after the `end` of a structure.
 #[derive(Clone, Copy, Debug)]
 enum Exit {
-    /// By falling through, so far.
+    /// So far only by falling through.
     Unused,
-    /// Only by the branch that ends this block, which has no terminator yet.
+    /// Only by the branch that ends this block. The block has no terminator yet.
     Open(Block),
-    /// To this block, reserved and not placed.
+    /// By jumps to this block, which is reserved but not placed.
     Made(Block),
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// A block, the arm behind an `else`, or the function itself.
+    /// A block, the arm after an `else`, or the function itself.
     Block,
-    /// A loop with this head.
+    /// A loop with this header.
     Loop(Block),
-    /// The arm before an `else`, if there will be one: the branch, and where it goes on zero.
+    /// The first arm of an `if`: its branch, and the block that the branch goes to on zero.
     If(Inst, Block),
 }
 
@@ -55,20 +57,21 @@ enum Kind {
 struct Frame {
     kind: Kind,
     exit: Exit,
-    /// The height of the operand stack below the structure and what it takes.
+    /// The height of the operand stack below the structure and its parameters.
     height: u32,
-    /// What it takes; an `if` hands it to either arm.
+    /// The parameters of the structure. Both arms of an `if` receive them.
     params: Vec<Value>,
     results: TypeList,
-    /// What holds the values that a branch takes along: the results, or what a loop takes.
+    /// The variables for the values that a branch carries: the parameters of a loop, or the results
+    /// of any other structure.
     variables: Vec<Variable>,
 }
 
-/// The locals of a function, declared to the builder when they are first used: a module may declare
-/// 50,000 in each of its functions for a few bytes.
+/// The locals of a function. The builder learns of a local on its first use, because each function
+/// may declare 50,000 locals with a few bytes.
 #[derive(Debug, Default)]
 struct Locals {
-    /// The first index after each run of locals of one type.
+    /// For each sequence of locals of one type, the first index after it.
     runs: Vec<(u32, Type)>,
     variables: HashMap<u32, Variable>,
 }
@@ -80,15 +83,15 @@ pub(crate) struct Translator<'a> {
     locals: Locals,
     stack: Vec<Value>,
     frames: Vec<Frame>,
-    /// The heads of loops that some branch goes back to.
+    /// The headers of loops to which some branch returns.
     loop_heads: BTreeSet<Block>,
-    /// In code that cannot be reached: how many structures were opened in it.
+    /// In unreachable code, the number of structures opened within it.
     unreachable: Option<u32>,
     offset: u64,
     built: Built,
 }
 
-/// What was made so far, for the budget.
+/// The size of the function so far, for the budget.
 #[derive(Clone, Copy, Default, Debug)]
 struct Built {
     insts: u64,
@@ -97,7 +100,7 @@ struct Built {
     blocks: u64,
     targets: u64,
     accesses: usize,
-    /// The part of the budget that is free again when the function is finished.
+    /// The bytes that are released when the function is finished.
     working: u64,
     deepest: usize,
     highest: usize,
@@ -141,7 +144,7 @@ pub(crate) fn translate(
     translator.finish()
 }
 
-/// Refuses an operator of a proposal that is not supported, by name.
+/// Rejects an operator of an unsupported proposal, by name.
 pub(crate) fn check_supported(operator: &Operator<'_>, offset: u64) -> Result<()> {
     let proposal = operators::proposal(operator);
     match operators::is_supported(proposal) {
@@ -154,7 +157,7 @@ pub(crate) fn check_supported(operator: &Operator<'_>, offset: u64) -> Result<()
     }
 }
 
-/// The IR type of a type; most others were refused by the validator.
+/// The IR type of a WebAssembly type. The validator has rejected most unsupported types before.
 pub(crate) fn value_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
     match ty {
         wasmparser::ValType::I32 => Ok(Type::I32),
@@ -168,7 +171,8 @@ pub(crate) fn value_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
 }
 
 impl<'a> Translator<'a> {
-    /// Makes the entry block, which no edge may lead to, and the structure of the function itself.
+    /// Creates the entry block, which no edge may target, and opens the structure of the function
+    /// itself.
     fn start(&mut self, signature: &Signature) -> Result<()> {
         let entry = self.builder.create_block();
         self.builder.switch_to(entry);
@@ -192,13 +196,14 @@ impl<'a> Translator<'a> {
             let offset = reader.original_position();
             let (count, ty) = reader.read()?;
             validator.define_locals(offset, count, ty)?;
-            end += count; // the validator allows 50,000 in all
+            end += count; // at most 50,000, which the validator checked
             self.locals.runs.push((end, value_type(ty, offset)?));
         }
         Ok(())
     }
 
-    /// The variable of a local; one that was never set is zero, as the builder has it too.
+    /// The variable of a local. A local that was never set is zero, and so is a variable of the
+    /// builder.
     fn local(&mut self, index: u32) -> Variable {
         if let Some(variable) = self.locals.variables.get(&index) {
             return *variable;
@@ -216,7 +221,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Looks in unreachable code for the place where it ends.
+    /// Skips an unreachable operator, and tracks nesting to find the end of the unreachable code.
     fn skip(&mut self, operator: &Operator<'_>, depth: u32) -> Result<()> {
         match operator {
             Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
@@ -290,7 +295,7 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// Operators that compute.
+/// Operators that compute or access state.
 impl Translator<'_> {
     fn pop(&mut self) -> Value {
         self.stack.pop().expect("the validator keeps the stack from running empty")
@@ -322,7 +327,7 @@ impl Translator<'_> {
         self.work(cost::ACCESS * new as u64)
     }
 
-    /// Charges what the function in progress needs until it is finished.
+    /// Charges memory that is released when the function is finished.
     fn work(&mut self, bytes: u64) -> Result<()> {
         self.budget.charge(bytes, self.offset)?;
         self.built.working += bytes;
@@ -331,7 +336,7 @@ impl Translator<'_> {
 
     fn insert(&mut self, spec: InstSpec) -> Result<Inst> {
         let (targets, operands) = (spec.targets.len() as u64, spec.args.len() as u64);
-        // One result is part of what an instruction costs.
+        // The cost of an instruction includes one result.
         let more_results = spec.result_types.len().saturating_sub(1) as u64;
         self.work(cost::BUILT_INST + cost::OPERAND * operands + cost::BUILT_RESULT * more_results)?;
         self.built.insts += 1;
@@ -427,8 +432,8 @@ impl Translator<'_> {
         self.push_inst(InstSpec::constant(ty, reference::NULL))
     }
 
-    /// Operations on memories, tables and segments as such, which take the top `count` values of
-    /// the stack.
+    /// Translates an operation on memories, tables or segments as a whole. It takes the top `count`
+    /// values of the stack.
     fn storage(&mut self, opcode: Opcode, imm: Imm, count: usize) -> Result<()> {
         let operands = self.stack.split_off(self.stack.len() - count);
         let ty = match imm {
@@ -448,7 +453,7 @@ impl Translator<'_> {
 }
 
 impl Translator<'_> {
-    /// Finishes the function and settles its account.
+    /// Finishes the function, releases the working memory, and charges the finished size.
     fn finish(mut self) -> Result<Function> {
         let most = self.budget.left() / cost::BUILT_ARG;
         self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
@@ -464,6 +469,8 @@ impl Translator<'_> {
             .blocks()
             .map(|b| (function.block_params(b).len() * function.predecessors(b).len()) as u64)
             .sum();
+        // The working memory is released before the finished size is charged, because the builder
+        // is gone.
         self.budget.release(self.built.working);
         let Built { insts, more_results, blocks, targets, .. } = self.built;
         let insts = insts * cost::INST + more_results * cost::RESULT;

@@ -1,10 +1,10 @@
-//! Operators on memories, tables and segments as such.
+//! Maps operators on whole memories, tables and segments to IR operations.
 
 use crate::index::Index;
 use ir::{Imm, Opcode};
 use wasmparser::Operator;
 
-/// The operation of an operator, and how many operands it takes.
+/// The IR operation of an operator with its immediate, and the number of its operands.
 pub(super) fn operation(operator: &Operator<'_>, index: &Index) -> Option<(Opcode, Imm, usize)> {
     let memory = |n: u32| Imm::Memory(index.memory(n));
     let table = |n: u32| Imm::Table(index.table(n));

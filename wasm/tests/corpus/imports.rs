@@ -1,4 +1,4 @@
-//! What imported functions look like.
+//! Tests of the form of imported functions.
 
 use crate::{import, laws, modules};
 use ir::Opcode;
@@ -18,8 +18,8 @@ fn every_function_is_well_formed_and_has_no_needless_parameter() {
     }
 }
 
-/// Control makes blocks where it needs them: all reachable, none in a straight line, none that only
-/// jumps on (but heads of loops, which other edges come back to).
+/// Blocks exist only where control needs them. All are reachable, none continues a straight line,
+/// and none contains only a jump, except loop headers, which have a back edge.
 #[test]
 fn there_are_no_needless_blocks() {
     for (name, file) in modules() {

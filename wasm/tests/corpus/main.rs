@@ -1,9 +1,9 @@
-//! The corpus: every module imports to well-formed functions without needless parameters, and
-//! prints what other engines print.
+//! Tests on the corpus: every module imports to well-formed functions without needless parameters,
+//! and prints the same output as in other engines.
 //!
-//! The kernels are in the repository. The programs are not: `tests/corpus/build programs` makes
-//! them, and OSIER_CORPUS names the folder they are in. Without it the tests say so and cover the
-//! kernels.
+//! The kernels are in the repository. The programs are not: `tests/corpus/build programs` builds
+//! them, and OSIER_CORPUS names their folder. Without it the tests print a notice and cover only
+//! the kernels.
 
 extern crate osier_wasm as wasm;
 
@@ -47,7 +47,7 @@ fn modules() -> Vec<(String, PathBuf)> {
     modules
 }
 
-/// Says something even where the output of tests that pass is kept back.
+/// Prints a message to standard error, past the capture of output from passing tests.
 fn say(message: &str) {
     writeln!(std::io::stderr(), "{message}").expect("standard error is open");
 }

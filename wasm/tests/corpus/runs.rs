@@ -1,12 +1,12 @@
-//! What the corpus prints in the interpreter, against what other engines printed.
+//! Compares the output of the corpus in the interpreter with the output of other engines.
 
 use crate::{corpus, import, modules};
-use ir::interp::{Limits, Machine, NoObserver, Outcome};
+use interp::{Limits, Machine, NoObserver, Outcome};
 use std::fs;
 use std::path::Path;
 use wasm::wasi::Wasi;
 
-/// Runs `_start`; the outcome, and what was written to standard output.
+/// Runs `_start` and returns the outcome and the contents of standard output.
 fn run(file: &Path, args: &[&str], stdin: &[u8]) -> (Outcome, Vec<u8>) {
     let module = import(file);
     let mut machine = Machine::new(&module, Limits { fuel: u64::MAX, ..Limits::default() })
@@ -22,7 +22,7 @@ fn run(file: &Path, args: &[&str], stdin: &[u8]) -> (Outcome, Vec<u8>) {
     (outcome, stdout)
 }
 
-/// Every module at its small size; `sizes` says which that is.
+/// Runs every module at its small size, which the file `sizes` lists.
 #[test]
 fn modules_print_what_other_engines_print() {
     let sizes = fs::read_to_string(corpus().join("sizes")).expect("the list of sizes");
@@ -43,6 +43,6 @@ fn modules_print_what_other_engines_print() {
         assert_eq!(String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&expected), "{label}");
         ran += 1;
     }
-    // Four of them are programs, which are there only where they were built.
+    // Four entries of `sizes` are programs, which are present only where they were built.
     assert!(ran >= 2 * (sizes.len() - 4), "only {ran} modules ran");
 }

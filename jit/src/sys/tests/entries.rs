@@ -1,5 +1,5 @@
-//! Arguments and results, entries within entries, helpers that fail and panic, registers that
-//! survive.
+//! Tests of entries: arguments and results, nested entries, helpers that fail or panic, and
+//! callee-saved registers.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -17,7 +17,7 @@ const OUTER: TrapCode = TrapCode::unwrap_user(2);
 #[test]
 fn arguments_and_results_of_every_type_pass_through_words() {
     let mut code = Code::new();
-    // More than there are registers, so that some of each kind pass through the stack.
+    // More values than registers, so that some of each kind pass through the stack.
     let types: Vec<Type> = [I8, I16, I32, I64, F32, F64].into_iter().cycle().take(60).collect();
     let signature = native(&types, &types);
     let function = code.function(&signature, |b, _, params| {
@@ -40,22 +40,24 @@ fn arguments_and_results_of_every_type_pass_through_words() {
     assert_eq!(values, expected);
 }
 
-/// What a helper needs to enter native code; its address stands in the context's first word.
+/// The data with which a helper enters native code. The first data word of the context holds its
+/// address.
 struct Inside {
     code: *const Code,
     trampoline: FuncId,
     function: FuncId,
-    /// With the context of the outer entry, or with one of its own.
+    /// Whether the inner entry has a context of its own, or shares that of the outer entry.
     own_context: bool,
 }
 
-/// Enters the function of `Inside`; writes how it was left to the second word.
+/// Enters the function of `Inside`. Writes a code for the kind of its exit to the second data word.
 extern "C" fn enter_inside(context: *mut Context) -> Status {
     guard(|| {
-        // SAFETY: the test put the address of an `Inside` there that outlives the entry; the
-        // context is alive too.
+        // SAFETY: `nested` stored the address of a live `Inside` in the context, and both outlive
+        // the entry from which native code calls this helper.
         let inside = unsafe { &*((*context).data[0] as *const Inside) };
-        // SAFETY: as above.
+        // SAFETY: `Inside` holds the address of the `Code` in the frame of `nested`, which waits
+        // for the entry to end.
         let code = unsafe { &*inside.code };
         let mut own = Context::default();
         let used = if inside.own_context { &raw mut own } else { context };
@@ -66,7 +68,8 @@ extern "C" fn enter_inside(context: *mut Context) -> Status {
             Err(Exit::Helper) => 2,
             Err(Exit::Panic(payload)) => panic::resume_unwind(payload),
         };
-        // SAFETY: as above; no reference to the context is alive.
+        // SAFETY: the context is alive in the frame of `nested`, and the inner entry has ended, so
+        // no reference to it is left.
         unsafe { (*context).data[1] = seen };
         Status::Continue
     })
@@ -77,12 +80,14 @@ extern "C" fn fail(_: *mut Context) -> Status {
 }
 
 extern "C" fn break_down(_: *mut Context) -> Status {
-    // By the macro, so that a backtrace is taken across native frames if one is asked for.
+    // `panic!` and not `resume_unwind`, so that a backtrace across native frames is taken if the
+    // environment asks for one.
     guard(|| panic!("broken"))
 }
 
-/// An outer function that calls `enter_inside`, then traps if `traps_after`; the inner one calls
-/// `helper`, if any, and traps.
+/// Builds an outer function that calls `enter_inside`, and then traps if `traps_after` is set. The
+/// inner function calls `helper`, if there is one, and traps. Runs `test` with a shared context and
+/// with separate contexts.
 fn nested(
     helper: Option<Helper>,
     traps_after: bool,
@@ -117,9 +122,10 @@ fn nested(
     }
 }
 
-/// The words that helper and outer function wrote.
+/// The data words that the helper and the outer function have written.
 fn words(context: *mut Context) -> (u64, u64) {
-    // SAFETY: `nested` passes a context that is alive.
+    // SAFETY: `nested` passes the address of a context in its frame, and no native code runs any
+    // more.
     unsafe { ((*context).data[1], (*context).data[2]) }
 }
 
@@ -168,7 +174,8 @@ fn without_native_code_around_it_a_guard_lets_panics_pass() {
 extern "C" fn look_at_mappings(context: *mut Context) -> Status {
     guard(|| {
         let found = maps::writable_and_executable().expect("the mappings can be read");
-        // SAFETY: the context that the native code was entered with.
+        // SAFETY: native code passes the context that it was entered with. It is alive in the
+        // test's frame, and the test holds no reference during the run.
         unsafe { (*context).data[0] += 1 + 100 * found.len() as u64 };
         Status::Continue
     })
@@ -200,9 +207,9 @@ fn no_memory_is_writable_and_executable_before_during_and_after() {
     assert_eq!(maps::writable_and_executable().expect("the mappings can be read"), []);
 }
 
-/// Calls the trampoline with a value in each register that a callee saves; how many of them came
-/// back changed, plus 256 times what the trampoline returned. The caller's own are on the stack
-/// meanwhile.
+/// Calls the trampoline with a known value in each callee-saved register. Returns the number of
+/// registers that changed, plus 256 times the result of the trampoline. The caller's own values are
+/// on the stack meanwhile.
 #[unsafe(naked)]
 unsafe extern "C" fn with_values_in_saved_registers(
     context: *mut u8,
@@ -269,8 +276,8 @@ unsafe extern "C" fn with_values_in_saved_registers(
 #[test]
 fn registers_that_a_callee_saves_survive_a_raise() {
     let mut code = Code::new();
-    // Enough values alive over a call that every register is used; parameters on the stack, which
-    // the callee takes off.
+    // So many values are live over the call that every register is used. Some parameters are on the
+    // stack, and the callee pops them.
     let signature = native(&[I64; 20], &[I64]);
     let body = |raises: bool| {
         move |b: &mut cranelift_frontend::FunctionBuilder<'_>,
@@ -297,21 +304,26 @@ fn registers_that_a_callee_saves_survive_a_raise() {
     let returning = code.function(&signature, body(false));
     let trampoline = code.trampoline(&signature);
     code.finish();
-    // The trap needs an activation: this function stands for the trampoline, and calls it.
+    // A trap needs an activation, so `probe` takes the place of the trampoline in `enter`, and
+    // calls it.
     static ENTRY: std::sync::OnceLock<Trampoline> = std::sync::OnceLock::new();
     assert!(ENTRY.set(code.entry(trampoline)).is_ok());
     unsafe extern "C" fn probe(context: *mut u8, code: *const u8, values: *mut u64) -> u64 {
         let entry = *ENTRY.get().expect("set above");
-        // SAFETY: the contract of a trampoline, which this function has.
+        // SAFETY: `enter` calls `probe` with the arguments of a trampoline, and `entry` is the
+        // trampoline for the signature of `code`.
         let seen = unsafe { with_values_in_saved_registers(context, code, values, entry) };
-        // SAFETY: the context is a `Context` in this test, and no reference to it is alive.
+        // SAFETY: this test enters with a `Context` in its own frame, and no native code runs any
+        // more.
         unsafe { (*context.cast::<Context>()).data[3] = seen };
         seen >> 8
     }
     let mut context = Context::default();
     for (function, expected) in [(raising, 1 << 8), (returning, 0), (raising, 1 << 8)] {
         context.data[3] = u64::MAX;
-        // SAFETY: as in `Code::run`.
+        // SAFETY: the context, the code and 20 words for 20 parameters and one result live in this
+        // frame until the call returns. `code.finish` has registered the code, and its only helper,
+        // `count`, does not unwind.
         let result = unsafe {
             crate::sys::enter::enter(
                 probe,
@@ -327,7 +339,8 @@ fn registers_that_a_callee_saves_survive_a_raise() {
 }
 
 extern "C" fn count(context: *mut Context) -> Status {
-    // SAFETY: the context that the native code was entered with.
+    // SAFETY: native code passes the context that it was entered with. It is alive in the test's
+    // frame, and the test holds no reference during the run.
     guard(|| unsafe {
         (*context).data[0] += 1;
         Status::Continue

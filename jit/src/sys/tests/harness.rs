@@ -1,4 +1,4 @@
-//! Compiling and entering small functions.
+//! A harness that compiles and enters small functions.
 
 use std::mem;
 use std::sync::Arc;
@@ -24,14 +24,14 @@ use crate::sys::traps::{self, Registration, TrapTable};
 pub(super) struct Context {
     pub(super) entry: EntryState,
     pub(super) stack_limit: u64,
-    /// What a test and its helpers share.
+    /// Words that a test and its helpers share.
     pub(super) data: [u64; 4],
 }
 
 pub(super) const STACK_LIMIT: i32 = mem::offset_of!(Context, stack_limit) as i32;
 pub(super) const DATA: i32 = mem::offset_of!(Context, data) as i32;
 
-/// A signature of native code: the context first, which is what the stack limit is found from.
+/// A signature of native code. The context comes first: Cranelift finds the stack limit through it.
 pub(super) fn native(params: &[Type], results: &[Type]) -> Signature {
     let mut signature = Signature::new(CallConv::Tail);
     signature.params.push(AbiParam::special(I64, ArgumentPurpose::VMContext));
@@ -40,9 +40,9 @@ pub(super) fn native(params: &[Type], results: &[Type]) -> Signature {
     signature
 }
 
-/// A module under construction, then code that can be entered.
+/// A module under construction, and after `finish` code that can be entered.
 pub(super) struct Code {
-    // Taken by `drop` alone.
+    // Empty in `drop` alone.
     module: Option<JITModule>,
     builder_context: FunctionBuilderContext,
     compiled: Vec<(FuncId, usize, Arc<TrapTable>)>,
@@ -98,7 +98,7 @@ impl Code {
         table
     }
 
-    /// Defines a native function; `body` gets its parameters, the context first.
+    /// Defines a native function. `body` gets its parameters, the context first.
     pub(super) fn define(
         &mut self,
         id: FuncId,
@@ -134,8 +134,8 @@ impl Code {
         id
     }
 
-    /// The trampoline for functions of a signature. It has no trapping instruction, and is not
-    /// registered: a fault in it is one of ours.
+    /// Builds the trampoline for functions of a signature. A trampoline has no trapping instruction
+    /// and is not registered, so a fault in it is a bug.
     pub(super) fn trampoline(&mut self, callee: &Signature) -> FuncId {
         let id = self.declare(&trampoline::signature());
         let table = self.compile(id, |func, builder_context, module| {
@@ -146,7 +146,7 @@ impl Code {
         id
     }
 
-    /// Makes everything defined executable, and its traps known.
+    /// Makes all definitions executable, and registers their traps.
     pub(super) fn finish(&mut self) {
         self.module().finalize_definitions().expect("memory can be made executable");
         let ranges: Vec<_> = self
@@ -165,11 +165,12 @@ impl Code {
     }
 
     pub(super) fn entry(&self, trampoline: FuncId) -> Trampoline {
-        // SAFETY: a trampoline is compiled with the signature of that type.
+        // SAFETY: `trampoline` compiled the function with `trampoline::signature`, which is the
+        // signature of this type.
         unsafe { mem::transmute(self.address(trampoline)) }
     }
 
-    /// Enters a function of the signature that the trampoline was made for.
+    /// Enters a function whose signature is that of the trampoline.
     pub(super) fn run(
         &self,
         trampoline: FuncId,
@@ -178,8 +179,9 @@ impl Code {
         values: &mut [u64],
     ) -> Result<(), Exit> {
         assert!(self.registration.is_some(), "the code is finished");
-        // SAFETY: the context and the code are alive; a test gives as many values as its signature
-        // has, and its functions touch the context and reserved memory alone.
+        // SAFETY: each test passes a live context, a function of the trampoline's signature, and as
+        // many words as it has parameters and results. The test functions access only their context
+        // and reserved memory. `self` keeps the code mapped and registered during the call.
         unsafe {
             enter::enter(self.entry(trampoline), context.cast(), self.address(function), values)
         }
@@ -190,16 +192,17 @@ impl Drop for Code {
     fn drop(&mut self) {
         self.registration = None;
         if let Some(module) = self.module.take() {
-            // SAFETY: nothing runs in the code: whoever runs it borrows this value.
+            // SAFETY: running the code needs a reference to this value, so no code runs. The
+            // registration was dropped above, so no handler looks into the code.
             unsafe { module.free_memory() }
         }
     }
 }
 
-/// A function of Rust that native code calls.
+/// A Rust function that native code calls.
 pub(super) type Helper = extern "C" fn(*mut Context) -> Status;
 
-/// Calls a helper, and raises if it says so.
+/// Emits a call of a helper, and a raise if its status asks for one.
 pub(super) fn call_helper(b: &mut FunctionBuilder<'_>, context: Value, helper: Helper) {
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.push(AbiParam::new(I64));
@@ -218,7 +221,10 @@ pub(super) fn call_helper(b: &mut FunctionBuilder<'_>, context: Value, helper: H
     b.switch_to_block(rest);
 }
 
-/// The trap that an entry ended with.
+/// The trap with which an entry ended.
+///
+/// # Panics
+/// If it ended otherwise.
 pub(super) fn trap_of(result: Result<(), Exit>) -> traps::Trap {
     match result {
         Err(Exit::Trap(trap)) => trap,

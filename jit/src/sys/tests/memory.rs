@@ -1,4 +1,4 @@
-//! Reserved memory, mappings, stacks.
+//! Tests of reservations, mappings and stack bounds.
 
 use std::{io, thread};
 
@@ -45,7 +45,7 @@ fn only_the_usable_bytes_can_be_accessed_and_none_executed() {
             continue;
         }
         covered += inside.len();
-        // The system may join the rest with other memory of no access.
+        // The system may merge the inaccessible rest with other inaccessible mappings.
         let accessible = mapping.readable || mapping.writable || mapping.executable;
         assert_eq!(accessible, inside == usable, "{mapping:?}");
         assert!(!mapping.executable, "{mapping:?}");
@@ -55,7 +55,7 @@ fn only_the_usable_bytes_can_be_accessed_and_none_executed() {
 
 #[test]
 fn a_reservation_is_given_back() {
-    // Of 6 GiB each, fewer fit into the 128 TiB of a process at the same time.
+    // Each takes 6 GiB, so all of them together would not fit the 128 TiB of a process.
     for n in 0..25_000 {
         assert!(
             region::reserve(1 << 16).is_ok_and(|mut memory| memory.grow(1 << 16)),

@@ -1,4 +1,5 @@
-//! Native code that traps, raises, panics and is entered from itself; and processes that must die.
+//! Tests of native code that traps, raises, panics and enters itself, and of processes that must
+//! die.
 
 mod entries;
 mod harness;

@@ -1,5 +1,5 @@
-//! Faults that are none of ours kill the process as ever: each test runs itself again as a child
-//! that dies.
+//! Tests that faults outside of native code still kill the process. Each test runs itself again as
+//! a child process, which dies.
 
 use std::ffi::{c_int, c_void};
 use std::os::unix::process::ExitStatusExt;
@@ -17,11 +17,12 @@ use crate::sys::traps::{self, TrapTable};
 use crate::sys::{enter, region};
 
 const CHILD: &str = "OSIER_SYS_TEST_CHILD";
-/// How a child says that it came to its end, though it should have died.
+/// The exit code of a child that came to its end although it should have died.
 const SURVIVED: i32 = 77;
 const HANDLED: i32 = 42;
 
-/// Runs `body` in a process of its own: the test `name` of this module, which calls this.
+/// Runs `body` in a child process. `name` is the test of this module that calls this function.
+/// Returns the status of the child to the parent; the child never returns.
 fn in_child(name: &str, body: impl FnOnce()) -> Option<ExitStatus> {
     if env::var_os(CHILD).is_some() {
         limit(libc::RLIMIT_CORE, 0);
@@ -42,11 +43,12 @@ fn in_child(name: &str, body: impl FnOnce()) -> Option<ExitStatus> {
 
 fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-    // SAFETY: the structure is valid for the call.
+    // SAFETY: `limit` is a live structure of the type that the call reads.
     assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
 }
 
-/// A function that traps (7), to see that the handler is there and works.
+/// Builds a function that traps with code 7, and runs it once to show that the handler is installed
+/// and works.
 fn trapping() -> (Code, FuncId, FuncId) {
     let mut code = Code::new();
     let signature = native(&[], &[]);
@@ -63,12 +65,14 @@ fn trapping() -> (Code, FuncId, FuncId) {
 }
 
 fn read_nothing() {
-    // SAFETY: none: that is the test. The address is hidden from the compiler and mapped by nobody.
+    // SAFETY: none, on purpose: the read faults, and the test checks that the fault kills the
+    // child. The address is never mapped, and `black_box` hides it from the compiler.
     std::hint::black_box(unsafe { ptr::read_volatile(std::hint::black_box(16 as *const u8)) });
 }
 
 fn divide_by_nothing() {
-    // SAFETY: none: that is the test. Clobbers what the instruction would write.
+    // SAFETY: the block declares all registers that it writes and accesses no memory. The division
+    // faults, and the test checks that the fault kills the child.
     unsafe {
         std::arch::asm!("xor ecx, ecx", "xor edx, edx", "mov eax, 1", "div ecx", out("eax") _, out("ecx") _, out("edx") _)
     }
@@ -100,7 +104,7 @@ fn a_fault_without_a_handler_before_ours_kills_the_process() {
 fn a_signal_that_was_sent_kills_the_process() {
     let Some(status) = in_child("a_signal_that_was_sent_kills_the_process", || {
         let _code = trapping();
-        // SAFETY: the call has no preconditions.
+        // SAFETY: `raise` has no preconditions.
         unsafe { libc::raise(libc::SIGFPE) };
     }) else {
         return;
@@ -115,7 +119,7 @@ fn an_access_that_is_not_written_down_as_trapping_kills_the_process() {
             let mut code = Code::new();
             let signature = native(&[I64], &[I64]);
             let function = code.function(&signature, |b, _, params| {
-                // Trusted: the compiler notes no trap for it.
+                // A trusted load: the compiler records no trap for it.
                 let value = b.ins().load(I64, MemFlagsData::trusted(), params[1], 0);
                 b.ins().return_(&[value]);
             });
@@ -133,7 +137,9 @@ fn an_access_that_is_not_written_down_as_trapping_kills_the_process() {
 fn a_trap_outside_of_an_entry_kills_the_process() {
     let Some(status) = in_child("a_trap_outside_of_an_entry_kills_the_process", || {
         let (code, trampoline, function) = trapping();
-        // SAFETY: none: the trampoline is called without an activation, which is the test.
+        // SAFETY: none, on purpose: the trampoline runs without an activation, and the test checks
+        // that the trap kills the child. The leaked context outlives the call, and the code lives
+        // in this frame.
         unsafe {
             code.entry(trampoline)(
                 (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
@@ -147,8 +153,7 @@ fn a_trap_outside_of_an_entry_kills_the_process() {
     assert_eq!(status.signal(), Some(libc::SIGILL), "{status}");
 }
 
-/// Another undefined instruction than the one that compilers trap with, where a trap is written
-/// down.
+/// An undefined instruction other than `ud2`, at an address that the trap table lists.
 #[unsafe(naked)]
 unsafe extern "C" fn another_undefined_instruction() {
     std::arch::naked_asm!("ud1 eax, eax", "ret")
@@ -166,7 +171,9 @@ fn an_instruction_that_this_processor_lacks_kills_the_process() {
             let registered =
                 traps::register([(address as usize..address as usize + 1, Arc::new(table))]);
             let _registered = registered.expect("the handlers can be installed");
-            // SAFETY: the function takes nothing and faults; what becomes of that is the test.
+            // SAFETY: the leaked context and the function outlive the call, and the function takes
+            // no words and accesses no memory. It faults, and the test checks that the fault kills
+            // the child.
             let left = unsafe {
                 enter::enter(
                     code.entry(trampoline),
@@ -183,9 +190,10 @@ fn an_instruction_that_this_processor_lacks_kills_the_process() {
     assert_eq!(status.signal(), Some(libc::SIGILL), "{status}");
 }
 
-/// Installs a handler, as a program that holds us might before we come.
+/// Installs a handler, as the embedding program might do before it uses this crate.
 fn install(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)) {
-    // SAFETY: all-zero is a value of the structure; the handler has the type that the flag says.
+    // SAFETY: all-zero is a valid `sigaction`. SA_SIGINFO announces a handler of three arguments,
+    // which `handler` is.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -195,12 +203,13 @@ fn install(signal: c_int, handler: extern "C" fn(c_int, *mut libc::siginfo_t, *m
 }
 
 extern "C" fn leave(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the record is the kernel's, for a fault; all-zero is a value of the set; the calls
-    // are async-signal-safe.
+    // SAFETY: the kernel passes the record of a fault, which is valid until the handler returns.
+    // All-zero is a valid `sigset_t`. All calls are async-signal-safe.
     unsafe {
         let mut blocked: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut blocked);
-        // It may leave by a jump, and get the next fault.
+        // The signal must not be blocked: a handler may escape by a jump, and must then get the
+        // next fault.
         let free = libc::sigismember(&blocked, signal) == 0;
         let as_expected = signal == libc::SIGSEGV && (*info).si_addr() as usize == 16;
         libc::_exit(if free && as_expected { HANDLED } else { 1 });
@@ -234,7 +243,7 @@ fn a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives() {
             install(libc::SIGSEGV, note);
             let mut code = Code::new();
             let signature = native(&[], &[]);
-            // Runs, mostly at a load that may trap, until a word of the context is set.
+            // Loops at a load that may trap until a word of the context is set.
             let function = code.function(&signature, |b, _, params| {
                 let (header, exit) = (b.create_block(), b.create_block());
                 b.ins().jump(header, &[]);
@@ -248,19 +257,20 @@ fn a_signal_that_was_sent_is_no_trap_at_whatever_instruction_it_arrives() {
             });
             let trampoline = code.trampoline(&signature);
             code.finish();
-            // SAFETY: the call has no preconditions.
+            // SAFETY: `pthread_self` has no preconditions.
             let target = unsafe { libc::pthread_self() };
             let mut context = Context::default();
             let stop = (&raw mut context) as usize + DATA as usize;
             let sender = thread::spawn(move || {
                 for sent in 0..2000 {
-                    // SAFETY: the thread lives until this one is joined.
+                    // SAFETY: the target is the test's thread, which joins this one before it ends.
                     assert_eq!(unsafe { libc::pthread_kill(target, libc::SIGSEGV) }, 0);
                     while SENT.load(Ordering::SeqCst) <= sent {
                         thread::yield_now();
                     }
                 }
-                // SAFETY: the word outlives this thread, and nobody holds a reference to it.
+                // SAFETY: the context is in the frame of the test's thread, which joins this one.
+                // The word is aligned, and during the run both sides access it atomically.
                 unsafe { std::sync::atomic::AtomicU64::from_ptr(stop as *mut u64) }
                     .store(1, Ordering::SeqCst);
             });

@@ -1,4 +1,5 @@
-//! The process-wide list of code: changed while handlers read it, freed when they do not.
+//! Tests of the process-wide list of code: it changes while handlers read it, and its parts are
+//! freed when no handler reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use cranelift_codegen::ir::{InstBuilder, TrapCode};
 use super::harness::{Code, Context, native, trap_of};
 use crate::sys::traps::{FaultKind, READERS, TrapTable, register};
 
-/// Addresses that no code has: each test takes its own.
+/// Addresses without code. Each test takes ranges of its own.
 fn nowhere(n: usize) -> std::ops::Range<usize> {
     0x100 * n..0x100 * n + 0x80
 }
@@ -59,8 +60,8 @@ fn traps_are_found_while_other_threads_register_and_unregister() {
 fn code_compiled_while_native_code_runs_traps_too() {
     use super::harness::call_helper;
     use crate::sys::enter::{Status, guard};
-    // A helper that compiles a function, enters it, sees its trap, and throws it away, within
-    // native code.
+    // A helper that compiles a function, enters it, sees its trap and frees it, while native code
+    // waits.
     extern "C" fn compile_and_run(context: *mut Context) -> Status {
         guard(|| {
             let mut code = Code::new();
@@ -71,7 +72,8 @@ fn code_compiled_while_native_code_runs_traps_too() {
             let trampoline = code.trampoline(&signature);
             code.finish();
             let trap = trap_of(code.run(trampoline, function, context, &mut []));
-            // SAFETY: the context that the native code was entered with.
+            // SAFETY: native code passes the context that it was entered with. It is alive in the
+            // test's frame, and the inner entry has ended.
             unsafe { (*context).data[0] = u64::from(trap.code.as_raw().get()) };
             Status::Continue
         })
@@ -102,7 +104,7 @@ fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
     let change = || {
         drop(register([(nowhere(61), Arc::new(TrapTable::default()))]).expect("installed already"))
     };
-    // This thread stands for a handler in the middle of a look-up.
+    // This thread takes the place of a handler in the middle of a look-up.
     READERS.fetch_add(1, Ordering::SeqCst);
     drop(register([(nowhere(60), table)]).expect("the handlers can be installed"));
     for _ in 0..3 {
@@ -110,7 +112,7 @@ fn what_is_unregistered_is_freed_by_a_change_that_meets_no_handler() {
         assert_eq!(weak.strong_count(), 1, "a handler may still read it");
     }
     READERS.fetch_sub(1, Ordering::SeqCst);
-    // A handler of another test's thread may be reading at the moment of one change; not at all of
+    // A handler of another test's thread may be reading during one change, but not during all of
     // them.
     for _ in 0..100_000 {
         if weak.strong_count() == 0 {
@@ -142,7 +144,7 @@ fn ranges_that_overlap_are_refused() {
 fn a_fault_fits_the_codes_of_its_own_kind_alone() {
     let own = TrapCode::unwrap_user(1);
     let (zero, overflow) = (TrapCode::INTEGER_DIVISION_BY_ZERO, TrapCode::INTEGER_OVERFLOW);
-    // Out of order; at 8 a division whose divisor is in memory.
+    // The pairs are out of order. The division at offset 8 has its divisor in memory.
     let table =
         TrapTable::new([(8, zero), (2, own), (8, TrapCode::HEAP_OUT_OF_BOUNDS), (5, overflow)]);
     let codes = |offset| {

@@ -1,4 +1,4 @@
-//! Instructions that trap: the code arrives, and the thread goes on.
+//! Tests of instructions that trap: the code of the trap arrives, and the thread continues.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ use crate::sys::{region, stack};
 
 const OWN: TrapCode = TrapCode::unwrap_user(7);
 
-/// `f(x) = if x == 0 { trap } else { x + 1 }`.
+/// Compiles `f(x) = if x == 0 { trap } else { x + 1 }`. Returns the trampoline and the function.
 fn conditional(code: &mut Code) -> (FuncId, FuncId) {
     let signature = native(&[I64], &[I64]);
     let function = code.function(&signature, |b, _, params| {
@@ -62,8 +62,7 @@ fn divisions_trap_with_their_own_codes() {
         let mut values = [u64::from(a.cast_unsigned()), u64::from(b.cast_unsigned())];
         code.run(trampoline, function, &mut context, &mut values).map(|()| values[0])
     };
-    // No code of a check goes before the unsigned division: it is the processor's own fault
-    // (SIGFPE).
+    // No check precedes the unsigned division: the processor itself faults (SIGFPE).
     assert_eq!(trap_of(run(unsigned, 5, 0).map(drop)).code, TrapCode::INTEGER_DIVISION_BY_ZERO);
     assert_eq!(trap_of(run(signed, 5, 0).map(drop)).code, TrapCode::INTEGER_DIVISION_BY_ZERO);
     assert_eq!(trap_of(run(signed, i32::MIN, -1).map(drop)).code, TrapCode::INTEGER_OVERFLOW);
@@ -105,7 +104,7 @@ fn an_access_behind_the_usable_bytes_traps_with_its_address() {
         assert_eq!((trap.code, address), (TrapCode::HEAP_OUT_OF_BOUNDS, base + index as usize + 8));
         assert!(memory.addresses().contains(&address));
     }
-    // Across the end, the processor tells the first byte that is not there.
+    // For an access across the end, the processor reports the first inaccessible byte.
     let trap = trap_of(run((1 << 16) - 15).map(drop));
     assert_eq!(trap.address, Some(base + (1 << 16)));
     assert!(memory.grow(1 << 17));
@@ -134,7 +133,7 @@ fn recursion_without_end_traps_at_the_stack_limit() {
         let trap = trap_of(code.run(trampoline, function, &mut context, &mut [0]));
         assert_eq!((trap.code, trap.address), (TrapCode::STACK_OVERFLOW, None));
     }
-    // With more in reserve than there is, the first frame is one too many.
+    // With a reserve larger than the stack, even the first frame does not fit.
     context.stack_limit =
         stack::limit(usize::MAX).expect("the bounds of the stack are known") as u64;
     let trap = trap_of(code.run(trampoline, function, &mut context, &mut [0]));
@@ -153,7 +152,9 @@ fn two_threads_trap_at_the_same_time() {
         let mut context = Context::default();
         for round in 0..20_000u64 {
             let mut values = [round % 2];
-            // SAFETY: as in `Code::run`; the code lives until the threads are joined.
+            // SAFETY: the context and the word live in this frame, and one word serves the one
+            // parameter and the one result. The test keeps the code mapped and registered until it
+            // has joined the threads.
             let result = unsafe {
                 crate::sys::enter::enter(
                     entry,
@@ -176,10 +177,11 @@ fn two_threads_trap_at_the_same_time() {
     }
 }
 
-/// Sets the alternate signal stack of this thread; the one before.
+/// Sets the alternate signal stack of this thread, and returns the previous one.
 fn alternate_stack(stack: &libc::stack_t) -> libc::stack_t {
     let mut before = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
-    // SAFETY: both structures are valid for the call; the caller's stack outlives its use.
+    // SAFETY: both structures are valid for the call. The caller keeps the memory of the stack
+    // until it has set another one.
     assert_eq!(unsafe { libc::sigaltstack(stack, &mut before) }, 0);
     before
 }
@@ -206,9 +208,10 @@ fn the_handler_needs_little_of_a_signal_stack_and_can_do_without() {
     alternate_stack(&before);
     let used = memory.len()
         - memory.iter().position(|&byte| byte != PAINT).expect("the handler ran there");
-    // SAFETY: the call has no preconditions.
+    // SAFETY: `getauxval` has no preconditions.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
-    // What the kernel puts there is the processor's own; threads of Rust have 8 KiB.
+    // The size of the kernel's frame depends on the processor. Threads of Rust have 8 KiB of signal
+    // stack.
     assert!(
         used < frame + 4096,
         "{used} bytes used, of which the kernel's frame has at most {frame}"

@@ -1,0 +1,335 @@
+//! Facts of entries: which term each step of compensation code computes.
+//!
+//! A step is explained twice. Its *here* term is in terms of the contents of leaves at the source
+//! point. If the path to the next anchor binds leaves, its *far* term is in terms of their contents
+//! at the anchor, where the two versions are compared.
+//!
+//! Example: the path jumps to `head(%x)` with %a. Here, a step `mul %a, %b` is the product of %a
+//! and %b. Far, it may also be the product of %x and %b, which the target version computes.
+
+use super::number::Numbering;
+use super::place::Site;
+use super::runs::{Bindings, Crossing, Run, Runs};
+use super::table::{Args, Table};
+use ir::{Block, Imm, Inst, Opcode, Point, Type};
+use smallvec::SmallVec;
+use transition::Correspondence;
+use transition::Side;
+use transition::VersionKey;
+use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
+use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
+
+/// Combinations of far operands of one step that are looked up in the table. There is hardly ever
+/// more than one: only where a path binds a parameter to a class that is at hand otherwise too.
+const MAX_LOOKED_FOR: usize = 32;
+
+/// Far terms considered for one step.
+const MAX_CHOICES: usize = 8;
+
+/// The classes that an operand may stand for at the end of a path.
+type Fits = SmallVec<[TermId; 2]>;
+
+/// A term that a step may compute at the end of a path, with its operands in the order of the step.
+type Choice = (TermId, Args);
+
+/// Makes the facts of one mapping.
+pub(super) struct Explainer<'e, 'a> {
+    version: &'e mut Numbering<'a>,
+    /// The target version of the entries.
+    other: &'e Numbering<'a>,
+    runs: &'e Runs,
+    table: &'e mut Table,
+    source: VersionKey,
+    target: VersionKey,
+    bindings: Bindings,
+    /// The block whose path `bindings` holds, if any.
+    entered: Option<Block>,
+    /// The leaves bound on the path, by the class they are bound to, ascending.
+    bound_to: Vec<(TermId, TermId)>,
+}
+
+impl<'e, 'a> Explainer<'e, 'a> {
+    pub(super) fn new(
+        common: &Correspondence<'_>,
+        versions: &'e mut [Numbering<'a>; 2],
+        runs: &'e [Runs; 2],
+        table: &'e mut Table,
+        heading: Side,
+    ) -> Explainer<'e, 'a> {
+        let (source, target) = (
+            VersionKey::of(common.versions[heading]),
+            VersionKey::of(common.versions[heading.other()]),
+        );
+        let [a, b] = versions;
+        let (version, other) = if heading == Side::Before { (a, &*b) } else { (b, &*a) };
+        Explainer {
+            version,
+            other,
+            runs: &runs[heading as usize],
+            table,
+            source,
+            target,
+            bindings: Bindings::default(),
+            entered: None,
+            bound_to: Vec::new(),
+        }
+    }
+
+    pub(super) fn explain(mut self, mapping: &Mapping) -> MappingFacts {
+        let fits = mapping.source() == self.source && mapping.target() == self.target;
+        mapping
+            .entries()
+            .map(|(point, entry)| if fits { self.entry(point, entry) } else { nothing(entry) })
+            .collect()
+    }
+
+    // Entries of foreign mappings may name any point.
+    fn entry(&mut self, point: Point, entry: &Entry) -> EntryFacts {
+        let f = self.version.f;
+        if !f.has_inst(point.inst()) || !self.version.live.has_block(f.inst_block(point.inst())) {
+            return nothing(entry);
+        }
+        if entry.steps.is_empty() && entry.replays.is_empty() {
+            return EntryFacts::default();
+        }
+        let here = self.here(entry);
+        let replays = self.replays(point, entry, &here);
+        let runs = self.runs;
+        // If the path enters no block, leaves mean the same at its end, and here terms suffice.
+        let far = match runs.from(self.version, self.table, point.inst()) {
+            Some(run) if run.crossings().next().is_some() => self.far(point, entry, &here, &run),
+            _ => Box::default(),
+        };
+        EntryFacts { here, far, replays }
+    }
+
+    /// The terms of the steps, with leaves as at the source point.
+    fn here(&mut self, entry: &Entry) -> Box<[TermId]> {
+        let mut here: Vec<TermId> = Vec::with_capacity(entry.steps.len());
+        for step in &entry.steps {
+            let args: Args = step.args.iter().map(|arg| self.class(*arg, &here)).collect();
+            here.push(if takes(self.table, step, &args) { self.make(step, args) } else { NO_TERM });
+        }
+        here.into()
+    }
+
+    /// The terms of the memory after each replayed store, with leaves as at the source point.
+    fn replays(&mut self, point: Point, entry: &Entry, here: &[TermId]) -> Box<[TermId]> {
+        let mut memory = if entry.replays.is_empty() {
+            NO_TERM
+        } else {
+            self.version.memory_before(point.inst())
+        };
+        let mut terms = Vec::with_capacity(entry.replays.len());
+        // The memory at the landing point decides between several places that a replayed store may
+        // have among earlier writes.
+        let wanted = self.other.memory_before(entry.target.inst());
+        for Replay { opcode, ty, imm, args, .. } in &entry.replays {
+            let mut args: Args = args.iter().map(|arg| self.class(*arg, here)).collect();
+            args.push(memory);
+            let types: SmallVec<[Option<Type>; 3]> =
+                args.iter().map(|a| self.table.ty(*a)).collect();
+            let fits = !args.contains(&NO_TERM) && is_well_typed(*opcode, *ty, imm, &types);
+            let made = self.table.lone_like(wanted, (*opcode, *ty, *imm), &args);
+            let term =
+                if fits { self.table.late_write(*opcode, *ty, *imm, args, made) } else { NO_TERM };
+            memory = self.table.class(term);
+            terms.push(term);
+        }
+        terms.into()
+    }
+
+    fn make(&mut self, step: &Step, args: Args) -> TermId {
+        self.table.op(step.opcode, step.ty, immediate(step), args)
+    }
+
+    /// The class of an operand of a step.
+    fn class(&self, operand: Operand, here: &[TermId]) -> TermId {
+        match operand {
+            Operand::Source(value) => self.version.class(self.table, value),
+            Operand::Step(index) => {
+                here.get(index as usize).map_or(NO_TERM, |term| self.table.class(*term))
+            }
+        }
+    }
+
+    /// The terms of the steps, with leaves as at the end of the path. Backtracking is not needed:
+    /// all choices are computed forward, and [`Explainer::choose`] picks among them backward.
+    fn far(
+        &mut self,
+        point: Point,
+        entry: &Entry,
+        here: &[TermId],
+        run: &Run<'_>,
+    ) -> Box<[TermId]> {
+        self.enter(point, run.crossings());
+        if self.bindings.leaves.is_empty() {
+            return Box::default();
+        }
+        let mut choices: Vec<SmallVec<[Choice; 1]>> = Vec::with_capacity(entry.steps.len());
+        for step in &entry.steps {
+            let fits: SmallVec<[Fits; 3]> =
+                step.args.iter().map(|arg| self.fits(*arg, here, &choices, run.anchor)).collect();
+            choices.push(self.choices(step, &fits));
+        }
+        self.choose(entry, &choices)
+    }
+
+    /// For each step, picks the term that gives the assigned values the class they have in the
+    /// target version.
+    fn choose(&self, entry: &Entry, choices: &[SmallVec<[Choice; 1]>]) -> Box<[TermId]> {
+        let mut wanted = vec![NO_TERM; entry.steps.len()];
+        let want = |wanted: &mut Vec<TermId>, operand: Operand, class: TermId| {
+            let Operand::Step(index) = operand else { return };
+            let Some(slot) = wanted.get_mut(index as usize) else { return };
+            let has = choices
+                .get(index as usize)
+                .into_iter()
+                .flatten()
+                .any(|(term, _)| self.table.class(*term) == class);
+            if *slot == NO_TERM && has {
+                *slot = class;
+            }
+        };
+        // From the assignments backward through the operands: a step's user comes later, and has
+        // said by then which class it needs. The first user wins; a second that needs another class
+        // leaves the entry unproved.
+        for assign in &entry.assigns {
+            want(&mut wanted, assign.from, self.other.class(self.table, assign.value));
+        }
+        let mut far = vec![NO_TERM; entry.steps.len()];
+        for (index, step) in entry.steps.iter().enumerate().rev() {
+            let mut fitting =
+                choices[index].iter().filter(|(term, _)| self.table.class(*term) == wanted[index]);
+            // A step that nobody needs a certain class of takes its first choice, since the checker
+            // wants a term for each.
+            let Some((term, args)) = fitting.next().or(choices[index].first()) else { continue };
+            far[index] = *term;
+            step.args
+                .iter()
+                .zip(args)
+                .for_each(|(operand, class)| want(&mut wanted, *operand, *class));
+        }
+        far.into()
+    }
+
+    /// Binds the leaves of the path from a point. All points whose paths leave their block share
+    /// the path, so the bindings are kept for the block.
+    fn enter<'r>(&mut self, point: Point, crossings: impl Iterator<Item = &'r Crossing>) {
+        let block = self.version.f.inst_block(point.inst());
+        if self.entered == Some(block) {
+            return;
+        }
+        self.entered = Some(block);
+        self.bindings.enter(self.version, self.table, crossings);
+        let bound =
+            self.bindings.leaves.iter().filter_map(|leaf| Some((self.bindings.get(*leaf)?, *leaf)));
+        self.bound_to = bound.filter(|(class, _)| *class != NO_TERM).collect();
+        self.bound_to.sort_unstable();
+    }
+
+    /// The classes that an operand may stand for at the end of the path.
+    fn fits(
+        &mut self,
+        operand: Operand,
+        here: &[TermId],
+        choices: &[SmallVec<[Choice; 1]>],
+        anchor: Inst,
+    ) -> Fits {
+        let mut fits = Fits::new();
+        if let Operand::Step(index) = operand {
+            for (term, _) in choices.get(index as usize).into_iter().flatten() {
+                let class = self.table.class(*term);
+                if !fits.contains(&class) {
+                    fits.push(class);
+                }
+            }
+        }
+        // Two reasons make a class `c` stand for `d` at the end. Either `d` is `c`, the path binds
+        // none of its leaves, and all of them dominate the anchor. Or `d` is a leaf that the path
+        // binds to `c`.
+        let class = self.class(operand, here);
+        if class == NO_TERM {
+            return fits;
+        }
+        let site = self.version.site(self.table, class);
+        let is_there = match site {
+            Site::Anywhere => true,
+            Site::Below(home) => {
+                self.version.dom.dominates(home, self.version.f.inst_block(anchor))
+            }
+            Site::Nowhere => false,
+        };
+        let from = self.bound_to.partition_point(|(bound, _)| *bound < class);
+        let leaves = self.bound_to[from..]
+            .iter()
+            .take_while(|(bound, _)| *bound == class)
+            .map(|(_, leaf)| *leaf);
+        let itself = Some(class).filter(|_| is_there && self.bindings.spares(site));
+        for class in itself.into_iter().chain(leaves) {
+            if !fits.contains(&class) {
+                fits.push(class);
+            }
+        }
+        fits
+    }
+
+    /// The terms of a step, one for each combination of operand classes that the table has as an
+    /// operation, or else one new term.
+    fn choices(&mut self, step: &Step, fits: &[Fits]) -> SmallVec<[Choice; 1]> {
+        let count = fits.iter().map(|f| f.len()).fold(1usize, usize::saturating_mul);
+        // Combination number `n`, read as digits, one for each operand. The first operand is the
+        // lowest digit.
+        let pick = |mut n: usize| -> Args {
+            let one = |f: &Fits| {
+                let at = n % f.len();
+                n /= f.len();
+                f[at]
+            };
+            fits.iter().map(one).collect()
+        };
+        let mut found: SmallVec<[Choice; 1]> = SmallVec::new();
+        for args in
+            (0..count.min(MAX_LOOKED_FOR)).map(pick).filter(|args| takes(self.table, step, args))
+        {
+            let known = self.table.find_op(step.opcode, step.ty, immediate(step), args.clone());
+            found.extend(known.map(|term| (term, args)));
+            if found.len() == MAX_CHOICES {
+                break;
+            }
+        }
+        // The table has none. A rule may still give a new term the class that is wanted, so one
+        // combination is tried.
+        if found.is_empty() && count > 0 {
+            let args = pick(0);
+            if takes(self.table, step, &args) {
+                found.push((self.make(step, args.clone()), args));
+            }
+        }
+        found
+    }
+}
+
+/// The facts of an entry that cannot be explained.
+fn nothing(entry: &Entry) -> EntryFacts {
+    let unknown = |count: usize| vec![NO_TERM; count].into();
+    EntryFacts {
+        here: unknown(entry.steps.len()),
+        far: Box::default(),
+        replays: unknown(entry.replays.len()),
+    }
+}
+
+fn immediate(step: &Step) -> Imm {
+    if step.opcode == Opcode::Const { Imm::Bits(step.bits & step.ty.mask()) } else { Imm::None }
+}
+
+/// Whether a step is an operation on values that takes operands of these classes.
+fn takes(table: &Table, step: &Step, args: &[TermId]) -> bool {
+    if step.opcode == Opcode::Const {
+        return args.is_empty();
+    }
+    let types: Option<SmallVec<[Type; 3]>> = args.iter().map(|a| table.ty(*a)).collect();
+    let typed = |types: &SmallVec<[Type; 3]>| types.first() == Some(&step.operand_ty);
+    types.filter(typed).is_some_and(|types| ir::eval::accepts(step.opcode, step.ty, &types))
+}

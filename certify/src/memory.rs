@@ -1,0 +1,423 @@
+//! Terms for memory: traces reads up through writes, and leaves covered writes out.
+//!
+//! A write of one place is an operation on the memory before it. Example: `load a` after `store b,
+//! y` after `store a, x`, with `a` and `b` apart. The trace skips the second store, finds the
+//! first, and gives the load the class of `x`. A trace ends at the write that wrote the place, or
+//! at a leaf. If the leaf is the memory at the start of a block, `merges` goes on through the edges
+//! into that block.
+//!
+//! A lone write is in one version only. A write that covers it leaves it out of its class: memory
+//! behind the covering write then has equal classes in both versions.
+
+use super::table::{Args, Table};
+use ir::place::{Place, gives_back};
+use ir::{Imm, Opcode, Type};
+use smallvec::SmallVec;
+use transition::certificate::{By, NO_TERM, TermId, TermKind};
+
+/// Writes that one read is traced through.
+const MAX_WRITES: usize = 64;
+
+/// Lone writes among which a write looks for one that it covers, and writes between the two. Passes
+/// that find dead stores look less far ahead of each store. Only several passes in a row could
+/// exceed the limits.
+const MAX_LONE: usize = 256;
+const MAX_BETWEEN: usize = 256;
+
+/// Terms of the class of an address that are checked for additions of constants.
+const MAX_MEMBERS: usize = 16;
+
+/// An address as a base plus a constant, and the term that shows it; [`NO_TERM`] for the class
+/// itself.
+type Sum = (TermId, u32, TermId);
+
+/// Memories made by writes that an access was moved past. With each, the terms that show how its
+/// address compares with the address of the access.
+type Past = Vec<(TermId, [TermId; 2])>;
+
+/// A read, apart from the memory it reads.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Reader {
+    pub(super) opcode: Opcode,
+    pub(super) ty: Type,
+    pub(super) imm: Imm,
+    /// Without the memory.
+    pub(super) args: Args,
+}
+
+impl Reader {
+    /// The operands of the read, with the memory read.
+    pub(super) fn of(&self, memory: TermId) -> Args {
+        let mut args = self.args.clone();
+        args.push(memory);
+        args
+    }
+}
+
+/// The end of the trace of a read.
+pub(super) struct Trace {
+    /// The memories traced through, the last in time first.
+    past: Past,
+    /// The memory at the end.
+    pub(super) memory: TermId,
+    /// The class that the write at the end stored, if the read finds just that, and the terms that
+    /// compare the addresses.
+    stored: Option<(TermId, [TermId; 2])>,
+}
+
+impl Trace {
+    /// The memory at the end, unless the read finds a stored value there.
+    pub(super) fn leaf(&self) -> Option<TermId> {
+        self.stored.is_none().then_some(self.memory)
+    }
+}
+
+impl Table {
+    /// Traces a read up through writes that are apart from it. Cost: at most `MAX_WRITES`
+    /// comparisons of addresses.
+    pub(super) fn trace(&self, read: &Reader, mut memory: TermId) -> Trace {
+        let mut past = Vec::new();
+        let place = Place::read(read.opcode, read.ty, &read.imm);
+        while past.len() < MAX_WRITES
+            && let Some(place) = place
+            && let Some((write, written)) = self.write_of(memory)
+        {
+            let TermKind::Op { opcode, ty, args, .. } = write else { break };
+            let (distance, via) = match (read.args.first(), args.len()) {
+                (Some(address), 3) => self.distance(*address, args[0]),
+                _ => (None, [NO_TERM; 2]),
+            };
+            if place.is_apart_from(&written, distance) {
+                past.push((memory, via));
+                memory = args[args.len() - 1];
+                continue;
+            }
+            // The read must find exactly the bytes stored. One that finds a part of them, or more,
+            // ends the trace at this memory.
+            let is_same = place.covers(&written, distance)
+                && written.covers(&place, distance.map(u32::wrapping_neg));
+            if is_same && gives_back((*opcode, *ty), (read.opcode, read.ty)) {
+                return Trace { past, memory, stored: Some((args[args.len() - 2], via)) };
+            }
+            break;
+        }
+        Trace { past, memory, stored: None }
+    }
+
+    /// The term of a read along its trace. `found` is the term of the read at the end of the trace,
+    /// if the caller has one.
+    pub(super) fn read_along(
+        &mut self,
+        read: &Reader,
+        trace: &Trace,
+        found: Option<TermId>,
+    ) -> TermId {
+        let Reader { opcode, ty, imm, .. } = *read;
+        let reason = trace.stored.map(|(class, via)| (class, By::Stored { via }));
+        let mut term = match found {
+            Some(term) => term,
+            None => self.op_because(opcode, ty, imm, read.of(trace.memory), reason),
+        };
+        // From the end of the trace back to the read: the reason of each term names the term of the
+        // same read one write earlier, which must exist first.
+        for (memory, via) in trace.past.iter().rev() {
+            let reason = Some((self.class(term), By::Apart { via: *via, result: term }));
+            term = self.op_because(opcode, ty, imm, read.of(*memory), reason);
+        }
+        term
+    }
+
+    /// The term of a write of one place; the last of `args` is the memory it writes to. The class
+    /// of the term leaves out lone writes that the write covers. Covered writes that both versions
+    /// have stay in it, and do not shorten the search (`dead_stores_in_a_row_cost_no_entries`).
+    /// Cost: bounded.
+    pub(super) fn write(&mut self, opcode: Opcode, ty: Type, imm: Imm, args: Args) -> TermId {
+        if args.contains(&NO_TERM) {
+            return NO_TERM;
+        }
+        self.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
+            // One lone write at a time: the recursion leaves out the next one, and every step has a
+            // reason that names two terms.
+            let reason = self.without_covered(opcode, ty, imm, &args).map(|rest| {
+                let result = self.write(opcode, ty, imm, args_on(&args, rest));
+                (self.class(result), By::Covers { result })
+            });
+            self.op_because(opcode, ty, imm, args, reason)
+        })
+    }
+
+    /// Finds the term of a store that the target version executed earlier: drops the stores it
+    /// covers, then commutes it past non-aliasing stores. Where several earlier places are
+    /// possible, it prefers the one that gives a term of the class `made`. Cost: bounded.
+    pub(super) fn late_write(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: Args,
+        made: TermId,
+    ) -> TermId {
+        let mut without: SmallVec<[Args; 2]> = SmallVec::from_iter([args]);
+        while let Some(last) = without.last().filter(|_| without.len() <= MAX_LONE).cloned()
+            && let Some(rest) = self.without_covered(opcode, ty, imm, &last)
+        {
+            without.push(args_on(&last, rest));
+        }
+        let Some(args) = without.pop() else { return NO_TERM };
+        let moved = self.moved_up((opcode, ty, imm), &args, made);
+        let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
+        // Back through the memories with more covered writes, up to the one given. The table may
+        // have such a write in another class, made without looking for an earlier place. The new
+        // term then has a reason of its own.
+        for args in without.into_iter().rev() {
+            let (class, result) = (self.class(term), term);
+            let known = self
+                .find_op(opcode, ty, imm, args.clone())
+                .filter(|known| self.class(*known) == class);
+            term = known.unwrap_or_else(|| {
+                self.another(TermKind::Op { opcode, ty, imm, args }, class, By::Covers { result })
+            });
+        }
+        term
+    }
+
+    fn moved_up(
+        &mut self,
+        (opcode, ty, imm): (Opcode, Type, Imm),
+        args: &Args,
+        made: TermId,
+    ) -> Option<TermId> {
+        let (mut inner, past) = self.earlier((opcode, ty, imm), args, made)?;
+        // From the earlier place to the late one: moving past one write swaps the two, so the other
+        // write is made again on top.
+        for (memory, via) in past.into_iter().rev() {
+            let result = self.write_again(memory, self.class(inner))?;
+            let class = self.class(result);
+            let known = self
+                .find_op(opcode, ty, imm, args_on(args, memory))
+                .filter(|term| self.class(*term) == class);
+            // A covering write of the same contents: the table has it in a class of its own
+            // (`an_equal_store_is_replayed_as_the_first`).
+            inner = known.unwrap_or_else(|| {
+                let kind = TermKind::Op { opcode, ty, imm, args: args_on(args, memory) };
+                self.another(kind, class, By::Swaps { via, inner, result })
+            });
+        }
+        Some(inner)
+    }
+
+    /// An earlier place of a write: a memory, reachable through writes that are apart from it, for
+    /// which the table has the write already. Prefers the place whose term has the class `made`,
+    /// then the latest. Returns the term and the memories in between.
+    fn earlier(
+        &self,
+        (opcode, ty, imm): (Opcode, Type, Imm),
+        args: &Args,
+        made: TermId,
+    ) -> Option<(TermId, Past)> {
+        let place = Place::written(opcode, ty, &imm)?;
+        let (memory, operands) = args.split_last()?;
+        let (mut past, mut last) = (Past::new(), None);
+        let mut at = *memory;
+        loop {
+            if let Some(term) = self.find_op(opcode, ty, imm, args_on(args, at)) {
+                if self.class(term) == made {
+                    return Some((term, past));
+                }
+                last = last.or(Some((term, past.len())));
+            }
+            let Some((TermKind::Op { args, .. }, written)) = self.write_of(at) else { break };
+            let (distance, via) = match (operands, args.as_slice()) {
+                ([address, _], [other, _, _]) => self.distance(*address, *other),
+                _ => (None, [NO_TERM; 2]),
+            };
+            // A write that may alias ends the search: behind it the stored bytes may differ.
+            if past.len() == MAX_BETWEEN || !place.is_apart_from(&written, distance) {
+                break;
+            }
+            past.push((at, via));
+            at = *args.last()?;
+        }
+        // The memories beyond the chosen place are not moved past.
+        let (term, count) = last?;
+        past.truncate(count);
+        Some((term, past))
+    }
+
+    /// The memory that a write writes to, without one lone write that it covers: the last in time.
+    fn without_covered(
+        &mut self,
+        opcode: Opcode,
+        ty: Type,
+        imm: Imm,
+        args: &Args,
+    ) -> Option<TermId> {
+        let (memory, operands) = args.split_last()?;
+        let covered = self.covered(Place::written(opcode, ty, &imm)?, operands, *memory)?;
+        // The covered write goes, and the writes made since are made again on the memory below it,
+        // in their order.
+        let mut between: Vec<TermId> = Vec::new();
+        let mut at = *memory;
+        while at != covered {
+            let below = self.below(at).filter(|_| between.len() < MAX_BETWEEN)?;
+            between.push(at);
+            at = below;
+        }
+        let mut rest = self.below(covered)?;
+        for write in between.into_iter().rev() {
+            let term = self.write_again(write, rest)?;
+            rest = self.class(term);
+        }
+        // Limits may have left a covered write in, and making writes again may then leave it out.
+        // The checker would reject the reason
+        // (`tests/oir/passes/dse/equal_stores_in_two_places.oir`).
+        let hides = |write| self.covers(Place::written(opcode, ty, &imm), operands, write);
+        self.are_alike([*memory, rest], hides).then_some(rest)
+    }
+
+    /// Whether two memories consist of the same writes, apart from those that `hides` holds for.
+    /// The checker asks the same question.
+    fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(TermId) -> bool) -> bool {
+        // Each turn removes a write from one memory or both, so this many turns see all that the
+        // other limits allow.
+        for _ in 0..2 * MAX_BETWEEN {
+            if memories[0] == memories[1] {
+                return true;
+            }
+            if let Some(side) = (0..2).find(|side| hides(memories[*side])) {
+                let Some(below) = self.below(memories[side]) else { return false };
+                memories[side] = below;
+                continue;
+            }
+            let [Some((TermKind::Op { opcode, ty, imm, args }, _)), Some((other, _))] =
+                memories.map(|m| self.write_of(m))
+            else {
+                return false;
+            };
+            let Some(below) = self.below(memories[1]) else { return false };
+            if *other
+                != (TermKind::Op {
+                    opcode: *opcode,
+                    ty: *ty,
+                    imm: *imm,
+                    args: args_on(args, below),
+                })
+            {
+                return false;
+            }
+            let Some(own) = args.last() else { return false };
+            memories = [*own, below];
+        }
+        false
+    }
+
+    /// The lone write that `memory` contains and that is the given operation on the given operands;
+    /// [`NO_TERM`] if there is none. The last of `args`, the memory, makes no difference.
+    pub(super) fn lone_like(
+        &self,
+        memory: TermId,
+        (opcode, ty, imm): (Opcode, Type, Imm),
+        args: &Args,
+    ) -> TermId {
+        let is_like = |id: &TermId| {
+            let below = self.below(*id).unwrap_or(NO_TERM);
+            self.terms[*id as usize].kind
+                == TermKind::Op { opcode, ty, imm, args: args_on(args, below) }
+        };
+        self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
+    }
+
+    /// The lone writes that a memory contains, the last in time first.
+    fn lone_writes(&self, memory: TermId) -> impl Iterator<Item = TermId> + '_ {
+        let next =
+            |write: &TermId| Some(self.lone_below(self.below(*write)?)).filter(|id| *id != NO_TERM);
+        let first = Some(self.lone_below(memory)).filter(|id| *id != NO_TERM);
+        std::iter::successors(first, next).take(MAX_LONE)
+    }
+
+    /// The last lone write that a write of a place covers.
+    fn covered(&self, place: Place, operands: &[TermId], memory: TermId) -> Option<TermId> {
+        self.lone_writes(memory).find(|id| self.covers(Some(place), operands, *id))
+    }
+
+    /// Whether a write of a place covers the write that made a memory.
+    fn covers(&self, place: Option<Place>, operands: &[TermId], write: TermId) -> bool {
+        let (Some(place), Some((TermKind::Op { args, .. }, written))) =
+            (place, self.write_of(write))
+        else {
+            return false;
+        };
+        // Only addresses of one class, or constants, count. The certificate has no room to say how
+        // sums compare.
+        let (distance, via) = match (operands, args.as_slice()) {
+            ([address, _], [other, _, _]) => self.distance(*address, *other),
+            _ => (None, [NO_TERM; 2]),
+        };
+        place.covers(&written, distance.filter(|_| via == [NO_TERM; 2]))
+    }
+
+    /// The write that made one memory, applied to another.
+    fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
+        let TermKind::Op { opcode, ty, imm, mut args } =
+            self.terms.get(write as usize)?.kind.clone()
+        else {
+            return None;
+        };
+        *args.last_mut()? = memory;
+        Some(self.write(opcode, ty, imm, args))
+    }
+
+    /// The memory that a write was applied to.
+    fn below(&self, write: TermId) -> Option<TermId> {
+        let (TermKind::Op { args, .. }, _) = self.write_of(write)? else { return None };
+        args.last().copied()
+    }
+
+    /// The write that made a memory, and its place.
+    fn write_of(&self, memory: TermId) -> Option<(&TermKind, Place)> {
+        let kind = &self.terms.get(memory as usize)?.kind;
+        let TermKind::Op { opcode, ty, imm, .. } = kind else { return None };
+        Some((kind, Place::written(*opcode, *ty, imm)?))
+    }
+
+    /// The address `to` minus the address `from`, modulo 2^32, if both are one base plus constants;
+    /// and the terms that show it.
+    fn distance(&self, from: TermId, to: TermId) -> (Option<u32>, [TermId; 2]) {
+        if from == to {
+            return (Some(0), [NO_TERM; 2]);
+        }
+        // Every pair of bases: the class of an address may hold several additions, and only one of
+        // them may share its base with the other address.
+        let (froms, tos) = (self.sums(from), self.sums(to));
+        for (base, less, via) in &froms {
+            if let Some((_, more, other)) = tos.iter().find(|(b, ..)| b == base) {
+                return (Some(more.wrapping_sub(*less)), [*via, *other]);
+            }
+        }
+        (None, [NO_TERM; 2])
+    }
+
+    fn sums(&self, class: TermId) -> SmallVec<[Sum; 4]> {
+        let own = match self.constant(class) {
+            Some(bits) => (NO_TERM, bits as u32, NO_TERM),
+            None => (class, 0, NO_TERM),
+        };
+        let mut sums = SmallVec::from_iter([own]);
+        for id in self.members(class).take(MAX_MEMBERS) {
+            if let TermKind::Op { opcode: Opcode::Add, ty: Type::I32, args, .. } =
+                &self.terms[id as usize].kind
+            {
+                let pick =
+                    |base: usize| Some((args[base], self.constant(args[1 - base])? as u32, id));
+                sums.extend(pick(0).or_else(|| pick(1)));
+            }
+        }
+        sums
+    }
+}
+
+/// The operands of a write, with another memory as the last.
+fn args_on(args: &Args, memory: TermId) -> Args {
+    let operands = args.len().saturating_sub(1);
+    args.iter().copied().take(operands).chain([memory]).collect()
+}

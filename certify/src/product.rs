@@ -1,0 +1,141 @@
+//! Both versions side by side: finds shared leaves on which they disagree.
+//!
+//! Both versions execute the same anchors in the same order. From each anchor, the paths of both to
+//! the next anchor bind leaves. A leaf that both have at the end must have been bound to equal
+//! classes. If not, it becomes two leaves.
+
+use super::leaves::{Leaves, Name};
+use super::number::Numbering;
+use super::place::Site;
+use super::runs::{Bindings, Run, Runs};
+use super::table::Table;
+use fixedbitset::FixedBitSet;
+use ir::{Edge, Inst};
+use smallvec::SmallVec;
+use transition::certificate::{NO_TERM, TermId};
+
+/// The search for leaves that disagree.
+pub(super) struct Product<'p, 'a> {
+    pub(super) table: &'p mut Table,
+    pub(super) versions: &'p mut [Numbering<'a>; 2],
+    pub(super) runs: &'p [Runs; 2],
+    pub(super) leaves: &'p Leaves,
+    /// Whether memory may differ between the versions at some anchor.
+    pub(super) has_lone_writes: bool,
+}
+
+impl Product<'_, '_> {
+    /// The names of leaves that disagree, in the order the search meets them. Cost: linear in the
+    /// anchors, plus the parameters bound on each path from one. `bound` limits the ids of anchors.
+    pub(super) fn disagreeing(&mut self, bound: usize) -> Vec<Name> {
+        let mut found = Vec::new();
+        let mut seen = FixedBitSet::with_capacity(bound);
+        let mut work: Vec<Inst> = self.first().into_iter().collect();
+        let mut bindings = [Bindings::default(), Bindings::default()];
+        let runs = self.runs;
+        // Each anchor once, from both versions together: induction over anchors assumes that leaves
+        // agree at the start of every path.
+        while let Some(anchor) = work.pop() {
+            if seen.put(anchor.as_u32() as usize) {
+                continue;
+            }
+            for pair in self.onward(runs, anchor) {
+                // A path that enters no block binds nothing.
+                if pair.iter().any(|run| run.crossings().next().is_some()) {
+                    self.compare(&pair, &mut bindings, &mut found);
+                }
+                work.push(pair[0].anchor);
+            }
+        }
+        found
+    }
+
+    fn first(&self) -> Option<Inst> {
+        let [a, b] = [0, 1].map(|side| {
+            let version = &self.versions[side];
+            self.runs[side]
+                .from(version, self.table, version.f.first_inst(version.f.entry()))
+                .map(|run| run.anchor)
+        });
+        a.filter(|_| a == b)
+    }
+
+    /// The pairs of paths from an anchor, one in each version, that lead to the same next anchor.
+    /// Pairs that lead to different anchors are skipped: no run takes both paths, or the versions
+    /// do not correspond, which the checker finds out.
+    fn onward<'r>(&self, runs: &'r [Runs; 2], anchor: Inst) -> SmallVec<[[Run<'r>; 2]; 2]> {
+        let [a, b] = &*self.versions;
+        let pair =
+            |x: Option<Run<'r>>, y: Option<Run<'r>>| x.zip(y).filter(|(x, y)| x.anchor == y.anchor);
+        let mut found = SmallVec::new();
+        if let (Some(x), Some(y)) = (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
+            found.extend(
+                pair(runs[0].from(a, self.table, x), runs[1].from(b, self.table, y))
+                    .map(|(x, y)| [x, y]),
+            );
+            return found;
+        }
+        let is_alike = a.f.inst(anchor).opcode == b.f.inst(anchor).opcode;
+        let edges: [SmallVec<[Edge; 2]>; 2] =
+            [a, b].map(|v| v.live.out_of(v.f, v.f.inst_block(anchor)));
+        for x in &edges[0] {
+            // A lookup by index, since a switch may have a hundred thousand edges. If one version
+            // folded the branch to a jump, its one edge pairs with every live edge of the other.
+            let same = || {
+                edges[1].binary_search_by_key(&x.index, |y| y.index).map_or(0..0, |at| at..at + 1)
+            };
+            let range = if is_alike { same() } else { 0..edges[1].len() };
+            for y in &edges[1][range] {
+                found.extend(
+                    pair(runs[0].over(a, self.table, *x), runs[1].over(b, self.table, *y))
+                        .map(|(x, y)| [x, y]),
+                );
+            }
+        }
+        found
+    }
+
+    fn compare(
+        &mut self,
+        pair: &[Run<'_>; 2],
+        bindings: &mut [Bindings; 2],
+        found: &mut Vec<Name>,
+    ) {
+        for side in [0, 1] {
+            bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings());
+        }
+        let [a, b] = bindings;
+        // Leaves that one version alone binds count too: the other still holds the contents from
+        // before.
+        let of_one = b.leaves.iter().copied().filter(|leaf| a.get(*leaf).is_none());
+        for leaf in a.leaves.iter().copied().chain(of_one) {
+            // A leaf that one version does not have at the anchor is not compared.
+            if !self.is_met(0, leaf, pair[0].anchor) || !self.is_met(1, leaf, pair[1].anchor) {
+                continue;
+            }
+            let values = [a.get(leaf), b.get(leaf)];
+            // Without lone writes, memory is the same in both versions at every anchor, in any
+            // class. A leaf for memory then cannot disagree.
+            if !self.has_lone_writes
+                && self.table.ty(leaf).is_none()
+                && values.iter().all(Option::is_some)
+            {
+                continue;
+            }
+            // A leaf that the path does not bind stands for itself.
+            let [x, y] = values.map(|class| class.unwrap_or(leaf));
+            if x != y || x == NO_TERM {
+                found.extend(self.leaves.name_of(leaf));
+            }
+        }
+    }
+
+    /// Whether a version has bound a leaf on every path to an anchor.
+    fn is_met(&mut self, side: usize, leaf: TermId, anchor: Inst) -> bool {
+        let version = &mut self.versions[side];
+        match version.site(self.table, leaf) {
+            Site::Below(home) => version.dom.dominates(home, version.f.inst_block(anchor)),
+            _ => false,
+        }
+    }
+}

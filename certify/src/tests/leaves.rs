@@ -1,0 +1,265 @@
+//! Leaves, copies, and the effects of dead edges on them.
+
+use super::*;
+
+/// Two nested loops. %k is handed through (in the inner loop as %l), %i counts, and %x and %y are
+/// equal.
+pub(super) const LOOPS: &str = "
+func @f(%a: i32, %n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump head(%zero, %a, %n, %n)
+head(%i: i32, %k: i32, %x: i32, %y: i32):
+  %more = slt.i32 %i, %n
+  br_if %more, inner(%k), done
+inner(%l: i32):
+  %sum = add.i32 %x, %l
+  %sum2 = add.i32 %y, %l
+  %again = slt.i32 %sum, %n
+  br_if %again, inner(%l), next
+next:
+  %j = add.i32 %i, %one
+  jump head(%j, %l, %sum, %sum2)
+done:
+  %r = sub.i32 %x, %y
+  %s = add.i32 %r, %k
+  return %s
+}";
+
+#[test]
+fn what_is_handed_around_loops_is_a_copy() {
+    let f = function(LOOPS);
+    let c = alone(&f);
+    let of = |name| class(&c, 0, value(&f, name));
+    assert_eq!(c.terms[of("a") as usize].kind, TermKind::Argument(0));
+    assert_eq!((of("k"), of("l")), (of("a"), of("a")));
+    assert_eq!(c.terms[of("i") as usize].kind, TermKind::Param);
+}
+
+#[test]
+fn parameters_that_receive_the_same_are_one_leaf() {
+    let f = function(LOOPS);
+    let c = alone(&f);
+    let of = |name| class(&c, 0, value(&f, name));
+    assert_eq!(c.terms[of("x") as usize].kind, TermKind::Param);
+    assert_eq!((of("y"), of("sum2")), (of("x"), of("sum")));
+    // Their difference is 0, by a rule, so %s has the class of %k.
+    assert_eq!(constant(&c, of("r")), Some(0));
+    assert_eq!(rule_of(&c, term(&c, 0, value(&f, "r"))), "sub-same");
+    assert_eq!(of("s"), of("a"));
+    let ne = function(&LOOPS.replace("%sum2 = add.i32 %y, %l", "%sum2 = sub.i32 %y, %l"));
+    let c = alone(&ne);
+    assert_ne!(class(&c, 0, value(&ne, "x")), class(&c, 0, value(&ne, "y")));
+}
+
+/// Two parameters that receive the same values around a loop. %x is unused.
+const TWINS: &str = "
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  br_if %a, left, right
+left:
+  jump head(%a, %b, %b)
+right:
+  jump head(%b, %a, %a)
+head(%i: i32, %x: i32, %y: i32):
+  %j = sub.i32 %i, %y
+  br_if %j, head(%j, %x, %y), done
+done:
+  return %y
+}";
+
+#[test]
+fn one_leaf_is_found_by_the_names_of_all_that_bind_it() {
+    let f = function(TWINS);
+    let applied = edited(&f, |ed| {
+        let head = block(ed.func(), "head");
+        let edges = ["left", "right"]
+            .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        let new = ed.join_edges(&edges);
+        let q = ed.func().block_params(new)[2];
+        // %x is the first name of the leaf. The version after has neither name in the loop, and
+        // finds the leaf by the parameter that is left.
+        ed.remove_block_param(head, 1);
+        ed.replace_all(value(ed.func(), "y"), q);
+        ed.remove_block_param(head, 1);
+        ed.remove_block_param(new, 1);
+    });
+    let after = applied.function();
+    let q = after.inst(inst(&f, "j")).args[1];
+    assert!(!f.has_value(q));
+    let c = certified(&f, &applied);
+    assert_eq!(class(&c, 0, value(&f, "x")), class(&c, 0, value(&f, "y")));
+    assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
+}
+
+/// The parameter joined for %x takes the place of the one for %y, while %x stays in the loop.
+fn take_over(ed: &mut Editor<'_>) {
+    let head = block(ed.func(), "head");
+    let edges = ["left", "right"]
+        .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+    let new = ed.join_edges(&edges);
+    let (qx, qy) = (ed.func().block_params(new)[1], ed.func().block_params(new)[2]);
+    ed.replace_all(value(ed.func(), "y"), qy);
+    ed.remove_block_param(head, 2);
+    ed.replace_all(qy, qx);
+    ed.remove_block_param(new, 2);
+}
+
+#[test]
+fn what_replaced_a_parameter_binds_its_leaf() {
+    let f = function(TWINS);
+    let applied = edited(&f, take_over);
+    let after = applied.function();
+    let q = after.inst(inst(&f, "j")).args[1];
+    let c = certified(&f, &applied);
+    assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
+    // Here %x counts, and so is a leaf of its own. The joined parameter that is handed on to it is
+    // found by the parameter it replaced.
+    let counted = function(&TWINS.replace("head(%j, %x, %y), done", "head(%j, %j, %y), done"));
+    let applied = edited(&counted, take_over);
+    let q = applied.function().inst(inst(&counted, "j")).args[1];
+    let c = certified(&counted, &applied);
+    assert_eq!(class(&c, 1, q), class(&c, 0, value(&counted, "y")));
+    assert_eq!(class(&c, 1, value(&counted, "x")), class(&c, 0, value(&counted, "x")));
+}
+
+/// %c and %d are both 5 around the loop, so the branch on their difference is decided and its arm
+/// dead.
+const FOLDED: &str = "
+func @f(%n: i32) -> i32 {
+entry:
+  %five = const.i32 5
+  jump head(%five, %n)
+head(%c: i32, %m: i32):
+  %two = const.i32 2
+  %three = const.i32 3
+  %d = add.i32 %two, %three
+  %diff = sub.i32 %c, %d
+  br_if %diff, dead, live
+dead:
+  %other = mul.i32 %m, %m
+  jump tail(%other, %other)
+live:
+  jump tail(%c, %m)
+tail(%e: i32, %p: i32):
+  br_if %p, head(%e, %p), done
+done:
+  return %e
+}";
+
+#[test]
+fn known_branches_leave_code_dead() {
+    let f = function(FOLDED);
+    let head = block(&f, "head");
+    let applied = edited(&f, |ed| {
+        let branch = ed.func().terminator(head);
+        ed.fold_branch(branch, 1);
+        ed.remove_unreachable(&[block(ed.func(), "dead")]);
+    });
+    let c = certified(&f, &applied);
+    for name in ["c", "d", "e"] {
+        assert_eq!(constant(&c, class(&c, 0, value(&f, name))), Some(5), "%{name}");
+        assert_eq!(class(&c, 0, value(&f, name)), class(&c, 1, value(&f, name)), "%{name}");
+    }
+    // Without the dead arm, %n alone reaches %p. With it, the block of %n would dominate all the
+    // same, but %other would reach %p too.
+    assert_eq!(class(&c, 0, value(&f, "p")), class(&c, 0, value(&f, "n")));
+    assert_eq!(term(&c, 0, value(&f, "other")), NO_TERM);
+    assert!(c.sides[0].memory.iter().all(|(b, _)| *b != block(&f, "dead")));
+}
+
+/// %x is bound behind an arm. Only a dead edge leads around the arm to the join.
+const AROUND: &str = "
+func @f(%n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  br_if %zero, join(%n), arm
+arm:
+  %one = const.i32 1
+  jump head(%n)
+head(%x: i32):
+  %y = add.i32 %x, %one
+  br_if %y, head(%y), out
+out:
+  jump join(%x)
+join(%z: i32):
+  return %z
+}";
+
+#[test]
+fn without_dead_edges_more_dominates() {
+    let f = function(AROUND);
+    let c = alone(&f);
+    assert_eq!(class(&c, 0, value(&f, "z")), class(&c, 0, value(&f, "x")));
+}
+
+#[test]
+fn nonsense_gets_no_terms_and_no_panic() {
+    let f = function(LOOPS);
+    let applied = edited(&f, |_| ());
+    let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
+    let mut certifier = Certifier::new(&pair);
+    let step = |opcode, ty, operand_ty, args: &[Operand]| Step {
+        opcode,
+        ty,
+        operand_ty,
+        bits: 7,
+        args: args.into(),
+    };
+    let (a, unknown) = (Operand::Source(value(&f, "a")), Operand::Source(Value::from_u32(77_777)));
+    let steps = vec![
+        step(Opcode::Add, Type::I32, Type::I32, &[a, unknown]),
+        step(Opcode::Add, Type::I32, Type::I32, &[a, Operand::Step(9)]),
+        step(Opcode::Add, Type::I64, Type::I64, &[a, a]),
+        step(Opcode::Add, Type::I32, Type::I32, &[a]),
+        step(Opcode::Load, Type::I32, Type::I32, &[a]),
+        step(Opcode::Call, Type::I32, Type::I32, &[]),
+        step(Opcode::Const, Type::I32, Type::I32, &[a]),
+    ];
+    let entry = Entry {
+        replays: Vec::new(),
+        target: Point::before(inst(&f, "r")),
+        steps,
+        assigns: Vec::new(),
+        requires: Vec::new(),
+        kept: Vec::new(),
+    };
+    let mut mapping = Mapping::new(&f, applied.function());
+    mapping.insert(Point::before(inst(&f, "r")), entry.clone());
+    mapping.insert(Point::before(Inst::from_u32(77_777)), entry.clone());
+    let none =
+        EntryFacts { here: vec![NO_TERM; entry.steps.len()].into(), ..EntryFacts::default() };
+    assert_eq!(certifier.facts(Side::Before, &mapping), vec![none.clone(), none.clone()]);
+    let other = function(FOLDED);
+    let mut foreign = Mapping::new(&other, &other);
+    foreign.insert(Point::before(inst(&f, "r")), entry);
+    assert_eq!(certifier.facts(Side::Before, &foreign), vec![none]);
+}
+
+#[test]
+fn long_chains_end_in_leaves_of_their_own() {
+    // Each parameter of the loop hands the next one on, so every round finds one more that is not a
+    // copy. There are more links than rounds: the search must give up its assumptions and still
+    // end.
+    let count = 200;
+    let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "func @f(%n: i32) -> i32 {{\nentry:\n  %zero = const.i32 0\n  jump head({})\nhead({}):\n  \
+         br_if %n, head({}), done\ndone:\n  return %p{}\n}}\n",
+        list(&|_| "%zero".to_owned()),
+        list(&|k| format!("%p{k}: i32")),
+        list(&|k| if k == 0 { "%n".to_owned() } else { format!("%p{}", k - 1) }),
+        count - 1,
+    );
+    let f = function(&text);
+    let applied = edited(&f, |_| ());
+    let pair = VersionPair::new(&f, applied.function(), applied.log()).expect("the log replays");
+    let certifier = Certifier::new(&pair);
+    let c = certifier.certificate();
+    for k in 0..count {
+        let own = class(c, 0, value(&f, &format!("p{k}")));
+        assert_eq!(c.terms[own as usize].kind, TermKind::Param);
+        assert_eq!(own, class(c, 1, value(&f, &format!("p{k}"))));
+    }
+}

@@ -1,0 +1,93 @@
+//! Memory at the start of blocks, and reads of it.
+
+use super::*;
+
+/// Two edges into a loop without writes that contains a load.
+const READS: &str = "
+memory @m 1 1
+func @f(%a: i32, %b: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  br_if %a, left, right
+left:
+  store.i32 @m[%zero], %a
+  jump head(%zero, %a)
+right:
+  jump head(%a, %b)
+head(%i: i32, %p: i32):
+  %v = load.i32 @m[%p]
+  %j = add.i32 %i, %v
+  br_if %j, head(%j, %p), done
+done:
+  return %j
+}";
+
+/// Puts a preheader on the two edges into the loop, and hoists the load into it.
+fn hoist_load(ed: &mut Editor<'_>) {
+    let f = ed.func();
+    let edges = ["left", "right"].map(|name| Edge { inst: f.terminator(block(f, name)), index: 0 });
+    let head = block(f, "head");
+    let load = inst(f, "v");
+    let new = ed.join_edges(&edges);
+    let q = ed.func().block_params(new)[1];
+    ed.replace_all(value(ed.func(), "p"), q);
+    ed.remove_block_param(head, 1);
+    let jump = ed.func().terminator(new);
+    ed.hoist(load, jump);
+}
+
+#[test]
+fn joined_edges_bind_what_the_other_version_binds_behind_them() {
+    let f = function(READS);
+    let applied = edited(&f, hoist_load);
+    let c = certified(&f, &applied);
+    let after = applied.function();
+    let (v, i, p) = (value(&f, "v"), value(&f, "i"), value(&f, "p"));
+    let q = after.inst(inst(&f, "v")).args[0];
+    assert_eq!(class(&c, 1, q), class(&c, 0, p));
+    // The load has the same term in both versions, because it reads the same memory.
+    assert_eq!((class(&c, 0, v), class(&c, 0, i)), (class(&c, 1, v), class(&c, 1, i)));
+    assert_eq!(class(&c, 0, value(&f, "j")), class(&c, 1, value(&f, "j")));
+}
+
+#[test]
+fn a_loop_that_writes_has_a_memory_of_its_own() {
+    let text =
+        READS.replace("%j = add.i32 %i, %v\n", "%j = add.i32 %i, %v\n  store.i32 @m[%j], %v\n");
+    let f = function(&text);
+    let applied = edited(&f, |ed| {
+        let edges = ["left", "right"]
+            .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        ed.join_edges(&edges);
+    });
+    let c = certified(&f, &applied);
+    let memory = |side: usize, b| {
+        c.sides[side].memory.iter().find(|(m, _)| *m == b).expect("a live block").1
+    };
+    let (head, new) = (block(&f, "head"), applied.function().blocks().last().expect("a block"));
+    let new = applied.function().blocks().find(|b| !f.has_block(*b)).unwrap_or(new);
+    assert_eq!(memory(0, head), memory(1, head));
+    assert_ne!(memory(1, new), memory(1, head));
+}
+
+#[test]
+fn equal_arms_are_equal_whatever_way_they_are_computed() {
+    let f = function(
+        "
+func @f(%a: i32, %b: i32, %c: i32) -> i32 {
+entry:
+  br_if %c, left, right
+left:
+  %s = add.i32 %a, %b
+  jump join(%s)
+right:
+  %t = add.i32 %b, %a
+  jump join(%t)
+join(%x: i32):
+  return %x
+}",
+    );
+    let c = alone(&f);
+    let of = |name| class(&c, 0, value(&f, name));
+    assert_eq!((of("x"), of("t")), (of("s"), of("s")));
+}

@@ -1,0 +1,393 @@
+//! One entry: source and target point correspond, and the compensation code computes the contents
+//! of the target version.
+//!
+//! Classes of values are in terms of leaves, and a leaf of the two versions agrees at an *anchor*,
+//! not at the points of an entry. The path from the source point to the anchor may bind leaves.
+//! Example: at the end of a loop body, before `jump head(%n)`, the leaf of the parameter `%p` of
+//! `head` is bound once more on the path to the anchor in `head`. A target point in `head` has the
+//! new contents of `%p`, which the source version still holds in `%n`. So every operand has two
+//! classes:
+//!
+//! - *here*: in terms of the leaves at the source point;
+//! - *far*: in terms of the leaves at the anchor. The values of the target version have these
+//!   classes.
+//!
+//! An operand fits a class of the target version if its far class is that class, or if that class
+//! is a leaf which the path binds to the here class. If the path binds nothing, the two classes are
+//! the same.
+//!
+//! The checks run in this order: source point, target point, required values, steps, memory,
+//! assignments. Liveness follows later, for all entries together (`live`).
+
+use super::lines::{Bindings, Line};
+use super::product::Product;
+use super::traps::Traps;
+use super::version::Version;
+use crate::verdict::{Check, Finding, Place};
+use ir::eval::is_safe_divisor;
+use ir::{Block, Imm, Opcode, Point, Type, Value};
+use smallvec::SmallVec;
+use transition::certificate::{EntryFacts, NO_TERM, TermId, TermKind};
+use transition::mapping::{Entry, Operand, Step};
+
+/// The two classes of an operand; [`NO_TERM`] where one is unknown.
+#[derive(Clone, Copy)]
+struct Class {
+    here: TermId,
+    far: TermId,
+}
+
+const UNKNOWN: Class = Class { here: NO_TERM, far: NO_TERM };
+
+/// Judges the entries of one mapping, one after the other. The tables are kept between entries, so
+/// that an entry costs its own size.
+pub(super) struct Judge<'r, 'a, 'c> {
+    product: &'r Product<'a, 'c>,
+    traps: &'r Traps,
+    source: usize,
+    /// The leaves that the path from the source point binds.
+    pub(super) bindings: Bindings,
+    /// Of each step of the current entry so far: the classes and the type of its result.
+    steps: Vec<(Class, Option<Type>)>,
+}
+
+impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
+    /// A judge for entries from the version `source`. `traps` belongs to the target version.
+    pub(super) fn new(product: &'r Product<'a, 'c>, traps: &'r Traps, source: usize) -> Self {
+        let bindings = Bindings::new(product.terms.len());
+        Judge { product, traps, source, bindings, steps: Vec::new() }
+    }
+
+    fn from(&self) -> &'r Version<'a, 'c> {
+        &self.product.versions[self.source]
+    }
+
+    fn to(&self) -> &'r Version<'a, 'c> {
+        &self.product.versions[1 - self.source]
+    }
+
+    /// Judges everything about one entry but liveness. Cost: linear in the entry and in its two
+    /// paths.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub(super) fn check(
+        &mut self,
+        point: Point,
+        entry: &Entry,
+        facts: &EntryFacts,
+    ) -> Result<(), Finding> {
+        let Some(line) = self.check_source(point)? else { return Ok(()) };
+        // Before the values: the classes of a target point in another gap mean nothing at this
+        // anchor.
+        self.check_target(point, &line, entry)?;
+        self.bindings.enter(self.from(), &line);
+        self.bindings.check_work(self.from())?;
+        self.check_requires(point, entry)?;
+        self.steps.clear();
+        // The far classes are judged at the block of the anchor.
+        let far = self.from().f.inst_block(line.anchor);
+        for (index, step) in entry.steps.iter().enumerate() {
+            self.check_step(point, entry, index, step, facts, far)?;
+        }
+        self.check_memory(point, entry, facts, far)?;
+        self.check_assigns(entry, far)
+    }
+
+    /// Proves [`Check::SourcePoint`], the source point is an instruction of the source version, and
+    /// [`Check::SourceReached`], it lies on a path to one anchor that the product has met. Without
+    /// the latter, the proof of the product would say nothing about the anchor that follows the
+    /// point.
+    ///
+    /// Returns the path from the source point. `None` only in experiments that leave the check out.
+    fn check_source(&self, point: Point) -> Result<Option<Line<'r>>, Finding> {
+        let (from, inst) = (self.from(), point.inst());
+        let place = Place::Inst(inst);
+        self.product.terms.require(Check::SourcePoint, from.f.has_inst(inst), place)?;
+        // For code that never runs, any entry would be right. Such an entry is rejected all the
+        // same: it would count as a feasible point.
+        let is_live = from.f.has_inst(inst) && from.live().has(from.f.inst_block(inst));
+        let line = is_live.then(|| self.product.lines[self.source].from(from, inst)).flatten();
+        let met = line.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
+        // In a shared block, the next anchor depends on how control reached the block
+        // (`shared` in `lines`), and `line` is one of several paths.
+        let strays = is_live
+            && self.product.shared[self.source].contains(from.f.inst_block(inst).as_u32() as usize);
+        // A point that is no instruction has failed `SourcePoint` before. Here it counts as
+        // reached, so that each check has its own failures when the other is left out.
+        let reached = (met.is_some() && !strays) || !from.f.has_inst(inst);
+        self.product.terms.require(Check::SourceReached, reached, place).map(|()| met)
+    }
+
+    /// Proves [`Check::TargetPoint`], the target point lies in the gap before the same anchor, and
+    /// every run through the gap passes it; and [`Check::TrapPassed`]. The first stops a transition
+    /// that skips or repeats an effect, or that lands on an arm which the run of the target version
+    /// did not take.
+    fn check_target(&self, point: Point, line: &Line<'r>, entry: &Entry) -> Result<(), Finding> {
+        let (to, inst) = (self.to(), entry.target.inst());
+        let place = Place::Inst(inst);
+        let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
+        let landing = exists.then(|| self.product.lines[1 - self.source].from(to, inst)).flatten();
+        // If no block on the path from the target point has another predecessor, then the anchor is
+        // reached through the target point alone. By the product, a run of the target version comes
+        // to this anchor, so it passes the target point.
+        let passed = landing
+            .as_ref()
+            .is_some_and(|l| l.anchor == line.anchor && !l.crossings().any(|c| c.joins));
+        self.product.terms.require(Check::TargetPoint, passed, place)?;
+        // Landing after a trap that the source version has not passed would continue a run that has
+        // ended in the target version ([`Traps::skips`]).
+        let skips = |landing| self.traps.skips(self.product, [point.inst(), inst], [line, landing]);
+        self.product.terms.require(Check::TrapPassed, !landing.as_ref().is_some_and(skips), place)
+    }
+
+    /// Proves [`Check::Requires`]: the required values ascend and are available at the source
+    /// point. An unavailable value would be read from a register that was never written.
+    fn check_requires(&self, point: Point, entry: &Entry) -> Result<(), Finding> {
+        let from = self.from();
+        let mut last = None;
+        for &value in &entry.requires {
+            // All edges count here (`full`): an engine goes by the text of the version, which knows
+            // nothing of excluded edges.
+            let available =
+                from.f.has_value(value) && from.full.available(from.f, value, point.inst());
+            let fits = available && last.replace(value).is_none_or(|l| l < value);
+            self.product.terms.require(Check::Requires, fits, Place::Value(value))?;
+        }
+        Ok(())
+    }
+
+    /// The classes and the type of an operand. A value without a type is unknown, in experiments
+    /// that leave checks out.
+    ///
+    /// # Errors
+    /// [`Check::StepOrder`], when the operand is the result of this step or a later one, or a value
+    /// that is not among the required ones. Engines keep the required values alive and no others.
+    fn operand(
+        &self,
+        entry: &Entry,
+        operand: Operand,
+        far: Block,
+    ) -> Result<(Class, Option<Type>), Finding> {
+        let value = match operand {
+            Operand::Step(index) => {
+                let known = self.steps.get(index as usize).copied();
+                self.product.terms.require(
+                    Check::StepOrder,
+                    known.is_some(),
+                    Place::Step(index),
+                )?;
+                return Ok(known.unwrap_or((UNKNOWN, None)));
+            }
+            Operand::Source(value) => value,
+        };
+        let listed = entry.requires.binary_search(&value).is_ok();
+        self.product.terms.require(Check::StepOrder, listed, Place::Value(value))?;
+        let from = self.from();
+        if !from.f.has_value(value) {
+            return Ok((UNKNOWN, None));
+        }
+        let here = from.class(value);
+        Ok((Class { here, far: self.unaffected(here, far) }, Some(from.f.value_type(value))))
+    }
+
+    /// A class at the source point as a class at the anchor; [`NO_TERM`] if the path may bind a
+    /// leaf that it depends on, or if one of its leaves is not available at the anchor.
+    fn unaffected(&self, here: TermId, far: Block) -> TermId {
+        let from = self.from();
+        let same = self.bindings.is_empty()
+            || (!self.bindings.affects(from, here) && from.is_supported_at(here, far));
+        if same { here } else { NO_TERM }
+    }
+
+    /// Whether an operand has the contents that the class `wanted` has at the anchor.
+    fn fits_far(&self, class: Class, wanted: TermId, far: Block) -> bool {
+        if wanted == NO_TERM {
+            return false;
+        }
+        // The path binds the leaf `wanted` to the class of the operand at the source point. The
+        // leaf must be available at the anchor: a leaf of an earlier block on the path might not
+        // be.
+        let becomes = || {
+            self.bindings.get(wanted) == Some(class.here)
+                && self.from().is_supported_at(wanted, far)
+        };
+        class.far == wanted || (class.here != NO_TERM && becomes())
+    }
+
+    /// Judges one step, and records the classes of its result.
+    ///
+    /// - [`Check::StepShape`]: the step is an operation on values, and its operands have the right
+    ///   types.
+    /// - [`Check::StepTerm`]: the step computes the terms that the facts name. The facts are hints:
+    ///   a forged one fails here.
+    /// - [`Check::StepTrap`]: the step cannot trap. Compensation code that traps would end a run
+    ///   which the target version continues.
+    fn check_step(
+        &mut self,
+        point: Point,
+        entry: &Entry,
+        index: usize,
+        step: &Step,
+        facts: &EntryFacts,
+        far: Block,
+    ) -> Result<(), Finding> {
+        let place = Place::Step(index as u32);
+        let mut classes: SmallVec<[Class; 3]> = SmallVec::new();
+        let mut types: SmallVec<[Type; 3]> = SmallVec::new();
+        for arg in &step.args {
+            let (class, ty) = self.operand(entry, *arg, far)?;
+            classes.push(class);
+            types.extend(ty);
+        }
+        self.product.terms.require(Check::StepShape, step.accepts(&types), place)?;
+        let at = |facts: &[TermId]| facts.get(index).copied().unwrap_or(NO_TERM);
+        let here = at(&facts.here);
+        // A path that binds nothing has one set of leaves, and the far class is the here class. A
+        // fact that claims another is ignored: no check below would look at it
+        // (`a_far_term_without_a_crossing_is_not_believed`).
+        let there = if self.bindings.is_empty() { here } else { at(&facts.far) };
+        // One of the two terms is enough, since a step may make sense in one set of leaves alone.
+        // Operands of the here term are compared at the source point; operands of the far term may
+        // also become leaves of the path.
+        let fits = (here != NO_TERM || there != NO_TERM)
+            && (here == NO_TERM
+                || self.computes(step, here, |n, wanted| classes[n].here == wanted))
+            && (there == NO_TERM
+                || self.bindings.is_empty()
+                || self.computes(step, there, |n, wanted| self.fits_far(classes[n], wanted, far)));
+        self.product.terms.require(Check::StepTerm, fits, place)?;
+        let cannot_trap =
+            !step.opcode.can_trap() || self.repeats(step, &classes, [here, there], point, entry);
+        self.product.terms.require(Check::StepTrap, cannot_trap, place)?;
+        let [here, there] = [here, there].map(|t| self.product.terms.class(t));
+        // Without a far term, the result may still mean the same at the anchor. Later steps and
+        // assignments need its far class.
+        let there =
+            if there == NO_TERM && here != NO_TERM { self.unaffected(here, far) } else { there };
+        self.steps.push((Class { here, far: there }, step.opcode.result_type(step.ty)));
+        Ok(())
+    }
+
+    /// Proves [`Check::Replay`] for every replayed write, and [`Check::EntryMemory`]: after the
+    /// replays, memory is that of the target version at the target point. Without them, the run
+    /// would continue with a store missing, a store too many, or a trap in compensation code.
+    ///
+    /// A replay cannot trap, because an access of at least as many bytes at its address has passed
+    /// before the source point.
+    fn check_memory(
+        &self,
+        point: Point,
+        entry: &Entry,
+        facts: &EntryFacts,
+        far: Block,
+    ) -> Result<(), Finding> {
+        let terms = &self.product.terms;
+        // The replays form a chain: each writes to the memory that the replays before it have left.
+        let mut memory = self.from().memory_before(point.inst());
+        for (index, replay) in entry.replays.iter().enumerate() {
+            let place = Place::Inst(replay.inst);
+            let mut classes: SmallVec<[TermId; 3]> = SmallVec::new();
+            for arg in &replay.args {
+                classes.push(self.operand(entry, *arg, far)?.0.here);
+            }
+            // The operands of the term include its memory, so a replay in another order is another
+            // term.
+            let id = facts.replays.get(index).copied().unwrap_or(NO_TERM);
+            let does = matches!(terms.kind(id), Some(TermKind::Op { opcode, ty, imm, args })
+                if (*opcode, *ty, *imm) == (replay.opcode, replay.ty, replay.imm)
+                    && args.split_last() == Some((&memory, &classes[..])));
+            // Replays need a path that binds nothing. Their terms are in terms of the source point,
+            // but the memory of the target version is in terms of the anchor.
+            terms.require(Check::Replay, does && self.bindings.is_empty(), place)?;
+            terms.require(Check::Replay, self.from().has_accessed(id, point.inst()), place)?;
+            memory = terms.class(id);
+        }
+        let wanted = self.to().memory_before(entry.target.inst());
+        let class = Class { here: memory, far: self.unaffected(memory, far) };
+        // Without lone writes, memory is the same in both versions, even where its classes differ.
+        // A replay changes it, so this goes for entries without replays only
+        // (`what_nobody_writes_is_not_replayed`).
+        let untouched = entry.replays.is_empty() && !self.product.has_lone_writes();
+        let same = untouched || self.fits_far(class, wanted, far);
+        terms.require(Check::EntryMemory, same, Place::Whole)
+    }
+
+    /// Whether a step is the operation of a term. `fits` tells whether the operand of the step with
+    /// this index is of a class.
+    fn computes(&self, step: &Step, id: TermId, fits: impl Fn(usize, TermId) -> bool) -> bool {
+        let Some(TermKind::Op { opcode, ty, imm, args }) = self.product.terms.kind(id) else {
+            return false;
+        };
+        // A step has no immediate but the bits of a constant. Operations with other immediates read
+        // or write memory, and steps must not.
+        let same_imm = match imm {
+            Imm::None => step.opcode != Opcode::Const,
+            Imm::Bits(bits) => step.opcode == Opcode::Const && *bits == step.bits,
+            _ => false,
+        };
+        if *opcode != step.opcode || *ty != step.ty || !same_imm || args.len() != step.args.len() {
+            return false;
+        }
+        // The facts name terms whose operands may stand in the other order, if the operation
+        // commutes.
+        let in_order = args.iter().enumerate().all(|(n, wanted)| fits(n, *wanted));
+        let last = args.len().wrapping_sub(1);
+        in_order
+            || (opcode.is_commutative()
+                && args.iter().enumerate().all(|(n, wanted)| fits(last - n, *wanted)))
+    }
+
+    /// Whether a step that may trap in general does not trap here. One reason is enough:
+    ///
+    /// - its divisor is a constant that excludes a trap;
+    /// - its term is in the class of a constant; rules and folding allow this only for operations
+    ///   that do not trap;
+    /// - the source version has executed the same operation on the same operands before the source
+    ///   point;
+    /// - the target version has executed it before the target point, which a run reaches by
+    ///   `TargetPoint`.
+    fn repeats(
+        &self,
+        step: &Step,
+        classes: &[Class],
+        [here, far]: [TermId; 2],
+        point: Point,
+        entry: &Entry,
+    ) -> bool {
+        let terms = &self.product.terms;
+        let divisor = classes.get(1).and_then(|c| terms.constant(c.here));
+        let folded = [here, far].iter().any(|t| terms.constant(terms.class(*t)).is_some());
+        is_safe_divisor(step.opcode, step.ty, divisor)
+            || folded
+            || self.from().has_executed(here, point.inst())
+            || self.to().has_executed(far, entry.target.inst())
+    }
+
+    /// Proves [`Check::AssignShape`], the assigned values ascend and are available at the target
+    /// point, and [`Check::AssignValue`], each receives the contents that it has there.
+    fn check_assigns(&self, entry: &Entry, far: Block) -> Result<(), Finding> {
+        let to = self.to();
+        let mut last = None;
+        for assign in &entry.assigns {
+            let (value, target) = (assign.value, entry.target.inst());
+            let exists = to.f.has_value(value);
+            let available =
+                exists && to.f.has_inst(target) && to.full.available(to.f, value, target);
+            let ascends = last.replace(value).is_none_or(|l: Value| l < value);
+            self.product.terms.require(
+                Check::AssignShape,
+                available && ascends,
+                Place::Value(value),
+            )?;
+            // The class of the value at the target point is also its class at the anchor. Its
+            // leaves are bound in blocks that dominate the target point. The path from there to the
+            // anchor only enters blocks below the target point, without coming back, so it binds
+            // none of these leaves.
+            let (class, _) = self.operand(entry, assign.from, far)?;
+            let fits = self.fits_far(class, to.class(value), far);
+            self.product.terms.require(Check::AssignValue, fits, Place::Value(value))?;
+        }
+        Ok(())
+    }
+}

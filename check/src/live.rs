@@ -1,0 +1,219 @@
+//! The values that an entry has to provide: the checker's own liveness.
+//!
+//! A value is *needed* if an effect, a trap, a branch or a result depends on it. A needed value is
+//! live where a use of it may still come. For each value, blocks are marked from its uses up to its
+//! definition (Boissinot et al., "Computing Liveness Sets for SSA-Form Programs", 2011, section
+//! 4.2).
+//!
+//! Two kinds of liveness are asked for. At a source point, *all* edges count: live is anything that
+//! the text of the version still reads. At a target point, code that only excluded edges reach
+//! reads nothing. A constant condition excludes the edges that it does not choose.
+//!
+//! The second kind provides enough for the following reason. By the product, a run of the target
+//! version, started on the same input, reaches the target point. Compare it with the run that the
+//! transition continues. Both agree on the live values. Every effect, trap, branch and armed entry
+//! reads live values alone, conditions of decided branches included. So both runs compute the same
+//! and take the same edges, step by step, and the started run takes no excluded edge.
+
+use super::graph::Graph;
+use super::version::Version;
+use crate::verdict::{Check, Finding, Options, Place};
+use fixedbitset::FixedBitSet;
+use ir::{Block, Edge, Function, Inst, Value, ValueDef};
+use std::collections::{BTreeMap, BTreeSet};
+use transition::Demand;
+
+/// Additional uses, by instruction: the values that armed entries require at their source points.
+pub(super) type Extra = BTreeMap<Inst, Vec<Value>>;
+
+/// The values that are live at the start of each block.
+pub(super) struct Liveness<'v> {
+    f: &'v Function,
+    version: &'v Version<'v, 'v>,
+    /// Whether excluded edges are left out.
+    in_run: bool,
+    /// The needed values.
+    needed: FixedBitSet,
+    /// Whether unneeded values count as well ([`Demand::Live`]).
+    everything: bool,
+    /// By block index: the live values, ascending.
+    at_start: Vec<Vec<Value>>,
+}
+
+impl<'v> Liveness<'v> {
+    /// The liveness of a version. With `in_run`, edges that no run takes are left out; otherwise
+    /// all edges count. Cost: linear in operands and in the number of values live at block starts.
+    ///
+    /// # Errors
+    /// [`Check::Size`], when more values are live than `options` allow.
+    pub(super) fn new(
+        version: &'v Version<'_, '_>,
+        in_run: bool,
+        extra: &Extra,
+        options: &Options,
+    ) -> Result<Self, Finding> {
+        let f = version.f;
+        let needed = FixedBitSet::with_capacity(f.value_bound());
+        let everything = options.demand == Demand::Live;
+        let at_start = vec![Vec::new(); f.block_bound()];
+        let mut liveness =
+            Liveness { f, version, in_run: in_run && !everything, needed, everything, at_start };
+        // First, because only uses by needed results count in `spread`.
+        liveness.find_needed(extra);
+        let total = liveness.spread(extra, options.live_limit);
+        options.require(Check::Size, total <= options.live_limit, Place::Whole)?;
+        Ok(liveness)
+    }
+
+    /// The graph of the edges that count.
+    fn graph(&self) -> &'v Graph {
+        if self.in_run { self.version.live() } else { &self.version.full }
+    }
+
+    /// Whether an edge counts. An edge from an unreachable block never does. The class of its
+    /// condition was not checked, so nothing would exclude the edge, and its arguments would count
+    /// although no run passes them (`what_excluded_blocks_pass_on_is_not_live`).
+    fn counts_edge(&self, edge: Edge) -> bool {
+        let comes = self.graph().has(self.f.inst_block(edge.inst));
+        comes && (!self.in_run || self.version.may_take(edge))
+    }
+
+    fn counted_edges(&self, inst: Inst) -> impl Iterator<Item = Edge> + '_ {
+        let edges =
+            (0..self.f.inst(inst).targets.len() as u32).map(move |index| Edge { inst, index });
+        edges.filter(|e| self.counts_edge(*e))
+    }
+
+    /// Marks the needed values: from the operands that effects, traps and branches demand, through
+    /// definitions and the arguments of edges that count.
+    fn find_needed(&mut self, extra: &Extra) {
+        let mut work: Vec<Value> = extra.values().flatten().copied().collect();
+        for &block in self.graph().blocks() {
+            for inst in self.f.block_insts(block) {
+                work.extend(demanded(self.f, inst));
+            }
+        }
+        // Each value is expanded once, when it is first marked, so loops through parameters end.
+        while let Some(value) = work.pop() {
+            if self.needed.put(value.as_u32() as usize) {
+                continue;
+            }
+            match self.f.value_def(value) {
+                ValueDef::Result(inst, _) => work.extend(&self.f.inst(inst).args),
+                ValueDef::Param(block, index) => {
+                    let edges = self.f.predecessors(block).iter().filter(|e| self.counts_edge(**e));
+                    work.extend(edges.map(|e| self.f.target(*e).args[index as usize]));
+                }
+            }
+        }
+    }
+
+    /// Whether reads of this result or parameter make their operands live.
+    fn counts(&self, value: Value) -> bool {
+        self.everything || self.needed.contains(value.as_u32() as usize)
+    }
+
+    /// Calls `read` for every value that an instruction reads: operands, arguments for parameters
+    /// that count, and additional uses.
+    fn reads(&self, inst: Inst, extra: &Extra, mut read: impl FnMut(Value)) {
+        let data = self.f.inst(inst);
+        // An instruction without needed results reads only the operands that it demands anyway.
+        let computes = self.everything || data.results.iter().any(|v| self.counts(*v));
+        let args = if computes { &data.args[..] } else { demanded(self.f, inst) };
+        args.iter().for_each(|v| read(*v));
+        for target in self.counted_edges(inst).map(|e| self.f.target(e)) {
+            let params = self.f.block_params(target.block);
+            target
+                .args
+                .iter()
+                .zip(params)
+                .filter(|(_, p)| self.counts(**p))
+                .for_each(|(v, _)| read(*v));
+        }
+        extra.get(&inst).into_iter().flatten().for_each(|v| read(*v));
+    }
+
+    /// Marks the blocks at whose start each value is live. Returns the number of marks, and stops
+    /// soon after `limit`.
+    fn spread(&mut self, extra: &Extra, limit: usize) -> usize {
+        let mut uses: Vec<(Value, Block)> = Vec::new();
+        for &block in self.graph().blocks() {
+            // A use below the definition, in the same block, makes the value live at no block
+            // start. Armed entries may require values that this version lacks, in forged mappings.
+            for inst in self.f.block_insts(block) {
+                self.reads(inst, extra, |value| {
+                    if self.f.has_value(value) && !self.is_defined_in(value, block) {
+                        uses.push((value, block));
+                    }
+                });
+            }
+        }
+        // Sorted by value: the marks of one value are then made together, and `live.last()` below
+        // tells whether a block is marked.
+        uses.sort_unstable();
+        uses.dedup();
+        let mut total = 0;
+        let mut work = Vec::new();
+        for (value, block) in uses {
+            work.push(block);
+            while let Some(block) = work.pop() {
+                let live = &mut self.at_start[block.as_u32() as usize];
+                // Beyond the limit, the rest of the work is only drained. The caller rejects the
+                // pair.
+                if live.last() == Some(&value) || total > limit {
+                    continue;
+                }
+                live.push(value);
+                total += 1;
+                let preds = self.f.predecessors(block).iter().filter(|e| self.counts_edge(**e));
+                let preds = preds.map(|e| self.f.inst_block(e.inst));
+                work.extend(preds.filter(|b| !self.is_defined_in(value, *b)));
+            }
+        }
+        total
+    }
+
+    fn is_defined_in(&self, value: Value, block: Block) -> bool {
+        self.f.value_block(value) == block
+    }
+
+    /// Walks a block upward. Calls `visit` for each instruction with the set of values live before
+    /// it.
+    pub(super) fn walk(
+        &self,
+        block: Block,
+        extra: &Extra,
+        mut visit: impl FnMut(Inst, &BTreeSet<Value>),
+    ) {
+        // A tree, not a set of bits: bits for all values of the function, for each block with
+        // entries, would be quadratic.
+        let edges = self.counted_edges(self.f.terminator(block)).map(|e| self.f.target(e).block);
+        let mut live: BTreeSet<Value> =
+            edges.flat_map(|b| &self.at_start[b.as_u32() as usize]).copied().collect();
+        let mut at = Some(self.f.terminator(block));
+        while let Some(inst) = at {
+            // Results first, operands second: above the instruction, its results are not defined
+            // yet.
+            for result in &self.f.inst(inst).results {
+                live.remove(result);
+            }
+            self.reads(inst, extra, |v| live.extend([v]));
+            visit(inst, &live);
+            at = self.f.prev_inst(inst);
+        }
+    }
+}
+
+/// The operands that an instruction needs even if its results are not needed: all of an effect, a
+/// branch, or an instruction that may trap. A division with a constant divisor that excludes a trap
+/// needs that divisor: with other contents it would trap.
+fn demanded(f: &Function, inst: Inst) -> &[Value] {
+    let data = f.inst(inst);
+    if !data.opcode.is_effect_free() || f.may_trap(inst) {
+        &data.args
+    } else if data.opcode.can_trap() {
+        data.args.get(1..).unwrap_or(&[])
+    } else {
+        &[]
+    }
+}

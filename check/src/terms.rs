@@ -1,0 +1,263 @@
+//! The term table: every term is well-formed, and belongs to its class.
+//!
+//! The claim: all terms of one class have the same contents, for all contents of the leaves.
+//! Operations are read as total functions here. One that traps has some fixed result for its
+//! operands; whether it does trap is the question of `traps` and of the steps of entries.
+//!
+//! Terms are checked in order, and a term names only earlier terms. The proof is thus an induction
+//! over the table: the reason of a term rests on classes that are already proved. The one exception
+//! is [`By::Merged`], which each version has to confirm (`version`).
+
+use crate::verdict::{Check, Finding, Options, Place};
+use ir::eval::{accepts, eval};
+use ir::rules::{self, Bound, Operand, RULES};
+use ir::{Imm, Inst, Opcode, Type};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use transition::certificate::{By, NO_TERM, Term, TermId, TermKind, is_well_typed};
+
+/// The table, with the facts about classes that follow from it alone.
+pub(super) struct Terms<'c> {
+    pub(super) options: Options,
+    all: &'c [Term],
+    /// By class: its bits, if it is a constant.
+    constants: Vec<Option<u64>>,
+    /// By class: a mask of the bits that may be set. Guards of rules use it.
+    masks: Vec<u64>,
+    /// By anchor: the leaf that stands for memory after it.
+    pub(super) after: BTreeMap<Inst, TermId>,
+    /// The terms with the reason [`By::Merged`]: reads of a block-start memory, which versions have
+    /// to confirm.
+    pub(super) merged: Vec<TermId>,
+}
+
+impl<'c> Terms<'c> {
+    /// Checks every term, in order. Cost: linear in the table.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub(super) fn check(all: &'c [Term], options: Options) -> Result<Terms<'c>, Finding> {
+        let count = all.len();
+        // `NO_TERM` is no index: a table that reaches it could make a missing term equal to an
+        // existing one.
+        options.require(Check::Size, count < NO_TERM as usize, Place::Whole)?;
+        let (constants, masks) = (vec![None; count], vec![u64::MAX; count]);
+        let mut terms =
+            Terms { options, all, constants, masks, after: BTreeMap::new(), merged: Vec::new() };
+        for id in 0..count as TermId {
+            terms.check_class(id)?;
+            terms.check_shape(id)?;
+            terms.check_reason(id)?;
+            // The order matters. The term says something about its class, such as a mask of bits,
+            // only after it is proved to belong there. Otherwise the guard of its own rule could
+            // rest on it (`a_term_does_not_vouch_for_itself`).
+            terms.learn(id);
+        }
+        Ok(terms)
+    }
+
+    /// Fails with a finding unless `ok`.
+    pub(super) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
+        self.options.require(check, ok, at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The term with this index; `None` beyond the table. Ids come from the certificate, so no
+    /// caller may index without looking.
+    pub(super) fn get(&self, id: TermId) -> Option<&'c Term> {
+        self.all.get(id as usize)
+    }
+
+    pub(super) fn kind(&self, id: TermId) -> Option<&'c TermKind> {
+        self.get(id).map(|t| &t.kind)
+    }
+
+    /// The class of a term; [`NO_TERM`] for an index beyond the table.
+    pub(super) fn class(&self, id: TermId) -> TermId {
+        self.get(id).map_or(NO_TERM, |t| t.class)
+    }
+
+    /// The type of a term; `None` for memory, and beyond the table.
+    pub(super) fn ty(&self, id: TermId) -> Option<Type> {
+        self.get(id).and_then(|t| t.ty)
+    }
+
+    /// The bits of a class that is a constant.
+    pub(super) fn constant(&self, class: TermId) -> Option<u64> {
+        self.constants.get(class as usize).copied().flatten()
+    }
+
+    /// The bits that may be set in a class; all bits if nothing is known.
+    fn mask(&self, class: TermId) -> u64 {
+        self.masks.get(class as usize).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Proves [`Check::TermClass`]: a term without a reason starts its class; any other names an
+    /// earlier term that starts a class, with the same type. One class thus has one name, and
+    /// equality of classes is equality of numbers.
+    fn check_class(&self, id: TermId) -> Result<(), Finding> {
+        let term = &self.all[id as usize];
+        let fits = match &term.by {
+            By::Itself => term.class == id,
+            _ => {
+                term.class < id
+                    && self.class(term.class) == term.class
+                    && self.ty(term.class) == term.ty
+            }
+        };
+        self.require(Check::TermClass, fits, Place::Term(id))
+    }
+
+    /// Proves [`Check::TermShape`], leaves have no reason and operations are well-typed, and
+    /// [`Check::TermOrder`], operands are earlier classes. A leaf with a reason would be claimed
+    /// equal to another term by fiat (`a_leaf_is_no_rewritten_term`).
+    fn check_shape(&self, id: TermId) -> Result<(), Finding> {
+        let term = &self.all[id as usize];
+        let is_own = term.by == By::Itself;
+        let fits = match &term.kind {
+            TermKind::Argument(_) | TermKind::Param | TermKind::Result(..) => {
+                is_own && term.ty.is_some()
+            }
+            TermKind::MemoryAtEntry | TermKind::MemoryParam | TermKind::MemoryAfter(_) => {
+                is_own && term.ty.is_none()
+            }
+            TermKind::Op { opcode, ty, imm, args } => {
+                let before = args.iter().all(|a| *a < id && self.class(*a) == *a);
+                self.require(Check::TermOrder, before, Place::Term(id))?;
+                let types: SmallVec<[Option<Type>; 3]> = args.iter().map(|a| self.ty(*a)).collect();
+                is_well_typed(*opcode, *ty, imm, &types) && term.ty == opcode.result_type(*ty)
+            }
+        };
+        self.require(Check::TermShape, fits, Place::Term(id))
+    }
+
+    /// Records the facts about the class that this term shows.
+    fn learn(&mut self, id: TermId) {
+        let term = &self.all[id as usize];
+        // A merged read holds in the versions that bind its memory alone, and a read past writes
+        // may end at such a read. A fact from it would be used for both versions, even where no
+        // version has confirmed it (`a_merged_read_tells_nothing`).
+        if matches!(term.by, By::Merged { .. } | By::Apart { .. }) {
+            return;
+        }
+        // In experiments without `TermClass`, the class may lie beyond the table.
+        let Some(class) = self.masks.get(term.class as usize).map(|_| term.class as usize) else {
+            return;
+        };
+        let own = match (&term.kind, term.ty) {
+            (TermKind::MemoryAfter(inst), _) => {
+                // If the table has several such leaves for one anchor, memory after the anchor is
+                // the first of them. The others go unused.
+                self.after.entry(*inst).or_insert(id);
+                u64::MAX
+            }
+            (TermKind::Op { opcode: Opcode::Const, imm: Imm::Bits(bits), .. }, _) => {
+                self.constants[class] = Some(*bits);
+                *bits
+            }
+            (TermKind::Op { opcode, ty, args, .. }, Some(result)) => {
+                let of =
+                    |a: &TermId| Operand { possible: self.mask(*a), constant: self.constant(*a) };
+                let operands: SmallVec<[Operand; 3]> = args.iter().map(of).collect();
+                rules::possible_bits(*opcode, *ty, result, &operands)
+            }
+            (_, Some(ty)) => ty.mask(),
+            (_, None) => u64::MAX,
+        };
+        // Every term of the class has the same contents, so a bit may be set only if all masks have
+        // it.
+        self.masks[class] &= own;
+    }
+
+    /// Checks the reason of a term.
+    ///
+    /// - [`Check::MemoryMerge`]: the part that needs no version. The memory that is read is a
+    ///   block-start leaf.
+    /// - [`Check::MemoryRule`]: see `memory`.
+    /// - [`Check::Folding`]: the operation on constants computes the constant of the class.
+    /// - [`Check::RulePattern`], [`Check::RuleGuard`], [`Check::RuleResult`]: the term is the left
+    ///   side of a rule, the guard holds for the matched operands, and the class is the right side.
+    ///   Solvers prove the rules themselves (`docs/testing.md`).
+    fn check_reason(&mut self, id: TermId) -> Result<(), Finding> {
+        let term = &self.all[id as usize];
+        match &term.by {
+            By::Itself => Ok(()),
+            // Each version that binds this memory confirms the reason on its edges
+            // (`Version::check_merged`).
+            By::Merged { .. } => {
+                self.merged.push(id);
+                let leaf = self
+                    .read(id)
+                    .is_some_and(|r| self.kind(r.memory) == Some(&TermKind::MemoryParam));
+                self.require(Check::MemoryMerge, leaf, Place::Term(id))
+            }
+            By::Apart { .. } | By::Stored { .. } | By::Covers { .. } | By::Swaps { .. } => {
+                self.require(Check::MemoryRule, self.follows_memory(term, id), Place::Term(id))
+            }
+            By::Folding => {
+                let folded = self.fold(&term.kind);
+                let fits = folded.is_some() && folded == self.constant(term.class);
+                self.require(Check::Folding, fits, Place::Term(id))
+            }
+            By::Rule { rule, swapped, inner, result } => {
+                let place = Place::Term(id);
+                // The right side must come before this term. Otherwise it could rest on this very
+                // term, or be this term (`a_right_side_comes_first`).
+                let before = *result == NO_TERM || *result < id;
+                self.require(Check::TermOrder, before, place)?;
+                let found = RULES.get(*rule as usize);
+                let found =
+                    found.and_then(|r| Some((r, Bound::find(self, r, id, *swapped, inner)?)));
+                let Some((rule, bound)) = found else {
+                    return self.require(Check::RulePattern, false, place);
+                };
+                self.require(Check::RuleGuard, bound.satisfies(self, rule.guard), place)?;
+                self.require(
+                    Check::RuleResult,
+                    bound.gives(self, rule, id, term.class, *result),
+                    place,
+                )
+            }
+        }
+    }
+
+    /// The result of an operation on constants; `None` if it traps, or if an operand is no
+    /// constant.
+    fn fold(&self, kind: &TermKind) -> Option<u64> {
+        let TermKind::Op { opcode, ty, args, .. } = kind else { return None };
+        let bits: SmallVec<[u64; 3]> =
+            args.iter().map(|a| self.constant(*a)).collect::<Option<_>>()?;
+        let types: SmallVec<[Type; 3]> = args.iter().map(|a| self.ty(*a)).collect::<Option<_>>()?;
+        // Constants themselves have no operands, and need no folding.
+        let source = types.first()?;
+        accepts(*opcode, *ty, &types).then(|| eval(*opcode, *ty, *source, &bits).ok()).flatten()
+    }
+}
+
+impl rules::Terms for Terms<'_> {
+    fn operation(&self, term: TermId) -> Option<(Opcode, Type, &[TermId])> {
+        match self.kind(term)? {
+            TermKind::Op { opcode, ty, args, .. } => Some((*opcode, *ty, args)),
+            _ => None,
+        }
+    }
+
+    fn class(&self, term: TermId) -> TermId {
+        Terms::class(self, term)
+    }
+
+    fn ty(&self, class: TermId) -> Option<Type> {
+        Terms::ty(self, class)
+    }
+
+    fn constant(&self, class: TermId) -> Option<u64> {
+        Terms::constant(self, class)
+    }
+
+    fn possible(&self, class: TermId) -> u64 {
+        self.mask(class)
+    }
+}

@@ -1,0 +1,383 @@
+//! Instructions that may trap and are no anchors: neither version may trap alone.
+//!
+//! Such an instruction is a *site* of its version. Anchors trap in both versions alike, since their
+//! operands are equal. A site may have moved: one version may divide above a branch, and the other
+//! below it. Both versions still trap on the same inputs, if each executes an operation of this
+//! term, and no effect comes in between.
+//!
+//! A site of a version is *pending* before an anchor if this version has executed it and the other
+//! version may not yet have executed an operation of its term. On some inputs, this version has
+//! then trapped and the other has not. The site is *settled* when the other version has executed
+//! such an operation, with the same contents of the leaves. It is *stuck* if a leaf of its term was
+//! bound again first: an operation of the term then has other contents, and settles nothing.
+//!
+//! The analysis is forward over anchors: [`Traps::check`] computes the pending sites before every
+//! anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
+//!
+//! - while a site is pending, only branches execute, so no effect comes between the traps of the
+//!   versions (`check_order`);
+//! - the pending anchors form no cycle, so the other version reaches its trap instead of running
+//!   forever (`check_order`);
+//! - where a site executes or is pending, memory is the same in both versions, because a trap shows
+//!   it (`check_memory`).
+//!
+//! For entries, [`Traps::skips`] answers whether a landing point is after a trap that the source
+//! version may still have ahead.
+
+use super::lines::Line;
+use super::product::{Onward, Product};
+use crate::verdict::{Check, Finding, Place};
+use fixedbitset::FixedBitSet;
+use ir::{Block, Inst, Opcode};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+use transition::certificate::{TermId, TermKind};
+
+/// The largest number of terms that are searched for the leaves of a site. Beyond it, every binding
+/// counts as one of its leaves. A limit is needed because the search is repeated for each site.
+const MAX_TERMS: usize = 1024;
+
+/// The largest number of sites times anchors, which bounds the size of the sets; and the largest
+/// number of sites looked at by the fixpoint. Beyond either, the pair is undecided.
+const MAX_STATES: usize = 1 << 28;
+const MAX_LOOKED_AT: usize = 1 << 26;
+
+/// An effect-free instruction that may trap and is no anchor.
+struct Site {
+    inst: Inst,
+    term: TermId,
+    /// By version: the blocks that bind leaves of the term; `None` if the term is too large.
+    blocks: Option<[BTreeSet<Block>; 2]>,
+}
+
+/// Sets of sites, by their index, before an anchor or at the start of the gap before it.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct State {
+    /// Pending sites that may still be settled.
+    pending: FixedBitSet,
+    /// Pending sites that nothing can settle, because a leaf of the term was bound again.
+    stuck: FixedBitSet,
+}
+
+/// The sites of one version, and the anchors before which they are pending.
+pub(super) struct Traps {
+    /// The version with the sites. The *other* version is the one that has to settle them.
+    side: usize,
+    sites: Vec<Site>,
+    /// By block of this version: its sites, in order.
+    in_block: BTreeMap<Block, Vec<usize>>,
+    /// By anchor: the state just before it.
+    before: BTreeMap<Inst, State>,
+    /// By anchor: the state at the start of the gap before it, and the sites executed in that gap.
+    gap: BTreeMap<Inst, (State, FixedBitSet)>,
+}
+
+impl Traps {
+    /// Finds the sites of a version and proves [`Check::TrapOrder`] for them. Cost: linear without
+    /// sites. Otherwise, the number of sites times the number of pairs of paths.
+    ///
+    /// # Errors
+    /// [`Check::TrapOrder`], or [`Check::Size`] beyond a limit.
+    pub(super) fn check(
+        product: &Product<'_, '_>,
+        side: usize,
+        anchors: &FixedBitSet,
+    ) -> Result<Traps, Finding> {
+        let mut traps = Traps {
+            side,
+            sites: Vec::new(),
+            in_block: BTreeMap::new(),
+            before: BTreeMap::new(),
+            gap: BTreeMap::new(),
+        };
+        traps.find_sites(product, anchors);
+        if traps.sites.is_empty() {
+            return Ok(traps);
+        }
+        let fits = traps.sites.len().saturating_mul(product.reached.len()) <= MAX_STATES;
+        product.terms.require(Check::Size, fits, Place::Whole)?;
+        traps.spread(product)?;
+        traps.check_order(product)?;
+        traps.check_memory(product)?;
+        Ok(traps)
+    }
+
+    /// Finds the sites: effect-free instructions that may trap where they stand and are no anchors.
+    fn find_sites(&mut self, product: &Product<'_, '_>, anchors: &FixedBitSet) {
+        let version = &product.versions[self.side];
+        for &block in version.live().blocks() {
+            for inst in version.f.block_insts(block) {
+                let data = version.f.inst(inst);
+                let is_site = data.opcode.is_effect_free()
+                    && !anchors.contains(inst.as_u32() as usize)
+                    && !product.is_harmless(self.side, inst);
+                if is_site && let Some(result) = data.result() {
+                    self.in_block.entry(block).or_default().push(self.sites.len());
+                    let term = version.term(result);
+                    let blocks = binding_blocks(product, term);
+                    self.sites.push(Site { inst, term, blocks });
+                }
+            }
+        }
+    }
+
+    /// Computes the state before every anchor, as a least fixpoint over the pairs of paths.
+    fn spread(&mut self, product: &Product<'_, '_>) -> Result<(), Finding> {
+        // At the function entry, nothing is pending.
+        if let Some(onward) = product.start()? {
+            let f = product.versions[self.side].f;
+            self.advance(
+                product,
+                &State::default(),
+                [None, Some(f.first_inst(f.entry()))],
+                &onward,
+            );
+        }
+        // All reached anchors start in the work list, because each has sites of its own on the
+        // paths after it. The states only grow, so the fixpoint is reached from any order; the
+        // ordered set makes the number of steps, and so the verdict at the limit, the same in every
+        // run.
+        let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();
+        let mut looked_at = 0;
+        while let Some(anchor) = work.pop_first() {
+            product.terms.require(Check::Size, looked_at <= MAX_LOOKED_AT, Place::Whole)?;
+            let state = self.before.get(&anchor).cloned().unwrap_or_default();
+            let next = product.versions[self.side].f.next_inst(anchor);
+            for onward in product.onward(anchor)? {
+                // Counts the cost of `advance`: the pending sites, and the words of the sets.
+                looked_at += state.pending.count_ones(..) + self.sites.len() / 64 + 1;
+                if self.advance(product, &state, [Some(anchor), next], &onward) {
+                    work.insert(onward.lines[0].anchor);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the state before the next anchor from that before `anchor`, along one pair of
+    /// paths, and adds it to the known state. Returns whether the known state has grown.
+    ///
+    /// `next` is the instruction of this version after `anchor`, if the path begins in the middle
+    /// of a block.
+    fn advance(
+        &mut self,
+        product: &Product<'_, '_>,
+        from: &State,
+        [anchor, next]: [Option<Inst>; 2],
+        onward: &Onward<'_>,
+    ) -> bool {
+        let mut state = from.clone();
+        state.pending.grow(self.sites.len());
+        state.stuck.grow(self.sites.len());
+        // A path that binds a leaf of a pending site makes it stuck. Both versions count: the
+        // operation may be missing in the other one, or have other operands now.
+        for id in from.pending.ones() {
+            if (0..2).any(|side| self.is_bound_again(id, onward, side, 0)) {
+                state.stuck.insert(id);
+                state.pending.set(id, false);
+            }
+        }
+        let met = onward.lines[0].anchor;
+        let other = &product.versions[1 - self.side];
+        let mut executed = self.executed(product, next, &onward.lines[self.side]);
+        // A site is settled from the start if the other version has executed its term before this
+        // path. It has not trapped then, and neither does the site. This holds as long as the path
+        // binds none of its leaves before the site (`a_trap_executed_before_the_line_is_settled`,
+        // `a_division_that_both_ways_have_passed_is_no_obstacle`).
+        executed.retain(|&(segment, id)| {
+            let mut bound = onward.lines[self.side].crossings().take(segment);
+            let is_settled = anchor.is_some_and(|a| other.has_executed(self.sites[id].term, a));
+            !is_settled || bound.any(|c| self.depends_on(id, self.side, c.block))
+        });
+        // Entries land inside the gap, so `skips` needs the state at its start and the sites within
+        // it.
+        let (entered, passed) = self.gap.entry(met).or_default();
+        entered.pending.union_with(&state.pending);
+        entered.stuck.union_with(&state.stuck);
+        passed.grow(self.sites.len());
+        executed.iter().for_each(|(_, id)| passed.insert(*id));
+        for &(segment, id) in &executed {
+            // The bindings of the other path need no look: where both paths end, leaves agree, so
+            // it binds the leaf alike. `is_kept` asks that the leaf is still there
+            // (`a_trap_is_not_settled_by_leaves_that_are_gone`).
+            let stuck = self.is_bound_again(id, onward, self.side, segment)
+                || !self.is_kept(product, id, met);
+            let set = if stuck { &mut state.stuck } else { &mut state.pending };
+            set.insert(id);
+        }
+        // Settled before the next anchor: the other version has executed the term on its path. Only
+        // `pending` sites: the contents of a stuck one are others now.
+        let is_settled = |id: usize| other.has_executed(self.sites[id].term, met);
+        let settled: Vec<usize> = state.pending.ones().filter(|id| is_settled(*id)).collect();
+        settled.into_iter().for_each(|id| state.pending.set(id, false));
+        // Union with the known state, as several paths lead to the anchor. This only adds, so the
+        // fixpoint ends.
+        let known = self.before.entry(met).or_default();
+        let old = known.clone();
+        known.pending.union_with(&state.pending);
+        known.stuck.union_with(&state.stuck);
+        *known != old
+    }
+
+    /// Whether a version binds a leaf of a site on its path, after the given number of crossings.
+    fn is_bound_again(&self, id: usize, onward: &Onward<'_>, side: usize, behind: usize) -> bool {
+        onward.lines[side].crossings().skip(behind).any(|c| self.depends_on(id, side, c.block))
+    }
+
+    /// Whether this version has all leaves of a site before an anchor.
+    fn is_kept(&self, product: &Product<'_, '_>, id: usize, anchor: Inst) -> bool {
+        let version = &product.versions[self.side];
+        let home = version.f.inst_block(anchor);
+        let blocks = self.sites[id].blocks.as_ref().map(|blocks| &blocks[self.side]);
+        blocks.is_some_and(|blocks| blocks.iter().all(|b| version.live().dominates(*b, home)))
+    }
+
+    /// Whether a block binds a leaf of a site; `true` if the term was too large to tell.
+    fn depends_on(&self, id: usize, side: usize, block: Block) -> bool {
+        self.sites[id].blocks.as_ref().is_none_or(|blocks| blocks[side].contains(&block))
+    }
+
+    /// The sites that this version executes on a path, each with the number of crossings before it.
+    /// The path starts before `from`, or with its first crossing if that is `None`.
+    fn executed(
+        &self,
+        product: &Product<'_, '_>,
+        from: Option<Inst>,
+        line: &Line<'_>,
+    ) -> Vec<(usize, usize)> {
+        let f = product.versions[self.side].f;
+        let starts =
+            std::iter::once(from).chain(line.crossings().map(|c| Some(f.first_inst(c.block))));
+        let mut found = Vec::new();
+        for (segment, start) in starts.enumerate() {
+            let Some(start) = start else { continue };
+            for &id in self.in_block.get(&f.inst_block(start)).into_iter().flatten() {
+                let inst = self.sites[id].inst;
+                // In the last block of the path, the anchor ends it; in the first, `from` starts
+                // it. In between, whole blocks execute.
+                let is_last = segment == line.crossings().count();
+                if !f.stands_before(inst, start) && (!is_last || f.stands_before(inst, line.anchor))
+                {
+                    found.push((segment, id));
+                }
+            }
+        }
+        found
+    }
+
+    /// Proves two parts of [`Check::TrapOrder`]: no effect executes while a site is pending, and no
+    /// cycle of anchors has pending sites throughout. Without the first, a version could trap after
+    /// an effect which the other never makes. Without the second, one version could trap while the
+    /// other runs forever (`a_trap_does_not_end_a_loop_that_has_no_end`).
+    fn check_order(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
+        let f = product.versions[self.side].f;
+        let is_pending = |anchor: &Inst| {
+            self.before.get(anchor).is_some_and(|s| !s.pending.is_clear() || !s.stuck.is_clear())
+        };
+        let pending: BTreeSet<Inst> = product.reached.iter().copied().filter(is_pending).collect();
+        // By pending anchor: the number of pairs of paths that come from other pending anchors.
+        let mut ways: BTreeMap<Inst, usize> = pending.iter().map(|a| (*a, 0)).collect();
+        for &anchor in &pending {
+            let only_control =
+                matches!(f.inst(anchor).opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch);
+            product.terms.require(Check::TrapOrder, only_control, Place::Inst(anchor))?;
+            for onward in product.onward(anchor)? {
+                ways.entry(onward.lines[0].anchor).and_modify(|count| *count += 1);
+            }
+        }
+        // Topological order (Kahn, "Topological sorting of large networks", CACM 1962): anchors on
+        // a cycle are never taken, so `seen` stays too small.
+        let mut work: Vec<Inst> = ways.iter().filter(|(_, n)| **n == 0).map(|(a, _)| *a).collect();
+        let mut seen = 0;
+        while let Some(anchor) = work.pop() {
+            seen += 1;
+            for onward in product.onward(anchor)? {
+                let next = onward.lines[0].anchor;
+                if let Some(count) = ways.get_mut(&next) {
+                    *count -= 1;
+                    if *count == 0 {
+                        work.push(next);
+                    }
+                }
+            }
+        }
+        product.terms.require(Check::TrapOrder, seen == ways.len(), Place::Whole)
+    }
+
+    /// Proves the third part of [`Check::TrapOrder`]. A trap ends the run and shows memory. So
+    /// wherever a site executes or is pending, the path to the anchor has no lone write, in either
+    /// version, and memory is the same before the anchor
+    /// (`a_trap_on_the_way_shows_a_write_of_one_version`).
+    fn check_memory(&self, product: &Product<'_, '_>) -> Result<(), Finding> {
+        let written = product.behind_lone_writes();
+        for (anchor, (entered, passed)) in &self.gap {
+            let is_quiet =
+                [&entered.pending, &entered.stuck, passed].iter().all(|sites| sites.is_clear());
+            let same = is_quiet || (!written.contains(anchor) && product.has_same_memory(*anchor));
+            product.terms.require(Check::TrapOrder, same, Place::Inst(*anchor))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an entry lands after a site that the source version may not have passed. `source`
+    /// and `target` are the instructions of the two points; `lines` are their paths, which end
+    /// before one anchor. Such an entry is wrong on inputs on which the target version has trapped.
+    pub(super) fn skips(
+        &self,
+        product: &Product<'_, '_>,
+        [source, target]: [Inst; 2],
+        lines: [&Line<'_>; 2],
+    ) -> bool {
+        let Some((entered, passed)) = self.gap.get(&lines[0].anchor) else { return false };
+        // The sites that have executed at the target point: all of this gap, except those between
+        // the target point and the anchor, and the pending ones from before.
+        let mut behind = passed.clone();
+        self.executed(product, Some(target), lines[1])
+            .iter()
+            .for_each(|(_, id)| behind.set(*id, false));
+        behind.union_with(&entered.pending);
+        let other = &product.versions[1 - self.side];
+        // The source version has executed the term of the site, with the leaves that the other
+        // version still has: the site did not trap.
+        let is_settled = |id: usize| {
+            let kept = self.is_kept(product, id, lines[0].anchor)
+                && !lines[0].crossings().any(|c| self.depends_on(id, 1 - self.side, c.block));
+            kept && other.has_executed(self.sites[id].term, source)
+        };
+        // A stuck site cannot be compared with anything in the source version.
+        !entered.stuck.is_clear() || !behind.ones().all(is_settled)
+    }
+}
+
+/// By version: the blocks that bind leaves of a term. `None` beyond [`MAX_TERMS`].
+fn binding_blocks(product: &Product<'_, '_>, term: TermId) -> Option<[BTreeSet<Block>; 2]> {
+    let mut blocks = [BTreeSet::new(), BTreeSet::new()];
+    let mut seen = BTreeSet::from([term]);
+    let mut work: SmallVec<[TermId; 8]> = SmallVec::from_iter([term]);
+    while let Some(id) = work.pop() {
+        match product.terms.kind(id) {
+            Some(TermKind::Op { args, .. }) => {
+                work.extend(args.iter().copied().filter(|a| seen.insert(*a)))
+            }
+            // An anchor binds its results where it stands, not where its block is entered. The site
+            // stands after it, so executing the anchor again means entering its block again, which
+            // is found.
+            Some(TermKind::Result(inst, _) | TermKind::MemoryAfter(inst)) => {
+                for (side, version) in product.versions.iter().enumerate() {
+                    if version.f.has_inst(*inst) {
+                        blocks[side].insert(version.f.inst_block(*inst));
+                    }
+                }
+            }
+            _ => {
+                for (side, version) in product.versions.iter().enumerate() {
+                    blocks[side].extend(version.binders.get(id as usize).copied().flatten());
+                }
+            }
+        }
+        if seen.len() > MAX_TERMS {
+            return None;
+        }
+    }
+    Some(blocks)
+}

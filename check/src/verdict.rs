@@ -1,0 +1,299 @@
+//! Checks and verdicts: the questions that the checker asks, and its answers.
+//!
+//! [`Check`] names every check. Its documentation is also its printed summary, which `osier
+//! explain` shows for entries that are not proved. [`Verdict`] is the answer for one entry,
+//! [`Finding`] names the failed check and the place where it failed.
+
+use ir::{Block, Inst, Value};
+use std::fmt;
+use transition::certificate::TermId;
+
+macro_rules! checks {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal;)+) => {
+        /// A check of the checker. Verdicts and reports print its name.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Check { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Check {
+            /// Every check, in the order in which the checker first uses it.
+            pub const ALL: &'static [Check] = &[$(Check::$variant,)+];
+
+            /// The name in reports, in kebab case.
+            pub const fn name(self) -> &'static str {
+                match self { $(Check::$variant => $name,)+ }
+            }
+
+            /// The property that the check requires, as one sentence. Begins with a space.
+            pub const fn summary(self) -> &'static str {
+                match self { $(Check::$variant => concat!($($doc,)+),)+ }
+            }
+        }
+    };
+}
+
+checks! {
+    /// Certificate, mapping and versions belong together.
+    Versions "versions";
+    /// Both versions are well-formed, so that every definition dominates its uses.
+    Ssa "ssa";
+    /// Versions, certificate and mappings stay within the limits of the checker.
+    Size "size";
+    /// A term names earlier terms only, and each operand is the first term of its class.
+    TermOrder "term-order";
+    /// A term is a leaf, or an operation on operands of the types it takes.
+    TermShape "term-shape";
+    /// A class is named by its first term, and all its terms have one type.
+    TermClass "term-class";
+    /// A folded operation computes the constant of its class.
+    Folding "folding";
+    /// A rewritten term, with the terms it names, matches the pattern of its rule.
+    RulePattern "rule-pattern";
+    /// The guard of the rule holds.
+    RuleGuard "rule-guard";
+    /// The class of a rewritten term is the right side of its rule.
+    RuleResult "rule-result";
+    /// The term of a result is the operation that computes it, on the classes of its operands.
+    ValueTerm "value-term";
+    /// The term of an argument is the leaf of that argument.
+    ArgumentTerm "argument-term";
+    /// A read or write names the memory before it.
+    MemoryTerm "memory-term";
+    /// The class of a read past writes, or of a write over writes, follows from the places they
+    /// access.
+    MemoryRule "memory-rule";
+    /// A read of the memory at the start of a block has its class on every live edge into the
+    /// block.
+    MemoryMerge "memory-merge";
+    /// Every instruction with an effect is an anchor, except for writes of one place.
+    EffectAnchor "effect-anchor";
+    /// Parameters that bind one leaf receive equal arguments.
+    LeafBinder "leaf-binder";
+    /// A parameter that is a copy receives its class on every live edge.
+    CopyEdges "copy-edges";
+    /// An anchor is the same instruction in both versions.
+    AnchorSame "anchor-same";
+    /// From every anchor, both versions run to the same next anchor.
+    AnchorNext "anchor-next";
+    /// The operands of an anchor are equal in both versions.
+    AnchorOperands "anchor-operands";
+    /// Memory is the same in both versions before every anchor that can show it.
+    AnchorMemory "anchor-memory";
+    /// A write that one version alone executes cannot trap, or the next anchor of the other version
+    /// traps whenever it would.
+    LoneWrite "lone-write";
+    /// A leaf that both versions have holds the same contents in both.
+    LeafAgrees "leaf-agrees";
+    /// Where one version may have trapped and the other not yet, the other reaches its trap before
+    /// any effect.
+    TrapOrder "trap-order";
+    /// The source point is a point of the source version.
+    SourcePoint "source-point";
+    /// The source point can be reached, as far as the certificate tells.
+    SourceReached "source-reached";
+    /// The target point lies in the gap of the source point, and every run through the gap passes
+    /// it.
+    TargetPoint "target-point";
+    /// No instruction that may trap, and that the source version has not passed, precedes the
+    /// target point.
+    TrapPassed "trap-passed";
+    /// The required values ascend, and are available at the source point.
+    Requires "requires";
+    /// The kept values are the required values that are not live at the source point.
+    Kept "kept";
+    /// A step reads required values and results of earlier steps only.
+    StepOrder "step-order";
+    /// A step is an operation on values, and its operands have the types it takes.
+    StepShape "step-shape";
+    /// A step computes the term that the facts name.
+    StepTerm "step-term";
+    /// A step that may trap repeats an operation that one of the versions has executed.
+    StepTrap "step-trap";
+    /// A replayed store is the write that the facts name, and cannot trap.
+    Replay "replay";
+    /// Memory after the entry is the memory of the target version at the target point.
+    EntryMemory "entry-memory";
+    /// The assigned values ascend, and are values of the target version available at the target
+    /// point.
+    AssignShape "assign-shape";
+    /// An assigned value receives the contents that it has in the target version.
+    AssignValue "assign-value";
+    /// Every value that is live+ at the target point is provided.
+    LivePlus "live-plus";
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The part of the input at which a check failed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// No particular part.
+    Whole,
+    /// A term of the certificate.
+    Term(TermId),
+    /// A value.
+    Value(Value),
+    /// A block.
+    Block(Block),
+    /// An instruction.
+    Inst(Inst),
+    /// A step of the compensation code.
+    Step(u32),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Whole => f.write_str("the whole"),
+            Place::Term(id) => write!(f, "term {id}"),
+            Place::Value(value) => write!(f, "%{value}"),
+            Place::Block(block) => write!(f, "{block}"),
+            Place::Inst(inst) => write!(f, "{inst}"),
+            Place::Step(index) => write!(f, "step {index}"),
+        }
+    }
+}
+
+/// A failed check.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Finding {
+    /// The check that failed.
+    pub check: Check,
+    /// The part of the input at which it failed.
+    pub at: Place,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.check, self.at)
+    }
+}
+
+/// Contents of the leaves for which a computation gives other bits than the target version has.
+///
+/// The leaves (arguments, parameters, results of effects, memory) are chosen freely. No claim is
+/// made that a run reaches the point with these contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Witness {
+    /// The number of the valuation: the checker tries eight of them (`checker::refute`).
+    pub valuation: u32,
+    /// The bits that the target version has.
+    pub expected: u64,
+    /// The bits that the entry computes; `None` if its computation traps.
+    pub found: Option<u64>,
+}
+
+/// The answer of the checker. Only entries with [`Verdict::Holds`] are proved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The entry is proved.
+    Holds,
+    /// The entry is wrong: it breaks a rule that needs no proof, or the witness shows a difference.
+    Refuted(Finding, Option<Witness>),
+    /// The entry is neither proved nor shown to be wrong. The driver drops it.
+    Undecided(Finding),
+}
+
+impl Verdict {
+    /// Whether the entry is proved.
+    pub fn holds(&self) -> bool {
+        *self == Verdict::Holds
+    }
+
+    /// Whether the entry is shown to be wrong.
+    pub fn is_refuted(&self) -> bool {
+        matches!(self, Verdict::Refuted(..))
+    }
+
+    /// The verdict for a failed check without a witness.
+    ///
+    /// Some rules need no proof to be broken: an entry that requires an unavailable value is wrong
+    /// under any certificate. The checks listed here are of this kind, and their failure refutes.
+    /// The failure of another check may be a gap in the certificate alone, and leaves the entry
+    /// undecided.
+    pub(crate) fn of(finding: Finding) -> Verdict {
+        match finding.check {
+            Check::Versions
+            | Check::Ssa
+            | Check::SourcePoint
+            | Check::TargetPoint
+            | Check::TrapPassed
+            | Check::Requires
+            | Check::Kept
+            | Check::StepOrder
+            | Check::StepShape
+            | Check::AssignShape
+            | Check::LivePlus => Verdict::Refuted(finding, None),
+            _ => Verdict::Undecided(finding),
+        }
+    }
+
+    /// The failed check; `None` if the entry holds.
+    pub fn finding(&self) -> Option<Finding> {
+        match self {
+            Verdict::Holds => None,
+            Verdict::Refuted(finding, _) | Verdict::Undecided(finding) => Some(*finding),
+        }
+    }
+}
+
+impl From<Finding> for Verdict {
+    fn from(finding: Finding) -> Verdict {
+        Verdict::of(finding)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Holds => f.write_str("holds"),
+            Verdict::Undecided(finding) => write!(f, "undecided: {finding}"),
+            Verdict::Refuted(finding, None) => write!(f, "refuted: {finding}"),
+            Verdict::Refuted(finding, Some(w)) => match w.found {
+                Some(found) => {
+                    write!(f, "refuted: {finding}: {:#x} wanted, {found:#x} computed", w.expected)
+                }
+                None => {
+                    write!(f, "refuted: {finding}: {:#x} wanted, computing it traps", w.expected)
+                }
+            },
+        }
+    }
+}
+
+/// The settings of the checker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Which values an entry has to provide.
+    pub demand: transition::Demand,
+    /// A check to leave out. For experiments which show that each check is needed; never for use.
+    pub(crate) without: Option<Check>,
+    /// The largest number of values live at block starts, summed over all blocks, at four bytes
+    /// each. A pair with more is undecided.
+    pub live_limit: usize,
+}
+
+impl Default for Options {
+    /// Demands the needed values, applies all checks, and accepts at most 2^26 live values.
+    fn default() -> Options {
+        Options { demand: transition::Demand::default(), without: None, live_limit: 1 << 26 }
+    }
+}
+
+impl Options {
+    /// The same options without one of the checks: for experiments that show that each is needed. A
+    /// relation made with them accepts wrong entries.
+    #[cfg(feature = "unproved")]
+    #[must_use]
+    pub fn without(self, check: Check) -> Options {
+        Options { without: Some(check), ..self }
+    }
+
+    /// Fails with a finding unless `ok`. A check that is left out never fails.
+    pub(crate) fn require(&self, check: Check, ok: bool, at: Place) -> Result<(), Finding> {
+        if ok || self.without == Some(check) { Ok(()) } else { Err(Finding { check, at }) }
+    }
+}

@@ -1,0 +1,571 @@
+//! Forgeries that the checker once accepted, or was suspected of accepting.
+
+use crate::verdicts;
+use crate::wrong::memory::window;
+use crate::wrong::{Draft, Wrong, all, step, unguarded};
+use check::verdict::{Check, Verdict};
+use ir::{Imm, Opcode, Type};
+use transition::certificate::{By, NO_TERM, TermKind};
+use transition::mapping::Operand;
+
+/// The verdicts of the full checker on all entries.
+fn judged(wrong: &Wrong) -> Vec<Verdict> {
+    verdicts(wrong, wrong.options)
+}
+
+fn stops(wrong: &Wrong) {
+    let judged = judged(wrong);
+    assert!(!judged.is_empty(), "{}: there is something to judge", wrong.what);
+    for verdict in judged {
+        assert_eq!(
+            verdict.finding().map(|f| f.check),
+            Some(wrong.check),
+            "{}: {verdict}",
+            wrong.what
+        );
+    }
+}
+
+#[test]
+fn a_term_does_not_vouch_for_itself() {
+    stops(&unguarded());
+}
+
+#[test]
+fn a_right_side_comes_first() {
+    stops(all().iter().find(|w| w.check == Check::TermOrder).expect("there is one for each check"));
+}
+
+/// The path binds nothing, so the far class of a step is its here class. A forged far term must
+/// have no effect.
+#[test]
+fn a_far_term_without_a_crossing_is_not_believed() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
+    let mut draft = Draft::new(text, text);
+    let points = [draft.at(0, "entry", 0), draft.at(1, "entry", 1)];
+    let (x, y, sum) = (draft.term(0, "x"), draft.term(0, "y"), draft.term(0, "s"));
+    let product = draft.op(Opcode::Mul, Type::I32, Imm::None, &[x, y]);
+    let multiply = step(Opcode::Mul, Type::I32, &[draft.from(0, "x"), draft.from(0, "y")]);
+    draft.entry(0, points, vec![(multiply, [product, sum])], &[("s", Operand::Step(0))]);
+    stops(&draft.done(Check::AssignValue, "a product with a sum as its far term"));
+}
+
+/// A value passes from one round of the loop to the next: before, the new one; after, that of the
+/// round before. The class of `z` is claimed to depend on more leaves than it does, since it is 0
+/// for any `w`. The checker must still see that `v` is bound again.
+#[test]
+fn a_class_that_names_more_leaves_is_rebound() {
+    let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 0\n%z = and.i32 %k, %k\njump head(%x, %x)\n\
+        head(%p: i32, %o: i32):\n%v = add.i32 %p, %z\njump join(%v)\njoin(%q: i32):\nbr_if %y, again, out\n\
+        again:\njump head(%y, %v)\nout:\nbr_if %x, deep(%x), last\ndeep(%w: i32):\nreturn %w\nlast:\nreturn %q\n}\n";
+    let mut draft = Draft::new(before, &before.replace("jump join(%v)", "jump join(%o)"));
+    let zero = draft.constant(Type::I32, 0);
+    let w = draft.leaf("w", TermKind::Param, Some(Type::I32));
+    let and = draft.op(Opcode::And, Type::I32, Imm::None, &[w, zero]);
+    let known = draft.by_rule("and-zero", and, &[], zero, NO_TERM);
+    let disguised = draft.op(Opcode::And, Type::I32, Imm::None, &[zero, zero]);
+    let z = draft.by_rule("and-and", disguised, &[known], and, and);
+    for side in [0, 1] {
+        draft.is(side, "z", z);
+    }
+    stops(&draft.done(Check::LeafAgrees, "a sum of this round for that of the round before"));
+}
+
+/// Both versions divide by a parameter of one leaf. At the call, only the version before still has
+/// this leaf, so nothing compares the two divisors, and the trap is not settled.
+#[test]
+fn a_trap_is_not_settled_by_leaves_that_are_gone() {
+    let head = "(%x: i32, %y: i32) -> i32 {\nentry:\n%h = const.i32 100\nbr_if %x, left, right\n";
+    let before = format!(
+        "{head}left:\njump k(%x)\nright:\njump k(%x)\nk(%p: i32):\n%d = udiv.i32 %h, %p\njump last\n\
+         last:\n%r = call @ask(%x)\nreturn %r\n}}\n"
+    );
+    let after = format!(
+        "{head}left:\njump k(%y)\nright:\njump last\nk(%p: i32):\n%d = udiv.i32 %h, %p\njump last\n\
+         last:\n%r = call @ask(%x)\nreturn %r\n}}\n"
+    );
+    stops(
+        &Draft::new(&before, &after)
+            .done(Check::TrapOrder, "two divisions by parameters of one leaf"),
+    );
+}
+
+/// In the text, the target point in `head` precedes the division in `body`. In a run, the division
+/// of the previous round precedes the target point.
+#[test]
+fn what_a_landing_skips_is_decided_by_the_way_to_it() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head\nhead:\n%a = add.i32 %x, %y\nbr_if %x, body, out\n\
+        body:\n%d = udiv.i32 %x, %y\njump head\nout:\n%e = udiv.i32 %x, %y\nreturn %e\n}\n";
+    let mut draft = Draft::new(text, text);
+    let point = draft.at(0, "head", 0);
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, [point; 2], Vec::new(), &copies);
+    for verdict in judged(&draft.done(Check::TrapPassed, "a division of the round before")) {
+        assert!(!verdict.holds(), "{verdict}");
+    }
+}
+
+#[test]
+fn a_leaf_is_no_rewritten_term() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\nreturn %x\n}\n";
+    let mut draft = Draft::new(text, &text.replace("return %x", "return %y"));
+    let x = draft.term(0, "x");
+    let y = draft.add(TermKind::Argument(1), Some(Type::I32), Some(x), By::Folding);
+    draft.is(1, "y", y);
+    stops(&draft.done(Check::TermShape, "an argument folded to another"));
+}
+
+const LOOP: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\njump head(%x)\nhead(%p: i32):\n%c = slt.i32 %p, %y\n\
+    br_if %c, body, out\nbody:\n%n = add.i32 %p, %p\njump head(%n)\nout:\nreturn %p\n}\n";
+
+/// An entry from the end of one round into the next.
+fn around(from: &str) -> Wrong {
+    let mut draft = Draft::new(LOOP, LOOP);
+    let points = [draft.at(0, "body", 1), draft.at(1, "head", 0)];
+    let assigns = [("p", draft.from(0, from)), ("y", draft.from(0, "y"))];
+    draft.entry(0, points, Vec::new(), &assigns);
+    draft.done(Check::AssignValue, "a parameter as it was the round before")
+}
+
+#[test]
+fn a_parameter_of_the_round_before_is_stale() {
+    stops(&around("p"));
+    assert_eq!(judged(&around("n")), [Verdict::Holds]);
+}
+
+/// The read above the loop reads the memory at the start of its block. In the version before, each
+/// round binds the leaf of this memory anew.
+#[test]
+fn memory_bound_in_one_version_alone_is_compared() {
+    let text = |first: &str, last: &str, result: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\njump pre\npre:\n{first}jump head\nhead:\nbr_if %x, body, out\n\
+             body:\nglobal_set.i32 @g, %y\njump head\nout:\n{last}return %{result}\n}}\n"
+        )
+    };
+    let (read, pad) = (
+        |v: &str| format!("%{v} = global_get.i32 @g\n"),
+        |v: &str| format!("%{v} = const.i32 0\n"),
+    );
+    let mut draft =
+        Draft::new(&text(&pad("v"), &read("w"), "w"), &text(&read("v"), &pad("w"), "v"));
+    let memory = draft.leaf("memory at head", TermKind::MemoryParam, None);
+    let own = draft.leaf("memory at head, after", TermKind::MemoryParam, None);
+    draft.memory_is(1, "pre", memory);
+    draft.memory_is(1, "head", own);
+    stops(
+        &draft
+            .done(Check::LeafAgrees, "what a global held before the loop for what it holds after"),
+    );
+}
+
+/// Each edge of the branch is compared with the only edge of the jump.
+#[test]
+fn a_branch_folded_to_the_wrong_side_is_noticed() {
+    let text = |first: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n{first}\nleft:\njump join(%x)\nright:\njump join(%y)\n\
+             join(%p: i32):\nreturn %p\n}}\n"
+        )
+    };
+    let draft = Draft::new(&text("br_if %x, left, right"), &text("jump right"));
+    stops(&draft.done(Check::LeafAgrees, "one side of a branch whose condition is any number"));
+}
+
+/// The version after divides, and may trap, where the version before may run forever.
+#[test]
+fn a_trap_does_not_end_a_loop_that_has_no_end() {
+    let text = |first: &str, last: &str, result: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n{first}\njump head\nhead:\nbr_if %x, head, out\nout:\n{last}\n\
+             return %{result}\n}}\n"
+        )
+    };
+    let (divide, pad) =
+        (|v: &str| format!("%{v} = udiv.i32 %x, %y"), |v: &str| format!("%{v} = const.i32 0"));
+    let draft =
+        Draft::new(&text(&pad("a"), &divide("d"), "d"), &text(&divide("d"), &pad("a"), "d"));
+    stops(&draft.done(Check::TrapOrder, "a division moved above a loop that may never end"));
+}
+
+/// A value that only the mapping back requires has to be provided.
+#[test]
+fn what_armed_entries_read_is_live() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %s\n}\n";
+    let mut draft = Draft::new(text, text);
+    let point = draft.at(0, "entry", 1);
+    draft.entry(0, [point; 2], Vec::new(), &[("s", draft.from(0, "s"))]);
+    let back = ["x", "s"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, [point; 2], Vec::new(), &back);
+    let verdicts = judged(&draft.done(Check::LivePlus, "an argument that the entry back reads"));
+    assert_eq!(verdicts[0].finding().map(|f| f.check), Some(Check::LivePlus));
+    assert_eq!(verdicts[1], Verdict::Holds);
+}
+
+/// No version binds the memory of this read, so no version confirms the reason. That the read gives
+/// one byte tells nothing about its class.
+#[test]
+fn a_merged_read_tells_nothing() {
+    let text = |result: &str| {
+        format!(
+            "%k = const.i32 255\n%b = uload8.i32 @m[%y]\n%s = and.i32 %x, %k\nreturn %{result}\n"
+        )
+    };
+    let mut draft = Draft::of_writes(&text("x"), &text("s"));
+    let (x, k, read) = (draft.term(0, "x"), draft.term(0, "k"), draft.term(0, "b"));
+    let nowhere = draft.leaf("nowhere", TermKind::MemoryParam, None);
+    let merged = draft.like(read, nowhere, x, By::Merged { reads: Default::default() });
+    // Nor does the same read of that memory after a write that is apart.
+    let set =
+        draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, nowhere]);
+    draft.like(read, set, x, By::Apart { via: [NO_TERM; 2], result: merged });
+    let masked = draft.op(Opcode::And, Type::I32, Imm::None, &[x, k]);
+    let masked = draft.by_rule("and-known", masked, &[], x, NO_TERM);
+    draft.is(1, "s", masked);
+    stops(&draft.done(Check::RuleGuard, "any number said to be one byte"));
+}
+
+/// Without lone writes, memory is the same in both versions, until the entry writes something.
+#[test]
+fn what_nobody_writes_is_not_replayed() {
+    let text = "global_set.i32 @g, %y\nreturn %x\n";
+    let mut draft = Draft::of_writes(text, text);
+    let at = draft.at(0, "entry", 0);
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, [at; 2], Vec::new(), &copies);
+    let (x, memory) = (draft.term(0, "x"), draft.leaf("memory", TermKind::MemoryAtEntry, None));
+    let term =
+        draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, memory]);
+    let x = draft.from(0, "x");
+    draft.replay(0, (at, &[x]), term);
+    stops(&draft.done(Check::EntryMemory, "a write on the way of what no version writes"));
+}
+
+/// The replay whose absence makes `window` wrong.
+#[test]
+fn a_write_of_one_version_is_replayed() {
+    let mut draft = window();
+    let at = draft.at(1, "entry", 0);
+    let (term, x) = (draft.write(1, at), draft.from(0, "x"));
+    draft.replay(0, (at, &[x]), term);
+    assert_eq!(judged(&draft.done(Check::Replay, "nothing")), [Verdict::Holds]);
+}
+
+/// The store below accesses an address of this round, which only the store above has accessed
+/// before.
+#[test]
+fn an_access_of_the_round_before_vouches_for_nothing() {
+    let text = |first: &str| {
+        format!(
+            "%k = const.i32 4\njump head(%x)\nhead(%i: i32):\nbr_if %y, body, out\nbody:\n{first}\n\
+             global_set.i32 @g, %i\nstore.i32 @m[%i], %y\n%n = add.i32 %i, %k\njump head(%n)\nout:\nreturn %x\n"
+        )
+    };
+    let mut draft = Draft::of_writes(&text("store.i32 @m[%i], %x"), &text("%p = const.i32 0"));
+    let [between, last, same] =
+        [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "body", index));
+    let (memory, result) = (draft.write(0, between), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, last, term);
+    stops(
+        &draft.done(Check::LoneWrite, "a store that may trap in each round, in front of a write"),
+    );
+}
+
+/// If the store of both versions traps, one version has written a global and the other has not. In
+/// the version before, that store cannot trap any more, since the lone store above it has passed.
+/// The lone store can, and has to see the same memory as the other version.
+#[test]
+fn a_trap_shows_what_the_other_version_has_written() {
+    let last = "store.i32 @m[%x], %y\nglobal_set.i32 @g, %y\nreturn %x\n";
+    let before = format!("store.i32 @m[%x], %x\n%p = const.i32 0\n{last}");
+    let after = format!("%p = const.i32 0\nglobal_set.i32 @g, %x\n{last}");
+    let mut draft = Draft::of_writes(&before, &after);
+    let at = |side, index| (side, index);
+    let [own, other] = [at(0, 0), at(1, 1)].map(|(side, index)| draft.at(side, "entry", index));
+    let stores = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let sets = [0, 1].map(|side| draft.at(side, "entry", 3));
+    let memory = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let (own, _) = (draft.write(0, own), draft.write(1, other));
+    let (x, y) = (draft.term(0, "x"), draft.term(0, "y"));
+    let imm = draft.versions[0].inst(stores[0].inst()).imm;
+    let plain = draft.op(Opcode::Store, Type::I32, imm, &[x, y, memory]);
+    let term = draft.like(plain, own, plain, By::Covers { result: plain });
+    draft.write_is(0, stores[0], term);
+    let result = draft.write(0, sets[0]);
+    let behind = draft.write(1, stores[1]);
+    let term = draft.like(result, behind, result, By::Covers { result });
+    draft.write_is(1, sets[1], term);
+    stops(
+        &draft.done(
+            Check::LoneWrite,
+            "a trap behind a write that the other version has not executed",
+        ),
+    );
+}
+
+/// The target version has stored there already, and would have trapped if the next store did.
+#[test]
+fn a_store_that_may_trap_is_not_replayed() {
+    let text =
+        |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
+    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 2);
+    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
+    let [x, y] = ["x", "y"].map(|name| draft.from(0, name));
+    draft.entry(0, points, Vec::new(), &[("x", x), ("y", y)]);
+    draft.replay(0, (lone, &[x, x]), memory);
+    stops(&draft.done(Check::Replay, "a store at an address that has not been accessed"));
+}
+
+#[test]
+fn memory_that_one_arm_of_one_version_writes_is_not_merged() {
+    let text = |first: &str| {
+        format!(
+            "br_if %x, left, right\nleft:\n{first}\njump join\nright:\njump join\njoin:\n\
+             %r = call @ask(%y)\nreturn %r\n"
+        )
+    };
+    let draft = Draft::of_writes(&text("global_set.i32 @g, %y"), &text("%p = const.i32 0"));
+    stops(&draft.done(Check::LeafAgrees, "a write in one arm that the call behind the join sees"));
+}
+
+/// A lone store on one of two arms. An access above both arms vouches for it, and an access on the
+/// other arm does not, in either order of the arms.
+#[test]
+fn an_access_on_another_way_vouches_for_nothing() {
+    let draft = |above: &str, ways: &str| {
+        let text = |first: &str| {
+            format!(
+                "{above}br_if %y, {ways}\nbeside:\n%b = load.i32 @m[%x]\nreturn %b\n\
+                 here:\n{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n"
+            )
+        };
+        let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+        // Accesses of both versions are anchors, even if they write nothing.
+        draft.anchors.extend(["entry", "beside"].map(|block| draft.at(0, block, 0).inst()));
+        draft.anchors.sort_unstable();
+        draft.anchors.dedup();
+        let [between, last, same] =
+            [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "here", index));
+        let (memory, result) = (draft.write(0, between), draft.write(1, same));
+        let term = draft.like(result, memory, result, By::Covers { result });
+        draft.write_is(0, last, term);
+        draft
+            .done(Check::LoneWrite, "a store that may trap, where an access on another way has not")
+    };
+    for ways in ["beside, here", "here, beside"] {
+        stops(&draft("", ways));
+        let vouched = judged(&draft("%a = load.i32 @m[%x]\n", ways));
+        assert!(vouched.iter().any(Verdict::holds), "{ways}: {vouched:?}");
+    }
+}
+
+/// The window of a lone write has no entry to the version that has not executed the write.
+#[test]
+fn memory_cannot_be_unwritten() {
+    let mut draft = window();
+    let points = [1, 0].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    let verdicts =
+        judged(&draft.done(Check::EntryMemory, "a landing where a write has not been executed"));
+    for verdict in verdicts {
+        assert!(verdict.is_refuted(), "a global holds something else: {verdict}");
+    }
+}
+
+/// The second division of the version before cannot trap, because both versions have passed the
+/// first one. Where the arms join, its divisor is no longer available, which makes no difference.
+#[test]
+fn a_trap_executed_before_the_line_is_settled() {
+    let text = |again: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\nbr_if %x, left(%y), join\nleft(%p: i32):\n%d = udiv.i32 %x, %p\n\
+             br_if %d, on, join\non:\n%e = {again}\njump join\njoin:\n%r = call @ask(%x)\nreturn %r\n}}\n"
+        )
+    };
+    let draft = Draft::new(&text("udiv.i32 %x, %p"), &text("const.i32 0"));
+    let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
+    assert!(!verdicts.is_empty() && verdicts.iter().all(Verdict::holds), "{verdicts:?}");
+}
+
+/// As `window`, with a write of another global after the lone write.
+#[test]
+fn a_write_is_replayed_behind_one_that_is_apart() {
+    let text = |first: &str| {
+        format!(
+            "{first}\nglobal_set.i32 @h, %y\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n"
+        )
+    };
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
+    let [lone, apart, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
+    let same = [1, 3].map(|index| draft.at(0, "entry", index));
+    let (memory, result) = (draft.write(1, apart), draft.write(0, same[1]));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    let (inner, before, x) = (draft.write(1, lone), draft.write(0, same[0]), draft.from(0, "x"));
+    let term =
+        draft.like(inner, before, memory, By::Swaps { via: [NO_TERM; 2], inner, result: memory });
+    draft.replay(0, (lone, &[x]), term);
+    assert_eq!(judged(&draft.done(Check::EntryMemory, "nothing")), [Verdict::Holds]);
+}
+
+/// The next access is in another block. It traps in both versions where the lone store would.
+#[test]
+fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
+    let text =
+        |first: &str| format!("{first}\njump next\nnext:\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+    let [last, same] = [0, 1].map(|side| draft.at(side, "next", 0));
+    let first = draft.at(0, "entry", 0);
+    let (memory, result) = (draft.write(0, first), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, last, term);
+    let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
+    // All entries but those from after the lone write to a point where it has not executed.
+    assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+}
+
+/// Two versions with a division that is no anchor, around writes of `@g`, the last of which covers
+/// the others.
+fn divided(before: &str, after: &str) -> Draft {
+    let text = |body: &str| {
+        let body = body.replace("DIVIDE", "%d = udiv.i32 %x, %y");
+        format!(
+            "{}\n",
+            body.replace("LONE", "global_set.i32 @g, %x").replace("LAST", "global_set.i32 @g, %y")
+        )
+    };
+    Draft::of_writes(&text(before), &text(after))
+}
+
+/// Claims that a write covers the lone writes of its version.
+fn cover(draft: &mut Draft, (side, at): (usize, usize), memory: usize, same: usize) {
+    let [own, other] =
+        [(side, at), (1 - side, same)].map(|(side, index)| draft.at(side, "entry", index));
+    let memory = draft.at(side, "entry", memory);
+    let (memory, result) = (draft.write(side, memory), draft.write(1 - side, other));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(side, own, term);
+}
+
+#[test]
+fn a_trap_on_the_way_shows_a_write_of_one_version() {
+    // Three places for a division: right after the lone write; after an anchor that follows the
+    // write; and between two lone writes, where both versions have the same memory in the end.
+    let mut draft =
+        divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
+    cover(&mut draft, (0, 2), 0, 2);
+    stops(&draft.done(Check::TrapOrder, "a division behind a write that only one version has"));
+
+    let rest = "global_set.i32 @h, %y\nDIVIDE\nLAST\nreturn %x";
+    let mut draft = divided(&format!("LONE\n{rest}"), &format!("%p = const.i32 0\n{rest}"));
+    cover(&mut draft, (0, 3), 1, 3);
+    stops(
+        &draft
+            .done(Check::TrapOrder, "a division further behind a write that only one version has"),
+    );
+
+    let mut draft = divided(
+        "LONE\nDIVIDE\nLAST\n%p = const.i32 0\nreturn %x",
+        "%p = const.i32 0\nDIVIDE\n%q = const.i32 0\nLAST\nreturn %x",
+    );
+    cover(&mut draft, (0, 2), 0, 3);
+    stops(
+        &draft.done(
+            Check::TrapOrder,
+            "a division between two writes that only one version has there",
+        ),
+    );
+}
+
+#[test]
+fn a_trap_where_memory_is_the_same_shows_nothing() {
+    let text = |first: &str| format!("DIVIDE\n%r = call @ask(%d)\n{first}\nLAST\nreturn %r");
+    let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
+    cover(&mut draft, (0, 3), 2, 3);
+    let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
+    // All entries but those from after the lone write to a point where it has not executed.
+    assert!(verdicts.iter().any(Verdict::holds), "{verdicts:?}");
+}
+
+/// The verdict on an entry to the branch of the block `fork` that provides the listed values alone.
+/// One target of the branch reads `%y`, in an instruction and in the argument of an edge; another
+/// edge leads to this target, too.
+fn forked(condition: &str, provided: &[&str]) -> Verdict {
+    let text = format!(
+        "(%x: i32, %y: i32) -> i32 {{\nentry:\n%zero = const.i32 0\n%one = const.i32 1\nbr_if %x, fork, reader\n\
+         fork:\n%v = add.i32 %x, %x\nbr_if %{condition}, other(%one), reader\n\
+         reader:\n%s = mul.i32 %y, %y\njump other(%s)\nother(%p: i32):\nreturn %p\n}}\n"
+    );
+    let mut draft = Draft::new(&text, &text);
+    let point = draft.at(0, "fork", 0);
+    let assigns: Vec<_> = provided.iter().map(|name| (*name, draft.from(0, name))).collect();
+    draft.entry(0, [point; 2], Vec::new(), &assigns);
+    judged(&draft.done(Check::LivePlus, "what a branch that nothing decides leads to"))[0]
+}
+
+/// A target that a constant condition excludes reads nothing (`live`).
+#[test]
+fn what_is_read_behind_an_excluded_edge_alone_is_not_live() {
+    assert_eq!(forked("one", &["one"]), Verdict::Holds);
+    let lacks = |verdict: Verdict| verdict.finding().map(|f| f.check);
+    assert_eq!(
+        lacks(forked("zero", &["zero", "one"])),
+        Some(Check::LivePlus),
+        "the edge that is taken counts"
+    );
+    assert_eq!(
+        lacks(forked("x", &["x", "one"])),
+        Some(Check::LivePlus),
+        "either edge may be taken"
+    );
+    assert_eq!(forked("zero", &["zero", "y"]), Verdict::Holds);
+    assert_eq!(
+        lacks(forked("zero", &["y"])),
+        Some(Check::LivePlus),
+        "the condition is read, whatever it is"
+    );
+}
+
+/// At a source point, a value that only excluded code reads is live, and so not kept (`live`).
+#[test]
+fn where_an_entry_starts_every_edge_counts() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\nbr_if %one, left, right\n\
+                left:\nreturn %x\nright:\nreturn %y\n}\n";
+    let kept = |kept: bool| {
+        let mut draft = Draft::new(text, text);
+        let point = draft.at(0, "entry", 1);
+        let assigns = ["x", "y", "one"].map(|name| (name, draft.from(0, name)));
+        draft.entry(0, [point; 2], Vec::new(), &assigns);
+        let y = draft.value(0, "y");
+        draft.change_entry(0, |entry| entry.kept.extend(kept.then_some(y)));
+        judged(&draft.done(Check::Kept, "an argument said to be kept that the text still reads"))[0]
+    };
+    assert_eq!(kept(false), Verdict::Holds);
+    assert_eq!(kept(true).finding().map(|f| f.check), Some(Check::Kept));
+}
+
+/// The branch in an unreachable block has no class that decides it. Its arguments still count for
+/// nothing: neither for the reachable block that it leads to, nor, through a parameter, around a
+/// loop (`live`).
+#[test]
+fn what_excluded_blocks_pass_on_is_not_live() {
+    let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%one = const.i32 1\njump head(%y)\n\
+                head(%v: i32):\nbr_if %x, again, out\nagain:\njump head(%v)\nout:\nbr_if %one, last(%one), never\n\
+                never:\nbr_if %x, last(%v), last(%one)\nlast(%p: i32):\nreturn %p\n}\n";
+    let mut draft = Draft::new(text, text);
+    let point = draft.at(0, "head", 0);
+    let assigns = ["x", "one"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, [point; 2], Vec::new(), &assigns);
+    let wrong = draft.done(Check::LivePlus, "what a block hands on that is never reached");
+    assert_eq!(judged(&wrong), [Verdict::Holds]);
+}

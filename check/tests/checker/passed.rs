@@ -1,0 +1,334 @@
+//! Branches past which a path continues: when it may, and when it must not.
+
+use crate::verdicts;
+use crate::wrong::{Draft, Wrong};
+use check::verdict::{Check, Verdict};
+use ir::Inst;
+use transition::certificate::By;
+
+/// The edge from `entry` decides the branch of `test`; the edge from `right` does not.
+const BEFORE: &str = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\nbr_if %x, test(%k), right\n\
+    right:\n%c = slt.i32 %x, %y\njump test(%c)\ntest(%p: i32):\n%t = eqz.i32 %p\nbr_if %t, no, yes\n\
+    yes:\nreturn %x\nno:\nreturn %y\n}\n";
+
+/// The same function with the edge from `entry` sent to `to`.
+fn sent_to(to: &str) -> String {
+    BEFORE.replace("test(%k)", to)
+}
+
+/// The terminator of a block, as an instruction that both versions may have.
+fn end(draft: &Draft, side: usize, block: &str) -> Inst {
+    let point = draft.at(side, block, 0);
+    let f = &draft.versions[side];
+    f.terminator(f.inst_block(point.inst()))
+}
+
+/// A pair of versions in which the terminators of some blocks are listed as passed.
+fn passed(before: &str, after: &str, blocks: &[&str]) -> Draft {
+    let mut draft = Draft::new(before, after);
+    draft.passed = blocks.iter().map(|b| end(&draft, 0, b)).collect();
+    draft
+}
+
+/// The verdicts on entries at all anchors but the terminator of one block.
+fn elsewhere(draft: Draft, block: &str) -> Vec<Verdict> {
+    let at = end(&draft, 0, block);
+    let wrong = draft.done(Check::SourceReached, "entries from every anchor");
+    let all = wrong.mappings[0].entries().zip(verdicts(&wrong, wrong.options));
+    all.filter(|((point, _), _)| point.inst() != at).map(|(_, verdict)| verdict).collect()
+}
+
+fn holds(verdicts: &[Verdict]) {
+    assert!(verdicts.len() >= 2 && verdicts.iter().all(|v| v.holds()), "{verdicts:?}");
+}
+
+fn stops(wrong: &Wrong) {
+    let judged = verdicts(wrong, wrong.options);
+    assert!(!judged.is_empty(), "{}: there is something to judge", wrong.what);
+    for verdict in judged {
+        assert_eq!(
+            verdict.finding().map(|f| f.check),
+            Some(wrong.check),
+            "{}: {verdict}",
+            wrong.what
+        );
+        assert!(!verdict.is_refuted(), "{}: {verdict}", wrong.what);
+    }
+}
+
+#[test]
+fn a_line_goes_on_past_a_branch_that_it_decides() {
+    holds(&elsewhere(passed(BEFORE, &sent_to("yes"), &["test"]), "test"));
+}
+
+#[test]
+fn a_line_ends_at_a_branch_that_is_not_listed() {
+    stops(
+        &Draft::new(BEFORE, &sent_to("yes"))
+            .done(Check::AnchorNext, "an edge sent past a branch, and nobody says so"),
+    );
+}
+
+#[test]
+fn a_line_goes_on_where_the_constant_says() {
+    stops(
+        &passed(BEFORE, &sent_to("no"), &["test"])
+            .done(Check::AnchorNext, "an edge sent the other way"),
+    );
+}
+
+#[test]
+fn a_line_ends_at_a_branch_that_it_does_not_decide() {
+    let unknown = |text: &str| text.replace("test(%k)", "test(%y)");
+    let draft = passed(&unknown(BEFORE), &sent_to("yes"), &["test"]);
+    stops(&draft.done(Check::AnchorNext, "an edge sent past a branch that depends on an argument"));
+}
+
+/// The constant on this edge decides, not that on another edge.
+#[test]
+fn a_constant_of_another_way_decides_nothing() {
+    let turned = BEFORE.replace("test(%k)", "test(%y)").replace("test(%c)", "test(%k)");
+    let draft = passed(&turned, &turned.replace("test(%y)", "yes"), &["test"]);
+    stops(&draft.done(Check::AnchorNext, "an edge sent past a branch that another edge decides"));
+}
+
+/// Control may have reached the block over the edge that leads elsewhere in the other version.
+#[test]
+fn from_a_block_passed_by_there_is_no_way_over() {
+    for index in [0, 1] {
+        let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
+        let points = [draft.at(0, "test", index), draft.at(1, "test", 0)];
+        let copies = ["x", "y", "p"].map(|name| (name, draft.from(0, name)));
+        draft.entry(0, points, Vec::new(), &copies);
+        stops(&draft.done(Check::SourceReached, "an entry from a block that is passed by"));
+    }
+}
+
+/// The version with the shortcut reaches the block over the other edge alone. The version without
+/// it then continues in the same way.
+#[test]
+fn to_a_block_passed_by_there_is_a_way_back() {
+    let mut draft = passed(BEFORE, &sent_to("yes"), &["test"]);
+    let points = [draft.at(1, "test", 0), draft.at(0, "test", 0)];
+    let copies = ["x", "y", "p"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    let wrong = draft.done(Check::SourceReached, "nothing");
+    let judged = verdicts(&wrong, wrong.options);
+    assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
+}
+
+/// As `BEFORE`, with a block on the edge from `entry` to `test`, and a version that sends this edge
+/// to `yes`.
+fn split() -> Draft {
+    let split = BEFORE
+        .replace("test(%k), right\n", "left, right\n")
+        .replace("right:\n%c", "left:\njump test(%k)\nright:\n%c");
+    passed(&split, &split.replace("test(%k)", "yes"), &["test"])
+}
+
+/// Above the block that binds the constant, every point is on the whole path.
+#[test]
+fn what_leads_to_the_block_that_binds_the_constant_is_not_shared() {
+    let mut draft = split();
+    let points = [draft.at(0, "left", 0), draft.at(1, "yes", 0)];
+    draft.entry(0, points, Vec::new(), &[("x", draft.from(0, "x"))]);
+    let wrong = draft.done(Check::SourceReached, "nothing");
+    let judged = verdicts(&wrong, wrong.options);
+    assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
+}
+
+/// One version lacks the branch, because every edge into its block decides it.
+#[test]
+fn a_branch_that_one_version_lacks_is_passed() {
+    let before = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 1\n%z = const.i32 0\n\
+        br_if %x, test(%k), test(%z)\nyes:\nreturn %x\nno:\nreturn %y\ntest(%p: i32):\nbr_if %p, yes, no\n}\n";
+    let after = before
+        .replace("test(%k), test(%z)", "yes, no")
+        .replace("test(%p: i32):\nbr_if %p, yes, no\n", "");
+    holds(&elsewhere(passed(before, &after, &["test"]), "test"));
+    let turned = before
+        .replace("test(%k), test(%z)", "no, yes")
+        .replace("test(%p: i32):\nbr_if %p, yes, no\n", "");
+    stops(
+        &passed(before, &turned, &["test"])
+            .done(Check::AnchorNext, "both ways sent where the other leads"),
+    );
+}
+
+/// A loop that constants end after one round, or never. The checks on traps and lone writes are
+/// about one execution of each instruction on a path, so the pair stays undecided.
+#[test]
+fn a_line_enters_no_block_twice() {
+    let round = |again: &str, first: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\n%z = const.i32 0\njump {first}\n\
+             head(%p: i32):\nbr_if %p, body, out\nbody:\njump head({again})\nout:\nreturn %x\n}}\n"
+        )
+    };
+    for again in ["%z", "%k"] {
+        let draft = passed(&round(again, "head(%k)"), &round(again, "out"), &["head"]);
+        stops(&draft.done(Check::AnchorNext, "a loop passed by as a whole"));
+    }
+}
+
+/// The list is not trusted: neither its order, nor that its items are branches, exist in a version,
+/// or are decided. No forged list lets anything through.
+#[test]
+fn what_is_listed_wrongly_changes_nothing() {
+    let right = elsewhere(passed(BEFORE, &sent_to("yes"), &["test"]), "test");
+    let all = ["test", "no", "entry", "right", "yes"];
+    let mut odd = passed(BEFORE, &sent_to("yes"), &all);
+    odd.passed.extend([
+        Inst::from_u32(9999),
+        Inst::from_u32(u32::MAX - 1),
+        odd.at(0, "test", 0).inst(),
+    ]);
+    odd.passed.extend(odd.passed.clone());
+    assert_eq!(elsewhere(odd, "test"), right);
+    let mut wrong = passed(BEFORE, &sent_to("no"), &all);
+    wrong.passed.extend([Inst::from_u32(9999), wrong.at(0, "test", 0).inst()]);
+    stops(&wrong.done(Check::AnchorNext, "an edge sent the other way, and a list of everything"));
+    // Equal versions hold, with any list.
+    let listed = passed(BEFORE, BEFORE, &all);
+    holds(&elsewhere(listed, "test"));
+}
+
+/// A lone write in a block from which paths lead to several anchors. The block does not tell which
+/// anchor follows the write, so its trap cannot be compared.
+#[test]
+fn no_version_writes_alone_where_lines_part() {
+    let text = |given: &str, lone: &str| {
+        format!(
+            "%k = const.i32 1\nbr_if %x, {given}, right\nright:\n%c = slt.i32 %x, %y\njump test(%c)\n\
+             test(%p: i32):\n{lone}\nbr_if %p, yes, no\nyes:\nglobal_set.i32 @g, %y\nreturn %x\n\
+             no:\nglobal_set.i32 @g, %y\nreturn %y\n"
+        )
+    };
+    let draft = |before: &str, after: &str| {
+        let mut draft = Draft::of_writes(
+            &text(before, "global_set.i32 @g, %x"),
+            &text(after, "%q = const.i32 0"),
+        );
+        draft.passed = vec![end(&draft, 0, "test")];
+        // All edges into a block bring one memory: that of the function entry; or, below the lone
+        // write of the version before, that of the write.
+        let start = draft.at(1, "entry", 0).inst();
+        let memory = draft.memory_before(1, start);
+        for (side, block) in
+            [(0, "right"), (0, "test"), (1, "right"), (1, "test"), (1, "yes"), (1, "no")]
+        {
+            draft.memory_is(side, block, memory);
+        }
+        let lone = draft.at(0, "test", 0);
+        let memory = draft.write(0, lone);
+        draft.memory_is(0, "yes", memory);
+        draft.memory_is(0, "no", memory);
+        for block in ["yes", "no"] {
+            let [own, other] = [0, 1].map(|side| draft.at(side, block, 0));
+            let result = draft.write(1, other);
+            let term = draft.like(result, memory, result, By::Covers { result });
+            draft.write_is(0, own, term);
+        }
+        draft.done(
+            Check::LoneWrite,
+            "a write of one version, in a block that the other passes by on some ways",
+        )
+    };
+    let undecided = draft("test(%y)", "test(%y)");
+    let judged = verdicts(&undecided, undecided.options);
+    assert!(judged.iter().any(Verdict::holds), "the write is all right by itself: {judged:?}");
+    stops(&draft("test(%k)", "yes"));
+}
+
+/// Two parameters of a block. On each round, the one that decides receives the contents that the
+/// other had before.
+#[test]
+fn what_is_bound_after_it_was_given_decides_nothing() {
+    let text = |again: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%z = const.i32 0\nbr_if %x, head(%x, %y), out\n\
+             head(%p: i32, %q: i32):\nbr_if %p, body, out\nbody:\n%r = call @ask(%x)\njump {again}\n\
+             out:\nreturn %x\n}}\n"
+        )
+    };
+    let draft = |given: &str| passed(&text(given), &text("out"), &["head"]);
+    stops(
+        &draft("head(%q, %z)")
+            .done(Check::AnchorNext, "a loop left by what decides the round after"),
+    );
+    holds(&elsewhere(draft("head(%z, %q)"), "head"));
+}
+
+/// The branch of `test` depends on its own argument and on that of `first`, in either order. Paths
+/// part between the two blocks.
+#[test]
+fn from_between_two_blocks_that_decide_there_is_no_way_over() {
+    for operands in ["%b, %a", "%a, %b"] {
+        let before = format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\nbr_if %x, first(%k), right\n\
+             right:\n%c = slt.i32 %x, %y\njump first(%c)\nfirst(%a: i32):\njump middle\nmiddle:\njump test(%k)\n\
+             test(%b: i32):\n%t = and.i32 {operands}\nbr_if %t, yes, no\nyes:\nreturn %x\nno:\nreturn %y\n}}\n"
+        );
+        let pair = || passed(&before, &before.replace("first(%k)", "yes"), &["test"]);
+        holds(&elsewhere(pair(), "test"));
+        for block in ["first", "middle"] {
+            let mut draft = pair();
+            let points = [0, 1].map(|side| draft.at(side, block, 0));
+            let copies = ["x", "y", "k", "a"].map(|name| (name, draft.from(0, name)));
+            draft.entry(0, points, Vec::new(), &copies);
+            stops(
+                &draft.done(Check::SourceReached, "an entry from between two blocks that decide"),
+            );
+        }
+    }
+}
+
+/// The condition is 1 on one edge and another constant on the other edge, and only one version has
+/// the branch. No certificate states the condition after the branch. So contents chosen for it
+/// must refute neither the pair nor an entry.
+fn decided_on_both_ways(other: u32, ways: &str, yes: [&str; 2]) -> Draft {
+    let text = |yes: &str, ways: &str, test: &str| {
+        format!(
+            "(%x: i32, %y: i32) -> i32 {{\nentry:\n%k = const.i32 1\n%z = const.i32 {other}\nbr_if %x, {ways}\n\
+             yes:\n%s = add.i32 %x, {yes}\nreturn %s\nno:\nreturn %y\n{test}}}\n"
+        )
+    };
+    let test = "test(%p: i32):\nbr_if %p, yes, no\n";
+    passed(&text(yes[0], "test(%k), test(%z)", test), &text(yes[1], ways, ""), &["test"])
+}
+
+#[test]
+fn no_pair_is_refuted_for_what_a_passed_branch_has_decided() {
+    let draft = decided_on_both_ways(0, "yes, no", ["%p", "%k"]);
+    stops(&draft.done(Check::AnchorOperands, "a sum with the condition, which is 1 there"));
+}
+
+#[test]
+fn no_value_is_refuted_for_what_a_passed_branch_has_decided() {
+    let mut draft = decided_on_both_ways(0, "yes, no", ["%k", "%k"]);
+    let points = [0, 1].map(|side| draft.at(side, "yes", 0));
+    let copies = [("x", draft.from(0, "x")), ("k", draft.from(0, "p"))];
+    draft.entry(0, points, Vec::new(), &copies);
+    stops(&draft.done(Check::AssignValue, "the condition given for 1, which it is there"));
+}
+
+/// Nothing reads `%y` in a run: both edges decide the branch for a target that does not read it.
+#[test]
+fn no_value_left_out_is_refuted_where_a_passed_branch_decides() {
+    let mut draft = decided_on_both_ways(2, "yes, yes", ["%k", "%k"]);
+    let points = [1, 0].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "k", "z"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    stops(&draft.done(Check::LivePlus, "what is read on a way that is never taken, left out"));
+}
+
+/// Both versions continue alike, the target version past its branch. Other edges lead to that block
+/// as well, so the entry is not proved.
+#[test]
+fn no_landing_is_refuted_where_a_passed_branch_decides() {
+    let mut draft = split();
+    let points = [1, 0].map(|side| draft.at(side, "left", 0));
+    let copies = ["x", "y", "k"].map(|name| (name, draft.from(1, name)));
+    draft.entry(1, points, Vec::new(), &copies);
+    stops(&draft.done(Check::TargetPoint, "a landing from which a line goes on past a branch"));
+}

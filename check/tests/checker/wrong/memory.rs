@@ -1,0 +1,337 @@
+//! Forgeries about memory: wrong reasons for reads and writes, lone writes that show, and wrong
+//! replays.
+
+use super::draft::{Draft, Wrong};
+use check::verdict::Check;
+use ir::{Opcode, Type};
+use transition::certificate::{By, NO_TERM, TermId, TermKind};
+
+const NONE: [TermId; 2] = [NO_TERM; 2];
+
+/// The version before returns a read above a store (`%w`), the one after a read below it (`%v`).
+/// The certificate claims that both give the same, because the store is apart. `via` makes the
+/// hints for the distance of the two addresses.
+fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]) -> Wrong {
+    let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
+    let result = draft.term(1, "w");
+    let v = draft.value(1, "v");
+    let read = draft.versions[1].defining_inst(v).expect("a read");
+    let (memory, via) = (draft.memory_before(1, read), via(&mut draft));
+    let term = draft.like(result, memory, result, By::Apart { via, result });
+    draft.is(0, "v", term);
+    draft.is(1, "v", term);
+    draft.done(Check::MemoryRule, what)
+}
+
+/// A read after a store, claimed to give the value stored, although it reads other bytes.
+fn stored(what: &'static str, store: &str, read: &str) -> Wrong {
+    let text = format!("{store}\n%v = {read}\n");
+    let mut draft = Draft::of_writes(&format!("{text}return %y\n"), &format!("{text}return %v\n"));
+    let y = draft.term(1, "y");
+    let natural = draft.term(1, "v");
+    let memory = draft.at(1, "entry", 0);
+    let memory = draft.write(1, memory);
+    let term = draft.like(natural, memory, y, By::Stored { via: NONE });
+    draft.is(0, "v", term);
+    draft.is(1, "v", term);
+    draft.done(Check::MemoryRule, what)
+}
+
+/// The version before has a store that the version after lacks, as its second instruction. The last
+/// write of both versions is claimed to cover it.
+fn covered(what: &'static str, lone: &str, last: &str) -> Wrong {
+    let text = |lone: &str| format!("store.i32 @m[%x + 4], %y\n{lone}\n{last}\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text(lone), &text("%p = const.i32 0"));
+    let lone = draft.at(0, "entry", 1);
+    let [point, same] = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let (memory, result) = (draft.write(0, lone), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, point, term);
+    draft.done(Check::MemoryRule, what)
+}
+
+/// Two writes, claimed to commute. `terms` gets the second write on the memory before both and on
+/// the memory after the first. It returns two terms: the second write below the first, and the
+/// memory on which the first write then stands.
+fn swapped(
+    what: &'static str,
+    writes: [&str; 2],
+    terms: impl Fn(&mut Draft, [TermId; 2]) -> [TermId; 2],
+) -> Wrong {
+    let text = format!("{}\nreturn %x\n", writes.join("\n"));
+    let mut draft = Draft::of_writes(&text, &text);
+    let [one, two] = [0, 1].map(|index| draft.at(0, "entry", index));
+    let (first, natural) = (draft.write(0, one), draft.write(0, two));
+    let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let plain = draft.on(natural, entry);
+    let [inner, below] = terms(&mut draft, [plain, natural]);
+    let result = draft.on(first, below);
+    let term = draft.like(natural, first, result, By::Swaps { via: NONE, inner, result });
+    draft.write_is(0, two, term);
+    draft.write_is(1, two, term);
+    draft.done(Check::MemoryRule, what)
+}
+
+fn swaps() -> [Wrong; 5] {
+    let right = |_: &mut Draft, [plain, _]: [TermId; 2]| [plain, plain];
+    let apart = ["store.i32 @m[%x + 4], %x", "store.i32 @m[%x], %y"];
+    [
+        swapped(
+            "a store two bytes further on, first",
+            ["store.i32 @m[%x + 2], %x", "store.i32 @m[%x], %y"],
+            right,
+        ),
+        swapped("a store anywhere, first", ["store.i32 @m[%y], %x", "store.i32 @m[%x], %y"], right),
+        swapped("a write of another value, first", apart, |draft, [plain, _]| {
+            let y = draft.term(0, "y");
+            let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+            let imm = draft.versions[0].inst(draft.at(0, "entry", 1).inst()).imm;
+            let x = draft.term(0, "x");
+            assert_ne!(x, y);
+            let other = draft.op(Opcode::Store, Type::I32, imm, &[x, x, entry]);
+            assert_ne!(other, plain);
+            [other, other]
+        }),
+        swapped("a write that comes twice", apart, |_, [_, natural]| [natural, natural]),
+        swapped("a write left out", apart, |draft, [plain, _]| {
+            [plain, draft.leaf("memory", TermKind::MemoryAtEntry, None)]
+        }),
+    ]
+}
+
+/// Reasons for reads and writes, each wrong in another way.
+pub(super) fn rules() -> Vec<Wrong> {
+    reads_and_covers().into_iter().chain(swaps()).collect()
+}
+
+fn reads_and_covers() -> [Wrong; 8] {
+    let classes = |_: &mut Draft| NONE;
+    let around = |write: &str| format!("%w = load.i32 @m[%x]\n{write}\n%v = load.i32 @m[%x]\n");
+    let with = |k: i32, access: &str| {
+        format!(
+            "%k = const.i32 {k}\n%a = add.i32 %x, %k\n{}",
+            access.replace("READ", "load.i32 @m[%y]")
+        )
+    };
+    [
+        apart("a store of the last two bytes read", &around("store.i32 @m[%x + 2], %y"), classes),
+        apart("a store anywhere", &around("store.i32 @m[%y], %y"), classes),
+        apart(
+            "an address said to be a sum that it is not",
+            &with(4, "%w = READ\nstore.i32 @m[%x], %x\n%v = READ\n"),
+            |draft| [draft.term(1, "a"), NO_TERM],
+        ),
+        apart(
+            "a store that begins below what is read, and reaches into it",
+            &with(-2, &around("store.i32 @m[%a], %y")),
+            |draft| [NO_TERM, draft.term(1, "a")],
+        ),
+        stored(
+            "four bytes stored said to be the one read",
+            "store.i32 @m[%x], %y",
+            "uload8.i32 @m[%x]",
+        ),
+        stored(
+            "a store said to be read four bytes below",
+            "store.i32 @m[%x + 4], %y",
+            "load.i32 @m[%x]",
+        ),
+        covered("a store two bytes further on", "store.i32 @m[%x], %x", "store.i32 @m[%x + 2], %y"),
+        covered("a store of one byte", "store.i32 @m[%x], %x", "store8.i32 @m[%x], %y"),
+    ]
+}
+
+/// A loop that may write the global which is read above it (`%v`) and below it (`%w`).
+const LOOP: &str = "%v = global_get.i32 @g\njump head\nhead:\nbr_if %x, body, out\nbody:\nglobal_set.i32 @g, %y\n\
+    jump head\nout:\n%w = global_get.i32 @g\n";
+
+pub(super) fn merges() -> [Wrong; 3] {
+    let mut edge = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
+    let (read, memory) =
+        (edge.term(0, "v"), edge.leaf("memory at head", TermKind::MemoryParam, None));
+    let term = edge.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
+    edge.is(0, "w", term);
+    edge.is(1, "w", term);
+
+    let mut own = Draft::of_writes(&format!("{LOOP}return %v\n"), &format!("{LOOP}return %w\n"));
+    let (read, memory) =
+        (own.term(0, "v"), own.leaf("memory at head, after", TermKind::MemoryParam, None));
+    own.memory_is(1, "head", memory);
+    let term = own.like(read, memory, read, By::Merged { reads: [read].into_iter().collect() });
+    own.is(1, "w", term);
+
+    // Each round stores to the address at which the next round reads.
+    let rounds = "%k = const.i32 4\njump head(%x)\nhead(%i: i32):\n%w = load.i32 @m[%i]\nbr_if %w, body, out\n\
+        body:\n%n = add.i32 %i, %k\nstore.i32 @m[%n], %y\njump head(%n)\nout:\nreturn %w\n";
+    let mut address = Draft::of_writes(rounds, rounds);
+    let [_, i, n] = ["y", "i", "n"].map(|name| address.term(0, name));
+    let (first, memory) = (
+        address.leaf("memory", TermKind::MemoryAtEntry, None),
+        address.leaf("memory at head", TermKind::MemoryParam, None),
+    );
+    let imm = address.versions[0].inst(address.at(0, "head", 0).inst()).imm;
+    let at_entry = address.op(Opcode::Load, Type::I32, imm, &[i, first]);
+    let (itself, back) = (address.terms.len() as TermId, address.terms.len() as TermId + 2);
+    let term = address.like(
+        at_entry,
+        memory,
+        at_entry,
+        By::Merged { reads: [at_entry, back].into_iter().collect() },
+    );
+    assert_eq!(term, itself);
+    let store = address.at(0, "body", 1);
+    let written = address.write(0, store);
+    let read =
+        address.like(at_entry, written, at_entry, By::Apart { via: [NO_TERM, n], result: term });
+    assert_eq!(read, back);
+    address.is(0, "w", term);
+    address.is(1, "w", term);
+    [
+        edge.done(
+            Check::MemoryMerge,
+            "a read behind a loop that writes said to find what is there before",
+        ),
+        own.done(Check::MemoryMerge, "the same where only the version after has the leaf"),
+        address.done(
+            Check::MemoryMerge,
+            "a read at an address that each round has anew, said to be of one memory",
+        ),
+    ]
+}
+
+/// The version before has a lone store, which the last store of both versions covers. `passed` are
+/// accesses above it, which are anchors.
+fn lone_store(passed: &str) -> Draft {
+    let text = |first: &str| {
+        format!("{passed}{first}\nglobal_set.i32 @g, %y\nstore.i32 @m[%x], %y\nreturn %x\n")
+    };
+    let mut draft = Draft::of_writes(&text("store.i32 @m[%x], %x"), &text("%p = const.i32 0"));
+    let behind = passed.lines().count();
+    draft
+        .anchors
+        .extend((0..behind).map(|index| draft.at(0, "entry", index).inst()).collect::<Vec<_>>());
+    draft.anchors.sort_unstable();
+    let [between, last, same] =
+        [(0, 1), (0, 2), (1, 2)].map(|(side, index)| draft.at(side, "entry", behind + index));
+    let (memory, result) = (draft.write(0, between), draft.write(1, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(0, last, term);
+    draft
+}
+
+pub(super) fn lone_writes() -> [Wrong; 4] {
+    let call = |first: &str| format!("{first}\n%r = call @ask(%x)\nreturn %r\n");
+    let seen = Draft::of_writes(&call("global_set.i32 @g, %x"), &call("%p = const.i32 0"));
+
+    let load =
+        |first: &str| format!("{first}\n%q = load.i32 @m[%x]\nglobal_set.i32 @g, %y\nreturn %y\n");
+    let mut trap = Draft::of_writes(&load("global_set.i32 @g, %x"), &load("%p = const.i32 0"));
+    let [lone, read, last] = [0, 1, 2].map(|index| trap.at(0, "entry", index));
+    let same = trap.at(1, "entry", 2);
+    trap.anchors = [read.inst()].into_iter().chain(std::mem::take(&mut trap.anchors)).collect();
+    trap.anchors.sort_unstable();
+    let (memory, result) = (trap.write(0, lone), trap.write(1, same));
+    let term = trap.like(result, memory, result, By::Covers { result });
+    trap.write_is(0, last, term);
+    [
+        seen.done(Check::AnchorMemory, "a write that a call sees, and only one version has"),
+        trap.done(Check::AnchorMemory, "a write that a trap shows, and only one version has"),
+        lone_store("").done(
+            Check::LoneWrite,
+            "a store that may trap, and only one version has, before a write",
+        ),
+        lone_store("%b = uload8.i32 @m[%x]\n")
+            .done(Check::LoneWrite, "the same, where one byte of four was read before"),
+    ]
+}
+
+/// The version after has a lone write. An entry leads into its window, and the versions have the
+/// same memory again at the end.
+pub(crate) fn window() -> Draft {
+    let text =
+        |first: &str| format!("{first}\n%q = const.i32 0\nglobal_set.i32 @g, %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("global_set.i32 @g, %x"));
+    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 2);
+    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    draft
+}
+
+/// The version after has two lone writes of `@g`, of `%x` and then of `%y`. An entry lands after
+/// them. Returns the terms of the first write and of the second alone.
+fn two_writes() -> (Draft, [TermId; 2]) {
+    let text = |first: &str, second: &str| {
+        format!("{first}\n{second}\n%q = const.i32 0\nglobal_set.i32 @g, %q\nreturn %x\n")
+    };
+    let mut draft = Draft::of_writes(
+        &text("%p = const.i32 0", "%r = const.i32 0"),
+        &text("global_set.i32 @g, %x", "global_set.i32 @g, %y"),
+    );
+    let [one, two, last] = [0, 1, 3].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 3);
+    let entry = draft.leaf("memory", TermKind::MemoryAtEntry, None);
+    let first = draft.write(1, one);
+    let natural = draft.write(1, two);
+    let second = draft.on(natural, entry);
+    let term = draft.like(second, first, second, By::Covers { result: second });
+    draft.write_is(1, two, term);
+    let result = draft.write(0, same);
+    let term = draft.like(result, second, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 2));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    (draft, [first, second])
+}
+
+/// An entry that replays a store of the version after alone, which traps if the next store does.
+fn late_store() -> Draft {
+    let text =
+        |first: &str| format!("{first}\n%q = const.i32 0\nstore.i32 @m[%x], %y\nreturn %x\n");
+    let mut draft = Draft::of_writes(&text("%p = const.i32 0"), &text("store.i32 @m[%x], %x"));
+    let [lone, last] = [0, 2].map(|index| draft.at(1, "entry", index));
+    let same = draft.at(0, "entry", 2);
+    let (memory, result) = (draft.write(1, lone), draft.write(0, same));
+    let term = draft.like(result, memory, result, By::Covers { result });
+    draft.write_is(1, last, term);
+    let points = [0, 1].map(|side| draft.at(side, "entry", 1));
+    let copies = ["x", "y"].map(|name| (name, draft.from(0, name)));
+    draft.entry(0, points, Vec::new(), &copies);
+    let x = draft.from(0, "x");
+    draft.replay(0, (lone, &[x, x]), memory);
+    draft
+}
+
+pub(super) fn entries() -> [Wrong; 6] {
+    let mut replay = window();
+    let at = replay.at(1, "entry", 0);
+    let (term, [x, y]) = (replay.write(1, at), ["x", "y"].map(|name| replay.from(0, name)));
+    replay.replay(0, (at, &[y]), term);
+
+    let mut elsewhere = window();
+    elsewhere.replay(0, (at, &[x]), term);
+    elsewhere
+        .change_entry(0, |entry| entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1)));
+
+    let (mut order, [first, second]) = two_writes();
+    let again = order.like(first, second, first, By::Covers { result: first });
+    let [one, two] = [0, 1].map(|index| order.at(1, "entry", index));
+    order.replay(0, (two, &[y]), second);
+    order.replay(0, (one, &[x]), again);
+
+    let (mut half, [first, _]) = two_writes();
+    half.replay(0, (one, &[x]), first);
+    [
+        replay.done(Check::Replay, "another value written on the way than the facts say"),
+        elsewhere.done(Check::Replay, "another global written on the way than the facts say"),
+        late_store().done(Check::Replay, "a store on the way that may trap"),
+        window().done(Check::EntryMemory, "a landing behind a write that was not done"),
+        order.done(Check::EntryMemory, "two writes done in the other order"),
+        half.done(Check::EntryMemory, "a landing behind two writes of which one was done"),
+    ]
+}

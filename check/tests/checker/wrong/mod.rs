@@ -1,0 +1,354 @@
+//! Forgeries: wrong certificates, mappings and versions, each stopped by one check alone.
+
+mod draft;
+pub(crate) mod memory;
+
+pub(crate) use draft::{Draft, Wrong, step};
+
+use check::verdict::{Check, Options};
+use ir::{Imm, Inst, Opcode, Point, Type};
+use transition::VersionKey;
+use transition::certificate::{By, NO_TERM, TermKind};
+use transition::mapping::{Mapping, Operand};
+
+const X: &str = "(%x: i32, %y: i32) -> i32";
+
+fn draft(before: &str, after: &str) -> Draft {
+    Draft::new(&format!("{X} {{\nentry:\n{before}}}\n"), &format!("{X} {{\nentry:\n{after}}}\n"))
+}
+
+/// A draft of two equal versions.
+fn same(text: &str) -> Draft {
+    draft(text, text)
+}
+
+/// All forgeries.
+pub(crate) fn all() -> Vec<Wrong> {
+    let mut all = Vec::new();
+    all.extend(whole());
+    all.extend(terms());
+    all.extend(reasons());
+    all.extend(values());
+    all.extend(parameters());
+    all.extend(anchors());
+    all.extend(memory::rules());
+    all.extend(memory::merges());
+    all.extend(memory::lone_writes());
+    all.extend(memory::entries());
+    all.extend(points());
+    all.extend(lists());
+    all.extend(steps());
+    all.extend(assigns());
+    all
+}
+
+fn whole() -> [Wrong; 3] {
+    let mut other = same("return %x\n")
+        .done(Check::Versions, "a mapping that claims to lead to another version");
+    let elsewhere = {
+        struct Grow;
+        impl ir::edit::Pass for Grow {
+            fn name(&self) -> &'static str {
+                "grow"
+            }
+            fn run(&self, ed: &mut ir::edit::Editor<'_>) {
+                let at = ed.func().first_inst(ed.func().entry());
+                ed.add(ir::InstSpec::constant(Type::I32, 0), at);
+            }
+        }
+        ir::edit::apply(&other.versions[1], &Grow, &mut ir::edit::Fuel::rewrites(1)).into_parts().0
+    };
+    let mut mapping =
+        Mapping::between(VersionKey::of(&other.versions[0]), VersionKey::of(&elsewhere));
+    other.mappings[0].entries().for_each(|(point, entry)| mapping.insert(point, entry.clone()));
+    other.mappings[0] = mapping;
+
+    let ssa = draft(
+        "%a = add.i32 %x, %y\n%b = mul.i32 %a, %x\nreturn %b\n",
+        "%b = mul.i32 %a, %x\n%a = add.i32 %x, %y\nreturn %b\n",
+    );
+
+    let mut size = same(
+        "br_if %x, left, right\nleft:\njump join\nright:\njump join\njoin:\n%a = add.i32 %x, %x\n\
+        br_if %a, one, two\none:\nreturn %x\ntwo:\nreturn %y\n",
+    );
+    size.options = Options { live_limit: 1, ..Options::default() };
+    let points = [0, 1].map(|side| size.at(side, "join", 0));
+    size.entry(0, points, Vec::new(), &[("x", size.from(0, "x"))]);
+    [
+        other,
+        ssa.done(Check::Ssa, "a product that is computed before its operand"),
+        size.done(Check::Size, "more live values than are looked at, one of them not provided"),
+    ]
+}
+
+fn terms() -> [Wrong; 3] {
+    let mut order = draft(
+        "%b = slt.i32 %x, %y\n%n = ne.i32 %b, %x\n%e = eqz.i32 %b\nreturn %e\n",
+        "%p = const.i32 0\n%q = const.i32 0\n%r = const.i32 0\nreturn %x\n",
+    );
+    let (x, b, zero) = (order.term(0, "x"), order.term(0, "b"), order.constant(Type::I32, 0));
+    let test = order.op(Opcode::Ne, Type::I32, Imm::None, &[b, zero]);
+    let test = order.by_rule("bool-ne-zero", test, &[], b, NO_TERM);
+    let not = order.op(Opcode::Eqz, Type::I32, Imm::None, &[b]);
+    let itself = order.terms.len() as u32;
+    let not = order.by_rule("not-ne-zero", not, &[test], x, itself);
+    order.is(0, "e", not);
+
+    let mut shape = same("%a = add.i32 %x, %y\nreturn %a\n");
+    let x = shape.term(0, "x");
+    let kind = TermKind::Op {
+        opcode: Opcode::Add,
+        ty: Type::I64,
+        imm: Imm::None,
+        args: [x].into_iter().collect(),
+    };
+    shape.add(kind, Some(Type::I64), None, By::Itself);
+
+    let mut class = draft("return %x\n", "return %y\n");
+    let x = class.term(0, "x");
+    let y = class.add(TermKind::Argument(1), Some(Type::I32), Some(x), By::Itself);
+    class.is(1, "y", y);
+    [
+        order.done(
+            Check::TermOrder,
+            "a rewritten term that is its own right side, in a class of its choice",
+        ),
+        shape.done(Check::TermShape, "an addition of one operand, of another type"),
+        class.done(Check::TermClass, "an argument in the class of another, by itself"),
+    ]
+}
+
+fn reasons() -> [Wrong; 4] {
+    let mut folding = draft(
+        "%c = const.i32 5\n%d = const.i32 2\n%s = const.i32 0\nreturn %c\n",
+        "%c = const.i32 5\n%d = const.i32 2\n%s = add.i32 %d, %d\nreturn %s\n",
+    );
+    let (five, two) = (folding.constant(Type::I32, 5), folding.constant(Type::I32, 2));
+    let sum = TermKind::Op {
+        opcode: Opcode::Add,
+        ty: Type::I32,
+        imm: Imm::None,
+        args: [two, two].into_iter().collect(),
+    };
+    let sum = folding.add(sum, Some(Type::I32), Some(five), By::Folding);
+    folding.is(1, "s", sum);
+
+    let mut pattern = draft("%s = const.i32 0\nreturn %s\n", "%s = sub.i32 %x, %y\nreturn %s\n");
+    let (x, y, zero) = (pattern.term(0, "x"), pattern.term(0, "y"), pattern.constant(Type::I32, 0));
+    let of = pattern.op(Opcode::Sub, Type::I32, Imm::None, &[x, y]);
+    let term = pattern.by_rule("sub-same", of, &[], zero, NO_TERM);
+    pattern.is(1, "s", term);
+
+    let mut result = draft(
+        "%z = const.i32 0\n%s = const.i32 0\nreturn %y\n",
+        "%z = const.i32 0\n%s = add.i32 %x, %z\nreturn %s\n",
+    );
+    let (x, y, zero) = (result.term(0, "x"), result.term(0, "y"), result.constant(Type::I32, 0));
+    let of = result.op(Opcode::Add, Type::I32, Imm::None, &[x, zero]);
+    let term = result.by_rule("add-zero", of, &[], y, NO_TERM);
+    result.is(1, "s", term);
+    [
+        folding.done(Check::Folding, "2 + 2 folded to 5"),
+        pattern.done(Check::RulePattern, "x - y taken for x - x"),
+        unguarded(),
+        result.done(Check::RuleResult, "x + 0 rewritten to y"),
+    ]
+}
+
+/// `x != 0` is `x` if `x` is 0 or 1. Only the forged term itself would say that of its class.
+pub(crate) fn unguarded() -> Wrong {
+    let mut draft = draft(
+        "%z = const.i32 0\n%s = const.i32 0\nreturn %x\n",
+        "%z = const.i32 0\n%s = ne.i32 %x, %z\nreturn %s\n",
+    );
+    let (x, zero) = (draft.term(0, "x"), draft.constant(Type::I32, 0));
+    let of = draft.op(Opcode::Ne, Type::I32, Imm::None, &[x, zero]);
+    let term = draft.by_rule("bool-ne-zero", of, &[], x, NO_TERM);
+    draft.is(1, "s", term);
+    draft.done(Check::RuleGuard, "a truth test of x taken for x, which is any number")
+}
+
+fn values() -> [Wrong; 4] {
+    let mut value = draft("%s = const.i32 0\nreturn %x\n", "%s = add.i32 %x, %y\nreturn %s\n");
+    let x = value.term(0, "x");
+    value.is(1, "s", x);
+
+    let mut argument = draft("return %x\n", "return %y\n");
+    let (x, y) = (argument.term(0, "x"), argument.term(0, "y"));
+    argument.is(1, "x", y);
+    argument.is(1, "y", x);
+
+    let mut memory = draft(
+        "%v = global_get.i32 @g\nglobal_set.i32 @g, %x\n%p = const.i32 0\nreturn %v\n",
+        "%p = const.i32 0\nglobal_set.i32 @g, %x\n%v = global_get.i32 @g\nreturn %v\n",
+    );
+    let read = memory.term(0, "v");
+    memory.is(1, "v", read);
+
+    let effect = draft("%p = const.i32 0\nreturn %x\n", "global_set.i32 @g, %x\nreturn %x\n");
+    [
+        value.done(Check::ValueTerm, "a sum with the term of its first operand"),
+        argument.done(Check::ArgumentTerm, "two arguments with each other's terms"),
+        memory.done(Check::MemoryTerm, "a read after a write with the term of one before it"),
+        effect.done(Check::EffectAnchor, "a write that only one version has"),
+    ]
+}
+
+fn parameters() -> [Wrong; 3] {
+    let mut binder = draft(
+        "jump join(%x, %y)\njoin(%p: i32, %q: i32):\nreturn %p\n",
+        "jump join(%y, %x)\njoin(%p: i32, %q: i32):\nreturn %p\n",
+    );
+    let leaf = binder.term(0, "p");
+    binder.is(1, "q", leaf);
+
+    let mut copy = draft(
+        "jump join(%x)\njoin(%p: i32):\nreturn %p\n",
+        "jump join(%y)\njoin(%p: i32):\nreturn %p\n",
+    );
+    let x = copy.term(0, "x");
+    copy.is(0, "p", x);
+    copy.is(1, "p", x);
+
+    let leaf = draft(
+        "jump join(%x)\njoin(%p: i32):\nreturn %p\n",
+        "jump join(%y)\njoin(%p: i32):\nreturn %p\n",
+    );
+    [
+        binder
+            .done(Check::LeafBinder, "two parameters that receive different values with one leaf"),
+        copy.done(
+            Check::CopyEdges,
+            "a parameter with the term of another argument than it receives",
+        ),
+        leaf.done(
+            Check::LeafAgrees,
+            "a parameter that receives something else in each version, with one leaf",
+        ),
+    ]
+}
+
+fn anchors() -> [Wrong; 4] {
+    let same_set =
+        draft("global_set.i32 @g, %x\nreturn %x\n", "global_set.i32 @h, %x\nreturn %x\n");
+    let chain = |a: &str, b: &str, c: &str| {
+        format!(
+            "global_set.i32 @g, %x\njump {a}\none:\nglobal_set.i32 @g, %y\njump {b}\n\
+             two:\nglobal_set.i32 @g, %x\njump {c}\nlast:\nreturn %x\n"
+        )
+    };
+    let next = draft(&chain("one", "two", "last"), &chain("two", "last", "one"));
+    let operands = draft("%r = call @ask(%x)\nreturn %r\n", "%r = call @ask(%y)\nreturn %r\n");
+    let trap = draft(
+        "%p = const.i32 0\nglobal_set.i32 @g, %x\n%d = udiv.i32 %x, %y\nreturn %d\n",
+        "%d = udiv.i32 %x, %y\nglobal_set.i32 @g, %x\n%p = const.i32 0\nreturn %d\n",
+    );
+    [
+        same_set.done(Check::AnchorSame, "a write to another global"),
+        next.done(Check::AnchorNext, "two writes in the other order"),
+        operands.done(Check::AnchorOperands, "a call with another argument"),
+        trap.done(Check::TrapOrder, "a division moved above a write"),
+    ]
+}
+
+fn points() -> [Wrong; 4] {
+    let mut source = same("return %x\n");
+    let nowhere = Point::before(Inst::from_u32(7));
+    let target = source.at(1, "entry", 0);
+    source.entry(0, [target; 2], Vec::new(), &[("x", source.from(0, "x"))]);
+    let mut source =
+        source.done(Check::SourcePoint, "an entry from an instruction that there is not");
+    let entry = source.mappings[0].remove(target).expect("it was added");
+    source.mappings[0].insert(nowhere, entry);
+
+    let mut reached =
+        same("%c = const.i32 1\nbr_if %c, live, dead\nlive:\nreturn %x\ndead:\nreturn %y\n");
+    let points = [reached.at(0, "dead", 0), reached.at(1, "live", 0)];
+    reached.entry(0, points, Vec::new(), &[("x", reached.from(0, "y"))]);
+
+    let mut target = same("global_set.i32 @g, %x\nreturn %x\n");
+    let points = [target.at(0, "entry", 1), target.at(1, "entry", 0)];
+    target.entry(0, points, Vec::new(), &[("x", target.from(0, "x"))]);
+
+    let mut passed = same("%d = udiv.i32 %x, %y\nreturn %d\n");
+    let points = [passed.at(0, "entry", 0), passed.at(1, "entry", 1)];
+    let term = passed.term(0, "d");
+    let divide = step(Opcode::Udiv, Type::I32, &[passed.from(0, "x"), passed.from(0, "y")]);
+    passed.entry(0, points, vec![(divide, [term, NO_TERM])], &[("d", Operand::Step(0))]);
+    [
+        source,
+        reached.done(Check::SourceReached, "an entry from code that never runs, said to be right"),
+        target.done(Check::TargetPoint, "a landing before a write that was done"),
+        passed.done(Check::TrapPassed, "a landing behind a division that was not tried"),
+    ]
+}
+
+fn lists() -> [Wrong; 3] {
+    let sum = "%s = add.i32 %x, %y\nreturn %s\n";
+    let mut requires = same(sum);
+    let points = [requires.at(0, "entry", 0), requires.at(1, "entry", 1)];
+    requires.entry(0, points, Vec::new(), &[("s", requires.from(0, "s"))]);
+
+    let mut kept = same(sum);
+    let point = kept.at(0, "entry", 1);
+    kept.entry(0, [point; 2], Vec::new(), &[("x", kept.from(0, "x")), ("s", kept.from(0, "s"))]);
+    kept.change_entry(0, |entry| entry.kept.clear());
+
+    let mut order = same(sum);
+    order.entry(0, [point; 2], Vec::new(), &[("s", order.from(0, "s"))]);
+    order.change_entry(0, |entry| entry.requires.clear());
+    [
+        requires.done(Check::Requires, "a sum read before it is computed"),
+        kept.done(Check::Kept, "a dead argument read and not kept"),
+        order.done(Check::StepOrder, "a value read and not listed"),
+    ]
+}
+
+fn steps() -> [Wrong; 3] {
+    let wide = "(%x: i32) -> i64 {\nentry:\n%w = sextend.i64 %x\nreturn %w\n}\n";
+    let mut shape = Draft::new(wide, wide);
+    let points = [shape.at(0, "entry", 0), shape.at(1, "entry", 1)];
+    let term = shape.term(0, "w");
+    let mut extend = step(Opcode::Sextend, Type::I64, &[shape.from(0, "x")]);
+    extend.operand_ty = Type::I8;
+    shape.entry(0, points, vec![(extend, [term, NO_TERM])], &[("w", Operand::Step(0))]);
+
+    let sum = "%s = add.i32 %x, %y\nreturn %s\n";
+    let mut fact = same(sum);
+    let points = [fact.at(0, "entry", 0), fact.at(1, "entry", 1)];
+    let term = fact.term(0, "s");
+    let product = step(Opcode::Mul, Type::I32, &[fact.from(0, "x"), fact.from(0, "y")]);
+    fact.entry(0, points, vec![(product, [term, NO_TERM])], &[("s", Operand::Step(0))]);
+
+    let mut trap = same(sum);
+    let (x, y) = (trap.term(0, "x"), trap.term(0, "y"));
+    let term = trap.op(Opcode::Udiv, Type::I32, Imm::None, &[x, y]);
+    let divide = step(Opcode::Udiv, Type::I32, &[trap.from(0, "x"), trap.from(0, "y")]);
+    trap.entry(0, [points[1]; 2], vec![(divide, [term, NO_TERM])], &[("s", trap.from(0, "s"))]);
+    [
+        shape.done(Check::StepShape, "an extension from another type than that of its operand"),
+        fact.done(Check::StepTerm, "a product said to be a sum"),
+        trap.done(Check::StepTrap, "a division that nobody has tried"),
+    ]
+}
+
+fn assigns() -> [Wrong; 3] {
+    let sum = "%s = add.i32 %x, %y\nreturn %s\n";
+    let mut shape = same(sum);
+    let points = [shape.at(0, "entry", 1), shape.at(1, "entry", 0)];
+    let copies = ["x", "y", "s"].map(|name| (name, shape.from(0, name)));
+    shape.entry(0, points, Vec::new(), &copies);
+
+    let mut value = same("return %x\n");
+    let point = value.at(0, "entry", 0);
+    value.entry(0, [point; 2], Vec::new(), &[("x", value.from(0, "y"))]);
+
+    let mut live = same("return %x\n");
+    live.entry(0, [point; 2], Vec::new(), &[]);
+    [
+        shape.done(Check::AssignShape, "a sum provided before the target version has it"),
+        value.done(Check::AssignValue, "one argument for the other"),
+        live.done(Check::LivePlus, "a result not provided"),
+    ]
+}

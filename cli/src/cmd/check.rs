@@ -1,0 +1,192 @@
+//! `osier check`: runs the checker on mappings, either on those that Osier makes or on those of a
+//! file, and prints counts of verdicts.
+
+use super::failure::Failure;
+use super::input;
+use super::jobs::{Jobs, Worked, each_function};
+use super::level;
+use super::limits::InputLimits;
+use super::output::Output;
+use super::select::Selection;
+use super::stopwatch::Stopwatch;
+use clap::ValueEnum;
+use ir::{Func, Function, Module};
+use osier::driver::{CheckCounts, Step, Vigilance, certify, derive, recheck};
+use osier::export::{self, Exported, ExportedFunction};
+use osier::schema::{Check, CheckedFunction, SCHEMA};
+use osr::Level;
+use passes::Pipeline;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Format of the verdicts
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs; the keys are those of osier::schema::Check
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// Check this mapping, written by `osier opt --emit mapping`, instead of making one
+    #[arg(long, value_name = "M", conflicts_with_all = ["pipeline", "level"])]
+    mapping: Option<PathBuf>,
+    /// A pipeline, or passes separated by commas
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
+    pipeline: Pipeline,
+    /// The level of the mappings
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    #[command(flatten)]
+    selection: Selection,
+    /// Format of the verdicts
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
+}
+
+/// Judges mappings entry by entry and prints the counts.
+///
+/// After Ctrl-C the counts cover the functions that were complete by then.
+///
+/// # Errors
+/// If the checker refutes an entry, or drops an entry of a mapping that was read from a file. Also
+/// if an input cannot be read or the output cannot be written.
+pub(super) fn check(args: Args) -> Result<(), Failure> {
+    let module = input::load(&args.file, &args.limits.limits())?.module;
+    let selected = args.selection.of(&module)?;
+    match &args.mapping {
+        None => check_own(&args, &module, &selected),
+        Some(path) => check_exported(&args, path, &module, &selected),
+    }
+}
+
+/// Adds up and writes the verdicts of all functions, and turns refuted entries into a failure.
+fn told(args: &Args, worked: Worked<CheckedFunction>) -> Result<(), Failure> {
+    let Worked { results: functions, stopwatch, interrupted } = worked;
+    let mut total = CheckCounts::default();
+    functions.iter().for_each(|f| total.merge(&f.checked));
+    let dropped: u64 = total.dropped.values().sum();
+    let (refuted, entries) = (total.refuted, total.held + dropped);
+    let seconds = stopwatch.seconds(Step::Check);
+    let document = Check { schema: SCHEMA, functions, checked: total, interrupted, seconds };
+    let text = match args.format {
+        Format::Text => osier::report::check_text(&document),
+        Format::Json => {
+            serde_json::to_string_pretty(&document).expect("figures have a JSON form") + "\n"
+        }
+    };
+    // A partial result does not replace the contents of a file.
+    let output = if interrupted { None } else { args.output.clone() };
+    Output::to(output).write(&text)?;
+    super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
+    match (refuted, args.mapping.is_some() && dropped > 0) {
+        (0, false) => Ok(()),
+        (0, true) => Err(Failure::Program(format!("{dropped} entries of the mapping do not hold"))),
+        _ => Err(Failure::Program(format!("{refuted} entries are refuted"))),
+    }
+}
+
+type Selected<'m> = [(Func, &'m Function)];
+
+/// Makes the mappings of the selected functions and judges them.
+fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), Failure> {
+    let work = |base: &Function, stopwatch: &mut Stopwatch| {
+        let derived = derive(module, base, &args.pipeline, Vigilance::On, stopwatch);
+        let certified = certify(module, base, &derived, &[args.level], stopwatch);
+        let mut checked = CheckCounts::default();
+        for made in &certified.levels {
+            checked.merge(&made.forward.checked());
+            checked.merge(&made.backward.checked());
+        }
+        CheckedFunction { name: base.name().to_owned(), checked }
+    };
+    each_function(args.jobs.count(), selected, work, |worked| told(args, worked))
+}
+
+/// Judges the mappings of a file. The file names the pipeline, which is run again to make the
+/// optimized versions.
+fn check_exported(
+    args: &Args,
+    path: &Path,
+    module: &Module,
+    selected: &Selected<'_>,
+) -> Result<(), Failure> {
+    let text = input::read_text(path)?;
+    let wrong = |error: export::ReadError| {
+        Failure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
+    };
+    let file = export::read(&text).map_err(wrong)?;
+    let pipeline = passes::parse(file.pipeline)
+        .map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+    if !Level::ALL.iter().any(|level| level.name() == file.level) {
+        return Err(Failure::input(format!(
+            "{}: no level is named `{}`",
+            path.display(),
+            file.level
+        )));
+    }
+    let exported = to_check(&file, path, module, selected)?;
+    let functions: Vec<(Func, &Function)> =
+        exported.values().map(|(at, _)| selected[*at]).collect();
+    // Names are unique keys: functions of a module have distinct names, and the reader rejects a
+    // file that lists a function twice.
+    let by_name: BTreeMap<&str, &ExportedFunction<'_>> =
+        exported.values().map(|(at, function)| (selected[*at].1.name(), *function)).collect();
+    let work = |base: &Function, stopwatch: &mut Stopwatch| {
+        let derived = derive(module, base, &pipeline, Vigilance::On, stopwatch);
+        let parts = by_name[base.name()].parts([base, &derived.function]).map_err(wrong)?;
+        let checked = recheck(module, base, &derived.function, &parts, stopwatch);
+        Ok(CheckedFunction { name: base.name().to_owned(), checked })
+    };
+    each_function(args.jobs.count(), &functions, work, |worked| {
+        let Worked { results, stopwatch, interrupted } = worked;
+        // If several functions fail, the command reports the first in module order. The report is
+        // thus the same for every number of threads.
+        let results = results.into_iter().collect::<Result<Vec<_>, Failure>>()?;
+        told(args, Worked { results, stopwatch, interrupted })
+    })
+}
+
+/// The functions of a file that are also selected, in module order. Each comes with its index among
+/// the selected functions.
+///
+/// # Errors
+/// If the file names a function that the module lacks, or if no selected function is in the file.
+fn to_check<'f>(
+    file: &'f Exported<'f>,
+    path: &Path,
+    module: &Module,
+    selected: &Selected<'_>,
+) -> Result<BTreeMap<Func, (usize, &'f ExportedFunction<'f>)>, Failure> {
+    let names = module.defined().map(|(func, body)| (export::escaped(body.name()), func));
+    let known: BTreeMap<String, Func> = names.collect();
+    let mut exported = BTreeMap::new();
+    for function in &file.functions {
+        let Some(func) = known.get(function.name) else {
+            let what =
+                format!("{}: @{} is no function of the module", path.display(), function.name);
+            return Err(Failure::input(what));
+        };
+        // `selected` is in module order, which is the order of ids, so binary search applies.
+        let Ok(at) = selected.binary_search_by_key(func, |(id, _)| *id) else { continue };
+        exported.insert(*func, (at, function));
+    }
+    // A check of nothing must not pass: an empty intersection would exit with status 0.
+    match exported.is_empty() && !selected.is_empty() {
+        true => {
+            Err(Failure::input(format!("{} has none of the functions to check", path.display())))
+        }
+        false => Ok(exported),
+    }
+}

@@ -1,0 +1,109 @@
+//! `osier explain`: explains one point of a function, in one or both directions.
+
+use super::failure::Failure;
+use super::input::{self, Loaded};
+use super::level;
+use super::limits::InputLimits;
+use super::output::Output;
+use super::select;
+use clap::ValueEnum;
+use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::explain::{Question, explain as told, text};
+use osier::schema::{Explanation, SCHEMA};
+use osr::Level;
+use passes::Pipeline;
+use std::path::PathBuf;
+use transition::Side;
+
+/// Format of the explanation
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people, at most 80 columns
+    Text,
+    /// For programs; the keys are those of osier::schema::Explanation
+    Json,
+}
+
+/// Direction of the transition
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Direction {
+    /// From the base to the optimized version
+    Forward,
+    /// From the optimized version to the base
+    Backward,
+    /// Both
+    Both,
+}
+
+impl Direction {
+    fn headings(self) -> &'static [Side] {
+        match self {
+            Direction::Forward => &[Side::Before],
+            Direction::Backward => &[Side::After],
+            Direction::Both => &[Side::Before, Side::After],
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// The function
+    #[arg(long, value_name = "NAME")]
+    func: String,
+    /// The point: a place as `osier opt --emit listing` shows it (body:4), an instruction (inst9),
+    /// a value (%x: the point before its definition), or a block (body: its start); names are those
+    /// of the source version
+    #[arg(long, value_name = "P")]
+    point: String,
+    /// Direction of the transition
+    #[arg(long, value_enum, default_value_t = Direction::Both)]
+    direction: Direction,
+    /// A pipeline, or passes separated by commas
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
+    pipeline: Pipeline,
+    /// The level of the mappings
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    /// Format of the explanation
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
+}
+
+/// Explains one point and writes the explanation.
+///
+/// # Errors
+/// If an input cannot be read, the module lacks the function, neither version has the point, or the
+/// output cannot be written.
+pub(super) fn explain(args: Args) -> Result<(), Failure> {
+    let Loaded { name, module } = input::load(&args.file, &args.limits.limits())?;
+    let (_, base) = select::named(&module, &args.func)?;
+    let derived = derive(&module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
+    let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
+    let question =
+        Question { point: &args.point, headings: args.direction.headings(), level: args.level };
+    let answers = told(&module, base, &derived, &certified, question)
+        .map_err(|e| Failure::input(format!("@{}: {e}", base.name())))?;
+    let explanation = Explanation {
+        schema: SCHEMA,
+        path: name,
+        function: base.name().to_owned(),
+        pipeline: args.pipeline.names().into_iter().map(str::to_owned).collect(),
+        level: args.level.name().to_owned(),
+        asked: args.point,
+        answers,
+    };
+    let text = match args.format {
+        Format::Text => text(&explanation),
+        Format::Json => {
+            serde_json::to_string_pretty(&explanation).expect("it has a JSON form") + "\n"
+        }
+    };
+    Output::to(args.output).write(&text)
+}

@@ -1,0 +1,60 @@
+//! Failures of a command, their messages on standard error, and their exit statuses.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+/// The exit status after Ctrl-C: 128 plus the number of the signal, as shells report it.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// The reason why a command failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The program that the command ran failed, or a check failed.
+    Program(String),
+    /// The usage is wrong, an input is wrong, or the environment does not permit the work.
+    Input(String),
+    /// The user pressed Ctrl-C. The command has written its partial results already.
+    Interrupted,
+    /// The reader of the output has closed its end, as `head` does. The command ends silently with
+    /// status 0.
+    ClosedOutput,
+}
+
+impl Failure {
+    /// A failure of usage or input.
+    pub(super) fn input(message: impl Display) -> Failure {
+        Failure::Input(message.to_string())
+    }
+
+    /// A failure to write a result to `place`. A broken pipe counts as [`Failure::ClosedOutput`].
+    pub(super) fn writing(place: impl Display, error: &io::Error) -> Failure {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Failure::ClosedOutput,
+            _ => Failure::Input(format!("cannot write {place}: {error}")),
+        }
+    }
+
+    /// Writes the message to standard error and returns the exit status of the command.
+    pub(super) fn tell(self) -> ExitCode {
+        let (message, status) = match self {
+            Failure::Program(message) => (message, 1),
+            Failure::Input(message) => (message, 2),
+            Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
+            Failure::ClosedOutput => return ExitCode::SUCCESS,
+        };
+        tell(&message);
+        ExitCode::from(status)
+    }
+}
+
+/// Writes a diagnostic to standard error, after the name of the command.
+pub(super) fn tell(message: &str) {
+    print(&format!("osier: {message}"));
+}
+
+/// Writes a line to standard error without a prefix.
+pub(super) fn print(line: &str) {
+    // An error on standard error cannot be reported anywhere.
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,102 @@
+//! WebAssembly programs of the corpus, read from files as cases of the fuzzer.
+
+use super::super::failure::Failure;
+use super::super::input;
+use fuzz::{Case, Stress, World};
+use osier::Limits;
+use osr::Level;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use verify::state_oracle::Policy;
+
+/// The state oracle compares the first 16 visits of each gate (a path into a gap between anchors),
+/// and of later visits one in 100. Corpus programs run long: comparing every visit would dominate
+/// the time.
+const POLICY: Policy = Policy::Sampled { first: 16, one_in: 100 };
+
+/// The most instructions that a version of a program may execute in a run.
+const FUEL: u64 = 1 << 32;
+
+/// A program and a case that runs it. `Programs` fills in the passes and the level later.
+pub(super) struct Program {
+    /// The program and its arguments in the form that `--corpus` accepts.
+    pub(super) command: String,
+    pub(super) case: Case,
+}
+
+/// Reads the programs that the values of `--corpus` name. All programs share the bytes of `stdin`
+/// as their standard input.
+///
+/// # Errors
+/// If a file cannot be read or is not a program, or a folder contains no module.
+pub(super) fn programs(
+    arguments: &[String],
+    stdin: Option<&Path>,
+) -> Result<Vec<Program>, Failure> {
+    let bytes = stdin.map(input::read).transpose()?.map(|read| read.bytes).unwrap_or_default();
+    let stdin: Arc<[u8]> = bytes.into();
+    let mut programs = Vec::new();
+    for argument in arguments {
+        match Path::new(argument).is_dir() {
+            true => {
+                for file in modules(Path::new(argument))? {
+                    programs.push(program(&file.display().to_string(), &stdin)?);
+                }
+            }
+            false => programs.push(program(argument, &stdin)?),
+        }
+    }
+    Ok(programs)
+}
+
+/// The paths of the `.wasm` files in a folder, sorted.
+fn modules(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot =
+        |e: std::io::Error| Failure::input(format!("cannot read {}: {e}", folder.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        if path.extension().is_some_and(|e| e == "wasm") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(Failure::input(format!("{} holds no .wasm file", folder.display()))),
+        false => Ok(files),
+    }
+}
+
+/// Reads one program. `command` is the path of a file, or a path and arguments separated by blanks.
+/// A path that names an existing file wins, so a path may contain blanks.
+fn program(command: &str, stdin: &Arc<[u8]>) -> Result<Program, Failure> {
+    let args: Vec<String> = match Path::new(command).is_file() {
+        true => vec![command.to_owned()],
+        false => command.split_whitespace().map(str::to_owned).collect(),
+    };
+    let path =
+        args.first().ok_or_else(|| Failure::input("a program of the corpus is FILE ARGS"))?;
+    let module = input::load(Path::new(path), &Limits::default())?.module;
+    let entry =
+        module.lookup("_start").ok_or_else(|| Failure::input(format!("{path} has no _start")))?;
+    if !module.signature(entry).params.is_empty() || module.body(entry).is_none() {
+        return Err(Failure::input(format!("{path}: _start is no function without arguments")));
+    }
+    let case = Case {
+        module,
+        entry,
+        arguments: vec![Vec::new()],
+        fuel: FUEL,
+        world: World::Wasi { args, input: Cursor::new(Arc::clone(stdin)) },
+        steps: Vec::new(),
+        level: Level::Avail,
+        policy: POLICY,
+        going_on: 0,
+        certificates: true,
+        chains: 0,
+        stress: Stress::default(),
+        seed: 0,
+    };
+    Ok(Program { command: command.to_owned(), case })
+}

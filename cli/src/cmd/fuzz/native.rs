@@ -1,0 +1,573 @@
+//! `osier fuzz --engine jit`: judges cases in child processes.
+//!
+//! Wrong native code can crash, hang, or corrupt the process that runs it. So the command starts
+//! itself again for a few cases at a time, with limits on memory and processor time. The child
+//! writes one [`Line`] before each case and one after it with the results. If a child ends
+//! abnormally, the case it had begun is a finding, and another child continues with the next case.
+//!
+//! A child that exhausts its processor time may merely run on a slow machine. So another child
+//! starts again with the case at which the first one stopped. Only a case that exhausts the time
+//! alone becomes a finding ([`is_out_of_time`]).
+
+use super::Kind;
+use crate::cmd::failure::Failure;
+use crate::cmd::output::Output;
+use fuzz::{
+    self, Case, Clock, Drawn, Figures, Finding, NativeFigures, Oracle, PassFigures, Results,
+    Source, World,
+};
+use ir::text::{parse_module, print_module};
+use jit::process::{Resources, limit};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::SIGXCPU;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::ops::Range;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Address space of a child in bytes: 256 GiB, since each guarded memory reserves 6 GiB.
+const ADDRESS_SPACE: u64 = 256 << 30;
+/// Processor time of a child in seconds. A case takes some hundredths of a second.
+const CPU_SECONDS: u64 = 120;
+/// Processor time in seconds for one case that the reducer tries.
+const REDUCE_CPU_SECONDS: u64 = 10;
+/// Stack of the judging thread in bytes. Recursion in native code takes more stack than in the
+/// interpreter.
+const STACK: usize = 64 << 20;
+
+/// The cases that a child judges. The text form is the value of the hidden option `--native-cases`.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    pub(super) kind: Kind,
+    pub(super) cases: Range<u64>,
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.kind.name(), self.cases.start, self.cases.end)
+    }
+}
+
+impl std::str::FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Share, String> {
+        let wrong = || format!("{text}: not KIND:FIRST:END");
+        let mut parts = text.split(':');
+        let kind = parts.next().and_then(Kind::from_name).ok_or_else(wrong)?;
+        let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or_else(wrong);
+        Ok(Share { kind, cases: number()?..number()? })
+    }
+}
+
+/// A line on the standard output of a child, as JSON.
+#[derive(Serialize, Deserialize)]
+enum Line {
+    /// The child begins the case with this number.
+    Begin(u64),
+    /// The child has judged the case of the last `Begin`.
+    Done(Box<Done>),
+    /// The input with this number is not a program for this compiler.
+    Refused(u64),
+    /// The source has no case with this number or a higher one.
+    End,
+}
+
+/// The results of one case, in a form that JSON can hold.
+#[derive(Serialize, Deserialize, Default)]
+struct Done {
+    unchanged: u64,
+    versions: BTreeMap<usize, u64>,
+    /// By pass: 1 for the program, 1 if the pass acted on it, and the number of actions.
+    passes: BTreeMap<String, [u64; 3]>,
+    pairs: u64,
+    points: u64,
+    entries: u64,
+    composed: u64,
+    not_composed: u64,
+    armed: u64,
+    fired: u64,
+    /// The counts in the order of [`counts`], followed by the compile time in nanoseconds.
+    native: Vec<u64>,
+    /// The name of the oracle, the two versions, and the message of each finding.
+    findings: Vec<(String, usize, usize, String)>,
+}
+
+/// References to the counts of native figures, in a fixed order that parent and child share. The
+/// pattern names every field, so a new field fails to compile here.
+fn counts(native: &mut NativeFigures) -> [&mut u64; 12] {
+    let NativeFigures {
+        transitions,
+        backward,
+        probed,
+        stays,
+        compared,
+        points,
+        fired,
+        runs,
+        trapped,
+        exhausted,
+        unguarded,
+        compiled_functions,
+        compile_time: _,
+    } = native;
+    [
+        transitions,
+        backward,
+        probed,
+        stays,
+        compared,
+        points,
+        fired,
+        runs,
+        trapped,
+        exhausted,
+        unguarded,
+        compiled_functions,
+    ]
+}
+
+impl Done {
+    fn of(judged: &fuzz::Judged) -> Done {
+        let figures = &judged.figures;
+        // `counts` needs mutable references, so it gets a copy.
+        let mut native = figures.native;
+        let mut numbers: Vec<u64> = counts(&mut native).map(|count| *count).to_vec();
+        numbers.push(native.compile_time.as_nanos() as u64);
+        let passes = figures
+            .passes
+            .iter()
+            .map(|(name, p)| ((*name).to_owned(), [p.programs, p.acted, p.actions]));
+        let finding = |f: &Finding| {
+            (f.oracle.name().to_owned(), f.versions.0, f.versions.1, f.message.clone())
+        };
+        Done {
+            unchanged: figures.unchanged,
+            versions: figures.versions.clone(),
+            passes: passes.collect(),
+            pairs: figures.pairs,
+            points: figures.points,
+            entries: figures.entries,
+            composed: figures.composed,
+            not_composed: figures.not_composed,
+            armed: figures.armed,
+            fired: figures.fired,
+            native: numbers,
+            findings: judged.findings.iter().map(finding).collect(),
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let mut native = NativeFigures::default();
+        counts(&mut native)
+            .into_iter()
+            .zip(&self.native)
+            .for_each(|(count, found)| *count = *found);
+        native.compile_time = Duration::from_nanos(self.native.last().copied().unwrap_or(0));
+        let named = |name: &String| {
+            passes::registry::PASSES.iter().map(|p| p.name()).find(|known| known == name)
+        };
+        let passes = self.passes.iter().filter_map(|(name, [programs, acted, actions])| {
+            Some((
+                named(name)?,
+                PassFigures { programs: *programs, acted: *acted, actions: *actions },
+            ))
+        });
+        let mut figures = Figures {
+            programs: 1,
+            unchanged: self.unchanged,
+            versions: self.versions.clone(),
+            passes: passes.collect(),
+            pairs: self.pairs,
+            points: self.points,
+            entries: self.entries,
+            composed: self.composed,
+            not_composed: self.not_composed,
+            armed: self.armed,
+            fired: self.fired,
+            native,
+            ..Figures::default()
+        };
+        if let Some(first) = self.findings().first() {
+            figures.findings.insert(first.oracle, 1);
+        }
+        figures
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let oracle = |name: &str| {
+            Oracle::ALL.into_iter().find(|oracle| oracle.name() == name).unwrap_or(Oracle::Native)
+        };
+        let finding = |(name, first, last, message): &(String, usize, usize, String)| Finding {
+            oracle: oracle(name),
+            versions: (*first, *last),
+            message: message.clone(),
+        };
+        self.findings.iter().map(finding).collect()
+    }
+}
+
+fn clock() -> Clock {
+    let started = Instant::now();
+    Arc::new(move || started.elapsed())
+}
+
+/// Limits the whole process from now on and runs `work` in a thread with a large stack.
+///
+/// # Errors
+/// If the process cannot be limited or the thread cannot be started.
+fn within_limits<T: Send>(cpu_seconds: u64, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    let resources = Resources { address_space: ADDRESS_SPACE, cpu_seconds };
+    limit(&resources)
+        .map_err(|error| Failure::input(format!("cannot limit the process: {error}")))?;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("native".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| Failure::input(format!("no thread: {error}")))?;
+        Ok(thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)))
+    })
+}
+
+/// The work of a child: judges its share of the cases and writes lines.
+///
+/// # Errors
+/// If the process cannot be limited, a thread cannot be started, or standard output is closed.
+pub(super) fn child(source: &dyn Source, cases: Range<u64>) -> Result<(), Failure> {
+    let clock = clock();
+    within_limits(CPU_SECONDS, || {
+        for number in cases {
+            let line = match source.case(number) {
+                Drawn::End => return write(&Line::End),
+                Drawn::Refused => Line::Refused(number),
+                Drawn::Case(case) => {
+                    write(&Line::Begin(number))?;
+                    Line::Done(Box::new(Done::of(&fuzz::judge_native(&case, &clock))))
+                }
+            };
+            write(&line)?;
+        }
+        Ok(())
+    })?
+}
+
+fn write(line: &Line) -> Result<(), Failure> {
+    let text = serde_json::to_string(line).expect("lines have a JSON form") + "\n";
+    Output::Stdout.write(&text)
+}
+
+/// Starts this executable again with the options of this process and one more. Standard output and
+/// standard error of the child are pipes.
+fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
+    let own = std::env::current_exe()?;
+    let mut command = Command::new(&own);
+    command.args(std::env::args_os().skip(1)).args([option, value]);
+    let spawned = command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    spawned.map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot start {} again: {error}", own.display()))
+    })
+}
+
+/// The message for an error that keeps native code from being judged at all. No program is to
+/// blame.
+pub(super) fn no_process(error: &io::Error) -> String {
+    format!("no process for native code: {error}")
+}
+
+/// Judges cases in children. Returns the results, whether the source ended within `cases`, and the
+/// error that kept the remaining cases from being judged, if any.
+pub(super) fn batch(
+    kind: Kind,
+    cases: Range<u64>,
+    stop: &dyn Fn() -> bool,
+) -> (Results, bool, Option<io::Error>) {
+    batch_by(kind, cases, stop, &mut one_child)
+}
+
+fn batch_by(
+    kind: Kind,
+    cases: Range<u64>,
+    stop: &dyn Fn() -> bool,
+    one_child: &mut dyn FnMut(&Share, &mut Results) -> io::Result<Ended>,
+) -> (Results, bool, Option<io::Error>) {
+    let mut results = Results::default();
+    let mut next = cases.start;
+    while next < cases.end && !stop() {
+        let share = Share { kind, cases: next..cases.end };
+        let (at, how) = match one_child(&share, &mut results) {
+            Ok(Ended::Done) => return (results, false, None),
+            Ok(Ended::Source) => return (results, true, None),
+            // Earlier cases of this child may have used most of the time. The case gets a child of
+            // its own.
+            Ok(Ended::OutOfTime(at)) if at > next => {
+                next = at;
+                continue;
+            }
+            Ok(Ended::OutOfTime(at)) => (at, out_of_time()),
+            Ok(Ended::Died(at, how)) => (at, how),
+            Err(error) => return (results, false, Some(error)),
+        };
+        // Ctrl-C signals the whole process group, so children die of it. Their deaths are not
+        // findings.
+        if !stop() {
+            let finding = Finding { oracle: Oracle::Native, versions: (0, 1), message: how };
+            results.figures.programs += 1;
+            *results.figures.findings.entry(Oracle::Native).or_default() += 1;
+            results.failures.push(fuzz::Failure { number: at, findings: vec![finding] });
+            next = at + 1;
+        }
+    }
+    (results, false, None)
+}
+
+/// The end of a child.
+#[derive(Debug)]
+enum Ended {
+    /// The child judged all its cases.
+    Done,
+    /// The source has no more cases.
+    Source,
+    /// The child died in this case, for this reason.
+    Died(u64, String),
+    /// The child exhausted its processor time in this case.
+    OutOfTime(u64),
+}
+
+fn out_of_time() -> String {
+    format!(
+        "  the process that ran native code used up {CPU_SECONDS} seconds of processor time in this program alone: code without end, or a \
+         machine that is very slow"
+    )
+}
+
+/// Whether a finding is a case that exhausted its processor time. The command does not reduce such
+/// a case: the cause is unknown, and every attempt would take as long.
+pub(super) fn is_out_of_time(finding: &Finding) -> bool {
+    finding.message == out_of_time()
+}
+
+fn one_child(share: &Share, results: &mut Results) -> io::Result<Ended> {
+    let mut child = again("--native-cases", &share.to_string(), Stdio::null())?;
+    let errors = drain(&mut child);
+    let output = child.stdout.take().expect("it is piped");
+    let mut at = share.cases.start;
+    let mut ended = false;
+    for line in BufReader::new(output).split(b'\n') {
+        // The child died while writing this line, or stray writes of wrong code corrupted it.
+        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { break };
+        match line {
+            Line::Begin(number) => at = number,
+            Line::Refused(number) => {
+                results.figures.refused += 1;
+                at = number + 1;
+            }
+            Line::End => ended = true,
+            Line::Done(done) => {
+                results.figures.add(&done.figures());
+                let findings = done.findings();
+                if !findings.is_empty() {
+                    results.failures.push(fuzz::Failure { number: at, findings });
+                }
+                at += 1;
+            }
+        }
+    }
+    let (status, said) = finish(child, errors)?;
+    // A child that exits early with success must not pass as done: `at` then lies before the end.
+    Ok(match (status.success(), ended || at >= share.cases.end) {
+        (true, _) if ended => Ended::Source,
+        (true, true) => Ended::Done,
+        _ if ran_out_of_time(status) => Ended::OutOfTime(at),
+        _ => Ended::Died(at, death(status, &said)),
+    })
+}
+
+/// Reads the standard error of a child in a thread, concurrently with the reader of the results. A
+/// child can write more messages than the pipe holds, such as backtraces of several panics. Without
+/// a reader it would block, and its parent would wait for the next line forever.
+fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
+    let mut errors = child.stderr.take().expect("it is piped");
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        errors.read_to_end(&mut bytes).map(|_| bytes)
+    })
+}
+
+fn finish(
+    mut child: Child,
+    errors: JoinHandle<io::Result<Vec<u8>>>,
+) -> io::Result<(ExitStatus, String)> {
+    let said = errors.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))?;
+    Ok((child.wait()?, String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Whether the limit on processor time ended the process.
+fn ran_out_of_time(status: ExitStatus) -> bool {
+    status.signal() == Some(SIGXCPU)
+}
+
+fn death(status: ExitStatus, said: &str) -> String {
+    let last = said.lines().last().map(|line| format!("; it said: {line}")).unwrap_or_default();
+    format!("  the process that ran native code ended with {status}{last}")
+}
+
+/// A case as the parent sends it to a child on standard input.
+#[derive(Serialize, Deserialize)]
+struct Sent {
+    module: String,
+    entry: String,
+    arguments: Vec<Vec<u64>>,
+    fuel: u64,
+    steps: Vec<Vec<String>>,
+    level: String,
+    seed: u64,
+}
+
+impl Sent {
+    fn of(case: &Case) -> Sent {
+        let names = |passes: &Vec<passes::registry::StaticPass>| {
+            passes.iter().map(|p| p.name().to_owned()).collect()
+        };
+        Sent {
+            module: print_module(&case.module).to_string(),
+            entry: case.module.funcs[case.entry].name.clone(),
+            arguments: case.arguments.clone(),
+            fuel: case.fuel,
+            steps: case.steps.iter().map(names).collect(),
+            level: case.level.name().to_owned(),
+            seed: case.seed,
+        }
+    }
+
+    fn case(self, like: Case) -> Option<Case> {
+        let module = parse_module(&self.module).ok()?;
+        let entry = module.func_named(&self.entry)?;
+        let named = |name: &String| {
+            passes::registry::PASSES.iter().copied().find(|pass| pass.name() == name)
+        };
+        let steps = self
+            .steps
+            .iter()
+            .map(|step| step.iter().map(named).collect())
+            .collect::<Option<Vec<_>>>()?;
+        let level = osr::Level::from_name(&self.level)?;
+        let Sent { arguments, fuel, seed, .. } = self;
+        Some(Case {
+            module,
+            entry,
+            arguments,
+            fuel,
+            world: World::Nothing,
+            steps,
+            level,
+            seed,
+            ..like
+        })
+    }
+}
+
+/// The work of a child that judges one case of the reducer: reads the case, judges it, and writes
+/// one line.
+///
+/// # Errors
+/// If standard input does not hold a case, or as [`child`].
+pub(super) fn child_of_one(like: Case) -> Result<(), Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::input)?;
+    let sent: Sent = serde_json::from_str(&text).map_err(Failure::input)?;
+    let case = sent.case(like).ok_or_else(|| Failure::input("not a case"))?;
+    let judged = within_limits(REDUCE_CPU_SECONDS, || fuzz::judge_native(&case, &clock()))?;
+    write(&Line::Done(Box::new(Done::of(&judged))))
+}
+
+/// Judges one case in a child. A child that exhausts its time yields no findings, so the reducer
+/// discards such a candidate.
+///
+/// # Errors
+/// If the child cannot be started or its output cannot be read.
+pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<Finding>> {
+    let mut child = again("--native-case", "-", Stdio::piped())?;
+    let errors = drain(&mut child);
+    let mut input = child.stdin.take().expect("it is piped");
+    // The child may have died already. Its exit status reports that below.
+    let _ = input.write_all(
+        serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes(),
+    );
+    drop(input);
+    let mut text = Vec::new();
+    child.stdout.take().expect("it is piped").read_to_end(&mut text)?;
+    let (status, said) = finish(child, errors)?;
+    Ok(match serde_json::from_slice(&text) {
+        Ok(Line::Done(done)) if status.success() => done.findings(),
+        _ if ran_out_of_time(status) => Vec::new(),
+        _ => vec![Finding {
+            oracle: Oracle::Native,
+            versions: (0, 1),
+            message: death(status, &said),
+        }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Judges eight cases with children that end in the given ways, one after another. Returns the
+    /// share of each child and the results of the batch.
+    fn judged(ends: Vec<io::Result<Ended>>) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
+        let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
+        let mut child = |share: &Share, _: &mut Results| {
+            shares.push(share.cases.clone());
+            ends.next().expect("no child more than that")
+        };
+        let (results, last, error) = batch_by(Kind::Generated, 8..16, &|| false, &mut child);
+        assert!(ends.next().is_none(), "a child for every end");
+        (shares, results, last, error)
+    }
+
+    #[test]
+    fn a_child_that_dies_is_a_finding_in_its_case_and_another_goes_on_behind() {
+        let (shares, results, last, error) =
+            judged(vec![Ok(Ended::Died(10, "so".to_owned())), Ok(Ended::Source)]);
+        assert_eq!(shares, [8..16, 11..16]);
+        assert!(last && error.is_none());
+        assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
+        assert!(!is_out_of_time(&results.failures[0].findings[0]));
+    }
+
+    #[test]
+    fn time_that_a_batch_uses_up_is_no_finding_and_that_of_one_case_is_told_as_such() {
+        let ends = vec![
+            Ok(Ended::OutOfTime(10)),
+            Ok(Ended::OutOfTime(10)),
+            Ok(Ended::OutOfTime(15)),
+            Ok(Ended::Done),
+        ];
+        let (shares, results, _, error) = judged(ends);
+        assert_eq!(shares, [8..16, 10..16, 11..16, 15..16]);
+        assert!(error.is_none());
+        assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
+        assert!(is_out_of_time(&results.failures[0].findings[0]));
+        // Raw statuses have the encoding of `wait`: the low bits are the signal that ended the
+        // process.
+        assert!(
+            ran_out_of_time(ExitStatus::from_raw(SIGXCPU))
+                && !ran_out_of_time(ExitStatus::from_raw(11))
+        );
+    }
+
+    #[test]
+    fn where_no_process_can_be_started_nothing_is_found() {
+        let refused = io::Error::from(io::ErrorKind::NotFound);
+        let (shares, results, last, error) =
+            judged(vec![Ok(Ended::Died(8, "so".to_owned())), Err(refused)]);
+        assert_eq!(shares, [8..16, 9..16]);
+        assert!(!last && error.is_some_and(|e| e.kind() == io::ErrorKind::NotFound));
+        assert_eq!(results.failures.len(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! The sources of cases that the command line selects: generated programs and the corpus.
+
+use super::corpus::Program;
+use fuzz::{Case, Drawn, Options, Source};
+use osr::Level;
+use passes::registry::StaticPass;
+
+/// Generated programs. Case `n` uses the seed of the options plus `n`.
+pub(super) struct Generated {
+    pub(super) options: Options,
+}
+
+impl Source for Generated {
+    fn case(&self, number: u64) -> Drawn {
+        Drawn::Case(Box::new(self.options.generated(self.options.seed.wrapping_add(number))))
+    }
+}
+
+/// WebAssembly programs, each with every selected pipeline and level.
+pub(super) struct Programs {
+    programs: Vec<Program>,
+    pipelines: Vec<Vec<StaticPass>>,
+    levels: Vec<Level>,
+    options: Options,
+}
+
+impl Programs {
+    /// Creates a source. Without pipelines in the options it uses `O1` and `canonical`; without
+    /// levels it uses `avail`, the highest.
+    pub(super) fn new(programs: Vec<Program>, options: &Options) -> Programs {
+        let named =
+            |name| passes::parse(name).expect("a pipeline of the registry").passes().to_vec();
+        let pipelines = match options.pipelines.as_slice() {
+            [] => ["O1", "canonical"].map(named).to_vec(),
+            pipelines => pipelines.to_vec(),
+        };
+        let levels =
+            if options.levels.is_empty() { vec![Level::Avail] } else { options.levels.clone() };
+        Programs { programs, pipelines, levels, options: options.clone() }
+    }
+
+    /// The number of cases: programs times pipelines times levels.
+    pub(super) fn len(&self) -> u64 {
+        (self.programs.len() * self.pipelines.len() * self.levels.len()) as u64
+    }
+
+    /// The program of a case and its arguments, in the form that `--corpus` accepts.
+    pub(super) fn command(&self, number: u64) -> &str {
+        &self.programs[self.place(number).0].command
+    }
+
+    /// The indices of the program, the pipeline and the level of a case. The level varies fastest.
+    fn place(&self, number: u64) -> (usize, usize, usize) {
+        let (number, levels) = (number as usize, self.levels.len());
+        let (rest, level) = (number / levels, number % levels);
+        (rest / self.pipelines.len(), rest % self.pipelines.len(), level)
+    }
+}
+
+impl Source for Programs {
+    fn case(&self, number: u64) -> Drawn {
+        if number >= self.len() {
+            return Drawn::End;
+        }
+        let (program, pipeline, level) = self.place(number);
+        let program = &self.programs[program];
+        let steps = self.options.steps(self.options.seed, &self.pipelines[pipeline]);
+        let case = Case {
+            steps,
+            level: self.levels[level],
+            going_on: self.options.going_on,
+            certificates: self.options.certificates,
+            chains: self.options.chains,
+            stress: self.options.stress,
+            seed: self.options.seed,
+            ..program.case.clone()
+        };
+        Drawn::Case(Box::new(case))
+    }
+}

@@ -1,0 +1,90 @@
+//! Reads input files and standard input, and loads modules from them.
+
+use super::failure::Failure;
+use ir::Module;
+use osier::Limits;
+use osier::driver::{self, Format};
+use std::io::Read;
+use std::path::Path;
+
+/// The path that denotes standard input.
+const STDIN: &str = "-";
+
+/// The contents of an input.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// The path in the form that diagnostics and reports show.
+    pub(super) name: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads a file that is not a program, or standard input, with the default limit on its size.
+pub(super) fn read(path: &Path) -> Result<Input, Failure> {
+    read_at_most(path, Limits::default().input_bytes)
+}
+
+/// Reads a file or standard input.
+///
+/// # Errors
+/// If the input cannot be read, is empty, is a directory, or exceeds `most` bytes.
+fn read_at_most(path: &Path, most: u64) -> Result<Input, Failure> {
+    let read_all = |from: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        // One byte beyond the limit shows that the input is too large without reading all of it.
+        from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let (name, bytes) = if path == Path::new(STDIN) {
+        ("standard input".to_owned(), read_all(&mut std::io::stdin().lock()))
+    } else {
+        let opened = std::fs::File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+            true => Err(std::io::Error::other("it is a directory")),
+            false => Ok(file),
+        });
+        (path.display().to_string(), opened.and_then(|mut file| read_all(&mut file)))
+    };
+    let bytes = bytes.map_err(|e| Failure::input(format!("cannot read {name}: {e}")))?;
+    if bytes.is_empty() {
+        return Err(Failure::input(format!("{name} is empty")));
+    }
+    if bytes.len() as u64 > most {
+        return Err(Failure::input(format!(
+            "{name} is larger than {most} bytes (--max-input-bytes)"
+        )));
+    }
+    Ok(Input { name, bytes })
+}
+
+/// Reads a module and verifies it.
+///
+/// # Errors
+/// If the input cannot be read, exceeds a limit, or is not a well-formed module.
+pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, Failure> {
+    let input = read_at_most(path, limits.input_bytes)?;
+    let extension = path.extension().and_then(|e| e.to_str());
+    match driver::load_within(Format::of(extension, &input.bytes), &input.bytes, limits) {
+        Ok(module) => Ok(Loaded { name: input.name, module }),
+        Err(error) => Err(Failure::Input(error.in_file(&input.name))),
+    }
+}
+
+/// A module and the name of its input.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// The path in the form that diagnostics and reports show.
+    pub(super) name: String,
+    pub(super) module: Module,
+}
+
+/// Reads a file that must be UTF-8 text.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    let input = read(path)?;
+    String::from_utf8(input.bytes)
+        .map_err(|_| Failure::input(format!("{} is not UTF-8", input.name)))
+}
+
+/// Reads a list of names, one per line. Blank lines are ignored, as are blanks around a name.
+pub(super) fn read_names(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = read_text(path)?;
+    Ok(text.lines().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}

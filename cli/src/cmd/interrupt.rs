@@ -1,0 +1,37 @@
+//! Ctrl-C: the first signal raises a flag, so that a command can end its work and write its partial
+//! results. The second signal ends the process.
+
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag that Ctrl-C raises.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Installs the handlers. Call this after the input was read: until then Ctrl-C ends the
+    /// process at once, even while a read blocks.
+    pub(super) fn listen() -> Interrupt {
+        let interrupt = Interrupt::default();
+        // Handlers run in the order of registration. On the first signal the conditional default
+        // finds the flag lowered, then the second handler raises it. On the second signal the
+        // conditional default ends the process. If registration fails, Ctrl-C keeps its default
+        // action.
+        if flag::register_conditional_default(SIGINT, Arc::clone(&interrupt.0)).is_ok() {
+            let _ = flag::register(SIGINT, Arc::clone(&interrupt.0));
+        }
+        interrupt
+    }
+
+    /// Whether the flag is raised, by Ctrl-C or by [`Interrupt::end`].
+    pub(super) fn is_raised(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Raises the flag, so that the next Ctrl-C ends the process at once.
+    pub(super) fn end(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,18 @@
+//! Parses reconstruction levels on the command line.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use osr::Level;
+
+/// The default level of commands.
+pub(super) const DEFAULT: &str = "avail";
+
+/// A parser that accepts the names of all levels.
+pub(super) fn parser() -> impl TypedValueParser<Value = Level> {
+    let names = Level::ALL.map(|level| level.name());
+    PossibleValuesParser::new(names).map(|name| {
+        Level::ALL
+            .into_iter()
+            .find(|level| level.name() == name)
+            .expect("one of the possible values")
+    })
+}

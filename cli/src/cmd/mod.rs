@@ -1,0 +1,80 @@
+//! The commands of `osier`, one module each, and their common parts.
+//!
+//! Results go to standard output; diagnostics and progress go to standard error. The exit status
+//! is:
+//!
+//! - 0 for success,
+//! - 1 if the program or the check failed,
+//! - 2 for bad usage or bad input, errors of clap included,
+//! - 130 after Ctrl-C.
+//!
+//! A bug in Osier panics with a message that says so.
+
+mod check;
+mod explain;
+mod failure;
+mod fuzz;
+mod input;
+mod interrupt;
+mod jobs;
+mod level;
+mod limits;
+mod opt;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod select;
+mod stopwatch;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// An OSR-aware optimizing compiler middle-end.
+#[derive(Debug, Parser)]
+#[command(version, after_help = AFTER_HELP, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+FILE is .wasm, .wat or .oir; with another name its contents decide, and - is standard input.
+Exit status: 0 all is well; 1 the program or the check failed; 2 bad usage or bad input;
+130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program; report an exit status other than 0, and exit with 1 then
+    Run(run::Args),
+    /// Optimize a module and print it, its log of actions, or the mappings between the versions
+    Opt(opt::Args),
+    /// Count the points with a transition between each function and its optimized version
+    Report(report::Args),
+    /// Explain one point: where its transition lands, or why it has no entry and which pass
+    /// is to blame
+    Explain(explain::Args),
+    /// Judge random programs, and mappings between their versions, by every oracle
+    Fuzz(fuzz::Args),
+    /// Judge mappings entry by entry: count the entries that hold, are dropped, or are refuted
+    Check(check::Args),
+}
+
+impl Cli {
+    /// Runs the command, writes the message of a failure to standard error, and returns the exit
+    /// status.
+    pub(crate) fn run(self) -> ExitCode {
+        let outcome = match self.command {
+            Command::Run(args) => run::run(args),
+            Command::Opt(args) => opt::opt(args),
+            Command::Report(args) => report::report(args),
+            Command::Explain(args) => explain::explain(args),
+            Command::Fuzz(args) => fuzz::fuzz(args),
+            Command::Check(args) => check::check(args),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => failure.tell(),
+        }
+    }
+}

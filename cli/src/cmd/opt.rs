@@ -1,0 +1,98 @@
+//! `osier opt`: optimizes a module and prints the module, the actions of the passes, or the
+//! mappings between the versions.
+
+use super::failure::Failure;
+use super::input;
+use super::level;
+use super::limits::InputLimits;
+use super::output::Output;
+use super::select::Selection;
+use clap::ValueEnum;
+use ir::text::{print_function, print_module};
+use ir::{Function, Module};
+use osier::driver::{Certified, Derived, NoObserver, Vigilance, certify, derive, optimize};
+use osier::{export, listing};
+use osr::Level;
+use passes::Pipeline;
+use std::path::PathBuf;
+
+/// Output to print
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Emit {
+    /// The optimized module
+    Oir,
+    /// The log of the passes, action by action
+    Actions,
+    /// The mappings in both directions between each function and its optimized version, for people
+    Listing,
+    /// The mappings with their certificates, for `osier check --mapping` and other programs
+    Mapping,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// A pipeline, or passes separated by commas
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
+    pipeline: Pipeline,
+    #[command(flatten)]
+    selection: Selection,
+    /// Output to print
+    #[arg(long, value_enum, default_value_t = Emit::Oir)]
+    emit: Emit,
+    /// The level of the mappings
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
+}
+
+/// Optimizes a module and prints the selected output.
+///
+/// # Errors
+/// If an input cannot be read, no function is selected, or the output cannot be written.
+pub(super) fn opt(args: Args) -> Result<(), Failure> {
+    let module = input::load(&args.file, &args.limits.limits())?.module;
+    let text = if args.emit == Emit::Oir && args.selection.is_everything() {
+        print_module(&optimize(&module, &args.pipeline, Vigilance::On, &mut NoObserver).module)
+    } else {
+        let selected = args.selection.of(&module)?;
+        let count = selected.len();
+        let functions = selected.into_iter().map(|(_, base)| emitted(&args, &module, base));
+        let pipeline = args.pipeline.names().join(",");
+        let header = (args.emit == Emit::Mapping)
+            .then(|| export::header(&pipeline, args.level.name(), count));
+        header.into_iter().chain(functions).collect()
+    };
+    Output::to(args.output).write(&text)
+}
+
+/// The selected output for one function.
+fn emitted(args: &Args, module: &Module, base: &Function) -> String {
+    let derived = derive(module, base, &args.pipeline, Vigilance::On, &mut NoObserver);
+    match args.emit {
+        Emit::Oir => print_function(module, &derived.function),
+        Emit::Actions => listing::actions(base.name(), &derived.log),
+        Emit::Listing => {
+            listing::mappings(module, base, &derived, &certified(args, module, base, &derived))
+        }
+        Emit::Mapping => {
+            let mut text = String::new();
+            let Certified { certificate, levels } = certified(args, module, base, &derived);
+            for made in &levels {
+                let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
+                export::write(&mut text, [base, &derived.function], &certificate, mappings);
+            }
+            text
+        }
+    }
+}
+
+/// The mappings in both directions, with the entries that the checker accepts.
+fn certified(args: &Args, module: &Module, base: &Function, derived: &Derived) -> Certified {
+    certify(module, base, derived, &[args.level], &mut NoObserver)
+}

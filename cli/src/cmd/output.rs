@@ -1,0 +1,89 @@
+//! Writes results to standard output or to a file.
+
+use super::failure::Failure;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The destination of a result.
+#[derive(Clone, Debug)]
+pub(super) enum Output {
+    /// Standard output.
+    Stdout,
+    /// A file. After a write it holds the whole result; after a failed write it holds its former
+    /// contents.
+    File(PathBuf),
+}
+
+impl Output {
+    /// A file if a path is given, else standard output.
+    pub(super) fn to(path: Option<PathBuf>) -> Output {
+        path.map_or(Output::Stdout, Output::File)
+    }
+
+    /// Writes a whole result.
+    ///
+    /// # Errors
+    /// If the destination cannot be written. A closed pipe is [`Failure::ClosedOutput`].
+    pub(super) fn write(&self, result: &str) -> Result<(), Failure> {
+        match self {
+            Output::Stdout => {
+                let mut out = std::io::stdout().lock();
+                let written = out.write_all(result.as_bytes()).and_then(|()| out.flush());
+                written.map_err(|e| Failure::writing("standard output", &e))
+            }
+            Output::File(path) => {
+                write_file(path, result).map_err(|e| Failure::writing(path.display(), &e))
+            }
+        }
+    }
+}
+
+/// Writes a temporary file beside the destination and renames it into place, so that no reader sees
+/// half a result. A destination that is not a regular file (a pipe, a terminal) cannot be replaced
+/// and is written directly.
+///
+/// # Errors
+/// If a file cannot be created, written or renamed, or a chain of links does not end.
+fn write_file(path: &Path, result: &str) -> std::io::Result<()> {
+    if path.metadata().is_ok_and(|m| !m.is_file()) {
+        return std::fs::OpenOptions::new().write(true).open(path)?.write_all(result.as_bytes());
+    }
+    // A rename onto a symbolic link would replace the link. Rename onto the file that it points to.
+    let path = match path.canonicalize() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => end_of_links(path)?,
+        found => found?,
+    };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(permissions(&path));
+    let mut file = builder.prefix(".osier-").tempfile_in(folder)?;
+    file.write_all(result.as_bytes())?;
+    file.persist(&path)?;
+    Ok(())
+}
+
+/// Follows symbolic links from `path` to a file that does not exist yet. `canonicalize` fails on
+/// such links.
+fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    // Linux follows at most 40 links.
+    for _ in 0..40 {
+        if !path.is_symlink() {
+            return Ok(path);
+        }
+        let next = path.read_link()?;
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
+    Err(std::io::Error::other("too many symbolic links"))
+}
+
+/// The permissions for the new file: those of the file it replaces, or else the usual ones within
+/// the umask. Temporary files would otherwise be private to the user.
+#[cfg(unix)]
+fn permissions(path: &Path) -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .map(|m| m.permissions())
+        .unwrap_or_else(|_| std::fs::Permissions::from_mode(0o666))
+}

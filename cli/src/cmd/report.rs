@@ -1,0 +1,124 @@
+//! `osier report`: counts the points at which a run can transition between the versions of each
+//! function.
+
+use super::failure::{Failure, tell};
+use super::input::{self, Loaded};
+use super::jobs::{Jobs, each_function};
+use super::level;
+use super::limits::InputLimits;
+use super::output::Output;
+use super::select::Selection;
+use super::stopwatch::Stopwatch;
+use clap::ValueEnum;
+use ir::Function;
+use osier::driver::{Step, Vigilance, derive};
+use osier::report;
+use osier::schema::{Program, Size, Time};
+use osr::Level;
+use passes::Pipeline;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Format of the report
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people, at most 80 columns
+    Text,
+    /// For programs; the keys are those of osier::schema::Report
+    Json,
+    /// A page for a browser, with the tables of the text
+    Html,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The module
+    file: PathBuf,
+    /// A pipeline, or passes separated by commas
+    #[arg(long, value_name = "P", default_value = passes::registry::DEFAULT, value_parser = passes::parse)]
+    pipeline: Pipeline,
+    #[command(flatten)]
+    selection: Selection,
+    /// Count points without an entry, by reason and by pass to blame, at this level
+    #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
+    level: Level,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    limits: InputLimits,
+}
+
+/// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
+/// by then. It goes to standard output, so that it does not replace the contents of a file.
+///
+/// # Errors
+/// If an input cannot be read, no function is selected, or the output cannot be written.
+pub(super) fn report(args: Args) -> Result<(), Failure> {
+    let started = Instant::now();
+    let loaded = input::load(&args.file, &args.limits.limits())?;
+    let import = started.elapsed().as_secs_f64();
+    let selected = args.selection.of(&loaded.module)?;
+    let jobs = args.jobs.count();
+    // A thread drops versions and mappings of a function before it takes the next one. Memory thus
+    // holds the module and one function per thread.
+    let figures = |base: &Function, stopwatch: &mut Stopwatch| {
+        let derived = derive(&loaded.module, base, &args.pipeline, Vigilance::On, stopwatch);
+        report::function_report(&loaded.module, base, &derived, args.level, stopwatch)
+    };
+    each_function(jobs, &selected, figures, |worked| {
+        let pipeline = args.pipeline.names().into_iter().map(str::to_owned).collect();
+        let mut report = report::report(program(&loaded), pipeline, args.level, worked.results);
+        report.interrupted = worked.interrupted;
+        report.time = Time {
+            import,
+            jobs: jobs as u64,
+            elapsed: started.elapsed().as_secs_f64(),
+            ..times(&worked.stopwatch)
+        };
+        tell_times(&report.time);
+        let text = match args.format {
+            Format::Text => report::text(&report),
+            Format::Html => report::html(&report),
+            Format::Json => {
+                serde_json::to_string_pretty(&report).expect("figures have a JSON form") + "\n"
+            }
+        };
+        let output = if report.interrupted { None } else { args.output.clone() };
+        Output::to(output).write(&text)
+    })
+}
+
+fn program(loaded: &Loaded) -> Program {
+    let bodies = || loaded.module.defined().map(|(_, body)| body);
+    let instructions = bodies().map(|body| Size::of(body).instructions).sum();
+    Program { path: loaded.name.clone(), functions: bodies().count() as u64, instructions }
+}
+
+fn times(stopwatch: &Stopwatch) -> Time {
+    Time {
+        optimize: stopwatch.seconds(Step::Optimize),
+        replay: stopwatch.seconds(Step::Replay),
+        map: stopwatch.seconds(Step::Map),
+        check: stopwatch.seconds(Step::Check),
+        ..Time::default()
+    }
+}
+
+/// Writes the times to standard error. Times differ from run to run, so they stay out of the text
+/// of the report, which goldens compare.
+fn tell_times(time: &Time) {
+    let several = match time.jobs {
+        1 => String::new(),
+        jobs => format!(" (work of {jobs} threads, added up)"),
+    };
+    tell(&format!(
+        "import {:.2} s, optimize {:.2} s, verify and replay {:.2} s, map {:.2} s, check {:.2} s{several}; {:.2} s in all",
+        time.import, time.optimize, time.replay, time.map, time.check, time.elapsed
+    ));
+}

@@ -1,0 +1,242 @@
+//! `osier run`: runs a program in the interpreter, in native code, or in both by tiers.
+
+mod native;
+
+use super::failure::{Failure, print};
+use super::input;
+use super::limits::{InputLimits, RunLimits};
+use super::output::Output;
+use super::stopwatch::Stopwatch;
+use clap::ValueEnum;
+use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
+use ir::text::{parse_literal, print_literal};
+use ir::{Func, Module, Point};
+use osier::driver::{Step, Vigilance, optimize};
+use osier::listing;
+use osier::schema::{RunSeconds, RunStats, SCHEMA};
+use passes::Pipeline;
+use std::path::PathBuf;
+use std::time::Instant;
+use wasm::wasi::Wasi;
+
+/// Engine that executes the program
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Engine {
+    /// The interpreter
+    Interp,
+    /// Native code; a function is compiled at its first call
+    Jit,
+    /// The interpreter, then native code: hot functions and loops are optimized and compiled, and a
+    /// run enters compiled loops in the middle
+    Tiered,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The program
+    file: PathBuf,
+    /// Call this function and print its results, one per line, instead of running the program's
+    /// _start; its arguments follow, so FILE and other options come first
+    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
+    invoke: Option<Vec<String>>,
+    /// Engine that executes the program
+    #[arg(long, value_enum, default_value_t = Engine::Interp)]
+    engine: Engine,
+    /// Optimize first: a pipeline, or passes separated by commas
+    #[arg(long, value_name = "P", value_parser = passes::parse)]
+    pipeline: Option<Pipeline>,
+    /// Write figures about the run as JSON to a file, or to standard error
+    #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
+    stats: Option<Option<PathBuf>>,
+    /// Calls of a function, or visits of a loop header, that make it hot; only with --engine tiered
+    /// [default: 1000]
+    #[arg(long, value_name = "N")]
+    hot: Option<u32>,
+    /// The arguments of the program
+    #[arg(last = true, value_name = "PROGRAM ARGS")]
+    program_args: Vec<String>,
+    #[command(flatten)]
+    limits: InputLimits,
+    #[command(flatten)]
+    run_limits: RunLimits,
+}
+
+/// The default of `--hot`.
+const HOT: u32 = 1000;
+
+/// A function to call, its arguments as bits, and whether its results are printed.
+struct Call {
+    func: Func,
+    args: Vec<u64>,
+    prints_results: bool,
+}
+
+/// Runs a program and writes its results and figures.
+///
+/// # Errors
+/// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
+/// exceeds a limit, or exits with a status other than 0.
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    if args.hot.is_some() && args.engine != Engine::Tiered {
+        return Err(Failure::input(
+            "--hot is for --engine tiered: with the others nothing turns hot",
+        ));
+    }
+    let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
+    let module = loaded(&args, &mut stats.seconds)?;
+    let call = called(&module, args.invoke.as_deref())?;
+    let ended = match args.engine {
+        Engine::Interp => execute(&args, &module, &call, &mut stats)?,
+        engine => native::execute(&args, engine, &module, &call, &mut stats)?,
+    };
+    let told = match &ended {
+        Ok(outcome) => told(&module, &call, outcome),
+        Err(why) => Err(Failure::Program(why.clone())),
+    };
+    // Figures matter most when the program failed, so write them before returning the failure
+    // (`stats_are_written_of_a_program_that_native_code_fails_to_run`).
+    if let Some(out) = &args.stats {
+        write_stats(out.clone(), &stats)?;
+    }
+    told
+}
+
+/// The module, optimized if `--pipeline` is set. Stores the times in `seconds`.
+fn loaded(args: &Args, seconds: &mut RunSeconds) -> Result<Module, Failure> {
+    let started = Instant::now();
+    let module = input::load(&args.file, &args.limits.limits())?.module;
+    seconds.import = started.elapsed().as_secs_f64();
+    let Some(pipeline) = &args.pipeline else { return Ok(module) };
+    let mut stopwatch = Stopwatch::new();
+    let optimized = optimize(&module, pipeline, Vigilance::On, &mut stopwatch);
+    seconds.optimize = Some(stopwatch.seconds(Step::Optimize));
+    seconds.replay = Some(stopwatch.seconds(Step::Replay));
+    Ok(optimized.module)
+}
+
+/// The function to call and its arguments. Without `--invoke` it is `_start` or `main`.
+///
+/// # Errors
+/// If the module lacks the function, or the arguments do not fit its signature.
+fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, Failure> {
+    let Some((name, texts)) = invoke.and_then(<[String]>::split_first) else {
+        let entry = ["_start", "main"].into_iter().find_map(|name| module.lookup(name));
+        let func =
+            entry.ok_or_else(|| no_function("the program has no _start; use --invoke", module))?;
+        if !module.signature(func).params.is_empty() {
+            return Err(Failure::input("main takes arguments; use --invoke main ARG..."));
+        }
+        return Ok(Call { func, args: Vec::new(), prints_results: false });
+    };
+    let func = module.lookup(name.strip_prefix('@').unwrap_or(name));
+    let func = func.ok_or_else(|| no_function(&format!("no function {name:?}"), module))?;
+    let signature = module.signature(func);
+    if signature.params.len() != texts.len() {
+        let (wants, given) = (signature.params.len(), texts.len());
+        return Err(Failure::input(format!(
+            "{name} {signature} takes {wants} arguments, {given} are given"
+        )));
+    }
+    let literal = |(text, ty): (&String, &ir::Type)| {
+        parse_literal(text, *ty)
+            .ok_or_else(|| Failure::input(format!("{text:?} is no {ty}, which {name} takes")))
+    };
+    let args = texts.iter().zip(&signature.params).map(literal).collect::<Result<_, _>>()?;
+    Ok(Call { func, args, prints_results: true })
+}
+
+/// A failure that lists functions of the module: its exports, or without exports all that have a
+/// body.
+fn no_function(what: &str, module: &Module) -> Failure {
+    const SHOWN: usize = 20;
+    let mut names: Vec<&str> = module.exports.iter().map(|e| &*e.name).collect();
+    if names.is_empty() {
+        names = module.defined().map(|(_, body)| body.name()).collect();
+    }
+    let more = if names.len() > SHOWN { ", ..." } else { "" };
+    names.truncate(SHOWN);
+    match names.as_slice() {
+        [] => Failure::input(format!("{what} (the module has no functions)")),
+        names => Failure::input(format!("{what} (there are {}{more})", names.join(", "))),
+    }
+}
+
+/// The WASI host of the program. Its standard output is that of this process and is flushed after
+/// every write of the program.
+fn host(args: &Args) -> Wasi<'static> {
+    let name = args.file.display().to_string();
+    let args = std::iter::once(name).chain(args.program_args.iter().cloned()).collect();
+    Wasi::new(args, std::io::stdin().lock(), std::io::stdout().lock(), std::io::stderr())
+}
+
+/// The outcome of a run, or the reason why an engine could not continue it.
+type Ended = Result<Outcome, String>;
+
+/// Instantiates the module in the interpreter and calls its start function, then the function of
+/// `call`.
+///
+/// # Errors
+/// If the module cannot be instantiated.
+fn execute(
+    args: &Args,
+    module: &Module,
+    call: &Call,
+    stats: &mut RunStats,
+) -> Result<Ended, Failure> {
+    let started = Instant::now();
+    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let machine = Machine::with_options(&Program::new(module), args.run_limits.limits(), options);
+    let mut machine =
+        machine.map_err(|e| Failure::input(format!("{}: {e}", args.file.display())))?;
+    let mut host = host(args);
+    let mut outcome = Outcome::Returned(Vec::new());
+    if let Some(start) = machine.start_function() {
+        outcome = machine.invoke(start, &[], &mut host, &mut NoObserver);
+    }
+    if outcome.returned().is_some() {
+        outcome = machine.invoke(call.func, &call.args, &mut host, &mut NoObserver);
+    }
+    stats.instructions = Some(args.run_limits.limits().fuel - machine.fuel());
+    stats.seconds.execute = started.elapsed().as_secs_f64();
+    Ok(Ok(outcome))
+}
+
+/// Prints the results, or turns the outcome into a failure.
+fn told(module: &Module, call: &Call, outcome: &Outcome) -> Result<(), Failure> {
+    match outcome {
+        Outcome::Returned(values) if call.prints_results => {
+            let types = &module.signature(call.func).results;
+            let lines = values
+                .iter()
+                .zip(types)
+                .map(|(bits, ty)| format!("{}\n", print_literal(*ty, *bits)));
+            Output::Stdout.write(&lines.collect::<String>())
+        }
+        Outcome::Returned(_) | Outcome::Exited(0) => Ok(()),
+        Outcome::Exited(status) => {
+            Err(Failure::Program(format!("the program exited with status {status}")))
+        }
+        other => {
+            Err(Failure::Program(format!("{other}{}", place(module, other).unwrap_or_default())))
+        }
+    }
+}
+
+/// The place where a run ended, in the notation of listings. `None` if the outcome names no
+/// instruction, or one of another version.
+fn place(module: &Module, outcome: &Outcome) -> Option<String> {
+    let site = outcome.site()?;
+    let (body, inst) = (module.body(site.func)?, site.inst?);
+    body.has_inst(inst).then(|| format!(" ({})", listing::place(module, body, Point::before(inst))))
+}
+
+fn write_stats(out: Option<PathBuf>, stats: &RunStats) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(stats).expect("figures have a JSON form");
+    match out {
+        Some(path) => Output::File(path).write(&(json + "\n")),
+        None => {
+            print(&json);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
+//! figures about its compilation and transitions.
+
+use super::{Args, Call, Ended, Engine, HOT, host};
+use crate::cmd::failure::Failure;
+use crate::cmd::stopwatch::Stopwatch;
+use interp::{Options, Outcome, TraceLevel};
+use ir::Module;
+use jit::{Bounds, Config, Interruption, RunError, TransitionKind, Vm, VmError};
+use osier::driver::{Observer as _, Step};
+use osier::listing;
+use osier::native::{self, Compiled, CompiledKind, Eager, Observer, Tiered};
+use osier::schema::{CompiledCode, MadeTransition, RunStats};
+use passes::Pipeline;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Stack in bytes of the thread that runs the program: 512 MiB. The system commits pages on first
+/// use.
+const STACK: usize = 512 << 20;
+
+/// Records each compiled piece of code and the times of compiling it.
+#[derive(Clone)]
+struct Log {
+    started: Instant,
+    module: Arc<Module>,
+    begun: Option<Instant>,
+    made: Arc<Mutex<Made>>,
+}
+
+/// The compiled code so far, and the time of optimizing it.
+struct Made {
+    code: Vec<CompiledCode>,
+    optimizing: Stopwatch,
+}
+
+impl Log {
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Log {
+    fn step(&mut self, step: Option<Step>) {
+        self.made().optimizing.begin(step);
+    }
+
+    fn begin(&mut self) {
+        self.begun = Some(Instant::now());
+    }
+
+    fn compiled(&mut self, made: Compiled) {
+        let begun = self.begun.take().unwrap_or(self.started);
+        let kind = match made.kind {
+            CompiledKind::Version => "version",
+            CompiledKind::Continuation => "continuation",
+        };
+        let made = CompiledCode {
+            function: self.module.funcs[made.func].name.clone(),
+            kind,
+            instructions: made.instructions,
+            bytes: made.bytes,
+            at: begun.duration_since(self.started).as_secs_f64(),
+            seconds: begun.elapsed().as_secs_f64(),
+        };
+        self.made().code.push(made);
+    }
+}
+
+/// Instantiates the module and makes the call in native code, in a thread with a large stack.
+///
+/// # Errors
+/// If the thread cannot be started or the module cannot be instantiated.
+pub(super) fn execute(
+    args: &Args,
+    engine: Engine,
+    module: &Module,
+    call: &Call,
+    stats: &mut RunStats,
+) -> Result<Ended, Failure> {
+    let module = Arc::new(module.clone());
+    std::thread::scope(|scope| {
+        let run = || run(args, engine, &module, call, stats);
+        let thread = std::thread::Builder::new()
+            .name("program".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, run);
+        let thread = thread
+            .map_err(|error| Failure::input(format!("no thread for the program: {error}")))?;
+        thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload))
+    })
+}
+
+fn run(
+    args: &Args,
+    engine: Engine,
+    module: &Arc<Module>,
+    call: &Call,
+    stats: &mut RunStats,
+) -> Result<Ended, Failure> {
+    let started = Instant::now();
+    let mut vm = instance(args, module)?;
+    let made = Arc::new(Mutex::new(Made { code: Vec::new(), optimizing: Stopwatch::new() }));
+    let log = Log { started, module: Arc::clone(module), begun: None, made: Arc::clone(&made) };
+    match engine {
+        Engine::Tiered => {
+            let pipeline = args.pipeline.as_ref().map_or_else(Pipeline::default, Clone::clone);
+            vm.set_tiering(Box::new(Tiered::new(args.hot.unwrap_or(HOT), pipeline, log)));
+        }
+        Engine::Jit | Engine::Interp => vm.set_tiering(Box::new(Eager::new(log))),
+    }
+    let mut host = host(args);
+    let mut outcome = Ok(Outcome::Returned(Vec::new()));
+    let functions = module
+        .start
+        .into_iter()
+        .map(|start| (start, [].as_slice()))
+        .chain([(call.func, &*call.args)]);
+    // The start function runs first. The call follows only if it returned.
+    for (func, args) in functions {
+        if !matches!(&outcome, Ok(Outcome::Returned(_))) {
+            break;
+        }
+        outcome = match engine {
+            Engine::Jit => native::invoke(&mut vm, func, args, &mut host),
+            Engine::Interp | Engine::Tiered => vm.invoke(func, args, &mut host),
+        };
+    }
+    stats.seconds.execute = started.elapsed().as_secs_f64();
+    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    // Only tiered runs optimize during execution. With `--pipeline` the times before the run count
+    // too.
+    if engine == Engine::Tiered {
+        let hot: f64 = Step::ALL.into_iter().map(|step| made.optimizing.seconds(step)).sum();
+        stats.seconds.optimize = Some(stats.seconds.optimize.unwrap_or(0.0) + hot);
+    }
+    stats.seconds.compile = Some(made.code.iter().map(|code| code.seconds).sum());
+    stats.compiled = Some(std::mem::take(&mut made.code));
+    stats.transitions = Some(transitions(module, &mut vm));
+    Ok(outcome.map_err(|error: RunError| error.to_string()))
+}
+
+/// A machine with guarded memories. If the address space does not suffice for guards, a machine
+/// with bounds checks.
+///
+/// # Errors
+/// If the module cannot be instantiated, or the address space does not suffice for its memories.
+fn instance(args: &Args, module: &Arc<Module>) -> Result<Vm, Failure> {
+    let limits = args.run_limits.limits();
+    let interruption =
+        if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
+    let options = Options { poison: false, track_memory: false, trace: TraceLevel::Off };
+    let made = |bounds| {
+        let engine = jit::Engine::new(Config { bounds, interruption, ..Config::default() })
+            .map_err(Failure::input)?;
+        match Vm::new(&engine, module, limits, options) {
+            Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
+            Ok(vm) => Ok(Some(vm)),
+            Err(error) => Err(Failure::input(format!("{}: {error}", args.file.display()))),
+        }
+    };
+    match made(Bounds::Guarded)? {
+        Some(vm) => Ok(vm),
+        None => made(Bounds::Checked)?
+            .ok_or_else(|| Failure::input("there is no address space for memories")),
+    }
+}
+
+/// The transitions that the machine made, with the place of each point in the base. A point of
+/// another version shows its id.
+fn transitions(module: &Module, vm: &mut Vm) -> Vec<MadeTransition> {
+    let made = vm.transitions().into_iter().map(|made| {
+        let body = module.body(made.func);
+        let known = body.filter(|body| body.has_inst(made.at));
+        let point = known.map(|body| listing::place(module, body, ir::Point::before(made.at)));
+        let (from, to) = match made.kind {
+            TransitionKind::Up => ("interpreter", "native"),
+            TransitionKind::Across => ("native", "native"),
+            TransitionKind::Down => ("native", "interpreter"),
+            TransitionKind::Out => ("native", "embedder"),
+        };
+        let function = module.funcs[made.func].name.clone();
+        MadeTransition {
+            function,
+            point: point.unwrap_or_else(|| made.at.to_string()),
+            from,
+            to,
+            count: made.count,
+        }
+    });
+    made.collect()
+}

@@ -1,0 +1,69 @@
+//! Selects the functions that a command processes.
+
+use super::failure::{Failure, tell};
+use super::input;
+use ir::{Func, Function, Module};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The options that select functions.
+#[derive(Debug, clap::Args)]
+pub(super) struct Selection {
+    /// Only this function
+    #[arg(long, value_name = "NAME")]
+    func: Option<String>,
+    /// Only the functions that a file names, one per line; counts and ignores names that the module
+    /// lacks
+    #[arg(long, value_name = "FILE", conflicts_with = "func")]
+    only_functions: Option<PathBuf>,
+}
+
+impl Selection {
+    /// Whether all functions are selected.
+    pub(super) fn is_everything(&self) -> bool {
+        self.func.is_none() && self.only_functions.is_none()
+    }
+
+    /// The selected functions that have a body, in module order.
+    ///
+    /// # Errors
+    /// If the module lacks the function that `--func` names, or imports it. Also if the file of
+    /// `--only-functions` cannot be read or names no function of the module.
+    pub(super) fn of<'m>(&self, module: &'m Module) -> Result<Vec<(Func, &'m Function)>, Failure> {
+        if let Some(name) = &self.func {
+            return Ok(vec![named(module, name)?]);
+        }
+        let Some(path) = &self.only_functions else { return Ok(module.defined().collect()) };
+        let names: BTreeSet<String> = input::read_names(path)?.into_iter().collect();
+        let selected: Vec<_> =
+            module.defined().filter(|(_, body)| names.contains(body.name())).collect();
+        if selected.is_empty() {
+            return Err(Failure::input(format!(
+                "{} names no function of the module",
+                path.display()
+            )));
+        }
+        if selected.len() < names.len() {
+            let missing = names.len() - selected.len();
+            tell(&format!(
+                "{missing} of the names in {} are no functions of the module",
+                path.display()
+            ));
+        }
+        Ok(selected)
+    }
+}
+
+/// The function with this name, which may start with `@`.
+///
+/// # Errors
+/// If the module lacks the function or imports it.
+pub(super) fn named<'m>(module: &'m Module, name: &str) -> Result<(Func, &'m Function), Failure> {
+    let name = name.strip_prefix('@').unwrap_or(name);
+    let func =
+        module.lookup(name).ok_or_else(|| Failure::input(format!("no function {name:?}")))?;
+    let body = module
+        .body(func)
+        .ok_or_else(|| Failure::input(format!("function {name:?} is imported")))?;
+    Ok((func, body))
+}

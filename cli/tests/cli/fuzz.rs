@@ -1,0 +1,91 @@
+//! `osier fuzz --engine jit` on a system with few resources.
+
+use crate::harness::{Ended, command, file, scratch};
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+/// The note about memories whose accesses were checked instead of guarded.
+const UNGUARDED: &str = "pairs of versions without guards, for want of address space";
+
+/// More memories of 6 GiB than fit into the address space to which a child process limits itself.
+const TOO_MANY: usize = 43;
+
+fn ended(mut command: Command) -> Ended {
+    Ended::of(command.output().expect("the command starts"))
+}
+
+#[test]
+fn memories_without_address_space_for_guards_are_no_finding() {
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -v 5000000 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_osier")]);
+    limited.args([
+        "fuzz",
+        "--engine",
+        "jit",
+        "--programs",
+        "6",
+        "--size",
+        "30",
+        "--inputs",
+        "2",
+        "--jobs",
+        "1",
+    ]);
+    let ended = ended(limited).with_status(0);
+    assert!(
+        ended.stdout.contains("generated     6 programs") && ended.stdout.contains(UNGUARDED),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn a_program_with_more_memories_than_can_be_guarded_is_judged_too() {
+    let memories = "(memory 1)".repeat(TOO_MANY);
+    let text = format!(
+        "(module {memories} (func (export \"_start\") (local i32)
+          (loop
+            (i32.store 42 (local.get 0) (i32.mul (local.get 0) (i32.const 3)))
+            (i32.store (local.get 0) (i32.load 42 (local.get 0)))
+            (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 4))) (i32.const 400))))))"
+    );
+    let folder = scratch();
+    let path = file(&folder, "memories.wasm", wat::parse_str(text).expect("a module"));
+    // This seed chooses guarded memories; seed 0 would choose checked accesses anyway.
+    let ended = ended(command(&[
+        "fuzz",
+        "--engine",
+        "jit",
+        "--corpus",
+        &path,
+        "--pipeline",
+        "O1",
+        "--seed",
+        "1",
+    ]))
+    .with_status(0);
+    assert!(
+        ended.stdout.contains("corpus        1 programs") && ended.stdout.contains(UNGUARDED),
+        "{ended:#?}"
+    );
+}
+
+#[test]
+fn a_command_that_is_not_there_any_more_cannot_start_itself_again() {
+    let own = std::path::Path::new(env!("CARGO_BIN_EXE_osier"));
+    // A hard link: a file just written may still be open in a child process of another test.
+    let folder = tempfile::tempdir_in(own.parent().expect("a file has a folder"))
+        .expect("a temporary folder");
+    let path = folder.path().join("osier");
+    fs::hard_link(own, &path).expect("in one file system");
+    let open = fs::File::open(&path).expect("readable");
+    fs::remove_file(&path).expect("it is ours");
+    let mut gone = Command::new(format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd()));
+    gone.args(["fuzz", "--engine", "jit", "--programs", "40", "--jobs", "2"]);
+    let ended = ended(gone).with_status(2);
+    assert!(
+        ended.stderr.contains("osier: no process for native code: cannot start "),
+        "{ended:#?}"
+    );
+    assert!(ended.stdout.contains("generated     0 programs"), "{ended:#?}");
+}

@@ -1,0 +1,381 @@
+//! Missing files, outputs that cannot be written, and inputs that are not modules.
+
+use crate::harness::{command, corpus, file, kernel, osier, osier_with_input, scratch};
+use std::fs;
+use std::process::Stdio;
+
+/// Every command that reads a file.
+const COMMANDS: [&str; 5] = ["run", "opt", "report", "check", "explain"];
+
+/// The arguments for a command on a file, with the options that it requires.
+fn on<'a>(command: &'a str, path: &'a str) -> Vec<&'a str> {
+    match command {
+        "explain" => vec![command, path, "--func", "f", "--point", "entry"],
+        _ => vec![command, path],
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = scratch();
+    let empty = file(&folder, "empty.oir", "");
+    let missing = folder.path().join("missing.wasm").display().to_string();
+    let directory = folder.path().display().to_string();
+    for name in COMMANDS {
+        for path in [&empty, &missing, &directory] {
+            let ended = osier(&on(name, path)).with_status(2);
+            assert!(
+                ended.stderr.starts_with("osier: ") && ended.stderr.contains(path),
+                "{}",
+                ended.stderr
+            );
+            assert_eq!(ended.stdout, "");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_no_module_are_refused_with_a_place() {
+    let folder = scratch();
+    let binary = fs::read(corpus("matmul.wasm")).expect("readable");
+    let cases: [(&str, &[u8], &str); 6] = [
+        ("short.wasm", &binary[..binary.len() / 2], "short.wasm:"),
+        ("version.wasm", b"\0asm\x02\0\0\0", "version.wasm:"),
+        ("text.wat", b"(module (func", "text.wat:"),
+        ("bad.oir", b"func @f() {\nentry:\n  jump nowhere\n}\n", "bad.oir:3:"),
+        ("latin.oir", b"func @f\xe9() {}", "latin.oir:"),
+        ("garbage", b"\x00\x01\x02", "garbage:"),
+    ];
+    for (name, bytes, place) in cases {
+        let path = file(&folder, name, bytes);
+        for command in COMMANDS {
+            let ended = osier(&on(command, &path)).with_status(2);
+            assert!(ended.stderr.contains(place), "{command}: {}", ended.stderr);
+            assert_eq!(ended.stdout, "");
+        }
+    }
+}
+
+#[test]
+fn a_mapping_is_judged_for_the_functions_asked_for() {
+    let folder = scratch();
+    let body =
+        "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  %s = add.i32 %a, %z\n  return %s\n}\n";
+    let module = file(&folder, "two.oir", format!("func @f{body}func @g{body}"));
+    let whole = osier(&["opt", &module, "--emit", "mapping"]).with_status(0).stdout;
+    let header: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
+    let (first, second) =
+        whole[header.len()..].split_at(whole.find("function g").expect("two") - header.len());
+    let check = |text: &str, options: &[&str]| {
+        let mapping = file(&folder, "m.map", text);
+        osier(&[&["check", &module, "--mapping", &mapping], options].concat())
+    };
+    let both = check(&whole, &[]).with_status(0).stderr;
+    let one = check(&whole, &["--func", "g"]).with_status(0).stderr;
+    assert!(one.contains(" entries checked") && one != both, "{one}{both}");
+    // No verdict, and so no success.
+    for (text, options, cause) in [
+        (
+            header.replace("functions 2", "functions 0"),
+            &[][..],
+            "has none of the functions to check",
+        ),
+        (header.clone(), &[], "2 functions are announced, 0 are there"),
+        (format!("{header}{first}"), &[], "2 functions are announced, 1 are there"),
+        (
+            format!("{header}{first}").replace("functions 2", "functions 1"),
+            &["--func", "g"],
+            "has none of the functions to check",
+        ),
+        (format!("{whole}{second}"), &[], "twice"),
+        (whole.replace("level avail", "level none"), &[], "no level is named `none`"),
+    ] {
+        let ended = check(&text, options).with_status(2);
+        assert!(ended.stderr.contains(cause), "{}", ended.stderr);
+    }
+    let long = check(&whole.replace("anchor ", &format!("anchor {}", "9".repeat(100_000))), &[])
+        .with_status(2);
+    assert!(long.stderr.len() < 400, "what is quoted is cut");
+}
+
+#[test]
+fn branches_that_lines_pass_are_in_the_file() {
+    let folder = scratch();
+    let module = include_str!("../oir/passes/thread/a_constant_decides.oir");
+    let (module, _) = module.split_once(";=").expect("what is expected comes last");
+    let module = file(&folder, "decided.oir", module);
+    let whole =
+        osier(&["opt", &module, "--pipeline", "thread", "--emit", "mapping"]).with_status(0).stdout;
+    let (before, listed) = whole.split_once("\npassed ").expect("a branch is passed");
+    let check = |text: &str| {
+        let mapping = file(&folder, "m.map", text);
+        osier(&["check", &module, "--mapping", &mapping])
+    };
+    let held = check(&whole).with_status(0).stdout;
+    let (_, rest) = listed.split_once('\n').expect("more lines");
+    let unlisted = check(&format!("{before}\n{rest}"));
+    assert!(
+        !held.contains("anchor-next") && unlisted.stdout.contains("anchor-next"),
+        "{held}{}",
+        unlisted.stdout
+    );
+    let odd = check(&format!("{before}\npassed x\n{rest}")).with_status(2);
+    assert!(odd.stderr.contains(&format!("{}", before.lines().count() + 1)), "{}", odd.stderr);
+}
+
+#[test]
+fn findings_of_the_verifier_have_a_line() {
+    let folder = scratch();
+    let text = "func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %c\n  %c = add.i32 %a, %a\n  return %b\n}\n";
+    let path = file(&folder, "order.oir", text);
+    let ended = osier(&["opt", &path]).with_status(2);
+    assert!(ended.stderr.contains("order.oir:3: SSA-DOM-1 in @f"), "{}", ended.stderr);
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let binary = fs::read(corpus("matmul.wasm")).expect("readable");
+    let ended = osier_with_input(&["run", "-", "--invoke", "matmul", "3"], &binary).with_status(0);
+    assert!(!ended.stdout.is_empty());
+    let text = "func @f() -> i32 {\nentry:\n  %a = const.i32 7\n  return %a\n}\n";
+    let ended = osier_with_input(&["run", "-", "--invoke", "f"], text.as_bytes()).with_status(0);
+    assert_eq!(ended.stdout, "7\n");
+    osier_with_input(&["report", "-"], b"").with_status(2);
+}
+
+#[test]
+fn webassembly_may_be_text() {
+    let folder = scratch();
+    let text = "(module (func (export \"seven\") (result i32) i32.const 3 i32.const 4 i32.add))";
+    let path = file(&folder, "seven.wat", text);
+    assert_eq!(osier(&["run", &path, "--invoke", "seven"]).with_status(0).stdout, "7\n");
+    let optimized = osier(&["opt", &path, "--pipeline", "O1"]).with_status(0).stdout;
+    assert!(optimized.contains("const.i32 7"), "{optimized}");
+}
+
+#[test]
+fn what_opt_prints_can_be_read_again() {
+    let folder = scratch();
+    for pipeline in ["O0", "O1"] {
+        let printed =
+            osier(&["opt", &kernel("sort", ""), "--pipeline", pipeline]).with_status(0).stdout;
+        let path = file(&folder, "sort.oir", &printed);
+        assert_eq!(osier(&["opt", &path, "--pipeline", "O0"]).with_status(0).stdout, printed);
+        let ended = osier(&["run", &path, "--", "500"]).with_status(0);
+        assert_eq!(
+            ended.stdout,
+            fs::read_to_string(corpus("expected/sort.500.txt")).expect("readable")
+        );
+    }
+}
+
+/// Every command that writes to standard output.
+fn writers() -> Vec<Vec<&'static str>> {
+    let module = "tests/corpus/sort.wasm";
+    vec![
+        vec!["report", module],
+        vec!["report", module, "--format", "html"],
+        vec!["opt", module],
+        vec!["opt", module, "--emit", "mapping"],
+        vec!["check", module],
+        vec!["explain", module, "--func", "quick", "--point", "block0"],
+        vec!["fuzz", "--programs", "2", "--size", "20"],
+        vec!["run", module, "--invoke", "quick", "9", "1"],
+        vec!["--help"],
+    ]
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure_and_no_panic() {
+    for args in writers() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = command(&args);
+        let output =
+            command.stdout(writer).stderr(Stdio::piped()).output().expect("the command ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{args:?} {stderr}");
+        assert!(!stderr.contains("panicked") && !stderr.contains("cannot write"), "{stderr}");
+    }
+}
+
+#[test]
+fn diagnostics_that_nobody_reads_change_nothing() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for (args, status) in
+        [(["report", "tests/corpus/sort.wasm"], 0), (["report", "tests/corpus/missing.wasm"], 2)]
+    {
+        let writer = writer.try_clone().expect("another handle");
+        let output = command(&args)
+            .stdout(Stdio::piped())
+            .stderr(writer)
+            .output()
+            .expect("the command ends");
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(status), status == 2));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    for args in writers().into_iter().filter(|args| args[0] != "--help") {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let output =
+            command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?} {stderr}");
+        assert!(
+            stderr.contains("cannot write standard output: No space left on device"),
+            "{args:?} {stderr}"
+        );
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+    let ended = osier(&["report", "tests/corpus/sort.wasm", "-o", "/dev/full"]).with_status(2);
+    assert!(
+        ended.stderr.contains("cannot write /dev/full: No space left on device"),
+        "{}",
+        ended.stderr
+    );
+    // A program sees the write error itself, and its status reports it.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let args = ["run", "tests/corpus/sort.wasm", "--", "500"];
+    let output =
+        command(&args).stdout(full).stderr(Stdio::piped()).output().expect("the command ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && !stderr.contains("panicked"), "{stderr}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_can_be_opened_and_not_read_is_named() {
+    // The first page of `/proc/self/mem` is never mapped, for any user.
+    for name in COMMANDS {
+        let ended = osier(&on(name, "/proc/self/mem")).with_status(2);
+        assert!(
+            ended.stderr.starts_with("osier: cannot read /proc/self/mem: "),
+            "{}",
+            ended.stderr
+        );
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let folder = scratch();
+    let path = file(&folder, "secret.oir", "func @f() {\nentry:\n  return\n}\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("ours");
+    let ended = osier(&["opt", &path]);
+    match fs::read(&path) {
+        // A user who may read everything may read this file too.
+        Ok(_) => drop(ended.with_status(0)),
+        Err(_) => {
+            let stderr = ended.with_status(2).stderr;
+            assert!(
+                stderr.contains("cannot read") && stderr.contains("Permission denied"),
+                "{stderr}"
+            );
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_with_names_are_read_and_written() {
+    let folder = scratch();
+    let pipe = folder.path().join("pipe").display().to_string();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .expect("there is a `mkfifo`")
+            .success()
+    );
+    let module = fs::read(corpus("queens.wasm")).expect("readable");
+    let wanted = osier(&["check", &kernel("queens", "")]).with_status(0).stdout;
+    std::thread::scope(|scope| {
+        scope.spawn(|| fs::write(&pipe, &module).expect("the command reads it"));
+        assert_eq!(osier(&["check", &pipe]).with_status(0).stdout, wanted);
+    });
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| fs::read_to_string(&pipe).expect("the command writes it"));
+        osier(&["check", &kernel("queens", ""), "-o", &pipe]).with_status(0);
+        assert_eq!(read.join().expect("it reads"), wanted);
+    });
+    assert!(fs::metadata(&pipe).is_ok_and(|m| !m.is_file()), "it is still a pipe");
+}
+
+#[test]
+fn a_file_larger_than_the_limit_is_refused_before_it_is_held() {
+    for (path, input) in [("tests/corpus/sort.wasm", &b""[..]), ("-", &[b' '; 5000])] {
+        let ended =
+            osier_with_input(&["opt", path, "--max-input-bytes", "1000"], input).with_status(2);
+        assert!(
+            ended.stderr.contains("is larger than 1000 bytes (--max-input-bytes)"),
+            "{}",
+            ended.stderr
+        );
+    }
+    let ended = osier(&["opt", "/dev/zero", "--max-input-bytes", "100000"]).with_status(2);
+    assert!(ended.stderr.contains("/dev/zero is larger than"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let folder = scratch();
+    let out = file(&folder, "out.json", "what was there before");
+    let bad = file(&folder, "bad.oir", "func");
+    osier(&["report", &bad, "-o", &out]).with_status(2);
+    assert_eq!(fs::read_to_string(&out).expect("readable"), "what was there before");
+    osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out]).with_status(0);
+    let json = fs::read_to_string(&out).expect("readable");
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .expect("readable")
+        .map(|e| e.expect("readable").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["bad.oir", "out.json"], "nothing else is left behind");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_stay_and_what_they_lead_to_is_written() {
+    use std::os::unix::fs::symlink;
+    let folder = scratch();
+    let at = |name: &str| folder.path().join(name);
+    let report = |out: &str, status: i32| {
+        let out = at(out).display().to_string();
+        osier(&["report", &kernel("queens", ""), "--format", "json", "-o", &out])
+            .with_status(status)
+    };
+    fs::create_dir(at("below")).expect("writable");
+    file(&folder, "there.json", "what was there before");
+    symlink("there.json", at("to_file")).expect("a link");
+    symlink("below/hop", at("to_nothing")).expect("a link");
+    symlink("../made.json", at("below/hop")).expect("a link");
+    symlink("round", at("round")).expect("a link");
+    for (link, target) in [("to_file", "there.json"), ("to_nothing", "made.json")] {
+        report(link, 0);
+        let json = fs::read_to_string(at(target)).expect("readable");
+        assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{target}");
+    }
+    let ended = report("round", 2);
+    assert!(ended.stderr.contains("round"), "{}", ended.stderr);
+    for link in ["to_file", "to_nothing", "below/hop", "round"] {
+        assert!(at(link).is_symlink(), "{link}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let folder = scratch();
+    let out = folder.path().join("missing/out.txt").display().to_string();
+    let ended = osier(&["report", &kernel("queens", ""), "-o", &out]).with_status(2);
+    assert!(ended.stderr.contains(&out), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_not_in_this_version_is_no_command() {
+    osier(&["lint", "tests/corpus/queens.wasm"]).with_status(2);
+    osier(&["report", "tests/corpus/queens.wasm", "--pipeline", "nonsense"]).with_status(2);
+    osier(&["report", "tests/corpus/queens.wasm", "--func", "nonsense"]).with_status(2);
+    osier(&[]).with_status(2);
+}

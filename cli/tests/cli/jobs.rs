@@ -1,0 +1,183 @@
+//! Output does not depend on the number of threads. After Ctrl-C, the command reports its findings
+//! so far.
+
+use crate::harness::{KERNELS, file, kernel, osier, scratch};
+use serde_json::Value;
+
+/// The document without the fields that depend on the clock.
+fn untimed(text: &str) -> Value {
+    let mut document: Value = serde_json::from_str(text).expect("JSON");
+    for key in ["time", "seconds"] {
+        if let Some(time) = document.get_mut(key) {
+            time.take();
+        }
+    }
+    document
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    for name in KERNELS.into_iter().step_by(3) {
+        let path = kernel(name, "");
+        for command in
+            [&["report", &*path][..], &["report", &path, "--format", "html"], &["check", &path]]
+        {
+            let run =
+                |jobs: &str| osier(&[command, &["--jobs", jobs]].concat()).with_status(0).stdout;
+            assert_eq!(run("1"), run("3"), "{command:?}");
+        }
+        for command in ["report", "check"] {
+            let run = |jobs: &str| {
+                osier(&[command, &path, "--format", "json", "--jobs", jobs]).with_status(0).stdout
+            };
+            assert_eq!(untimed(&run("1")), untimed(&run("3")), "{command} {path}");
+        }
+    }
+}
+
+#[test]
+fn exported_mappings_are_judged_by_several_threads_too() {
+    let folder = scratch();
+    let path = kernel("sort", "");
+    let whole = osier(&["opt", &path, "--emit", "mapping"]).with_status(0).stdout;
+    let mapping = file(&folder, "sort.map", &whole);
+    let run = |jobs: &str| {
+        osier(&["check", &path, "--mapping", &mapping, "--jobs", jobs]).with_status(0).stdout
+    };
+    assert_eq!(run("1"), run("3"));
+    assert!(run("3").contains("  held "));
+    // Wrong in every function: the command reports the first, whichever thread found one first.
+    let wrong = file(&folder, "wrong.map", whole.replace("version after\n", "version aft\n"));
+    let line =
+        1 + whole.lines().position(|line| line == "version after").expect("a second version");
+    for jobs in ["1", "3"] {
+        let ended = osier(&["check", &path, "--mapping", &wrong, "--jobs", jobs]).with_status(2);
+        assert!(
+            ended.stderr.contains(&format!("wrong.map:{line}: expected `version after`")),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn the_times_of_several_threads_say_what_they_are() {
+    let path = kernel("sort", "");
+    let one = osier(&["report", &path, "--jobs", "1"]).with_status(0).stderr;
+    assert!(one.contains(" s in all") && !one.contains("threads"), "{one}");
+    let three = osier(&["report", &path, "--jobs", "3", "--format", "json"]).with_status(0);
+    assert!(three.stderr.contains("(work of 3 threads, added up)"), "{}", three.stderr);
+    let report: Value = serde_json::from_str(&three.stdout).expect("JSON");
+    assert_eq!(report["time"]["jobs"], 3);
+    assert!(report["time"]["elapsed"].as_f64() > Some(0.0));
+    osier(&["report", &path, "--jobs", "0"]).with_status(2);
+}
+
+#[cfg(target_os = "linux")]
+mod interrupted {
+    use crate::harness::{command, file, scratch};
+    use std::fs;
+    use std::process::{Child, Command, Output, Stdio};
+    use std::time::Duration;
+
+    /// Whether the process handles SIGINT.
+    fn listens(child: &Child) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id()))
+            .expect("the process is there");
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))
+            .expect("a line of signals");
+        u64::from_str_radix(caught.trim(), 16).expect("a mask") & 2 != 0
+    }
+
+    /// Runs the command and sends SIGINT as soon as the command handles it.
+    fn interrupted(args: &[&str]) -> Output {
+        let mut command = command(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command starts");
+        while !listens(&child) {
+            assert!(
+                child.try_wait().expect("it can be asked").is_none(),
+                "it ended before it listened"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .expect("there is a `kill`");
+        assert!(sent.success());
+        child.wait_with_output().expect("the command ends")
+    }
+
+    fn stderr(output: &Output) -> String {
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    /// A module of so many functions that an interrupt comes before the last.
+    fn many() -> String {
+        let body = "(%a: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  jump head(%a, %z)\nhead(%i: i32, %s: i32):\n  \
+                    %m = mul.i32 %a, %a\n  %t = add.i32 %s, %m\n  %one = const.i32 1\n  %n = sub.i32 %i, %one\n  \
+                    br_if %n, head(%n, %t), done\ndone:\n  return %t\n}\n";
+        (0..20_000).map(|number| format!("func @f{number}{body}")).collect()
+    }
+
+    #[test]
+    fn a_report_is_about_what_was_done_and_no_file_is_half_written() {
+        let folder = scratch();
+        let path = file(&folder, "many.oir", many());
+        let out = file(&folder, "out.json", "what was there before");
+        for args in [
+            &["report", &*path, "--format", "json", "-o", &out][..],
+            &["report", &path, "--format", "json", "--jobs", "1"],
+            &["check", &path, "--format", "json"],
+        ] {
+            let output = interrupted(args);
+            assert_eq!(output.status.code(), Some(130), "{args:?} {}", stderr(&output));
+            let document: serde_json::Value =
+                serde_json::from_slice(&output.stdout).expect("a whole document");
+            assert_eq!(document["interrupted"], true);
+            let done = document["functions"].as_array().expect("a list").len();
+            assert!(
+                done < 20_000 && stderr(&output).contains(&format!("interrupted: {done} of 20000")),
+                "{args:?}"
+            );
+        }
+        assert_eq!(fs::read_to_string(&out).expect("readable"), "what was there before");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("readable").count(),
+            2,
+            "nothing is left behind"
+        );
+    }
+
+    #[test]
+    fn the_fuzzer_tells_its_figures() {
+        let output = interrupted(&["fuzz", "--time", "1000", "--jobs", "2", "--json"]);
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        let document: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("a whole document");
+        assert_eq!(document["interrupted"], true);
+        assert!(stderr(&output).ends_with("osier: interrupted\n"), "{}", stderr(&output));
+    }
+
+    #[test]
+    fn a_program_that_runs_ends_by_the_signal() {
+        use std::os::unix::process::ExitStatusExt;
+        let folder = scratch();
+        let path = file(
+            &folder,
+            "forever.oir",
+            "func @f() {\nentry:\n  jump again\nagain:\n  jump again\n}\n",
+        );
+        let mut command = command(&["run", &path, "--invoke", "f"]);
+        let mut child = command.stdout(Stdio::null()).spawn().expect("the command starts");
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .expect("there is a `kill`");
+        assert!(sent.success());
+        assert_eq!(child.wait().expect("it ends").signal(), Some(2));
+    }
+}

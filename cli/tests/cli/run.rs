@@ -1,0 +1,230 @@
+//! `osier run`: programs print their expected output, and failures report a place.
+
+use crate::harness::{KERNELS, ROUTES, corpus, file, kernel, osier, osier_with_input, scratch};
+use std::fs;
+
+/// The small size of a kernel, and its expected output for that size.
+fn expected(name: &str) -> (String, String) {
+    let folder = fs::read_dir(corpus("expected")).expect("the corpus has it");
+    let names =
+        folder.map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"));
+    let is_small =
+        |file: &String| file.strip_prefix(name).is_some_and(|rest| rest.split('.').count() == 3);
+    let file = names.filter(|file| file.ends_with(".txt")).find(is_small).expect("a small size");
+    let size = file.split('.').nth(1).expect("NAME.SIZE.txt").to_owned();
+    (size, fs::read_to_string(corpus("expected").join(file)).expect("readable"))
+}
+
+/// Runs every kernel of both builds and compares the output.
+fn kernels_print_what_they_must(options: &[&str]) {
+    for name in KERNELS {
+        let (size, output) = expected(name);
+        let input = fs::read(corpus("expected").join(format!("{name}.in"))).unwrap_or_default();
+        for route in ROUTES {
+            let path = kernel(name, route);
+            let args = [&["run", &path], options, &["--", &size]].concat();
+            let ended = osier_with_input(&args, &input).with_status(0);
+            assert_eq!(ended.stdout, output, "{path}");
+            assert_eq!(ended.stderr, "", "{path}");
+        }
+    }
+}
+
+#[test]
+fn kernels_print_what_they_must_as_they_come() {
+    kernels_print_what_they_must(&[]);
+}
+
+#[test]
+fn kernels_print_what_they_must_optimized() {
+    kernels_print_what_they_must(&["--pipeline", "O1"]);
+}
+
+/// The bits of a literal in the notation of `expected/invoke.txt`.
+fn bits(ty: &str, text: &str) -> u64 {
+    match ty {
+        "f64" => text.strip_prefix("0x").map_or_else(
+            || text.parse::<f64>().expect("a float").to_bits(),
+            |hex| u64::from_str_radix(hex, 16).expect("bits"),
+        ),
+        "i32" => text.parse::<i32>().expect("an i32") as u32 as u64,
+        _ => text.parse::<i64>().expect("an i64") as u64,
+    }
+}
+
+#[test]
+fn exported_functions_return_what_they_must() {
+    let lines = fs::read_to_string(corpus("expected/invoke.txt")).expect("readable");
+    assert!(lines.lines().count() >= 15, "the list is not empty");
+    for line in lines.lines() {
+        let (call, result) = line.split_once(" -> ").expect("a result");
+        let words: Vec<&str> = call.split(' ').collect();
+        let value = |arg: &&str| arg.split_once(':').expect("TYPE:VALUE").1.to_owned();
+        let args: Vec<String> = words[2..].iter().map(value).collect();
+        let (ty, wanted) = result.split_once(':').expect("TYPE:VALUE");
+        for route in ROUTES {
+            for pipeline in ["", "O1"] {
+                let path = kernel(words[0], route);
+                let mut command = vec!["run", &path, "--pipeline", pipeline, "--invoke", words[1]];
+                command.extend(args.iter().map(String::as_str));
+                let ended = osier(&command).with_status(0);
+                assert_eq!(
+                    bits(ty, ended.stdout.trim_end()),
+                    bits(ty, wanted),
+                    "{line} {pipeline}"
+                );
+            }
+        }
+    }
+}
+
+const FAILING: &str = "\
+func @divide(%a: i32, %b: i32) -> i32 {
+entry:
+  %q = sdiv.i32 %a, %b
+  return %q
+}
+func @deep(%a: i32) -> i32 {
+entry:
+  %q = call @deep(%a)
+  return %q
+}
+func @forever() {
+entry:
+  jump again
+again:
+  jump again
+}
+";
+
+#[test]
+fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
+    let folder = scratch();
+    let path = file(&folder, "failing.oir", FAILING);
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &["--invoke", "divide", "1", "0"],
+            "trap division_by_zero in @divide at inst0 (entry:0: %q = sdiv.i32 %a, %b)",
+        ),
+        (&["--invoke", "divide", "-2147483648", "-1"], "trap integer_overflow in @divide"),
+        (&["--max-call-depth", "9", "--invoke", "deep", "1"], "stack overflow in @deep"),
+        (&["--fuel", "1000", "--invoke", "forever"], "out of fuel in @forever"),
+    ];
+    for (args, message) in cases {
+        let ended = osier(&[&["run", &path], args].concat()).with_status(1);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn the_status_of_a_program_is_told_and_becomes_1() {
+    // The kernels exit with a nonzero status if their argument is not a number.
+    let ended = osier(&["run", &kernel("matmul", ""), "--", "no-number"]);
+    let ended = ended.with_status(1);
+    assert!(ended.stderr.contains("the program exited with status"), "{}", ended.stderr);
+}
+
+#[test]
+fn literals_of_every_type_go_in_and_come_out() {
+    let folder = scratch();
+    for (ty, literals) in [
+        ("i8", &["-128", "127"][..]),
+        ("i16", &["-1", "255"]),
+        ("i32", &["-2147483648", "7"]),
+        ("i64", &["-9223372036854775808", "12"]),
+        ("f32", &["1.5", "-0.0", "1e-45", "inf", "nan:0x7fc00001"]),
+        ("f64", &["1e300", "0.1", "-3.25", "nan:0x7ff8000000000001"]),
+    ] {
+        let text = format!("func @same(%a: {ty}) -> {ty} {{\nentry:\n  return %a\n}}\n");
+        let path = file(&folder, "same.oir", text);
+        for literal in literals {
+            for engine in ["interp", "jit", "tiered"] {
+                let ended = osier(&["run", &path, "--engine", engine, "--invoke", "same", literal])
+                    .with_status(0);
+                assert_eq!(ended.stdout, format!("{literal}\n"), "{ty} in {engine}");
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_calls_are_bad_usage() {
+    let folder = scratch();
+    let path = file(&folder, "failing.oir", FAILING);
+    let cases: [(&[&str], &str); 6] = [
+        (&["--invoke", "divide", "1"], "takes 2 arguments, 1 are given"),
+        (&["--invoke", "divide", "1", "1.5"], "\"1.5\" is no i32"),
+        (&["--invoke", "nothing"], "no function \"nothing\""),
+        (&[], "no _start"),
+        (&["--engine", "jit"], "no _start"),
+        (&["--engine", "native"], "invalid value 'native'"),
+    ];
+    for (args, message) in cases {
+        let ended = osier(&[&["run", &path], args].concat()).with_status(2);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn stats_are_written_where_they_are_wanted_and_also_of_a_program_that_failed() {
+    let folder = scratch();
+    let path = file(&folder, "failing.oir", FAILING);
+    let out = folder.path().join("stats.json");
+    let to_file = format!("--stats={}", out.display());
+    osier(&["run", &path, &to_file, "--invoke", "divide", "6", "3"]).with_status(0);
+    let ended = osier(&["run", &path, "--stats", "--invoke", "divide", "6", "0"]).with_status(1);
+    let on_stderr = ended.stderr.split("osier:").next().expect("the figures come first");
+    for json in [fs::read_to_string(out).expect("it was written"), on_stderr.to_owned()] {
+        let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let stats = stats.as_object().expect("an object");
+        // The documented keys; figures that do not apply are null.
+        assert!(stats["compiled"].is_null() && stats["transitions"].is_null());
+        assert!(stats["seconds"].is_object() && stats["schema"] == 1);
+        assert!(stats["instructions"].as_u64().is_some_and(|n| n > 0));
+    }
+}
+
+#[test]
+fn stats_are_written_of_a_program_that_native_code_fails_to_run() {
+    let folder = scratch();
+    // More values than the buffer of native exits holds.
+    let values = vec!["%a"; 70_000].join(", ");
+    let path = file(
+        &folder,
+        "wide.oir",
+        format!("func @wide(%a: i32) {{\nentry:\n  osr_exit 0({values})\n}}\n"),
+    );
+    let ended = osier(&["run", &path, "--engine", "jit", "--stats", "--invoke", "wide", "1"])
+        .with_status(1);
+    let (json, message) = ended.stderr.split_once("osier:").expect("the figures come first");
+    assert!(message.contains("@wide passes 70000 values at once"), "{message}");
+    let stats: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(stats["compiled"], serde_json::json!([]));
+    assert!(stats["seconds"]["execute"].is_number(), "{stats}");
+}
+
+#[test]
+fn stats_tell_the_time_of_optimizing_what_is_hot() {
+    let seconds = |engine: &[&str]| {
+        let run = [
+            &["run", "tests/cli/golden/sum.oir", "--stats", "--engine"],
+            engine,
+            &["--invoke", "sum", "30", "2"],
+        ];
+        let ended = osier(&run.concat()).with_status(0);
+        let stats: serde_json::Value = serde_json::from_str(&ended.stderr).expect("JSON");
+        stats["seconds"].clone()
+    };
+    let optimizing = seconds(&["tiered", "--hot", "2"])["optimize"].as_f64();
+    assert!(
+        optimizing.is_some_and(|seconds| seconds > 0.0),
+        "a part of the run, however small: {optimizing:?}"
+    );
+    assert_eq!(
+        seconds(&["tiered", "--hot", "1000"])["optimize"].as_f64(),
+        Some(0.0),
+        "nothing turns hot"
+    );
+    assert!(seconds(&["jit"])["optimize"].is_null(), "nothing is optimized");
+}

@@ -1,0 +1,102 @@
+//! A case of the fuzzer: a program, the calls that run it, and the passes between its versions.
+
+use super::stress::Stress;
+use interp::{Host, HostError, Memories};
+use ir::module::ImportName;
+use ir::{Func, Module};
+use osr::Level;
+use passes::registry::StaticPass;
+use std::io::{self, Cursor};
+use std::sync::Arc;
+use verify::state_oracle::Policy;
+use wasm::wasi::Wasi;
+
+/// A program, the inputs of its runs, and the passes that make its versions.
+#[derive(Clone)]
+pub struct Case {
+    /// The program. Its functions are version 0 of their families.
+    pub module: Module,
+    /// The function that each run calls.
+    pub entry: Func,
+    /// The lists of arguments, one run each.
+    pub arguments: Vec<Vec<u64>>,
+    /// The most instructions that a version may execute in a run.
+    pub fuel: u64,
+    /// The host of the program.
+    pub world: World,
+    /// The passes from each version to the next.
+    pub steps: Vec<Vec<StaticPass>>,
+    /// The level of the mappings.
+    pub level: Level,
+    /// Whether the certificate of every entry is made and checked.
+    pub certificates: bool,
+    /// The policy by which the state oracle selects visits to compare.
+    pub policy: Policy,
+    /// The number of transitions per run and direction after which the run continues to its end.
+    pub going_on: u32,
+    /// The number of chains of random transitions per list of arguments.
+    pub chains: u32,
+    /// Transitions that extra runs make in addition.
+    pub stress: Stress,
+    /// The seed of all samples.
+    pub seed: u64,
+}
+
+impl Case {
+    /// The number of versions.
+    pub fn versions(&self) -> usize {
+        self.steps.len() + 1
+    }
+
+    /// The passes of all steps in the notation of a pipeline.
+    pub fn pipeline(&self) -> String {
+        self.steps.iter().flatten().map(|p| p.name()).collect::<Vec<_>>().join(",")
+    }
+
+    /// The passes, with a bar between steps.
+    pub fn steps_text(&self) -> String {
+        let step = |passes: &Vec<StaticPass>| {
+            passes.iter().map(|p| p.name()).collect::<Vec<_>>().join(",")
+        };
+        self.steps.iter().map(step).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+/// The host that imported functions call. Each run starts with a clone, so all runs see the same
+/// inputs.
+#[derive(Clone, Debug, Default)]
+pub enum World {
+    /// A host without functions.
+    #[default]
+    Nothing,
+    /// A WASI process with the given input. Its output is discarded: the trace of calls already
+    /// shows any difference.
+    Wasi {
+        /// The arguments, beginning with the name of the program.
+        args: Vec<String>,
+        /// The standard input and the position in it.
+        input: Cursor<Arc<[u8]>>,
+    },
+}
+
+impl Host for World {
+    fn call(
+        &mut self,
+        import: &ImportName,
+        func: Func,
+        args: &[u64],
+        memories: &mut Memories,
+        results: &mut [u64],
+    ) -> Result<(), HostError> {
+        match self {
+            World::Nothing => Err(HostError::Failed(format!(
+                "nobody provides {}.{}",
+                import.module, import.field
+            ))),
+            World::Wasi { args: words, input } => {
+                let mut wasi = Wasi::new(words.clone(), input, io::sink(), io::sink());
+                wasi.call(import, func, args, memories, results)
+            }
+        }
+    }
+}

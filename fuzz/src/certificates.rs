@@ -1,0 +1,131 @@
+//! The certificates oracle: the checker judges every entry of every built mapping, without a run.
+//!
+//! Composed entries are not judged here. They are correct if their parts are, and composition
+//! itself checks the values that they provide. A certificate between the two ends does not cover
+//! the versions in between.
+//!
+//! An entry that the checker leaves undecided is counted as dropped, and the later oracles judge it
+//! all the same. An entry that it refutes is a finding. A refuted *relation* between the versions
+//! is no finding: it shows that the certificate is wrong, and the maker of certificates is not
+//! trusted. Its entries count as dropped, and the lockstep oracle judges whether the versions
+//! agree.
+
+use super::case::Case;
+use super::figures::Figures;
+use super::oracle::{Finding, Oracle};
+use super::versions::Mapped;
+use certify::Certifier;
+use check::relate;
+use check::verdict::{self, Check, Verdict};
+use osr::{Edge, Version, VersionPair};
+use transition::Side;
+use transition::mapping::Mapping;
+
+/// Judges the built edges of every function.
+///
+/// # Errors
+/// The refuted entries, at most [`super::judge::MAX_FINDINGS`].
+pub(super) fn run(
+    case: &Case,
+    mapped: &[Mapped<'_>],
+    figures: &mut Figures,
+) -> Result<(), Vec<Finding>> {
+    let mut findings = Vec::new();
+    for one in mapped {
+        for (before, after) in pairs(one.built()) {
+            let refuted = judge_pair(case, one, (before, after), figures);
+            let place = |version| one.family.at.iter().position(|v| *v == version).unwrap_or(0);
+            let versions = (place(before), place(after));
+            let name = one.family.function(0).name();
+            let finding = |text: String| Finding {
+                oracle: Oracle::Certificates,
+                versions,
+                message: format!("@{name}, {text}"),
+            };
+            findings.extend(refuted.into_iter().map(finding));
+        }
+    }
+    findings.truncate(super::judge::MAX_FINDINGS);
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+/// Every pair of versions with a built edge, the earlier version first.
+fn pairs<'e>(edges: impl Iterator<Item = &'e Edge>) -> Vec<(Version, Version)> {
+    let mut pairs: Vec<(Version, Version)> =
+        edges.map(|e| (e.from, e.to)).filter(|(a, b)| a < b).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// Judges the mappings between two versions and returns the refuted entries as text.
+fn judge_pair(
+    case: &Case,
+    one: &Mapped<'_>,
+    ends: (Version, Version),
+    figures: &mut Figures,
+) -> Vec<String> {
+    let tree = &one.family.tree;
+    let versions = [tree.function(ends.0), tree.function(ends.1)];
+    let log = tree.log(ends.0, ends.1).expect("versions form a chain");
+    let pair =
+        VersionPair::new(versions[0], versions[1], &log).expect("the log of a chain was replayed");
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let ways = [(Side::Before, ends), (Side::After, (ends.1, ends.0))];
+    let mut mappings = Vec::new();
+    for (side, (from, to)) in ways {
+        for edge in one.built().filter(|e| (e.from, e.to) == (from, to)) {
+            mappings.push((
+                side,
+                &edge.mapping,
+                certifier.facts(side, &edge.mapping),
+                leaving(one, to),
+            ));
+        }
+    }
+    let certificate = certifier.into_certificate();
+    let relation = match relate(&case.module, versions, &certificate, verdict::Options::default()) {
+        Ok(relation) => relation,
+        Err(verdict) => {
+            let entries: usize = mappings.iter().map(|(_, mapping, ..)| mapping.len()).sum();
+            let check = verdict.finding().map_or("relation", |f| f.check.name());
+            *figures.dropped.entry(check).or_default() += entries as u64;
+            figures.unrelated += u64::from(verdict.is_refuted());
+            return Vec::new();
+        }
+    };
+    let mut refuted = Vec::new();
+    for (side, mapping, facts, armed) in mappings {
+        let verdicts = relation.judge(side, mapping, &facts, &armed);
+        refuted.extend(
+            count(&verdicts, figures)
+                .into_iter()
+                .map(|text| format!("{}: {text}", side.direction())),
+        );
+    }
+    refuted
+}
+
+/// All mappings from a version. Entries that land there must provide live+ for them.
+fn leaving<'m>(one: &'m Mapped<'_>, version: Version) -> Vec<&'m Mapping> {
+    one.edges().iter().filter(|e| e.from == version).map(|e| &e.mapping).collect()
+}
+
+/// Counts verdicts and returns those that refute, as text.
+fn count(verdicts: &[Verdict], figures: &mut Figures) -> Vec<String> {
+    let mut refuted = Vec::new();
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Holds => figures.certified += 1,
+            Verdict::Undecided(finding) if finding.check == Check::SourceReached => {
+                figures.unreached += 1
+            }
+            Verdict::Undecided(finding) => {
+                *figures.dropped.entry(finding.check.name()).or_default() += 1;
+            }
+            Verdict::Refuted(..) => refuted.push(verdict.to_string()),
+        }
+    }
+    refuted
+}

@@ -1,0 +1,179 @@
+//! Counts the work of a campaign, with floors that the counts of generated programs must reach.
+
+use super::native::NativeFigures;
+use super::oracle::Oracle;
+use std::collections::BTreeMap;
+use verify::hops::HopReport;
+use verify::state_oracle::Report;
+
+/// Counts for one pass over all programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PassFigures {
+    /// The number of programs that the pass ran on.
+    pub programs: u64,
+    /// The number of these programs in which the pass logged an action.
+    pub acted: u64,
+    /// The number of actions that the pass logged.
+    pub actions: u64,
+}
+
+/// Counts over any number of programs. Counts only, so that figures add up in any order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Figures {
+    /// The number of programs.
+    pub programs: u64,
+    /// The number of programs that no pass changed.
+    pub unchanged: u64,
+    /// The number of inputs (modules) that are not programs for this compiler.
+    pub refused: u64,
+    /// The number of programs, by number of versions.
+    pub versions: BTreeMap<usize, u64>,
+    /// The figures of each pass, by its name.
+    pub passes: BTreeMap<&'static str, PassFigures>,
+    /// The number of pairs of versions of a function with mappings.
+    pub pairs: u64,
+    /// The number of reachable points, of both versions of all pairs.
+    pub points: u64,
+    /// The number of these points with an entry.
+    pub entries: u64,
+    /// The number of entries that the state oracle can fire, composed ones included.
+    pub armed: u64,
+    /// The number of these entries that fired at least once: coverage in pairs of point and
+    /// versions.
+    pub fired: u64,
+    /// The number of entries that the checker accepts.
+    pub certified: u64,
+    /// The number of entries at unreachable points, for which the checker claims nothing.
+    pub unreached: u64,
+    /// The number of pairs of versions whose certificate the checker refutes. Their entries count
+    /// as dropped.
+    pub unrelated: u64,
+    /// The number of entries that the checker drops, by name of the failed check.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// The number of points with a composed entry along the whole chain of versions.
+    pub composed: u64,
+    /// The number of points with an entry in the first mapping of the chain but no composed entry.
+    pub not_composed: u64,
+    /// The number of comparisons of composed, rebuilt and direct entries that land at the same
+    /// point.
+    pub same_point: u64,
+    /// The number of such entries that land at other points and are not compared.
+    pub other_point: u64,
+    /// The figures of the state oracle, without its findings.
+    pub state: Report,
+    /// The figures of chains of random transitions, without their findings.
+    pub hops: HopReport,
+    /// The number of runs with transitions of a stress switch.
+    pub stressed: u64,
+    /// The number of transitions in these runs.
+    pub stress_hops: u64,
+    /// The number of these runs that a limit ended.
+    pub stressed_exhausted: u64,
+    /// The figures of native code.
+    pub native: NativeFigures,
+    /// The number of programs with findings, by oracle.
+    pub findings: BTreeMap<Oracle, u64>,
+}
+
+impl Figures {
+    /// The number of compared transitions in both directions, by the interpreter and in native
+    /// code.
+    pub fn transitions(&self) -> u64 {
+        let native = self.native.transitions;
+        self.state.total().transitions + native
+    }
+
+    /// Whether an oracle ran. [`Oracle::Panic`] and [`Oracle::Ssa`] always run; of the others a
+    /// campaign runs either the native oracle or all the rest. Reports name oracles that did not
+    /// run, so that their silence is not mistaken for a verdict.
+    pub fn asked(&self, oracle: Oracle) -> bool {
+        let native = self.native.runs > 0;
+        let found = |oracle: Oracle| self.findings.contains_key(&oracle);
+        match oracle {
+            Oracle::Panic | Oracle::Ssa => true,
+            Oracle::Native => native || found(Oracle::Native),
+            _ => !native && !found(Oracle::Native),
+        }
+    }
+
+    /// The number of entries that the checker drops.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.values().sum()
+    }
+
+    /// The number of programs with findings.
+    pub fn divergences(&self) -> u64 {
+        self.findings.values().sum()
+    }
+
+    /// Adds the figures of other programs.
+    pub fn add(&mut self, other: &Figures) {
+        self.programs += other.programs;
+        self.unchanged += other.unchanged;
+        self.refused += other.refused;
+        other.versions.iter().for_each(|(n, count)| *self.versions.entry(*n).or_default() += count);
+        for (name, figures) in &other.passes {
+            let sum = self.passes.entry(name).or_default();
+            sum.programs += figures.programs;
+            sum.acted += figures.acted;
+            sum.actions += figures.actions;
+        }
+        self.pairs += other.pairs;
+        self.points += other.points;
+        self.entries += other.entries;
+        self.armed += other.armed;
+        self.fired += other.fired;
+        self.certified += other.certified;
+        self.unrelated += other.unrelated;
+        self.unreached += other.unreached;
+        other
+            .dropped
+            .iter()
+            .for_each(|(check, count)| *self.dropped.entry(check).or_default() += count);
+        self.composed += other.composed;
+        self.not_composed += other.not_composed;
+        self.same_point += other.same_point;
+        self.other_point += other.other_point;
+        self.state.add(&other.state);
+        self.hops.add(&other.hops);
+        self.stressed += other.stressed;
+        self.stress_hops += other.stress_hops;
+        self.stressed_exhausted += other.stressed_exhausted;
+        self.native.add(&other.native);
+        other
+            .findings
+            .iter()
+            .for_each(|(oracle, count)| *self.findings.entry(*oracle).or_default() += count);
+    }
+
+    /// Counts the passes of one program. `acted` holds the number of actions of each.
+    pub(super) fn count_passes(&mut self, acted: &BTreeMap<&'static str, u64>) {
+        for (name, actions) in acted {
+            let pass = self.passes.entry(name).or_default();
+            pass.programs += 1;
+            pass.acted += u64::from(*actions > 0);
+            pass.actions += actions;
+        }
+        self.unchanged += u64::from(acted.values().all(|actions| *actions == 0));
+    }
+
+    /// The floors that these figures fall below, as sentences. Floors apply to campaigns over many
+    /// generated programs: oracles find no bugs in transitions that never happen.
+    pub fn below_floors(&self) -> Vec<String> {
+        let total = self.state.total();
+        let share = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
+        let mut below = Vec::new();
+        let mut floor = |what: &str, found: f64, least: f64| {
+            if found < least {
+                below.push(format!("{what}: {found:.3}, must be at least {least}"));
+            }
+        };
+        floor("transitions that run code", share(total.with_code, total.transitions), 0.30);
+        floor("transitions inside loops", share(total.in_loops, total.transitions), 0.50);
+        floor("values compared in a transition", share(total.compared, total.transitions), 6.0);
+        for (name, pass) in &self.passes {
+            floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), 0.50);
+        }
+        below
+    }
+}

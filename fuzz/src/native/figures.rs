@@ -1,0 +1,56 @@
+//! Counts the work of the native state oracle.
+
+use std::time::Duration;
+
+/// Counts over runs of native code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NativeFigures {
+    /// The number of transitions between versions that compiled code made. Each is compared at its
+    /// source point.
+    pub transitions: u64,
+    /// The number of these transitions from the version after to the version before.
+    pub backward: u64,
+    /// The number of these transitions that are also compared at their landing point.
+    pub probed: u64,
+    /// The number of fired points at which a stress switch demanded no transition, so that the run
+    /// continued in the same version.
+    pub stays: u64,
+    /// The number of compared values.
+    pub compared: u64,
+    /// The number of OSR points in compiled code.
+    pub points: u64,
+    /// The number of these points that fired at least once.
+    pub fired: u64,
+    /// The number of runs of native code.
+    pub runs: u64,
+    /// The number of these runs that ended in a trap.
+    pub trapped: u64,
+    /// The number of runs that a limit ended. Their ends are not compared.
+    pub exhausted: u64,
+    /// The number of pairs of versions compiled with bounds checks, because the address space did
+    /// not suffice to guard their memories.
+    pub unguarded: u64,
+    /// The number of compiled pieces of code: versions, probes and continuations.
+    pub compiled_functions: u64,
+    /// The time of compiling them.
+    pub compile_time: Duration,
+}
+
+impl NativeFigures {
+    /// Adds the figures of other programs.
+    pub fn add(&mut self, other: &NativeFigures) {
+        self.transitions += other.transitions;
+        self.backward += other.backward;
+        self.probed += other.probed;
+        self.stays += other.stays;
+        self.compared += other.compared;
+        self.points += other.points;
+        self.fired += other.fired;
+        self.runs += other.runs;
+        self.trapped += other.trapped;
+        self.exhausted += other.exhausted;
+        self.unguarded += other.unguarded;
+        self.compiled_functions += other.compiled_functions;
+        self.compile_time += other.compile_time;
+    }
+}

@@ -1,0 +1,512 @@
+//! Follows a native run from transition to transition and compares it with the shadow.
+
+use super::figures::NativeFigures;
+use super::plan::{Half, Plan};
+use super::shadow::{Place, Shadow};
+use super::{Clock, ENDED, Stayed};
+use crate::stress::Stress;
+use check::CheckedEntry;
+use interp::{Machine, Outcome, VersionId};
+use ir::Value;
+use jit::{Action, Condition, Continuation, OpenPoint, RunError, Tier, Tiering, Version, Vm};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use transition::VersionKey;
+use transition::mapping::{Assign, Entry, Operand};
+use verify::prng::Prng;
+
+/// After this many transitions of a run, all flags are cleared so that the run reaches its end.
+const SOFT_LIMIT: u64 = 4_000;
+/// After this many transitions, the run is abandoned. Points without flags can keep firing.
+const HARD_LIMIT: u64 = 3 * SOFT_LIMIT;
+/// The budget of continuations for one pair of versions of a program. After it is spent, only
+/// points that already have a continuation keep their flags: compiling one takes far longer than a
+/// transition.
+const CONTINUATIONS: u32 = 24;
+
+/// The reason why the oracle ended a run.
+pub(super) enum Stop {
+    /// A difference between native code and the interpreter.
+    Finding(String),
+    /// A limit of the oracle.
+    Limit,
+}
+
+/// The compiled code of a transition.
+enum Made {
+    /// One continuation, which runs the compensation code and then the target version.
+    Plain(Arc<Continuation>),
+    /// A probe, which runs the compensation code and stops at the landing point, and the
+    /// continuation from there.
+    Probed(Arc<Continuation>, Arc<Continuation>),
+}
+
+/// The state that follows the runs of one instance.
+pub(super) struct Following {
+    plan: Plan,
+    pub(super) shadow: Shadow,
+    pub(super) stopped: Option<Stop>,
+    figures: NativeFigures,
+    clock: Clock,
+    prng: Prng,
+    stress: Stress,
+    /// The transition to the other version, by function, side and point. Never iterated.
+    made: HashMap<(usize, usize, usize), Made>,
+    /// The continuation in the same version, by function, side and point. Never iterated.
+    stays: HashMap<(usize, usize, usize), Arc<Continuation>>,
+    /// The source point of each probe, by the address of the probe's target version. Never
+    /// iterated.
+    probes: HashMap<usize, Place>,
+    continuations: u32,
+    /// Whether the budget [`CONTINUATIONS`] is spent.
+    spent: bool,
+    /// The number of transitions of the run so far.
+    hops: u64,
+    /// The number of fired points of the run so far, for the stress switches.
+    visits: u64,
+    offset: u64,
+}
+
+/// The tiering policy that passes each fired point to [`Following`].
+pub(super) struct Follower(pub(super) Arc<Mutex<Following>>);
+
+impl Tiering for Follower {
+    fn open(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+    ) -> Result<Arc<Continuation>, RunError> {
+        let mut following = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = match following.probes.get(&address(at.version)).copied() {
+            Some(place) => following.landed(tier, at, place),
+            None => following.fired(tier, at),
+        };
+        next.map_err(|stop| {
+            following.stopped = Some(stop);
+            ENDED
+        })
+    }
+}
+
+fn address(version: &Arc<Version>) -> usize {
+    Arc::as_ptr(version).addr()
+}
+
+fn finding<T>(text: String) -> Result<T, Stop> {
+    Err(Stop::Finding(text))
+}
+
+impl Following {
+    pub(super) fn new(
+        plan: Plan,
+        shadow: Shadow,
+        clock: Clock,
+        prng: Prng,
+        stress: Stress,
+    ) -> Following {
+        Following {
+            plan,
+            shadow,
+            stopped: None,
+            figures: NativeFigures::default(),
+            clock,
+            prng,
+            stress,
+            made: HashMap::new(),
+            stays: HashMap::new(),
+            probes: HashMap::new(),
+            continuations: 0,
+            spent: false,
+            hops: 0,
+            visits: 0,
+            offset: 0,
+        }
+    }
+
+    /// Makes calls in the shadow run the same versions as calls in native code.
+    pub(super) fn begin(&mut self) {
+        for function in &self.plan.functions {
+            self.shadow.machine.set_current(function.func, function.ids[function.start]);
+        }
+    }
+
+    /// Sets the flags for a run. The density cycles from run to run between all flags and few;
+    /// under a stress switch all flags are set.
+    pub(super) fn arm(&mut self, vm: &mut Vm, run: u64, stress: Stress, prng: &mut Prng) {
+        (self.hops, self.visits, self.offset) = (0, 0, stress.offset(run));
+        let densities = if self.plan.whole { [1, 2, 8, 24] } else { [1, 1, 2, 4] };
+        let one_in = if stress.is_on() { 1 } else { densities[run as usize % densities.len()] };
+        for (place, function) in self.plan.functions.iter_mut().enumerate() {
+            for side in [0, 1] {
+                let half = &mut function.sides[side];
+                let active = stress.is_on() || side == function.active;
+                let wanted = half.wanted(active, one_in, prng);
+                let version = Arc::clone(half.version.as_ref().expect("the plan was compiled"));
+                for (point, wanted) in wanted.into_iter().enumerate() {
+                    let wanted =
+                        wanted && (!self.spent || self.made.contains_key(&(place, side, point)));
+                    if wanted != std::mem::replace(&mut half.armed[point], wanted) {
+                        if wanted { vm.arm(&version, point) } else { vm.disarm(&version, point) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Clears all flags between runs.
+    pub(super) fn disarm_all(&mut self, vm: &mut Vm) {
+        for half in self.plan.functions.iter_mut().flat_map(|function| &mut function.sides) {
+            let version = half.version.as_ref().expect("the plan was compiled");
+            for (point, armed) in half.armed.iter_mut().enumerate() {
+                if std::mem::take(armed) {
+                    vm.disarm(version, point);
+                }
+            }
+        }
+    }
+
+    /// Clears flags during a run: all, or only those of points without a transition.
+    fn disarm(&mut self, tier: &mut Tier<'_>, all: bool) {
+        for (place, function) in self.plan.functions.iter_mut().enumerate() {
+            for (side, half) in function.sides.iter_mut().enumerate() {
+                let version = half.version.as_ref().expect("the plan was compiled");
+                for point in 0..half.armed.len() {
+                    let down = half.armed[point]
+                        && (all || !self.made.contains_key(&(place, side, point)));
+                    if down {
+                        half.armed[point] = false;
+                        tier.disarm(version, point);
+                    }
+                }
+            }
+        }
+    }
+
+    fn half(&self, place: Place) -> &Half {
+        &self.plan.functions[place.function].sides[place.side]
+    }
+
+    fn version(&self, function: usize, side: usize) -> &Arc<Version> {
+        self.plan.functions[function].sides[side].version.as_ref().expect("the plan was compiled")
+    }
+
+    /// Handles a fired point: advances the shadow, compares the states, and returns the code to
+    /// continue with.
+    ///
+    /// # Errors
+    /// If the shadow fires another point or ends, or if values, memory or effects differ.
+    fn fired(&mut self, tier: &mut Tier<'_>, at: OpenPoint<'_>) -> Result<Arc<Continuation>, Stop> {
+        let place = self.place_of(at);
+        let due = self.shadow.advance(&self.plan);
+        if due != Ok(place) {
+            let due = match due {
+                Ok(due) => format!("{} is due", self.text(due)),
+                Err(outcome) => format!("the run ends ({outcome})"),
+            };
+            return finding(format!(
+                "{} fired in native code, and by the interpreter {due}",
+                self.text(place)
+            ));
+        }
+        // Compare before the transition: it replaces the frame of the source version.
+        let leaves = || format!("{} fires", self.text(place));
+        self.compare_values(&self.half(place).points[place.point].values, at.values, &leaves)?;
+        compare_state(tier.machine(), &self.shadow.machine, &leaves)?;
+        self.figures.compared += at.values.len() as u64;
+        self.visits += 1;
+        let half = &mut self.plan.functions[place.function].sides[place.side];
+        self.figures.fired += u64::from(!std::mem::replace(&mut half.fired[place.point], true));
+        if self.stays(place) {
+            return self.stay(tier, place);
+        }
+        self.cross(tier, place)
+    }
+
+    /// The place of a fired point in the plan.
+    fn place_of(&self, at: OpenPoint<'_>) -> Place {
+        let function = self
+            .plan
+            .place(at.version.func())
+            .expect("points are compiled into planned functions alone");
+        let is = |side: &usize| address(self.version(function, *side)) == address(at.version);
+        let side =
+            [0, 1].into_iter().find(is).expect("points are compiled into planned versions alone");
+        Place { function, side, point: at.number }
+    }
+
+    /// Whether the stress switches demand no transition here. After a transition, an anchor must
+    /// come before the next one, or a run could alternate within a gap forever.
+    fn stays(&self, place: Place) -> bool {
+        let number = self.half(place).numbers[place.point];
+        self.stress.is_on()
+            && !(self.shadow.passed && self.stress.fires(self.visits, number, self.offset))
+    }
+
+    fn stay(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
+        self.figures.stays += 1;
+        let half = self.half(place);
+        let (at, values) = (half.points[place.point].at, half.points[place.point].values.clone());
+        let passed = half.is_anchor(at.inst());
+        // The continuation executes the instruction at the point next, so an anchor there counts.
+        // Its code is entered anew, which restarts the countdowns.
+        self.shadow.passed |= passed;
+        self.shadow.entered();
+        let key = (place.function, place.side, place.point);
+        if let Some(known) = self.stays.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let made = self.going_on(tier, (place.function, place.side), at, &values)?;
+        self.stays.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Makes the transition to the other version, first in the shadow.
+    fn cross(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Arc<Continuation>, Stop> {
+        let to = self.plan.functions[place.function].ids[1 - place.side];
+        self.fire_shadow(place, to)?;
+        self.hops += 1;
+        self.figures.transitions += 1;
+        self.figures.backward += u64::from(place.side == 1);
+        if self.hops >= HARD_LIMIT {
+            return Err(Stop::Limit);
+        }
+        if self.hops == SOFT_LIMIT {
+            self.disarm(tier, true);
+        }
+        let key = (place.function, place.side, place.point);
+        if !self.made.contains_key(&key) {
+            let made = self.make(tier, place)?;
+            self.made.insert(key, made);
+            // A stress switch names its points, so it may not lose any to the budget.
+            if !self.spent && self.continuations >= CONTINUATIONS && !self.stress.is_on() {
+                self.spent = true;
+                self.disarm(tier, false);
+            }
+        }
+        Ok(match &self.made[&key] {
+            Made::Plain(continuation) => Arc::clone(continuation),
+            Made::Probed(probe, _) => Arc::clone(probe),
+        })
+    }
+
+    fn fire_shadow(&mut self, place: Place, to: VersionId) -> Result<(), Stop> {
+        let function = &self.plan.functions[place.function];
+        let entry = function.sides[place.side].entry(place.point);
+        if let Err(error) = self.shadow.machine.fire(to, entry) {
+            return finding(format!(
+                "the interpreter refuses the transition at {}: {error}",
+                self.text(place)
+            ));
+        }
+        let other = &function.sides[1 - place.side];
+        self.shadow.passed = other.is_anchor(entry.entry().target.inst());
+        self.shadow.entered();
+        Ok(())
+    }
+
+    /// Handles the landing of a probe: compares the provided values, memory and effects.
+    fn landed(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: OpenPoint<'_>,
+        place: Place,
+    ) -> Result<Arc<Continuation>, Stop> {
+        let lands =
+            || format!("{} has led to {}", self.text(place), at.version.points()[0].at.inst());
+        self.compare_values(&at.version.points()[0].values, at.values, &lands)?;
+        compare_state(tier.machine(), &self.shadow.machine, &lands)?;
+        self.figures.compared += at.values.len() as u64;
+        self.figures.probed += 1;
+        match &self.made[&(place.function, place.side, place.point)] {
+            Made::Probed(_, going_on) => Ok(Arc::clone(going_on)),
+            Made::Plain(_) => unreachable!("only probes lead to a version of their own"),
+        }
+    }
+
+    /// Compiles a transition: one in three as a continuation, the others as a probe.
+    fn make(&mut self, tier: &mut Tier<'_>, place: Place) -> Result<Made, Stop> {
+        let function = &self.plan.functions[place.function];
+        let (half, other) = (&function.sides[place.side], &function.sides[1 - place.side]);
+        let entry = half.entry(place.point);
+        let begun = (self.clock)();
+        let failed =
+            |error: jit::ContinueError| Stop::Finding(format!("a transition is refused: {error}"));
+        let made = if self.prng.below(3) == 0 {
+            let target = other.version.as_ref().expect("the plan was compiled");
+            let made = tier.engine().continuation(&half.function, entry, target);
+            Made::Plain(made.map_err(failed)?)
+        } else {
+            let engine = tier.engine();
+            let source = (function.func, &half.function);
+            let target = other.version.as_ref().expect("the plan was compiled");
+            let probe = engine.probe(source, entry, target).map_err(failed)?;
+            let landing = &probe.target().points()[0];
+            let (point, values) = (landing.at, landing.values.clone());
+            let taken = tier.adopt(probe.target(), vec![Action::Ask]);
+            taken.map_err(|error| Stop::Finding(format!("a probe is refused: {error}")))?;
+            self.probes.insert(address(probe.target()), place);
+            Made::Probed(
+                probe,
+                self.going_on(tier, (place.function, 1 - place.side), point, &values)?,
+            )
+        };
+        self.figures.compile_time += (self.clock)().saturating_sub(begun);
+        self.figures.compiled_functions += 1;
+        self.continuations += 1;
+        Ok(made)
+    }
+
+    /// Compiles the continuation of a version from a point of it, given these values.
+    fn going_on(
+        &mut self,
+        tier: &Tier<'_>,
+        (function, side): (usize, usize),
+        at: ir::Point,
+        values: &[Value],
+    ) -> Result<Arc<Continuation>, Stop> {
+        let half = &self.plan.functions[function].sides[side];
+        let key = VersionKey::of(&half.function);
+        let same = same(at, values);
+        let entry = CheckedEntry::unproved((key, key), at, &same);
+        let target = half.version.as_ref().expect("the plan was compiled");
+        let made = tier.engine().continuation(&half.function, entry, target);
+        self.figures.compiled_functions += 1;
+        made.map_err(|error| {
+            Stop::Finding(format!("what goes on at {} is refused: {error}", at.inst()))
+        })
+    }
+
+    fn compare_values(
+        &self,
+        of: &[Value],
+        found: &[u64],
+        place: &dyn Fn() -> String,
+    ) -> Result<(), Stop> {
+        let view = self.shadow.machine.view().expect("the shadow is paused");
+        for (value, found) in of.iter().zip(found) {
+            let expected = view.value(*value);
+            if expected != *found {
+                let place = place();
+                return finding(format!(
+                    "{place}: {value} is {found:#x} in native code, {expected:#x} by the interpreter"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles the end of the native run: runs the shadow to its end and compares both ends, and
+    /// then with the run without transitions. Returns a difference, or the limit that prevented the
+    /// comparison.
+    pub(super) fn ended(
+        &mut self,
+        machine: &Machine,
+        native: &Outcome,
+        stayed: &Stayed,
+    ) -> Option<Stop> {
+        let end = match self.shadow.advance(&self.plan) {
+            Ok(place) => {
+                let due = self.text(place);
+                return Some(Stop::Finding(format!(
+                    "the native run ends ({native}) where {due} is due"
+                )));
+            }
+            Err(end) => end,
+        };
+        let at_end = || format!("the native run ends ({native})");
+        if !ended_alike(native, &end) {
+            return Some(Stop::Finding(format!("{}; by the interpreter: {end}", at_end())));
+        }
+        if let Err(stop) = compare_state(machine, &self.shadow.machine, &at_end) {
+            return Some(stop);
+        }
+        let same = native.returned() == stayed.outcome.returned()
+            && native.trap() == stayed.outcome.trap();
+        if !same {
+            let text = format!("{}; without transitions: {}", at_end(), stayed.outcome);
+            return Some(Stop::Finding(text));
+        }
+        let without = || format!("{}, compared with the run without transitions", at_end());
+        compare_state(machine, &stayed.machine, &without).err()
+    }
+
+    fn text(&self, place: Place) -> String {
+        let function = &self.plan.functions[place.function];
+        let half = &function.sides[place.side];
+        let spec = &half.points[place.point];
+        let side = if place.side == 0 { "before" } else { "after" };
+        let condition = match spec.condition {
+            Condition::Flag => "flag".to_owned(),
+            Condition::Always => "always".to_owned(),
+            Condition::Countdown(visits) => format!("visit {visits}"),
+            Condition::Guard { value, when } => format!("{value} {when:?}"),
+        };
+        format!(
+            "the point at {} of @{} ({side}, {condition})",
+            spec.at.inst(),
+            half.function.name()
+        )
+    }
+
+    /// The figures so far.
+    pub(super) fn figures(&self) -> NativeFigures {
+        self.figures
+    }
+}
+
+/// Whether two runs ended the same way in the same function. The instruction may differ: optimized
+/// code may attribute a trap to an equal one at the end of another block. A comparison of
+/// instructions would report that as a finding (`osier fuzz --engine jit --seed 4 --smith 1`).
+fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
+    match (native, shadow) {
+        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
+            a == b && x.func == y.func
+        }
+        (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
+        (native, shadow) => native == shadow,
+    }
+}
+
+/// The entry from a point of a version to the same point, which keeps the given values.
+fn same(at: ir::Point, values: &[Value]) -> Entry {
+    let mut requires = values.to_vec();
+    requires.sort_unstable();
+    requires.dedup();
+    let assigns = requires
+        .iter()
+        .map(|value| Assign { value: *value, from: Operand::Source(*value) })
+        .collect();
+    Entry {
+        target: at,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns,
+        requires,
+        kept: Vec::new(),
+    }
+}
+
+/// Compares the state besides values: effects so far, memories, globals, tables, and dropped
+/// segments.
+fn compare_state(
+    native: &Machine,
+    shadow: &Machine,
+    place: &dyn Fn() -> String,
+) -> Result<(), Stop> {
+    let effects = |machine: &Machine| (machine.trace().count(), machine.trace().digest());
+    let (found, expected) = (effects(native), effects(shadow));
+    if found != expected {
+        return finding(
+            format!(
+                "{}: {} effects in native code, {} by the interpreter",
+                place(),
+                found.0,
+                expected.0
+            ) + if found.0 == expected.0 { ", with other values" } else { "" },
+        );
+    }
+    match native.same_memory(shadow) {
+        true => Ok(()),
+        false => finding(format!("{}: memory or globals differ", place())),
+    }
+}

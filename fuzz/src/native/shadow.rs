@@ -1,0 +1,119 @@
+//! The shadow of a native run: the interpreter, which fires the same points at the same visits.
+
+use super::Stayed;
+use super::plan::Plan;
+use crate::case::World;
+use interp::{Control, Machine, Observer, Outcome, Run, Scope, View};
+use ir::{Func, Inst};
+use jit::Condition;
+use resume::Truth;
+use std::collections::HashMap;
+
+/// A point in the plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    /// The index of the function in the plan.
+    pub(super) function: usize,
+    pub(super) side: usize,
+    pub(super) point: usize,
+}
+
+/// The machine that shadows a native run.
+pub(super) struct Shadow {
+    pub(super) machine: Machine,
+    pub(super) world: World,
+    /// The visits of each countdown point since its activation entered its current code, by
+    /// activation. A call or a transition enters code. Never iterated.
+    visits: HashMap<u64, Vec<(usize, u64)>>,
+    /// Whether the run has executed an anchor since the last transition, for the stress switches.
+    pub(super) passed: bool,
+}
+
+impl Shadow {
+    pub(super) fn new(machine: Machine, world: World) -> Shadow {
+        Shadow { machine, world, visits: HashMap::new(), passed: true }
+    }
+
+    /// The end of a run from here without transitions. `None` if a limit ends it.
+    pub(super) fn stayed(&self, func: Func, args: &[u64], fuel: u64) -> Option<Stayed> {
+        let mut machine = self.machine.clone();
+        machine.set_fuel(fuel);
+        let stayed = Stayed::of(machine, self.world.clone(), func, args);
+        (!matches!(stayed.outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_)))
+            .then_some(stayed)
+    }
+
+    pub(super) fn start(&mut self, func: Func, args: &[u64]) {
+        self.visits.clear();
+        self.passed = true;
+        self.machine.set_fuel(u64::MAX / 4);
+        self.machine.start(func, args);
+    }
+
+    /// Runs to the next point that should fire.
+    ///
+    /// # Errors
+    /// The outcome, if the run ends first.
+    pub(super) fn advance(&mut self, plan: &Plan) -> Result<Place, Outcome> {
+        let mut watcher =
+            Watcher { plan, visits: &mut self.visits, passed: &mut self.passed, fires: None };
+        match self.machine.run(&mut self.world, &mut watcher) {
+            Run::Done(outcome) => Err(outcome),
+            Run::Paused => Ok(watcher.fires.expect("the watcher pauses where a point fires")),
+            Run::Called { func, .. } => {
+                unreachable!("{func} runs elsewhere, and the shadow was told of none")
+            }
+        }
+    }
+
+    /// Resets the countdowns of the innermost activation, which has entered other code.
+    pub(super) fn entered(&mut self) {
+        let view = self.machine.view().expect("a transition is made in an activation");
+        self.visits.remove(&view.activation());
+    }
+}
+
+/// An observer that pauses the run where a point fires.
+struct Watcher<'s> {
+    plan: &'s Plan,
+    visits: &'s mut HashMap<u64, Vec<(usize, u64)>>,
+    passed: &'s mut bool,
+    fires: Option<Place>,
+}
+
+impl Watcher<'_> {
+    fn fires(&mut self, view: &View<'_>, Place { function, side, point }: Place) -> bool {
+        let half = &self.plan.functions[function].sides[side];
+        match half.points[point].condition {
+            Condition::Flag => half.armed[point],
+            Condition::Always => true,
+            Condition::Guard { value, when } => (view.value(value) == 0) == (when == Truth::Zero),
+            Condition::Countdown(most) => {
+                let counts = self.visits.entry(view.activation()).or_default();
+                let at = counts.iter().position(|(of, _)| *of == point).unwrap_or_else(|| {
+                    counts.push((point, 0));
+                    counts.len() - 1
+                });
+                counts[at].1 += 1;
+                counts[at].1 == most
+            }
+        }
+    }
+}
+
+impl Observer for Watcher<'_> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        let Some((function, side)) = self.plan.of(view.version()) else { return Control::Continue };
+        let half = &self.plan.functions[function].sides[side];
+        let place = half.point_at(inst).map(|point| Place { function, side, point });
+        let fires = place.filter(|place| self.fires(view, *place));
+        if fires.is_none() {
+            *self.passed |= half.is_anchor(inst);
+            return Control::Continue;
+        }
+        self.fires = fires;
+        Control::Pause
+    }
+}

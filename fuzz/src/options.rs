@@ -1,0 +1,207 @@
+//! The settings of a campaign, and the case that a seed denotes under them.
+
+use super::case::{Case, World};
+use super::stress::Stress;
+use ir::{Func, Module};
+use osr::Level;
+use passes::registry::{PASSES, StaticPass, parse};
+use std::fmt;
+use verify::generate::{Weights, arguments, generate};
+use verify::prng::Prng;
+use verify::state_oracle::Policy;
+
+/// The most versions of a program.
+pub const MAX_VERSIONS: u32 = 6;
+
+/// The range for the length of a random sequence of passes.
+const RANDOM_PASSES: std::ops::Range<u32> = 2..11;
+
+/// One program in this many has more than two versions.
+const CHAIN_ONE_IN: u32 = 12;
+
+/// The settings of a campaign. Under the same settings a seed always denotes the same case,
+/// regardless of other cases.
+#[derive(Clone)]
+pub struct Options {
+    /// The seed of the first program. Each later program takes the next seed.
+    pub seed: u64,
+    /// The approximate number of instructions of a generated program's main function.
+    pub size: u32,
+    /// The number of lists of arguments that each generated program runs with.
+    pub inputs: u32,
+    /// The levels of the mappings, drawn by seed. If empty: mostly `avail`.
+    pub levels: Vec<Level>,
+    /// The passes between a program and its last version, one list drawn by seed. If empty: named
+    /// pipelines, shuffled ones and random ones.
+    pub pipelines: Vec<Vec<StaticPass>>,
+    /// Whether each list of passes is shuffled.
+    pub shuffle: bool,
+    /// The number of versions. `None`: mostly two, sometimes up to [`MAX_VERSIONS`], by seed.
+    pub versions: Option<u32>,
+    /// The number of transitions per run and direction after which the run continues to its end.
+    pub going_on: u32,
+    /// Whether the certificate of every entry is made and checked.
+    pub certificates: bool,
+    /// The number of chains of random transitions per list of arguments.
+    pub chains: u32,
+    /// Transitions that extra runs make in addition.
+    pub stress: Stress,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            seed: 0,
+            size: 150,
+            inputs: 12,
+            levels: Vec::new(),
+            pipelines: Vec::new(),
+            shuffle: false,
+            versions: None,
+            going_on: 1,
+            certificates: true,
+            chains: 1,
+            stress: Stress::default(),
+        }
+    }
+}
+
+/// The passes and the level of a case. They come from a random stream of their own, so that the
+/// generated program does not depend on them.
+struct Plan {
+    steps: Vec<Vec<StaticPass>>,
+    level: Level,
+}
+
+impl Options {
+    /// The case of a generated program. Cost: that of [`generate`].
+    pub fn generated(&self, seed: u64) -> Case {
+        let program = generate(seed, self.size, &Weights::default());
+        let params = program.module.signature(program.main).params.clone();
+        let arguments = arguments(seed, &params, self.inputs as usize);
+        self.case(seed, program.module, program.main, arguments, 2 * program.steps + 1000)
+    }
+
+    /// The case of a given program, which must import nothing.
+    pub fn case(
+        &self,
+        seed: u64,
+        module: Module,
+        entry: Func,
+        arguments: Vec<Vec<u64>>,
+        fuel: u64,
+    ) -> Case {
+        let Plan { steps, level } = self.plan(seed);
+        Case {
+            module,
+            entry,
+            arguments,
+            fuel,
+            world: World::Nothing,
+            steps,
+            level,
+            policy: Policy::Every,
+            going_on: self.going_on,
+            certificates: self.certificates,
+            chains: self.chains,
+            stress: self.stress,
+            seed,
+        }
+    }
+
+    /// Distributes a list of passes over the versions of a given program. There are two versions
+    /// unless the settings say otherwise.
+    pub fn steps(&self, seed: u64, passes: &[StaticPass]) -> Vec<Vec<StaticPass>> {
+        let mut prng = Prng::new(seed).fork(0x73_74_65_70);
+        let passes =
+            if self.shuffle { shuffled(passes.to_vec(), &mut prng) } else { passes.to_vec() };
+        let versions = self.versions.unwrap_or(2).clamp(2, MAX_VERSIONS);
+        cut(&passes, versions as usize - 1, &mut prng)
+    }
+
+    fn plan(&self, seed: u64) -> Plan {
+        let mut prng = Prng::new(seed).fork(0x66_75_7a_7a);
+        let level = match self.levels.as_slice() {
+            [] => prng.pick(&[
+                Level::Avail,
+                Level::Avail,
+                Level::Avail,
+                Level::Avail,
+                Level::Avail,
+                Level::Alias,
+            ]),
+            levels => prng.pick(levels),
+        };
+        let versions = match self.versions {
+            Some(versions) => versions.clamp(2, MAX_VERSIONS),
+            None if prng.below(CHAIN_ONE_IN) == 0 => prng.between(3, MAX_VERSIONS),
+            None => 2,
+        };
+        let passes = self.draw_passes(&mut prng);
+        Plan { steps: cut(&passes, versions as usize - 1, &mut prng), level }
+    }
+
+    fn draw_passes(&self, prng: &mut Prng) -> Vec<StaticPass> {
+        let named = |name| parse(name).expect("a pipeline of the registry").passes().to_vec();
+        let random = |prng: &mut Prng| -> Vec<StaticPass> {
+            (0..prng.between(RANDOM_PASSES.start, RANDOM_PASSES.end - 1))
+                .map(|_| prng.pick(PASSES))
+                .collect()
+        };
+        let mut passes = match (self.pipelines.as_slice(), prng.below(8)) {
+            ([], 0..=2) => named("O1"),
+            ([], 3) => named(prng.pick(&["canonical", "O2"])),
+            ([], 4 | 5) => shuffled(named(prng.pick(&["O1", "O2", "canonical"])), prng),
+            ([], 6) => vec![prng.pick(PASSES)],
+            ([], _) => random(prng),
+            (pipelines, _) => pipelines[prng.index(pipelines.len())].clone(),
+        };
+        if self.shuffle {
+            passes = shuffled(passes, prng);
+        }
+        passes
+    }
+}
+
+/// Shuffles uniformly (Fisher and Yates).
+fn shuffled(mut passes: Vec<StaticPass>, prng: &mut Prng) -> Vec<StaticPass> {
+    for last in (1..passes.len()).rev() {
+        passes.swap(last, prng.index(last + 1));
+    }
+    passes
+}
+
+/// Cuts a list into `parts` parts at random places. Parts may be empty.
+fn cut(passes: &[StaticPass], parts: usize, prng: &mut Prng) -> Vec<Vec<StaticPass>> {
+    let mut places: Vec<usize> = (1..parts).map(|_| prng.index(passes.len() + 1)).collect();
+    places.sort_unstable();
+    let starts = std::iter::once(0).chain(places.iter().copied());
+    let ends = places.iter().copied().chain([passes.len()]);
+    starts.zip(ends).map(|(start, end)| passes[start..end].to_vec()).collect()
+}
+
+impl fmt::Display for Options {
+    /// Prints the options of `osier fuzz` that denote these settings, without the seed. Unset
+    /// lists, switches and numbers are omitted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { size, inputs, going_on, chains, .. } = self;
+        write!(f, "--size {size} --inputs {inputs} --going-on {going_on} --chains {chains}")?;
+        for level in &self.levels {
+            write!(f, " --level {level}")?;
+        }
+        for passes in &self.pipelines {
+            let names: Vec<&str> = passes.iter().map(|p| p.name()).collect();
+            write!(f, " --pipeline {}", names.join(","))?;
+        }
+        if self.shuffle {
+            f.write_str(" --shuffle")?;
+        }
+        if !self.certificates {
+            f.write_str(" --no-certificates")?;
+        }
+        if let Some(versions) = self.versions {
+            write!(f, " --versions {versions}")?;
+        }
+        write!(f, "{}", self.stress)
+    }
+}

@@ -1,0 +1,98 @@
+//! The oracles in the order in which they judge a program, and their findings.
+
+use std::fmt;
+use verify::state_oracle::Difference;
+
+/// A judge of one program and its versions. Cheap oracles with precise findings come first: the
+/// first oracle that finds something ends the judgment of a program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Oracle {
+    /// No panic occurs in passes, the editor, the makers of mappings, or the judges.
+    Panic,
+    /// Every version is well-formed, and its log replays to it.
+    Ssa,
+    /// The checker refutes no entry.
+    Certificates,
+    /// All versions have the same effects and the same end.
+    Lockstep,
+    /// Every transition leads to the state that the target version has at the same visit.
+    State,
+    /// A run that continues after a transition ends like the run without it.
+    GoingOn,
+    /// A run with many transitions among all versions ends like the run without them. Transitions
+    /// are random, or those of a stress switch.
+    Hops,
+    /// Native code makes the same transitions and ends alike.
+    Native,
+    /// Composed, rebuilt and direct mappings agree.
+    Composition,
+}
+
+impl Oracle {
+    /// All oracles, in order.
+    pub const ALL: [Oracle; 9] = [
+        Oracle::Panic,
+        Oracle::Ssa,
+        Oracle::Certificates,
+        Oracle::Lockstep,
+        Oracle::State,
+        Oracle::GoingOn,
+        Oracle::Hops,
+        Oracle::Native,
+        Oracle::Composition,
+    ];
+
+    /// The name of the oracle in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Oracle::Panic => "panic",
+            Oracle::Ssa => "ssa",
+            Oracle::Certificates => "certificates",
+            Oracle::Lockstep => "lockstep",
+            Oracle::State => "state",
+            Oracle::GoingOn => "going_on",
+            Oracle::Hops => "hops",
+            Oracle::Native => "native",
+            Oracle::Composition => "composition",
+        }
+    }
+
+    /// The oracle to which a difference found by the state oracle belongs.
+    pub(super) fn of(difference: &Difference) -> Oracle {
+        match difference {
+            Difference::Stops { .. } | Difference::LockstepEffects | Difference::FinalMemory => {
+                Oracle::Lockstep
+            }
+            Difference::GoingOn { .. } | Difference::Refused(_) => Oracle::GoingOn,
+            _ => Oracle::State,
+        }
+    }
+}
+
+impl fmt::Display for Oracle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A finding of an oracle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The oracle.
+    pub oracle: Oracle,
+    /// The numbers of the two versions that the finding concerns, or twice the same number for a
+    /// finding about one version.
+    pub versions: (usize, usize),
+    /// The description of the failure, for people.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = self.versions;
+        match first == last {
+            true => write!(f, "{}, version {first}:\n{}", self.oracle, self.message),
+            false => write!(f, "{}, versions {first} and {last}:\n{}", self.oracle, self.message),
+        }
+    }
+}

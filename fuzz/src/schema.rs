@@ -1,0 +1,268 @@
+//! The document that `osier fuzz --json` prints.
+
+use crate::{Figures, Oracle, PassFigures};
+use std::collections::BTreeMap;
+
+/// The document that `osier fuzz --json` prints.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FuzzReport {
+    /// [`osier::schema::SCHEMA`].
+    pub schema: u32,
+    /// The seed of the first program.
+    pub seed: u64,
+    /// The other options that affect the cases, in the form that the command accepts.
+    pub settings: String,
+    /// The number of threads. Other figures except times do not depend on it, unless the time was
+    /// the limit.
+    pub jobs: u64,
+    /// The figures of the WebAssembly programs of the corpus. `null` if none were requested.
+    pub corpus: Option<FuzzFigures>,
+    /// The figures of random WebAssembly modules. `null` if none were requested.
+    pub smith: Option<FuzzFigures>,
+    /// The figures of generated programs. `null` if none were requested.
+    pub generated: Option<FuzzFigures>,
+    /// The sums of these figures.
+    pub all: FuzzFigures,
+    /// The number of programs in which each oracle found something. `null` for an oracle that did
+    /// not run.
+    pub oracles: BTreeMap<&'static str, Option<u64>>,
+    /// The floors that the figures of generated programs fall below, as sentences. The figures of
+    /// native code have no floors.
+    pub below_floors: Vec<String>,
+    /// The programs with findings.
+    pub failures: Vec<FuzzFailure>,
+    /// The number of compared transitions.
+    pub transitions: u64,
+    /// Whether the command was interrupted. The document then covers the cases judged by then.
+    pub interrupted: bool,
+    /// The duration of the command in seconds. It covers making programs, optimizing, verifying,
+    /// mapping, running and comparing.
+    pub seconds: f64,
+}
+
+/// A program with findings.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct FuzzFailure {
+    /// The oracle of the findings.
+    pub oracle: &'static str,
+    /// The description of the findings.
+    pub message: String,
+    /// The command that reproduces the findings.
+    pub reproduce: String,
+    /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` for
+    /// failures after the first and for programs that are not generated.
+    pub test: Option<String>,
+}
+
+/// Counts over some programs.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct FuzzFigures {
+    /// The number of programs.
+    pub programs: u64,
+    /// The number of programs that no pass changed.
+    pub unchanged: u64,
+    /// The number of inputs that are not programs for this compiler.
+    pub refused: u64,
+    /// The number of programs, by number of versions.
+    pub versions: BTreeMap<usize, u64>,
+    /// The figures of each pass, by its name.
+    pub passes: BTreeMap<&'static str, FuzzPass>,
+    /// The number of pairs of versions of a function with mappings.
+    pub pairs: u64,
+    /// The number of reachable points, of both versions of all pairs.
+    pub points: u64,
+    /// The number of these points with an entry.
+    pub entries: u64,
+    /// The number of entries that the state oracle can fire, composed ones included.
+    pub entries_armed: u64,
+    /// The number of these entries that fired at least once.
+    pub entries_fired: u64,
+    /// The number of entries that the checker accepts.
+    pub certified: u64,
+    /// The number of entries at unreachable points.
+    pub unreached: u64,
+    /// The number of pairs of versions whose certificate the checker refutes. Their entries count
+    /// as dropped.
+    pub unrelated: u64,
+    /// The number of entries that the checker drops, by name of the failed check.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// The number of points with a composed entry along the whole chain of versions.
+    pub composed: u64,
+    /// The number of points with an entry in the first mapping of the chain but no composed entry.
+    pub not_composed: u64,
+    /// The number of comparisons of composed, rebuilt and direct entries that land at the same
+    /// point.
+    pub same_point: u64,
+    /// The number of such entries that land at other points and are not compared.
+    pub other_point: u64,
+    /// The number of runs of a pair of versions on one input.
+    pub runs: u64,
+    /// The number of these runs that ended in a trap.
+    pub trapped: u64,
+    /// The number of these runs that a limit ended. Their ends are not compared.
+    pub exhausted: u64,
+    /// The number of transitions whose states were compared.
+    pub transitions: u64,
+    /// The number of these transitions from the version before.
+    pub forward: u64,
+    /// The number of these transitions from the version after.
+    pub backward: u64,
+    /// The share of transitions that run compensation code.
+    pub with_chi: Option<f64>,
+    /// The share of transitions that start in a loop.
+    pub in_loops: Option<f64>,
+    /// The number of compared values.
+    pub compared: u64,
+    /// The mean number of compared values per transition.
+    pub compared_mean: Option<f64>,
+    /// The number of transitions after which the run continued to its end.
+    pub going_on: u64,
+    /// The number of these runs that a limit ended.
+    pub going_on_exhausted: u64,
+    /// The number of chains of random transitions.
+    pub chains: u64,
+    /// The number of these chains with at least four transitions.
+    pub full_chains: u64,
+    /// The number of transitions in these chains.
+    pub hops: u64,
+    /// The number of these chains that a limit ended.
+    pub chains_exhausted: u64,
+    /// The number of runs with transitions of a stress switch.
+    pub stressed: u64,
+    /// The number of transitions in these runs.
+    pub stress_hops: u64,
+    /// The number of these runs that a limit ended.
+    pub stressed_exhausted: u64,
+    /// The number of programs with findings.
+    pub divergences: u64,
+    /// The figures of native code (`--engine jit`). `null` if none ran, or if the build lacks
+    /// native code.
+    pub native: Option<FuzzNative>,
+}
+
+/// Figures of native code. Each transition is compared with that of the interpreter at its source
+/// point.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct FuzzNative {
+    /// The number of transitions between versions that compiled code made.
+    pub transitions: u64,
+    /// The number of these transitions from the version before.
+    pub forward: u64,
+    /// The number of these transitions from the version after.
+    pub backward: u64,
+    /// The number of these transitions that are also compared at their landing point.
+    pub probed: u64,
+    /// The number of fired points at which a stress switch demanded no transition.
+    pub stays: u64,
+    /// The number of compared values.
+    pub compared: u64,
+    /// The number of OSR points in compiled code.
+    pub points: u64,
+    /// The number of these points that fired at least once.
+    pub points_fired: u64,
+    /// The number of runs of native code.
+    pub runs: u64,
+    /// The number of these runs that ended in a trap.
+    pub trapped: u64,
+    /// The number of runs that a limit ended.
+    pub exhausted: u64,
+    /// The number of compiled pieces of code: versions, probes and continuations.
+    pub compiled_functions: u64,
+    /// The time of compiling them in seconds, summed over all processes.
+    pub compile_seconds: f64,
+    /// The number of programs in which the native oracle found something.
+    pub findings: u64,
+}
+
+fn native(figures: &Figures) -> Option<FuzzNative> {
+    let native = &figures.native;
+    (native.runs > 0).then(|| FuzzNative {
+        transitions: native.transitions,
+        forward: native.transitions - native.backward,
+        backward: native.backward,
+        probed: native.probed,
+        stays: native.stays,
+        compared: native.compared,
+        points: native.points,
+        points_fired: native.fired,
+        runs: native.runs,
+        trapped: native.trapped,
+        exhausted: native.exhausted,
+        compiled_functions: native.compiled_functions,
+        compile_seconds: native.compile_time.as_secs_f64(),
+        findings: figures.findings.get(&Oracle::Native).copied().unwrap_or(0),
+    })
+}
+
+/// Counts for one pass.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct FuzzPass {
+    /// The number of programs that the pass ran on.
+    pub programs: u64,
+    /// The number of these programs in which the pass logged an action.
+    pub acted: u64,
+    /// The number of actions that the pass logged.
+    pub actions: u64,
+}
+
+impl From<&PassFigures> for FuzzPass {
+    fn from(pass: &PassFigures) -> FuzzPass {
+        FuzzPass { programs: pass.programs, acted: pass.acted, actions: pass.actions }
+    }
+}
+
+impl From<&Figures> for FuzzFigures {
+    fn from(figures: &Figures) -> FuzzFigures {
+        let total = figures.state.total();
+        let share =
+            |part: u64| (total.transitions > 0).then(|| part as f64 / total.transitions as f64);
+        FuzzFigures {
+            programs: figures.programs,
+            unchanged: figures.unchanged,
+            refused: figures.refused,
+            versions: figures.versions.clone(),
+            passes: figures.passes.iter().map(|(name, pass)| (*name, pass.into())).collect(),
+            pairs: figures.pairs,
+            points: figures.points,
+            entries: figures.entries,
+            entries_armed: figures.armed,
+            entries_fired: figures.fired,
+            certified: figures.certified,
+            unrelated: figures.unrelated,
+            unreached: figures.unreached,
+            dropped: figures.dropped.clone(),
+            composed: figures.composed,
+            not_composed: figures.not_composed,
+            same_point: figures.same_point,
+            other_point: figures.other_point,
+            runs: figures.state.runs,
+            trapped: figures.state.trapped,
+            exhausted: figures.state.exhausted,
+            transitions: total.transitions,
+            forward: figures.state.forward.transitions,
+            backward: figures.state.backward.transitions,
+            with_chi: share(total.with_code),
+            in_loops: share(total.in_loops),
+            compared: total.compared,
+            compared_mean: share(total.compared),
+            going_on: total.going_on,
+            going_on_exhausted: total.going_on_exhausted,
+            chains: figures.hops.chains,
+            full_chains: figures.hops.full_chains,
+            hops: figures.hops.hops,
+            chains_exhausted: figures.hops.exhausted,
+            stressed: figures.stressed,
+            stress_hops: figures.stress_hops,
+            stressed_exhausted: figures.stressed_exhausted,
+            divergences: figures.divergences(),
+            native: native(figures),
+        }
+    }
+}
+
+/// The number of programs in which each oracle found something. `None` for an oracle that did not
+/// run.
+pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
+    let found = |oracle: &Oracle| figures.findings.get(oracle).copied().unwrap_or(0);
+    Oracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()
+}

@@ -1,0 +1,166 @@
+//! Prints figures for people, at most 80 columns wide.
+
+use super::figures::Figures;
+use super::oracle::Oracle;
+use std::fmt::Write;
+
+/// The figures of one source of programs, under a title. The text depends on neither times nor the
+/// number of threads.
+pub fn text(title: &str, figures: &Figures) -> String {
+    let mut out = String::new();
+    let total = figures.state.total();
+    let mut line = |name: &str, value: String| {
+        writeln!(out, "{name:<13} {value}").expect("writing to a string");
+    };
+    let chains: u64 = figures.versions.range(3..).map(|(_, count)| count).sum();
+    let refused = if figures.refused > 0 {
+        format!(", {} inputs refused", figures.refused)
+    } else {
+        String::new()
+    };
+    line(
+        title,
+        format!("{} programs, {chains} of them with 3 to 6 versions{refused}", figures.programs),
+    );
+    if figures.native.runs > 0 {
+        native_text(&mut line, figures);
+        passes(&mut out, figures);
+        return out;
+    }
+    line("  runs", {
+        let state = &figures.state;
+        format!("{}, {} ended by a trap, {} by a limit", state.runs, state.trapped, state.exhausted)
+    });
+    line(
+        "  mapped",
+        format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs),
+    );
+    line("  certified", {
+        let dropped = figures.dropped();
+        let share = percent(dropped, figures.certified + dropped);
+        let Figures { certified, unreached, .. } = figures;
+        format!("{certified} entries, {dropped} dropped, {share}; {unreached} never reached")
+    });
+    line("  covered", {
+        let share = percent(figures.fired, figures.armed);
+        format!("{} entries fired, {share} of those there are", figures.fired)
+    });
+    let (forward, backward) =
+        (figures.state.forward.transitions, figures.state.backward.transitions);
+    line(
+        "  transitions",
+        format!("{} compared, {forward} forward and {backward} backward", total.transitions),
+    );
+    line("", {
+        let (code, loops) = (
+            percent(total.with_code, total.transitions),
+            percent(total.in_loops, total.transitions),
+        );
+        format!(
+            "{code} run code, {loops} in loops, {} values each",
+            mean(total.compared, total.transitions)
+        )
+    });
+    line(
+        "  going on",
+        format!("{} runs, {} ended by a limit", total.going_on, total.going_on_exhausted),
+    );
+    line("  hop chains", {
+        let hops = &figures.hops;
+        let full = percent(hops.full_chains, hops.chains);
+        format!(
+            "{}, {} hops, {full} with 4 or more, {} ended by a limit",
+            hops.chains, hops.hops, hops.exhausted
+        )
+    });
+    if figures.stressed > 0 {
+        let Figures { stressed, stress_hops, stressed_exhausted, .. } = figures;
+        line(
+            "  stressed",
+            format!("{stressed} runs, {stress_hops} hops, {stressed_exhausted} ended by a limit"),
+        );
+    }
+    line("  composed", {
+        let share = percent(figures.composed, figures.composed + figures.not_composed);
+        format!(
+            "{} entries, {share} of those tried; {} agree with others",
+            figures.composed, figures.same_point
+        )
+    });
+    passes(&mut out, figures);
+    out
+}
+
+/// Adds the lines about native code. Times are omitted.
+fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
+    let native = &figures.native;
+    line(
+        "  mapped",
+        format!("{} of {} points of {} pairs", figures.entries, figures.points, figures.pairs),
+    );
+    line("  native runs", {
+        format!(
+            "{}, {} ended by a trap, {} by a limit",
+            native.runs, native.trapped, native.exhausted
+        )
+    });
+    line("  covered", {
+        let share = percent(native.fired, native.points);
+        format!("{} points fired, {share} of those compiled in", native.fired)
+    });
+    let forward = native.transitions - native.backward;
+    line("  transitions", {
+        format!(
+            "{} compared, {forward} forward and {} backward",
+            native.transitions, native.backward
+        )
+    });
+    line("", {
+        let probed = percent(native.probed, native.transitions);
+        let visits = native.transitions + native.stays + native.probed;
+        format!("{probed} also where they land, {} values each time", mean(native.compared, visits))
+    });
+    if native.stays > 0 {
+        line("  stays", native.stays.to_string());
+    }
+    let unguarded = match native.unguarded {
+        0 => String::new(),
+        pairs => format!("; {pairs} pairs of versions without guards, for want of address space"),
+    };
+    line("  compiled", format!("{} pieces of code{unguarded}", native.compiled_functions));
+}
+
+/// Adds the share of programs that each pass acted on, two passes per line.
+fn passes(out: &mut String, figures: &Figures) {
+    let columns: Vec<String> = figures
+        .passes
+        .iter()
+        .map(|(name, pass)| {
+            format!("{name:<11}{:>8} of {:<8}", percent(pass.acted, pass.programs), pass.programs)
+        })
+        .collect();
+    for (number, pair) in columns.chunks(2).enumerate() {
+        let name = if number == 0 { "  acted on" } else { "" };
+        writeln!(out, "{name:<13} {}", pair.join("  ").trim_end()).expect("writing to a string");
+    }
+}
+
+/// The number of programs in which each oracle found something, in the order of oracles. A dash
+/// marks an oracle that did not run.
+pub fn oracles_text(figures: &Figures) -> String {
+    let found = |oracle: &Oracle| match figures.asked(*oracle) {
+        true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),
+        false => "-".to_owned(),
+    };
+    let words: Vec<String> = Oracle::ALL.iter().map(|o| format!("{o} {}", found(o))).collect();
+    let (first, second) = words.split_at(words.len() / 2 + 1);
+    format!("found         {}\n              {}\n", first.join(", "), second.join(", "))
+}
+
+fn percent(part: u64, all: u64) -> String {
+    if all == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / all as f64) }
+}
+
+fn mean(sum: u64, count: u64) -> String {
+    if count == 0 { "-".to_owned() } else { format!("{:.1}", sum as f64 / count as f64) }
+}

@@ -1,0 +1,103 @@
+//! Helpers of the dispatch loops for calls: entering and leaving activations, and calling the host.
+
+use super::activations::Activations;
+use super::code::Code;
+use super::host::{Host, HostError};
+use super::machine::Version;
+use super::memory::Memories;
+use super::program::Program;
+use super::tables::Tables;
+use ir::entity::{Func, Sig, Table};
+use ir::reference;
+use ir::trap::TrapKind;
+use smallvec::{SmallVec, smallvec};
+
+/// A short list of values.
+pub(super) type Values = SmallVec<[u64; 8]>;
+
+/// Begins an activation of `version`, copies its arguments from the slots of the caller, and
+/// returns the base of its slots. Returns `None` when a limit is reached.
+#[inline]
+pub(super) fn enter(
+    activations: &mut Activations,
+    version: u32,
+    callee: &Code,
+    arg_slots: &[u32],
+    results_at: u32,
+) -> Option<usize> {
+    let caller = activations.top().base;
+    let base = activations.push(version, callee, results_at)?;
+    let (below, above) = activations.stack.split_at_mut(base);
+    for (to, from) in above.iter_mut().zip(arg_slots) {
+        *to = below[caller + *from as usize];
+    }
+    Some(base)
+}
+
+/// The arguments of a call of an external function, read from these slots of the caller. Returns
+/// `None` when the call depth limit forbids another activation.
+#[cold]
+pub(super) fn arguments<S: Copy + Into<u32>>(
+    activations: &Activations,
+    base: usize,
+    slots: &[S],
+) -> Option<Vec<u64>> {
+    let value = |slot: &S| activations.stack[base + (*slot).into() as usize];
+    (!activations.are_full()).then(|| slots.iter().map(value).collect())
+}
+
+/// Pops the top activation and copies the values of `slots` into the result slots of its caller.
+/// Returns false, without copying, when the run has no caller.
+#[inline]
+pub(super) fn leave(activations: &mut Activations, versions: &[Version], slots: &[u32]) -> bool {
+    let callee = activations.pop();
+    let Some(caller) = activations.of_run().last() else { return false };
+    let (base, pool) = (caller.base, &versions[caller.version as usize].code.pool);
+    let result_slots = &pool[callee.results_at as usize..][..slots.len()];
+    let (below, above) = activations.stack.split_at_mut(callee.base);
+    for (to, from) in result_slots.iter().zip(slots) {
+        below[base + *to as usize] = above[*from as usize];
+    }
+    true
+}
+
+/// The callee of an indirect call, or the trap that the call ends in.
+pub(super) fn indirect_callee(
+    program: &Program,
+    tables: &Tables,
+    sig: Sig,
+    table: Table,
+    index: u64,
+) -> Result<Func, TrapKind> {
+    let entry = tables.get(table, index).ok_or(TrapKind::TableOutOfBounds)?;
+    let module = program.declarations();
+    // Only the embedder can write bits that name no function; they count as a null reference.
+    let func = reference::func(entry)
+        .filter(|func| module.funcs.is_valid(*func))
+        .ok_or(TrapKind::NullFunction)?;
+    let found = module.funcs[func].sig;
+    if found != sig && module.sigs[found] != module.sigs[sig] {
+        return Err(TrapKind::SignatureMismatch);
+    }
+    Ok(func)
+}
+
+/// Calls an imported function and returns its results, with bits outside their types cleared.
+pub(super) fn call_host(
+    program: &Program,
+    func: Func,
+    args: &[u64],
+    host: &mut dyn Host,
+    memories: &mut Memories,
+) -> Result<Values, HostError> {
+    let module = program.declarations();
+    let types = &module.signature(func).results;
+    let import =
+        module.funcs[func].import.as_ref().expect("interp: a host call is of an imported function");
+    let mut results: Values = smallvec![0; types.len()];
+    host.call(import, func, args, memories, &mut results)?;
+    for (result, ty) in results.iter_mut().zip(types) {
+        *result &= ty.mask();
+    }
+    Ok(results)
+}

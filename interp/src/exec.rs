@@ -1,0 +1,468 @@
+//! The exact dispatch loop, which executes pre-decoded operations one instruction at a time.
+//!
+//! The loop is one function, so that the hot state stays in local variables. This state is the
+//! operations and slots of the top activation, the bytes of memory 0, the pc and the fuel. Rare or
+//! long operations are functions outside of it ([`super::calls`], [`super::bulk`]). After every
+//! operation that may move the stack or a memory, the loop derives its borrowed locals again.
+
+use super::bulk::Bulk;
+use super::calls::{self, Values};
+use super::code::FarAccess;
+use super::fast;
+use super::host::{Host, HostError};
+use super::machine::{Machine, Run, Version};
+use super::memory::{Globals, Memories};
+use super::nested::{RunState, Waiting};
+use super::op::{Code, value_result, with_value_ops};
+use super::outcome::{EarlyEnd, Outcome};
+use super::view::{Control, Scope, View};
+use ir::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
+use ir::eval;
+use ir::opcode::Opcode;
+use ir::trap::TrapKind;
+use ir::types::Type;
+
+/// Why the loop stopped.
+pub(super) enum Stop {
+    Paused,
+    /// One instruction was executed; [`step`] asks for no more.
+    Stepped,
+    Returned(Vec<u64>),
+    /// The run called an external function.
+    Called(Func, Vec<u64>),
+    Trap(TrapKind),
+    Left(OsrPoint, Vec<u64>),
+    Host(HostError),
+    OutOfFuel,
+    StackOverflow,
+}
+
+/// An observer, as the loop calls it.
+pub(super) type Watcher<'a> = &'a mut dyn FnMut(&View<'_>, Inst) -> Control;
+
+const NOTHING: u8 = Scope::Nothing as u8;
+const MARKED: u8 = Scope::Marked as u8;
+const EVERYTHING: u8 = Scope::Everything as u8;
+/// Not a scope: the loop runs unobserved and stops after one instruction.
+const STEP: u8 = 3;
+const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
+
+/// Continues the run of a machine until it ends or pauses.
+///
+/// The loop is compiled once per scope rather than once per observer. A loop that is generic over
+/// the observer would be compiled in the crate that calls it, which a debug build does not
+/// optimize.
+pub(super) fn execute(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    scope: Scope,
+    watcher: Watcher<'_>,
+) -> Run {
+    let fast = scope == Scope::Nothing && fast::applies(machine);
+    if !fast {
+        fast::leave(machine);
+    }
+    let stop = match scope {
+        Scope::Nothing if fast => fast::run(machine, host),
+        Scope::Nothing => unwatched(machine, host),
+        Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
+        Scope::Everything => run_loop::<EVERYTHING>(machine, host, watcher),
+    };
+    match stop {
+        Stop::Paused => Run::Paused,
+        Stop::Called(func, args) => {
+            machine.state.waiting = Some(Waiting { func, args: None });
+            Run::Called { func, args }
+        }
+        Stop::Returned(values) => {
+            machine.state = RunState::default();
+            Run::Done(Outcome::Returned(values))
+        }
+        stop => Run::Done(conclude(machine, stop)),
+    }
+}
+
+/// Runs the exact loop without an observer until the run ends.
+pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+    run_loop::<NOTHING>(machine, host, &mut |_, _| Control::Continue)
+}
+
+/// Executes one instruction in the exact loop.
+pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+    run_loop::<STEP>(machine, host, &mut |_, _| Control::Continue)
+}
+
+/// Drops the activations of a run that ended without returning, and computes its outcome.
+fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
+    // The site comes first, because `end_early` drops the activation.
+    let top = machine.activations.top();
+    let version = &machine.versions[top.version as usize];
+    let site = machine.site(version.func, version.code.inst_near(top.pc));
+    let end = match stop {
+        Stop::Trap(kind) => EarlyEnd::Trap(kind),
+        Stop::Left(point, values) => EarlyEnd::Left(point, values),
+        Stop::Host(error) => EarlyEnd::Host(error),
+        Stop::StackOverflow => EarlyEnd::StackOverflow,
+        Stop::OutOfFuel => EarlyEnd::OutOfFuel,
+        Stop::Paused | Stop::Stepped | Stop::Returned(_) | Stop::Called(..) => {
+            unreachable!("interp: the run did not end early")
+        }
+    };
+    machine.end_early(end, site)
+}
+
+/// The digest of memory that effects carry; 0 where memory is not tracked.
+#[inline]
+pub(super) fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
+    if memories.tracked() {
+        memories.tracked_digest().wrapping_add(globals.tracked_digest())
+    } else {
+        0
+    }
+}
+
+/// Loads `N` bytes at `address + offset`; `None` when they are out of bounds.
+#[inline(always)]
+fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; N]> {
+    // An i32 with clean upper bits plus 32 bits cannot wrap. A poisoned address may wrap, but must
+    // not panic.
+    let at = address.wrapping_add(offset.into()) as usize;
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Stores `N` bytes at `address + offset`; `None`, and no write, when they are out of bounds.
+#[inline(always)]
+fn store<const N: usize>(
+    bytes: &mut [u8],
+    address: u64,
+    offset: u32,
+    value: [u8; N],
+) -> Option<()> {
+    let at = address.wrapping_add(offset.into()) as usize;
+    *bytes.get_mut(at..)?.first_chunk_mut()? = value;
+    Some(())
+}
+
+fn load_far(memories: &Memories, access: FarAccess, address: u64) -> Option<u64> {
+    let bytes =
+        memories.read(access.memory, address.checked_add(access.offset)?, access.bytes.into())?;
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    let word = u64::from_le_bytes(word);
+    let signed = || eval::sign_extend(word, access.bytes * 8) as u64 & access.ty.mask();
+    Some(if access.signed { signed() } else { word })
+}
+
+fn store_far(memories: &mut Memories, access: FarAccess, address: u64, value: u64) -> Option<()> {
+    let at = address.checked_add(access.offset)?;
+    memories.write(access.memory, at, &value.to_le_bytes()[..access.bytes as usize]).ok()
+}
+
+fn run_loop<const SCOPE: u8>(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    watcher: Watcher<'_>,
+) -> Stop {
+    let nested = machine.is_nested();
+    let Machine { program, versions, entered, activations, memories, globals, trace, .. } = machine;
+    let versions: &[Version] = versions;
+    // Whether the observer already saw the first instruction, because the run paused there.
+    let mut asked = std::mem::take(&mut machine.state.asked);
+    let mut fuel = machine.fuel;
+    let frame = activations.top();
+    let (mut pc, mut base) = (frame.pc as usize, frame.base);
+    let mut code = &*versions[frame.version as usize].code;
+    let mut ops = code.ops.as_slice();
+    let mut slots = &mut activations.stack[base..][..code.frame_size as usize];
+    let tracked = memories.tracked();
+    let mut bytes = memories.first_mut();
+
+    let mut stepped = false;
+    let stop = 'run: loop {
+        if SCOPE == STEP && std::mem::replace(&mut stepped, true) {
+            break Stop::Stepped;
+        }
+        let op = ops[pc];
+        if fuel == 0 {
+            break Stop::OutOfFuel;
+        }
+        let watched = match SCOPE {
+            NOTHING | STEP => false,
+            MARKED => op.marked,
+            _ => true,
+        };
+        if watched
+            && !asked
+            && let Some(inst) = code.inst_at(pc as u32)
+        {
+            activations.top_mut().pc = pc as u32;
+            let control =
+                watcher(&View { versions, activations, memories, globals, trace, fuel }, inst);
+            if control == Control::Pause {
+                asked = true;
+                break Stop::Paused;
+            }
+            slots = &mut activations.stack[base..][..code.frame_size as usize];
+            bytes = memories.first_mut();
+        }
+        asked = false;
+        fuel -= 1;
+
+        macro_rules! get {
+            ($slot:expr) => {
+                slots[$slot as usize]
+            };
+        }
+        macro_rules! set {
+            ($slot:expr, $bits:expr) => {
+                slots[$slot as usize] = $bits
+            };
+        }
+        // Unwraps the `Option` of an access, or traps.
+        macro_rules! in_bounds {
+            ($option:expr) => {
+                match $option {
+                    Some(value) => value,
+                    None => break 'run Stop::Trap(TrapKind::MemoryOutOfBounds),
+                }
+            };
+        }
+        macro_rules! load {
+            ($uint:ty, $bits:expr, $ty:expr) => {{
+                let raw = <$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c)));
+                set!(op.a, eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
+            }};
+            ($uint:ty) => {
+                set!(op.a, <$uint>::from_le_bytes(in_bounds!(load(bytes, get!(op.b), op.c))).into())
+            };
+        }
+        macro_rules! store {
+            ($uint:ty) => {{
+                let (address, value) = (get!(op.a), (get!(op.b) as $uint).to_le_bytes());
+                if tracked {
+                    let at = address.wrapping_add(op.c.into());
+                    in_bounds!(memories.write(Memory::from_u32(0), at, &value).ok());
+                    bytes = memories.first_mut();
+                } else {
+                    in_bounds!(store(bytes, address, op.c, value));
+                }
+            }};
+        }
+        macro_rules! jump {
+            ($pc:expr) => {{
+                pc = $pc as usize;
+                continue;
+            }};
+        }
+        macro_rules! moves {
+            () => {
+                for pair in code.pool[op.a as usize..][..2 * op.b as usize].as_chunks::<2>().0 {
+                    set!(pair[0], get!(pair[1]));
+                }
+            };
+        }
+        // Calls a function, whose argument slots are listed at `$args_at` in the pool: pushes its
+        // activation and continues at pc 0. A function without an entered version is external.
+        macro_rules! call {
+            ($func:expr, $args_at:expr) => {{
+                let func: Func = $func;
+                let (at, count) = ($args_at as usize, op.c as usize);
+                activations.top_mut().pc = pc as u32;
+                let version = entered[func.as_u32() as usize];
+                let args = &code.pool[at..][..count];
+                let Some(callee) = versions.get(version as usize) else {
+                    let Some(args) = calls::arguments(activations, base, args) else {
+                        break 'run Stop::StackOverflow;
+                    };
+                    trace.call(func, &args, observed_digest(memories, globals));
+                    break 'run Stop::Called(func, args);
+                };
+                let callee = &*callee.code;
+                let Some(start) =
+                    calls::enter(activations, version, callee, args, (at + count) as u32)
+                else {
+                    break 'run Stop::StackOverflow;
+                };
+                (code, base, ops) = (callee, start, &callee.ops);
+                slots = &mut activations.stack[base..][..code.frame_size as usize];
+                if !trace.is_off() {
+                    trace.call(func, &slots[..count], observed_digest(memories, globals));
+                    bytes = memories.first_mut();
+                }
+                jump!(0)
+            }};
+        }
+        // Calls the host; the pool lists the argument and result slots as for `call`.
+        macro_rules! call_host {
+            ($func:expr, $args_at:expr) => {{
+                let func: Func = $func;
+                let (args, results) = code.pool[$args_at as usize..].split_at(op.c as usize);
+                let args: Values = args.iter().map(|slot| get!(*slot)).collect();
+                trace.call(func, &args, observed_digest(memories, globals));
+                let returned = match calls::call_host(program, func, &args, host, memories) {
+                    Ok(returned) => returned,
+                    Err(error) => break 'run Stop::Host(error),
+                };
+                for (slot, value) in results.iter().zip(&returned) {
+                    set!(*slot, *value);
+                }
+                trace.ret(&returned, observed_digest(memories, globals));
+                bytes = memories.first_mut();
+            }};
+        }
+        macro_rules! dispatch {
+            ($($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+) => {
+                match op.code {
+                    $($($(Code::$name => {
+                        let result =
+                            value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.c) $(, Type::$source)?);
+                        match result {
+                            Ok(bits) => set!(op.a, bits),
+                            Err(kind) => break 'run Stop::Trap(kind),
+                        }
+                    })+)+)+
+                    Code::Const => set!(op.a, u64::from(op.b) | u64::from(op.c) << 32),
+                    Code::Copy => set!(op.a, get!(op.b)),
+                    Code::Select => {
+                        let &[condition, then, otherwise] =
+                            code.pool[op.b as usize..].first_chunk().expect("interp: a select has three operands");
+                        set!(op.a, eval::select(get!(condition), get!(then), get!(otherwise)));
+                    }
+                    Code::Load1 => load!(u8),
+                    Code::Load2 => load!(u16),
+                    Code::Load4 => load!(u32),
+                    Code::Load8 => load!(u64),
+                    Code::Load1I16 => load!(u8, 8, Type::I16),
+                    Code::Load1I32 => load!(u8, 8, Type::I32),
+                    Code::Load1I64 => load!(u8, 8, Type::I64),
+                    Code::Load2I32 => load!(u16, 16, Type::I32),
+                    Code::Load2I64 => load!(u16, 16, Type::I64),
+                    Code::Load4I64 => load!(u32, 32, Type::I64),
+                    Code::Store1 => store!(u8),
+                    Code::Store2 => store!(u16),
+                    Code::Store4 => store!(u32),
+                    Code::Store8 => store!(u64),
+                    Code::LoadFar => {
+                        let value = in_bounds!(load_far(memories, code.far[op.c as usize], get!(op.b)));
+                        bytes = memories.first_mut();
+                        set!(op.a, value);
+                    }
+                    Code::StoreFar => {
+                        let access = code.far[op.c as usize];
+                        in_bounds!(store_far(memories, access, get!(op.a), get!(op.b)));
+                        bytes = memories.first_mut();
+                    }
+                    Code::MemorySize => {
+                        set!(op.a, memories.pages(Memory::from_u32(op.b)).into());
+                        bytes = memories.first_mut();
+                    }
+                    Code::MemoryGrow => {
+                        let (memory, pages) = (Memory::from_u32(op.b), get!(op.c) as u32);
+                        let result = Bulk { program, memories, globals, trace }.grow_memory(memory, pages);
+                        bytes = memories.first_mut();
+                        set!(op.a, result.into());
+                    }
+                    Code::Bulk => {
+                        let bulk = code.bulk[op.a as usize];
+                        let operation = bulk.on(slots);
+                        let extra = operation.extra_fuel(memories, &globals.tables);
+                        if extra > fuel {
+                            fuel += 1; // the operation was not executed
+                            break 'run Stop::OutOfFuel;
+                        }
+                        fuel -= extra;
+                        match (Bulk { program, memories, globals, trace }).perform(operation) {
+                            Ok(bits) => bulk.result.into_iter().for_each(|slot| set!(slot, bits)),
+                            Err(kind) => break 'run Stop::Trap(kind),
+                        }
+                        bytes = memories.first_mut();
+                    }
+                    Code::GlobalGet => set!(op.a, globals.get(op.b as usize)),
+                    Code::GlobalSet => globals.set(op.b as usize, get!(op.a)),
+                    Code::Call => call!(Func::from_u32(op.a), op.b),
+                    Code::CallHost => call_host!(Func::from_u32(op.a), op.b),
+                    Code::CallIndirect => {
+                        let (table, index) = (code.pool[op.b as usize], get!(code.pool[op.b as usize + 1]));
+                        let (sig, table) = (Sig::from_u32(op.a), Table::from_u32(table));
+                        match calls::indirect_callee(program, &globals.tables, sig, table, index) {
+                            Ok(func) if program.code(func).is_some() => call!(func, op.b + 2),
+                            Ok(func) => call_host!(func, op.b + 2),
+                            Err(kind) => break 'run Stop::Trap(kind),
+                        }
+                    }
+                    Code::Return => {
+                        let from = &code.pool[op.a as usize..][..op.b as usize];
+                        if !trace.is_off() {
+                            let values: Values = from.iter().map(|slot| get!(*slot)).collect();
+                            // The engine that began a nested run records the return of its first
+                            // activation.
+                            if !nested || activations.of_run().len() > 1 {
+                                trace.ret(&values, observed_digest(memories, globals));
+                            }
+                            bytes = memories.first_mut();
+                        }
+                        if !calls::leave(activations, versions, from) {
+                            let values = from.iter().map(|slot| activations.stack[base + *slot as usize]);
+                            break 'run Stop::Returned(values.collect());
+                        }
+                        let caller = activations.top();
+                        (pc, base) = (caller.pc as usize, caller.base);
+                        code = &versions[caller.version as usize].code;
+                        ops = &code.ops;
+                        slots = &mut activations.stack[base..][..code.frame_size as usize];
+                    }
+                    Code::Jump => jump!(op.c),
+                    Code::Jump1 => {
+                        set!(op.a, get!(op.b));
+                        jump!(op.c)
+                    }
+                    Code::JumpN => {
+                        moves!();
+                        jump!(op.c)
+                    }
+                    // The branch has paid for the moves on its edges. A run out of fuel at such
+                    // moves stops before the instruction they lead to (`Code::inst_near`; test
+                    // `moves_on_edges_cost_no_fuel`).
+                    Code::Edge1 => {
+                        set!(op.a, get!(op.b));
+                        fuel += 1;
+                        jump!(op.c)
+                    }
+                    Code::EdgeN => {
+                        moves!();
+                        fuel += 1;
+                        jump!(op.c)
+                    }
+                    Code::BrIf => {
+                        // Forces a branch instead of a conditional move: see `branch!` in the fast
+                        // loop.
+                        if get!(op.a) != 0 {
+                            std::hint::black_box(());
+                            pc = op.b as usize;
+                        } else {
+                            pc = op.c as usize;
+                        }
+                        continue;
+                    }
+                    Code::Switch => {
+                        let choice = get!(op.a).min(op.c.into()) as usize;
+                        jump!(code.pool[op.b as usize + choice])
+                    }
+                    Code::Trap => break 'run Stop::Trap(code.traps[op.a as usize]),
+                    Code::Leave => {
+                        let values = code.pool[op.b as usize..][..op.c as usize].iter().map(|slot| get!(*slot));
+                        break 'run Stop::Left(OsrPoint::from_u32(op.a), values.collect());
+                    }
+                }
+            };
+        }
+        with_value_ops!(dispatch);
+        pc += 1;
+    };
+    machine.fuel = fuel;
+    machine.state.asked = asked;
+    if let Some(frame) = machine.activations.of_run_mut().last_mut() {
+        frame.pc = pc as u32;
+    }
+    stop
+}

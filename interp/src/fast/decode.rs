@@ -1,0 +1,502 @@
+//! Decodes a function and its exact code into fast code.
+
+use super::coalesce::coalesce;
+use super::op::{Code as OpCode, Op, branch_code, step_codes, value_code};
+use super::{Fast, WINDOW};
+use crate::code::Code;
+use crate::moves::sequentialize;
+use cranelift_entity::EntityRef;
+use ir::entity::{Block, Inst, Point, Value};
+use ir::function::Function;
+use ir::inst::{Imm, InstData, Target};
+use ir::module::Module;
+use ir::opcode::{Opcode, Shape};
+use ir::types::Type;
+use std::collections::BTreeMap;
+
+/// Up to this many distinct constants, all of them get slots, even those outside of loops.
+const FEW: usize = 24;
+
+/// Most distinct constants that get slots. Entering a frame copies them all.
+const MANY: usize = 512;
+
+/// How the instructions of a function use a value.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    count: u32,
+    /// Whether some instruction that uses or defines the value is left to the exact loop.
+    rare: bool,
+}
+
+struct Decoder<'a> {
+    module: &'a Module,
+    function: &'a Function,
+    exact: &'a Code,
+    insts: Vec<Inst>,
+    uses: Vec<Uses>,
+    /// The slot of each value, by index: the slot of the exact code, a constant slot, or a slot
+    /// shared with another value.
+    slots: Vec<Option<u16>>,
+    fast: Fast,
+    edges: Vec<Op>,
+}
+
+/// See [`Fast::new`].
+pub(super) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
+    if exact.frame_size() as usize + MANY > WINDOW {
+        return None;
+    }
+    let fast = Fast {
+        ops: Vec::new(),
+        pool: Vec::new(),
+        targets: Vec::new(),
+        indirect: Vec::new(),
+        consts: Vec::new(),
+        consts_at: exact.frame_size(),
+        shared: Vec::new(),
+    };
+    let insts = function.all_insts().collect();
+    let uses = vec![Uses::default(); function.value_bound()];
+    let slots = (0..function.value_bound())
+        .map(|v| exact.slot_of(Value::new(v)).map(|s| narrow(s as usize)))
+        .collect();
+    let mut decoder =
+        Decoder { module, function, exact, insts, uses, slots, fast, edges: Vec::new() };
+    decoder.count_uses();
+    decoder.share_slots();
+    decoder.pool_constants();
+    decoder.translate();
+    decoder.fuse();
+    // A run that stops at moves on an edge takes its site from the exact code, so pcs must agree.
+    assert_eq!(
+        decoder.fast.ops.len(),
+        exact.ops.len(),
+        "interp: both tiers have moves on the same edges"
+    );
+    Some(decoder.fast)
+}
+
+/// Whether the fast loop has an operation for this instruction.
+fn is_known(module: &Module, function: &Function, data: &InstData) -> bool {
+    match data.opcode.shape() {
+        Shape::Load(_) | Shape::Store(_) => {
+            let near = matches!(data.imm, Imm::Address(memory, offset)
+                if memory.index() == 0 && u32::try_from(offset).is_ok());
+            // The verifier accepts only i32 addresses. The fast loop depends on it, because it
+            // truncates addresses to 32 bits.
+            near && function.value_type(data.args[0]) == Type::I32 && data.ty != Type::I16
+        }
+        Shape::Call => matches!(data.imm, Imm::Func(func) if module.funcs.is_valid(func)),
+        Shape::CallIndirect => matches!(data.imm, Imm::Indirect(..)),
+        Shape::GlobalGet | Shape::GlobalSet => matches!(data.imm, Imm::Global(_)),
+        Shape::Jump
+        | Shape::BrIf
+        | Shape::Switch
+        | Shape::Return
+        | Shape::OsrTest
+        | Shape::OsrExit => true,
+        _ => is_value_op(function, data),
+    }
+}
+
+fn is_value_op(function: &Function, data: &InstData) -> bool {
+    match (data.opcode, data.imm) {
+        (Opcode::Const, Imm::Bits(_)) | (Opcode::Select | Opcode::Uextend | Opcode::Bitcast, _) => {
+            true
+        }
+        (opcode, _) => match data.args.first() {
+            Some(first) => value_code(opcode, data.ty, function.value_type(*first)).is_some(),
+            None => false,
+        },
+    }
+}
+
+/// A slot index or a number of slots as 16 bits. The frame is no larger than the window.
+fn narrow(number: usize) -> u16 {
+    u16::try_from(number).expect("interp: the frame fits the window")
+}
+
+fn wide(length: usize) -> u32 {
+    u32::try_from(length).expect("interp: a function has fewer than 2^32 operands")
+}
+
+impl Decoder<'_> {
+    fn count_uses(&mut self) {
+        for inst in &self.insts {
+            let data = self.function.inst(*inst);
+            let rare = !is_known(self.module, self.function, data);
+            // Arguments of edges are uses too: a value passed on must be stored.
+            let passed = data.targets.iter().flat_map(|t| t.args.iter());
+            for value in data.args.iter().chain(passed) {
+                let uses = &mut self.uses[value.index()];
+                uses.count += 1;
+                uses.rare |= rare;
+            }
+            for result in &data.results {
+                self.uses[result.index()].rare |= rare;
+            }
+        }
+    }
+
+    /// Coalesces values into shared slots. Values that a rare instruction reads or writes are
+    /// pinned: the exact loop executes that instruction and uses the slots of the exact code.
+    fn share_slots(&mut self) {
+        let shared = coalesce(self.function, self.exact, |value| self.uses[value.index()].rare);
+        for (value, root) in shared {
+            let (own, slot) = (self.slot(value), self.slot(root));
+            self.fast.shared.push((own, slot));
+            self.slots[value.index()] = Some(slot);
+        }
+    }
+
+    /// Gives constants slots of their own after the frame. All constants get one if there are at
+    /// most `FEW` distinct ones. Otherwise only those in loops do, at most `MANY`. Entering a frame
+    /// fills these slots.
+    fn pool_constants(&mut self) {
+        let function = self.function;
+        let constant = |inst: &Inst| match (function.inst(*inst).opcode, function.inst(*inst).imm) {
+            (Opcode::Const, Imm::Bits(bits)) => {
+                let data = function.inst(*inst);
+                Some((data.result()?, bits & data.ty.mask()))
+            }
+            _ => None,
+        };
+        let usable: Vec<(usize, Value, u64)> = (self.insts.iter().enumerate())
+            .filter_map(|(pc, inst)| constant(inst).map(|(value, bits)| (pc, value, bits)))
+            .filter(|(_, value, _)| !self.uses[value.index()].rare)
+            .collect();
+        let mut different: Vec<u64> = usable.iter().map(|(_, _, bits)| *bits).collect();
+        different.sort_unstable();
+        different.dedup();
+        let repeated =
+            if different.len() > FEW { self.repeated() } else { vec![true; self.insts.len()] };
+        let mut slots: BTreeMap<u64, u16> = BTreeMap::new();
+        for (pc, value, bits) in usable {
+            if !repeated[pc] || (slots.len() == MANY && !slots.contains_key(&bits)) {
+                continue;
+            }
+            let next = narrow(self.fast.consts_at as usize + slots.len());
+            let slot = *slots.entry(bits).or_insert_with(|| {
+                self.fast.consts.push(bits);
+                next
+            });
+            self.slots[value.index()] = Some(slot);
+        }
+    }
+
+    /// For each pc, whether it lies between a branch and an earlier target of it in the layout.
+    /// This approximates "lies in a loop" without a loop analysis.
+    fn repeated(&self) -> Vec<bool> {
+        let mut depth = vec![0i32; self.insts.len() + 1];
+        for (pc, inst) in self.insts.iter().enumerate() {
+            for target in &self.function.inst(*inst).targets {
+                let start = self.block_pc(target.block) as usize;
+                if start <= pc {
+                    depth[start] += 1;
+                    depth[pc + 1] -= 1;
+                }
+            }
+        }
+        let sums = depth.iter().scan(0, |sum, change| {
+            *sum += change;
+            Some(*sum > 0)
+        });
+        sums.take(self.insts.len()).collect()
+    }
+
+    fn slot(&self, value: Value) -> u16 {
+        self.slots[value.index()]
+            .unwrap_or_else(|| panic!("interp: {} has no {value}", self.function.name()))
+    }
+
+    /// Whether a value is a constant in a slot of its own, so that its instruction need not be
+    /// executed. Such slots follow those of the exact code.
+    fn is_pooled(&self, value: Value) -> bool {
+        u32::from(self.slot(value)) >= self.fast.consts_at
+    }
+
+    fn block_pc(&self, block: Block) -> u32 {
+        let first =
+            self.function.block_insts(block).next().expect("interp: a block has a terminator");
+        self.exact.pc_of(Point::before(first)).expect("interp: the code has every instruction")
+    }
+
+    fn pool_slots(&mut self, values: &[Value]) -> u32 {
+        let at = wide(self.fast.pool.len());
+        for value in values {
+            let slot = self.slot(*value);
+            self.fast.pool.push(slot);
+        }
+        at
+    }
+
+    fn translate(&mut self) {
+        for index in 0..self.insts.len() {
+            let function = self.function;
+            let data = function.inst(self.insts[index]);
+            let op = if is_known(self.module, function, data) { self.op(data) } else { RARE };
+            self.fast.ops.push(op);
+        }
+    }
+
+    fn op(&mut self, data: &InstData) -> Op {
+        let arg =
+            |decoder: &Self, index: usize| data.args.get(index).map_or(0, |v| decoder.slot(*v));
+        let result = data.result().map_or(0, |v| self.slot(v));
+        match (data.opcode.shape(), data.imm) {
+            (Shape::Load(_), Imm::Address(_, offset)) => {
+                Op::new(load_code(data), [result, arg(self, 0)], [offset as u32, 0])
+            }
+            (Shape::Store(bytes), Imm::Address(_, offset)) => {
+                let bytes = if bytes == 0 { data.ty.bytes() } else { bytes.into() };
+                let code = match bytes {
+                    1 => OpCode::Store1,
+                    2 => OpCode::Store2,
+                    4 => OpCode::Store4,
+                    _ => OpCode::Store8,
+                };
+                Op::new(code, [arg(self, 0), arg(self, 1)], [offset as u32, 0])
+            }
+            (Shape::GlobalGet, Imm::Global(global)) => {
+                Op::new(OpCode::GlobalGet, [result, 0], [global.as_u32(), 0])
+            }
+            (Shape::GlobalSet, Imm::Global(global)) => {
+                Op::new(OpCode::GlobalSet, [arg(self, 0), 0], [global.as_u32(), 0])
+            }
+            (Shape::Call | Shape::CallIndirect, _) => self.call(data),
+            (Shape::Jump | Shape::BrIf | Shape::Switch | Shape::Return | Shape::OsrExit, _) => {
+                self.terminator(data)
+            }
+            (Shape::OsrTest, _) => Op::new(OpCode::Const, [result, 0], [0, 0]),
+            _ => match (data.opcode, data.imm) {
+                (Opcode::Const, Imm::Bits(bits)) => {
+                    let bits = bits & data.ty.mask();
+                    Op::new(OpCode::Const, [result, 0], [bits as u32, (bits >> 32) as u32])
+                }
+                (Opcode::Select, _) => {
+                    let choices = [arg(self, 1).into(), arg(self, 2).into()];
+                    Op::new(OpCode::Select, [result, arg(self, 0)], choices)
+                }
+                (Opcode::Uextend | Opcode::Bitcast, _) => {
+                    Op::new(OpCode::Copy, [result, arg(self, 0)], [0, 0])
+                }
+                (opcode, _) => {
+                    let source = self.function.value_type(data.args[0]);
+                    let code = value_code(opcode, data.ty, source).expect("interp: asked before");
+                    Op::new(code, [result, arg(self, 0)], [arg(self, 1).into(), 0])
+                }
+            },
+        }
+    }
+
+    fn call(&mut self, data: &InstData) -> Op {
+        let (code, entry, callee, args) = match data.imm {
+            Imm::Indirect(sig, table) => {
+                let (index, args) =
+                    data.args.split_last().expect("interp: an indirect call has an index");
+                self.fast.indirect.push((sig, table));
+                let at = wide(self.fast.indirect.len() - 1);
+                (OpCode::CallIndirect, self.slot(*index), at, args)
+            }
+            Imm::Func(callee) => {
+                let imported = self.module.funcs[callee].import.is_some();
+                let code = if imported { OpCode::CallHost } else { OpCode::Call };
+                (code, 0, callee.as_u32(), &data.args[..])
+            }
+            imm => panic!("interp: {} has immediate {imm:?}", data.opcode.name()),
+        };
+        let at = self.pool_slots(args);
+        self.pool_slots(&data.results);
+        Op::new(code, [entry, narrow(args.len())], [callee, at])
+    }
+
+    fn terminator(&mut self, data: &InstData) -> Op {
+        match data.opcode {
+            Opcode::Jump => self.moves(&data.targets[0]),
+            Opcode::BrIf => {
+                let (then, otherwise) = (self.edge(&data.targets[0]), self.edge(&data.targets[1]));
+                Op::new(OpCode::BrIf, [self.slot(data.args[0]), 0], [then, otherwise])
+            }
+            Opcode::Switch => {
+                let targets: Vec<u32> = data.targets.iter().map(|t| self.edge(t)).collect();
+                let at = wide(self.fast.targets.len());
+                self.fast.targets.extend(&targets);
+                Op::new(OpCode::Switch, [self.slot(data.args[0]), 0], [at, wide(targets.len() - 1)])
+            }
+            opcode => {
+                let code = if opcode == Opcode::OsrExit { OpCode::Leave } else { OpCode::Return };
+                let at = self.pool_slots(&data.args);
+                Op::new(code, [0, 0], [at, wide(data.args.len())])
+            }
+        }
+    }
+
+    /// The pc a branch jumps to for this target: the moves on the edge if there are any, else the
+    /// block.
+    fn edge(&mut self, target: &Target) -> u32 {
+        let params = self.function.block_params(target.block);
+        let op = self.moves(target);
+        if params == &target.args[..] {
+            return op.x;
+        }
+        let code = match op.code {
+            OpCode::Jump1 => OpCode::Edge1,
+            OpCode::Jump2 => OpCode::Edge2,
+            OpCode::JumpN => OpCode::EdgeN,
+            code => code,
+        };
+        // When coalescing removed all moves, no branch jumps to this operation. It stays in place,
+        // because the exact code has moves at this pc and the pcs of both tiers must agree.
+        self.edges.push(Op { code, ..op });
+        if code == OpCode::Jump { op.x } else { wide(self.insts.len() + self.edges.len() - 1) }
+    }
+
+    fn moves(&mut self, target: &Target) -> Op {
+        let pc = self.block_pc(target.block);
+        let params = self.function.block_params(target.block);
+        let moves: Vec<(u32, u32)> = params
+            .iter()
+            .zip(&target.args)
+            .map(|(p, a)| (self.slot(*p).into(), self.slot(*a).into()))
+            .collect();
+        let scratch = self.fast.consts_at - 1;
+        let sequence = sequentialize(&moves, scratch);
+        let slots: Vec<u16> = sequence
+            .iter()
+            .flat_map(|(to, from)| [narrow(*to as usize), narrow(*from as usize)])
+            .collect();
+        match *slots.as_slice() {
+            [] => Op::new(OpCode::Jump, [0, 0], [pc, 0]),
+            [a, b] => Op::new(OpCode::Jump1, [a, b], [pc, 0]),
+            [a, b, to, from] => {
+                Op::new(OpCode::Jump2, [a, b], [pc, u32::from(from) | u32::from(to) << 16])
+            }
+            _ => {
+                let at = wide(self.fast.pool.len());
+                self.fast.pool.extend(&slots);
+                Op::new(OpCode::JumpN, [0, narrow(slots.len() / 2)], [pc, at])
+            }
+        }
+    }
+
+    /// Fuses instructions into the operation that follows them. The walk goes backward, so that an
+    /// operation that was fused already can absorb the instruction before it too.
+    fn fuse(&mut self) {
+        for pc in (0..self.insts.len()).rev() {
+            if let Some(next) = self.fast.ops.get(pc + 1)
+                && let Some(fused) = self.fused(pc, *next)
+            {
+                self.fast.ops[pc] = fused;
+            }
+        }
+        self.fast.ops.append(&mut self.edges);
+    }
+
+    /// The operation `next`, which follows the instruction at a pc, extended to execute that
+    /// instruction too. `None` when no fused operation exists. A fused value that is not stored
+    /// must have `next` as its only use.
+    fn fused(&self, pc: usize, next: Op) -> Option<Op> {
+        let data = self.function.inst(self.insts[pc]);
+        let result = data.result()?;
+        let both = next.with_one_before()?;
+        if self.is_pooled(result) {
+            return Some(both);
+        }
+        let to = self.slot(result);
+        let operands: Vec<u16> = data.args.iter().map(|v| self.slot(*v)).collect();
+        // `next` reads the slot of `result` at once, so that slot still holds `result` even if it
+        // is shared.
+        let is_sum = (data.opcode, data.ty) == (Opcode::Add, Type::I32);
+        if self.uses[result.index()].count == 1 {
+            let fused = if is_sum {
+                summed(both, to, operands[0], operands[1])
+            } else if next.code == OpCode::BrIf && next.a == to {
+                tested(both, data, &operands)
+            } else {
+                None
+            };
+            if fused.is_some() {
+                return fused;
+            }
+        }
+        match operands.as_slice() {
+            [a, b] if is_sum && *a == to => stepped(pc, both, to, *b),
+            [a, b] if is_sum && *b == to => stepped(pc, both, to, *a),
+            _ => None,
+        }
+    }
+}
+
+/// Fuses a comparison, or another tested operation, into the branch on its result.
+fn tested(branch: Op, data: &InstData, operands: &[u16]) -> Option<Op> {
+    match (data.opcode, operands) {
+        (Opcode::Eqz, [a]) => Some(Op { a: *a, x: branch.y, y: branch.x, ..branch }),
+        (opcode, [a, b]) => {
+            branch_code(opcode, data.ty).map(|code| Op { code, a: *a, b: *b, ..branch })
+        }
+        _ => None,
+    }
+}
+
+/// Fuses an addition to a slot into the branch on that slot, or on a comparison of it, at the next
+/// pc. A compare-and-branch has no room for a second target pc besides the addend. So its other
+/// target must be the operation that follows it.
+fn stepped(pc: usize, branch: Op, slot: u16, addend: u16) -> Option<Op> {
+    if branch.code == OpCode::BrIf && branch.a == slot {
+        return Some(Op { code: OpCode::Step, b: addend, ..branch });
+    }
+    let [first, second] = step_codes(branch.code)?;
+    let (code, other) = match (branch.a == slot, branch.b == slot) {
+        (true, _) => (first, branch.b),
+        (_, true) => (second, branch.a),
+        _ => return None,
+    };
+    let is_next = branch.y as usize == pc + usize::from(branch.length);
+    is_next.then(|| Op { code, a: slot, b: addend, y: other.into(), ..branch })
+}
+
+/// The operation of an instruction that is left to the exact loop.
+const RARE: Op = Op { code: OpCode::Rare, length: 1, a: 0, b: 0, x: 0, y: 0 };
+
+/// Fuses an i32 addition into the load or store that uses the sum as its address, if it does. The
+/// sum cannot also be the value of the store, because it has one use.
+fn summed(op: Op, address: u16, base: u16, index: u16) -> Option<Op> {
+    let (code, is_load) = match op.code {
+        OpCode::Load1 => (OpCode::Load1At, true),
+        OpCode::Load2 => (OpCode::Load2At, true),
+        OpCode::Load4 => (OpCode::Load4At, true),
+        OpCode::Load8 => (OpCode::Load8At, true),
+        OpCode::Load1I32 => (OpCode::Load1I32At, true),
+        OpCode::Load2I32 => (OpCode::Load2I32At, true),
+        OpCode::Store1 => (OpCode::Store1At, false),
+        OpCode::Store2 => (OpCode::Store2At, false),
+        OpCode::Store4 => (OpCode::Store4At, false),
+        OpCode::Store8 => (OpCode::Store8At, false),
+        _ => return None,
+    };
+    match is_load {
+        true if op.b == address => Some(Op { code, b: base, y: index.into(), ..op }),
+        false if op.a == address => Some(Op { code, a: base, y: index.into(), ..op }),
+        _ => None,
+    }
+}
+
+fn load_code(data: &InstData) -> OpCode {
+    use Opcode::{Sload8, Sload16, Sload32};
+    let bytes = match data.opcode.shape() {
+        Shape::Load(bytes) if bytes > 0 => u32::from(bytes),
+        _ => data.ty.bytes(),
+    };
+    let signed = matches!(data.opcode, Sload8 | Sload16 | Sload32);
+    match (bytes, signed, data.ty) {
+        (1, true, Type::I32) => OpCode::Load1I32,
+        (1, true, _) => OpCode::Load1I64,
+        (2, true, Type::I32) => OpCode::Load2I32,
+        (2, true, _) => OpCode::Load2I64,
+        (4, true, _) => OpCode::Load4I64,
+        (1, ..) => OpCode::Load1,
+        (2, ..) => OpCode::Load2,
+        (4, ..) => OpCode::Load4,
+        _ => OpCode::Load8,
+    }
+}

@@ -1,0 +1,432 @@
+//! The fast dispatch loop.
+
+use super::op::{Code, Op, with_branch_ops};
+use super::{Fast, WINDOW, prepare, settle};
+use crate::activations::Activations;
+use crate::calls::{self, Values};
+use crate::exec::{Stop, step, unwatched};
+use crate::host::Host;
+use crate::machine::{Machine, Version};
+use crate::op::{value_result, with_value_ops};
+use ir::entity::{Func, OsrPoint};
+use ir::eval;
+use ir::opcode::Opcode;
+use ir::trap::TrapKind;
+use ir::types::Type;
+
+/// Why the fast loop stopped.
+enum Exit {
+    Stop(Stop),
+    /// The exact loop must execute the instruction at the pc; the fast loop can continue after it.
+    Rare,
+    /// The exact loop must take over the run at the pc.
+    Exact,
+}
+
+/// Whether the fast loop may execute an unobserved run. It may not if the run must stay exact. It
+/// may not if a trace, a digest or poison is kept either, because these expose states that fast
+/// code skips.
+pub(crate) fn applies(machine: &Machine) -> bool {
+    !machine.state.exact
+        && machine.trace.is_off()
+        && !machine.memories.tracked()
+        && !machine.activations.poison
+}
+
+/// Continues a run until it ends. Call it only if [`applies`] returns true for the machine.
+pub(crate) fn run(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+    machine.state.asked = false;
+    machine.activations.provide_window(WINDOW);
+    if !machine.state.fast && !prepare(&mut machine.activations, &machine.versions) {
+        return exactly(machine, host);
+    }
+    machine.state.fast = true;
+    loop {
+        let exit = run_loop(machine, host);
+        // The fast loop writes globals without updating their digest.
+        machine.globals.refresh();
+        match exit {
+            Exit::Stop(stop) => return stop,
+            Exit::Exact => {
+                leave(machine);
+                return exactly(machine, host);
+            }
+            Exit::Rare => match step(machine, host) {
+                Stop::Stepped => {}
+                stop => return stop,
+            },
+        }
+    }
+}
+
+/// Converts the frames of a run back to the layout of exact code, if they are in that of fast code.
+pub(crate) fn leave(machine: &mut Machine) {
+    if std::mem::take(&mut machine.state.fast) {
+        settle(&mut machine.activations, &machine.versions);
+    }
+}
+
+fn exactly(machine: &mut Machine, host: &mut dyn Host) -> Stop {
+    machine.state.exact = true;
+    unwatched(machine, host)
+}
+
+/// The slots of the frame at `base`, and the slots above it up to the size of the window.
+#[inline(always)]
+fn window(activations: &mut Activations, base: usize) -> &mut [u64; WINDOW] {
+    activations.stack[base..].first_chunk_mut().expect("interp: a frame has its window")
+}
+
+/// Loads `N` bytes at `address + offset`. Addresses are clean i32 values, because the fast loop
+/// never runs with poison.
+#[inline(always)]
+fn load<const N: usize>(bytes: &[u8], address: u64, offset: u32) -> Option<[u8; N]> {
+    let at = (u64::from(address as u32) + u64::from(offset)) as usize;
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+/// Stores `N` bytes at `address + offset`; `None`, and no write, when they are out of bounds.
+#[inline(always)]
+fn store<const N: usize>(
+    bytes: &mut [u8],
+    address: u64,
+    offset: u32,
+    value: [u8; N],
+) -> Option<()> {
+    let at = (u64::from(address as u32) + u64::from(offset)) as usize;
+    bytes.get_mut(at..at + N)?.copy_from_slice(&value);
+    Some(())
+}
+
+/// Begins an activation, copies its arguments from the slots of the caller, fills its constants,
+/// and returns the base of its slots. Returns `None` when a limit is reached.
+#[inline(always)]
+fn enter(
+    activations: &mut Activations,
+    version: u32,
+    callee: &Version,
+    fast: &Fast,
+    base: usize,
+    args: &[u16],
+) -> Option<usize> {
+    let start = activations.push(version, &callee.code, 0)?;
+    let (below, above) = activations.stack.split_at_mut(start);
+    for (to, from) in above.iter_mut().zip(args) {
+        *to = below[base + usize::from(*from)];
+    }
+    fast.fill_consts(&mut activations.stack, start);
+    Some(start)
+}
+
+fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
+    let Machine { program, versions, entered, activations, memories, globals, .. } = machine;
+    let versions: &[Version] = versions;
+    let mut fuel = machine.fuel;
+    let frame = activations.top();
+    let (mut pc, mut base) = (frame.pc as usize, frame.base);
+    let mut fast = versions[frame.version as usize]
+        .code
+        .fast
+        .as_ref()
+        .expect("interp: the frame was prepared");
+    let mut ops: &[Op] = &fast.ops;
+    let mut slots = window(activations, base);
+    let mut bytes = memories.first_mut();
+
+    let exit = 'run: loop {
+        // By reference, because a copy would load every field, including those the operation does
+        // not need.
+        let op = &ops[pc];
+        let length = u64::from(op.length);
+        if fuel < length {
+            // The remaining fuel pays only for the first instructions of a fused operation. They
+            // compute values that no one can see, so skipping them is enough.
+            pc += fuel as usize;
+            fuel = 0;
+            break Exit::Stop(Stop::OutOfFuel);
+        }
+        fuel -= length;
+
+        macro_rules! get {
+            ($slot:expr) => {
+                slots[usize::from($slot as u16)]
+            };
+        }
+        macro_rules! set {
+            ($slot:expr, $bits:expr) => {
+                slots[usize::from($slot)] = $bits
+            };
+        }
+        // The pc of the last instruction that the operation executes. The others only compute
+        // values.
+        macro_rules! last {
+            () => {
+                pc + usize::from(op.length) - 1
+            };
+        }
+        macro_rules! stop {
+            ($stop:expr) => {{
+                pc = last!();
+                break 'run Exit::Stop($stop);
+            }};
+        }
+        // Exits the loop before the last instruction, and refunds its fuel.
+        macro_rules! leave {
+            ($exit:expr) => {{
+                pc = last!();
+                fuel += 1;
+                break 'run $exit;
+            }};
+        }
+        macro_rules! in_bounds {
+            ($option:expr) => {
+                match $option {
+                    Some(value) => value,
+                    None => stop!(Stop::Trap(TrapKind::MemoryOutOfBounds)),
+                }
+            };
+        }
+        // The sum of two slots as an address.
+        macro_rules! sum {
+            ($base:expr, $index:expr) => {
+                get!($base).wrapping_add(get!($index))
+            };
+        }
+        macro_rules! load {
+            ($address:expr, $uint:ty) => {
+                set!(op.a, <$uint>::from_le_bytes(in_bounds!(load(bytes, $address, op.x))).into())
+            };
+            ($address:expr, $uint:ty, $bits:expr, $ty:expr) => {{
+                let raw = <$uint>::from_le_bytes(in_bounds!(load(bytes, $address, op.x)));
+                set!(op.a, eval::sign_extend(raw.into(), $bits) as u64 & $ty.mask())
+            }};
+        }
+        macro_rules! store {
+            ($address:expr, $uint:ty) => {{
+                let value = (get!(op.b) as $uint).to_le_bytes();
+                in_bounds!(store(bytes, $address, op.x, value))
+            }};
+        }
+        macro_rules! jump {
+            ($pc:expr) => {{
+                pc = $pc as usize;
+                continue;
+            }};
+        }
+        // A conditional branch that the processor predicts. The compiler would turn this into a
+        // conditional move, and then the next operation could not be fetched before the condition
+        // is known. That costs a third of the speed of loops; `black_box` prevents it.
+        macro_rules! branch {
+            ($condition:expr, $otherwise:expr) => {{
+                if $condition {
+                    std::hint::black_box(());
+                    pc = op.x as usize;
+                } else {
+                    pc = $otherwise;
+                }
+                continue;
+            }};
+        }
+        macro_rules! add {
+            () => {
+                set!(op.a, (get!(op.a) as u32).wrapping_add(get!(op.b) as u32).into())
+            };
+        }
+        macro_rules! move_one {
+            () => {
+                set!(op.a, get!(op.b))
+            };
+        }
+        macro_rules! move_two {
+            () => {{
+                move_one!();
+                set!((op.y >> 16) as u16, get!(op.y));
+            }};
+        }
+        macro_rules! move_many {
+            () => {
+                for pair in fast.pool[op.y as usize..][..2 * usize::from(op.b)].as_chunks::<2>().0 {
+                    set!(pair[0], get!(pair[1]));
+                }
+            };
+        }
+        macro_rules! call {
+            ($func:expr) => {{
+                let func: Func = $func;
+                let version = entered[func.as_u32() as usize];
+                let Some(callee) = versions.get(version as usize) else {
+                    let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
+                    stop!(
+                        calls::arguments(activations, base, args)
+                            .map_or(Stop::StackOverflow, |args| Stop::Called(func, args))
+                    )
+                };
+                let Some(code) = &callee.code.fast else { leave!(Exit::Exact) };
+                activations.top_mut().pc = last!() as u32;
+                let args = &fast.pool[op.y as usize..][..usize::from(op.b)];
+                let Some(start) = enter(activations, version, callee, code, base, args) else {
+                    stop!(Stop::StackOverflow)
+                };
+                (fast, base, ops) = (code, start, &code.ops);
+                slots = window(activations, base);
+                jump!(0)
+            }};
+        }
+        macro_rules! call_host {
+            ($func:expr) => {{
+                let (args, results) = fast.pool[op.y as usize..].split_at(usize::from(op.b));
+                let args: Values = args.iter().map(|slot| get!(*slot)).collect();
+                let returned = match calls::call_host(program, $func, &args, host, memories) {
+                    Ok(returned) => returned,
+                    Err(error) => stop!(Stop::Host(error)),
+                };
+                for (slot, value) in results.iter().zip(&returned) {
+                    set!(*slot, *value);
+                }
+                bytes = memories.first_mut();
+            }};
+        }
+        macro_rules! dispatch {
+            ($($values:tt)*) => { with_branch_ops! { dispatch_both { $($values)* } } };
+        }
+        macro_rules! dispatch_both {
+            (
+                { $($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+ }
+                $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
+                [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
+            ) => {
+                match op.code {
+                    $($($(Code::$name => {
+                        let result =
+                            value_result!($shape, Opcode::$opcode, Type::$ty, get!(op.b), get!(op.x) $(, Type::$source)?);
+                        match result {
+                            Ok(bits) => set!(op.a, bits),
+                            Err(kind) => stop!(Stop::Trap(kind)),
+                        }
+                    })+)+)+
+                    $($($(Code::$branch => {
+                        let result: Result<u64, TrapKind> =
+                            value_result!($compare, Opcode::$tested, Type::$width, get!(op.a), get!(op.b));
+                        branch!(result != Ok(0), op.y as usize)
+                    })+)+)+
+                    $(Code::$step => {
+                        add!();
+                        let result: Result<u64, TrapKind> =
+                            value_result!(int_compare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y));
+                        branch!(result != Ok(0), pc + length as usize)
+                    })+
+                    Code::Step => {
+                        add!();
+                        branch!(get!(op.a) != 0, op.y as usize)
+                    }
+                    Code::Const => set!(op.a, u64::from(op.x) | u64::from(op.y) << 32),
+                    Code::Copy => set!(op.a, get!(op.b)),
+                    Code::Select => set!(op.a, eval::select(get!(op.b), get!(op.x), get!(op.y))),
+                    Code::Load1 => load!(get!(op.b), u8),
+                    Code::Load2 => load!(get!(op.b), u16),
+                    Code::Load4 => load!(get!(op.b), u32),
+                    Code::Load8 => load!(get!(op.b), u64),
+                    Code::Load1I32 => load!(get!(op.b), u8, 8, Type::I32),
+                    Code::Load1I64 => load!(get!(op.b), u8, 8, Type::I64),
+                    Code::Load2I32 => load!(get!(op.b), u16, 16, Type::I32),
+                    Code::Load2I64 => load!(get!(op.b), u16, 16, Type::I64),
+                    Code::Load4I64 => load!(get!(op.b), u32, 32, Type::I64),
+                    Code::Store1 => store!(get!(op.a), u8),
+                    Code::Store2 => store!(get!(op.a), u16),
+                    Code::Store4 => store!(get!(op.a), u32),
+                    Code::Store8 => store!(get!(op.a), u64),
+                    Code::Load1At => load!(sum!(op.b, op.y), u8),
+                    Code::Load2At => load!(sum!(op.b, op.y), u16),
+                    Code::Load4At => load!(sum!(op.b, op.y), u32),
+                    Code::Load8At => load!(sum!(op.b, op.y), u64),
+                    Code::Load1I32At => load!(sum!(op.b, op.y), u8, 8, Type::I32),
+                    Code::Load2I32At => load!(sum!(op.b, op.y), u16, 16, Type::I32),
+                    Code::Store1At => store!(sum!(op.a, op.y), u8),
+                    Code::Store2At => store!(sum!(op.a, op.y), u16),
+                    Code::Store4At => store!(sum!(op.a, op.y), u32),
+                    Code::Store8At => store!(sum!(op.a, op.y), u64),
+                    Code::GlobalGet => set!(op.a, globals.get(op.x as usize)),
+                    Code::GlobalSet => globals.set_raw(op.x as usize, get!(op.a)),
+                    Code::Call => call!(Func::from_u32(op.x)),
+                    Code::CallHost => call_host!(Func::from_u32(op.x)),
+                    Code::CallIndirect => {
+                        let (sig, table) = fast.indirect[op.x as usize];
+                        match calls::indirect_callee(program, &globals.tables, sig, table, get!(op.a)) {
+                            Ok(func) if program.code(func).is_some() => call!(func),
+                            Ok(func) => call_host!(func),
+                            Err(kind) => stop!(Stop::Trap(kind)),
+                        }
+                    }
+                    Code::Return => {
+                        let from = &fast.pool[op.x as usize..][..op.y as usize];
+                        let callee = activations.pop();
+                        let Some(caller) = activations.of_run().last() else {
+                            let values = from.iter().map(|slot| activations.stack[base + usize::from(*slot)]);
+                            break 'run Exit::Stop(Stop::Returned(values.collect()));
+                        };
+                        (pc, base) = (caller.pc as usize, caller.base);
+                        let code = versions[caller.version as usize].code.fast.as_ref();
+                        fast = code.expect("interp: the frame was prepared");
+                        ops = &fast.ops;
+                        let to = fast.results_of(pc, from.len());
+                        for (to, from) in to.iter().zip(from) {
+                            let value = activations.stack[callee.base + usize::from(*from)];
+                            activations.stack[base + usize::from(*to)] = value;
+                        }
+                        slots = window(activations, base);
+                        pc += 1;
+                        continue;
+                    }
+                    Code::Jump => jump!(op.x),
+                    Code::Jump1 => {
+                        move_one!();
+                        jump!(op.x)
+                    }
+                    Code::Jump2 => {
+                        move_two!();
+                        jump!(op.x)
+                    }
+                    Code::JumpN => {
+                        move_many!();
+                        jump!(op.x)
+                    }
+                    // The branch has paid for the moves on its edges: see the exact loop.
+                    Code::Edge1 => {
+                        move_one!();
+                        fuel += 1;
+                        jump!(op.x)
+                    }
+                    Code::Edge2 => {
+                        move_two!();
+                        fuel += 1;
+                        jump!(op.x)
+                    }
+                    Code::EdgeN => {
+                        move_many!();
+                        fuel += 1;
+                        jump!(op.x)
+                    }
+                    Code::BrIf => branch!(get!(op.a) != 0, op.y as usize),
+                    Code::Switch => {
+                        let choice = get!(op.a).min(op.y.into()) as usize;
+                        jump!(fast.targets[op.x as usize + choice])
+                    }
+                    Code::Leave => {
+                        let values = fast.pool[op.x as usize..][..op.y as usize].iter().map(|slot| get!(*slot));
+                        let values = values.collect();
+                        let exact = &versions[activations.top().version as usize].code;
+                        stop!(Stop::Left(OsrPoint::from_u32(exact.ops[last!()].a), values))
+                    }
+                    Code::Rare => leave!(Exit::Rare),
+                }
+            };
+        }
+        with_value_ops!(dispatch);
+        pc += length as usize;
+    };
+    machine.fuel = fuel;
+    if let Some(frame) = machine.activations.of_run_mut().last_mut() {
+        frame.pc = pc as u32;
+    }
+    exit
+}

@@ -1,0 +1,226 @@
+//! Operations of the fast dispatch loop.
+
+use crate::op::{source_pattern, with_value_ops};
+use ir::opcode::Opcode;
+use ir::types::Type;
+
+/// One operation. Each [`Code`] documents its use of `a`, `b`, `x` and `y`. Operations on values
+/// have the slot of the result in `a`, and the slots of one or two operands in `b` and `x`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op {
+    pub(super) code: Code,
+    /// The number of instructions that the operation executes. It is also the fuel it takes, and
+    /// the distance to the pc that follows.
+    pub(super) length: u8,
+    pub(super) a: u16,
+    pub(super) b: u16,
+    pub(super) x: u32,
+    pub(super) y: u32,
+}
+
+impl Op {
+    pub(super) fn new(code: Code, [a, b]: [u16; 2], [x, y]: [u32; 2]) -> Op {
+        Op { code, length: 1, a, b, x, y }
+    }
+
+    /// The same operation with a length of one more instruction; `None` when the length would
+    /// overflow.
+    pub(super) fn with_one_before(self) -> Option<Op> {
+        Some(Op { length: self.length.checked_add(1)?, ..self })
+    }
+}
+
+/// Expands `$callback!` with the given tokens and with two tables. The first lists the comparisons
+/// that branches execute themselves, grouped by shape. The second lists the branches that also
+/// execute an addition to one operand. A row has the opcode, the plain branch, and the branches
+/// with an addition to the first and to the second operand.
+macro_rules! with_branch_ops {
+    ($callback:ident $($given:tt)*) => {
+        $callback! {
+            $($given)*
+            int_compare {
+                Eq: BrEqI32(I32) BrEqI64(I64);
+                Ne: BrNeI32(I32) BrNeI64(I64);
+                Slt: BrSltI32(I32) BrSltI64(I64);
+                Sle: BrSleI32(I32) BrSleI64(I64);
+                Sgt: BrSgtI32(I32) BrSgtI64(I64);
+                Sge: BrSgeI32(I32) BrSgeI64(I64);
+                Ult: BrUltI32(I32) BrUltI64(I64);
+                Ule: BrUleI32(I32) BrUleI64(I64);
+                Ugt: BrUgtI32(I32) BrUgtI64(I64);
+                Uge: BrUgeI32(I32) BrUgeI64(I64);
+            }
+            float_compare {
+                Feq: BrFeqF32(F32) BrFeqF64(F64);
+                Fne: BrFneF32(F32) BrFneF64(F64);
+                Flt: BrFltF32(F32) BrFltF64(F64);
+                Fle: BrFleF32(F32) BrFleF64(F64);
+                Fgt: BrFgtF32(F32) BrFgtF64(F64);
+                Fge: BrFgeF32(F32) BrFgeF64(F64);
+            }
+            int_binary {
+                And: BrAndI32(I32) BrAndI64(I64);
+            }
+            [
+                Eq: BrEqI32 StepEq StepEq;
+                Ne: BrNeI32 StepNe StepNe;
+                Slt: BrSltI32 StepSlt StepSgt;
+                Sle: BrSleI32 StepSle StepSge;
+                Sgt: BrSgtI32 StepSgt StepSlt;
+                Sge: BrSgeI32 StepSge StepSle;
+                Ult: BrUltI32 StepUlt StepUgt;
+                Ule: BrUleI32 StepUle StepUge;
+                Ugt: BrUgtI32 StepUgt StepUlt;
+                Uge: BrUgeI32 StepUge StepUle;
+            ]
+        }
+    };
+}
+pub(super) use with_branch_ops;
+
+macro_rules! define_codes {
+    ($($values:tt)*) => { with_branch_ops! { define_both { $($values)* } } };
+}
+
+macro_rules! define_both {
+    (
+        { $($shape:ident { $($opcode:ident: $($name:ident($ty:ident $($source:ident)?))+;)+ })+ }
+        $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
+        [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
+    ) => {
+        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// the frame, a "pool" index one into the slot lists of the code, and a "pc" the index of
+        /// an operation.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u16)]
+        pub(super) enum Code {
+            $($($(#[doc = concat!("`", stringify!($opcode), "` of ", stringify!($ty))] $name,)+)+)+
+            $($($(#[doc = concat!("Goes to pc `x` if `", stringify!($tested), "` of slots `a` and `b` is not zero, \
+                else to pc `y`")] $branch,)+)+)+
+            $(#[doc = concat!("Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if `", stringify!($stepped), "` of slots `a` and `y` \
+                is not zero, else to what comes next")] $step,)+
+            /// Adds slot `b` to slot `a`, 32 bits; goes to pc `x` if the sum is not zero, else to
+            /// pc `y`.
+            Step,
+            /// The bits `x | y << 32` to slot `a`.
+            Const,
+            /// Slot `b` to slot `a`.
+            Copy,
+            /// Slot `x` to slot `a` if slot `b` is not zero, else slot `y`.
+            Select,
+            /// The byte of memory 0 at slot `b` plus `x`, zero-extended, to slot `a`.
+            Load1,
+            /// As `Load1`, two bytes.
+            Load2,
+            /// As `Load1`, four bytes.
+            Load4,
+            /// As `Load1`, eight bytes.
+            Load8,
+            /// As `Load1`, sign-extended to 32 bits.
+            Load1I32,
+            /// As `Load1`, sign-extended to 64 bits.
+            Load1I64,
+            /// As `Load2`, sign-extended to 32 bits.
+            Load2I32,
+            /// As `Load2`, sign-extended to 64 bits.
+            Load2I64,
+            /// As `Load4`, sign-extended to 64 bits.
+            Load4I64,
+            /// The low byte of slot `b` to memory 0 at slot `a` plus `x`.
+            Store1,
+            /// As `Store1`, two bytes.
+            Store2,
+            /// As `Store1`, four bytes.
+            Store4,
+            /// As `Store1`, eight bytes.
+            Store8,
+            /// As `Load1`, at the sum of slots `b` and `y`, wrapped to 32 bits, plus `x`.
+            Load1At,
+            /// As `Load1At`, two bytes.
+            Load2At,
+            /// As `Load1At`, four bytes.
+            Load4At,
+            /// As `Load1At`, eight bytes.
+            Load8At,
+            /// As `Load1At`, sign-extended to 32 bits.
+            Load1I32At,
+            /// As `Load2At`, sign-extended to 32 bits.
+            Load2I32At,
+            /// As `Store1`, at the sum of slots `a` and `y`, wrapped to 32 bits, plus `x`.
+            Store1At,
+            /// As `Store1At`, two bytes.
+            Store2At,
+            /// As `Store1At`, four bytes.
+            Store4At,
+            /// As `Store1At`, eight bytes.
+            Store8At,
+            /// Global `x` to slot `a`.
+            GlobalGet,
+            /// Slot `a` to global `x`.
+            GlobalSet,
+            /// Calls function `x`. The pool at `y` lists the slots of its `b` arguments, then those
+            /// of its results.
+            Call,
+            /// As `Call`, of an imported function.
+            CallHost,
+            /// As `Call`, indirectly; `x` is the index of signature and table, slot `a` holds the
+            /// table index.
+            CallIndirect,
+            /// Returns the `y` slots at pool `x`.
+            Return,
+            /// Goes to pc `x`.
+            Jump,
+            /// Slot `b` to slot `a`, then goes to pc `x`.
+            Jump1,
+            /// Slot `b` to slot `a`, slot `y` (low half) to slot `y` (high half), then goes to pc
+            /// `x`.
+            Jump2,
+            /// `b` moves at pool `y`, each a slot and the slot it is read from, in order; then goes
+            /// to pc `x`.
+            JumpN,
+            /// As `Jump1`, on the edge of a branch: no instruction of its own.
+            Edge1,
+            /// As `Jump2`, on the edge of a branch: no instruction of its own.
+            Edge2,
+            /// As `JumpN`, on the edge of a branch: no instruction of its own.
+            EdgeN,
+            /// Goes to pc `x` if slot `a` is not zero, else to pc `y`.
+            BrIf,
+            /// Goes to the target at `x` plus the smaller of slot `a` and `y`.
+            Switch,
+            /// Ends the run at an OSR point with the values of the `y` slots at pool `x`. The exact
+            /// code names the point.
+            Leave,
+            /// The exact loop executes this instruction.
+            Rare,
+        }
+
+        /// The code of an operation on values at these types, if it has one. Cost: constant.
+        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<Code> {
+            match (opcode, ty, source) {
+                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(Code::$name),)+)+)+
+                _ => None,
+            }
+        }
+
+        /// The code of a branch that executes the tested operation itself, if there is one. Cost:
+        /// constant.
+        pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<Code> {
+            match (tested, ty) {
+                $($($((Opcode::$tested, Type::$width) => Some(Code::$branch),)+)+)+
+                _ => None,
+            }
+        }
+
+        /// The two codes that fuse an addition into a compare-and-branch: to its first operand, and
+        /// to its second. In the second code the operands are exchanged, so that slot `a` is always
+        /// the stepped one. Cost: constant.
+        pub(super) fn step_codes(branch: Code) -> Option<[Code; 2]> {
+            match branch {
+                $(Code::$plain => Some([Code::$step, Code::$flipped]),)+
+                _ => None,
+            }
+        }
+    };
+}
+with_value_ops!(define_codes);

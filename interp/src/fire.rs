@@ -1,0 +1,223 @@
+//! Transitions of a paused run to another version.
+
+use super::activations::fill_poison;
+use super::machine::{Machine, VersionId};
+use super::memory::OutOfBounds;
+use check::{CheckedEntry, Unproved};
+use cranelift_entity::EntityRef;
+use ir::entity::{Point, Value};
+use smallvec::SmallVec;
+use std::fmt;
+use transition::mapping::CompensationFault;
+
+/// Why a transfer failed. The machine is unchanged then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransferError {
+    /// No run is paused.
+    NotPaused,
+    /// The version belongs to another function.
+    OtherFunction,
+    /// The version lacks the instruction of the point.
+    NoSuchPoint(Point),
+    /// The version lacks the value.
+    NoSuchValue(Value),
+    /// The frame of the version exceeds the limits.
+    StackOverflow,
+}
+
+impl fmt::Display for TransferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TransferError::NotPaused => f.write_str("no run is paused"),
+            TransferError::OtherFunction => f.write_str("the version is one of another function"),
+            TransferError::NoSuchPoint(point) => {
+                write!(f, "the version does not have {}", point.inst())
+            }
+            TransferError::NoSuchValue(value) => write!(f, "the version does not have {value}"),
+            TransferError::StackOverflow => {
+                f.write_str("the frame is larger than the limits allow")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TransferError {}
+
+/// Why an entry cannot be fired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FireError {
+    /// No run is paused.
+    NotPaused,
+    /// The source version of the mapping is not the paused version.
+    OtherSource,
+    /// The target version of the mapping is not the version requested.
+    OtherTarget,
+    /// The mapping has no entry at the point where the run is paused.
+    OtherPoint(Point),
+    /// The paused version lacks a value that the entry reads.
+    NoSuchValue(Value),
+    /// The compensation code fails.
+    Code(CompensationFault),
+    /// The transfer fails.
+    Transfer(TransferError),
+    /// A store of the transition is out of bounds.
+    Store(OutOfBounds),
+}
+
+impl fmt::Display for FireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FireError::NotPaused => f.write_str("no run is paused"),
+            FireError::OtherSource => {
+                f.write_str("the mapping leaves from another version than the paused one")
+            }
+            FireError::OtherTarget => {
+                f.write_str("the mapping leads to another version than the one to go on in")
+            }
+            FireError::OtherPoint(point) => {
+                write!(f, "the run is paused at {}, where the entry does not start", point.inst())
+            }
+            FireError::NoSuchValue(value) => {
+                write!(f, "the paused version does not have {value}, which the entry reads")
+            }
+            FireError::Code(fault) => write!(f, "{fault}"),
+            FireError::Transfer(error) => write!(f, "{error}"),
+            FireError::Store(error) => write!(f, "a store of the compensation code fails: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FireError {}
+
+impl Machine {
+    /// Makes the innermost activation of a paused run continue at a point of another version of its
+    /// function. It has exactly the assigned values; all others are [`super::poison`]. All
+    /// assignments happen at once, because they hold contents rather than names of values. Cost:
+    /// the frame and the assignments.
+    ///
+    /// # Errors
+    /// See [`TransferError`]; the machine is unchanged then.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn transfer(
+        &mut self,
+        to: VersionId,
+        point: Point,
+        assign: &[(Value, u64)],
+        _: Unproved,
+    ) -> Result<(), TransferError> {
+        self.go_on(to, point, assign)
+    }
+
+    fn go_on(
+        &mut self,
+        to: VersionId,
+        point: Point,
+        assign: &[(Value, u64)],
+    ) -> Result<(), TransferError> {
+        let from = self
+            .activations
+            .frames
+            .last()
+            .filter(|_| self.state.asked)
+            .ok_or(TransferError::NotPaused)?;
+        if self.versions[from.version as usize].func != self.versions[to.index()].func {
+            return Err(TransferError::OtherFunction);
+        }
+        let (base, replaced) = (from.base, from.consts);
+        let pc = self.landing(to, point, assign)?;
+        let code = &self.versions[to.index()].code;
+        // The frame of the target replaces this activation, so its constants do not count.
+        self.activations.consts -= replaced as usize;
+        if !self.activations.reserve(base, code) {
+            self.activations.consts += replaced as usize;
+            return Err(TransferError::StackOverflow);
+        }
+        let consts = code.consts();
+        let top = self.activations.top_mut();
+        (top.version, top.consts) = (to.as_u32(), consts);
+        self.land(to, pc, assign);
+        Ok(())
+    }
+
+    /// The pc of a point of a version, if the version has the point and all the values.
+    pub(super) fn landing(
+        &self,
+        to: VersionId,
+        point: Point,
+        assign: &[(Value, u64)],
+    ) -> Result<u32, TransferError> {
+        let code = &self.versions[to.index()].code;
+        let pc = code.pc_of(point).ok_or(TransferError::NoSuchPoint(point))?;
+        match assign.iter().find(|(value, _)| code.slot_of(*value).is_none()) {
+            Some((value, _)) => Err(TransferError::NoSuchValue(*value)),
+            None => Ok(pc),
+        }
+    }
+
+    /// Moves the innermost activation, whose version is `to`, to a pc and gives it exactly these
+    /// values, which [`Machine::landing`] has checked. From then on the exact loop executes the
+    /// run.
+    pub(super) fn land(&mut self, to: VersionId, pc: u32, assign: &[(Value, u64)]) {
+        let code = &self.versions[to.index()].code;
+        let base = self.activations.top().base;
+        let frame = &mut self.activations.stack[base..][..code.frame_size as usize];
+        fill_poison(frame);
+        for (value, bits) in assign {
+            let slot = code.slot_of(*value).expect("interp: the values were checked");
+            frame[slot as usize] = *bits;
+        }
+        self.activations.top_mut().pc = pc;
+        self.state.exact = true;
+    }
+
+    /// Fires an entry where the run is paused. Runs its compensation code on the activation,
+    /// transfers the activation to the target version, and executes the stores that belong to the
+    /// transition.
+    ///
+    /// The entry must come from a mapping from the paused version to `to`, at the instruction
+    /// before which the run is paused ([`super::View::inst`]). An entry does not record its source
+    /// point. Any other entry is therefore not detected, and the run continues with wrong values;
+    /// [`Machine::fire_mapped`] detects it. Cost: that of the compensation code and of a frame.
+    ///
+    /// # Errors
+    /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has
+    /// then happened, and so have the stores before it.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn fire(&mut self, to: VersionId, entry: CheckedEntry<'_>) -> Result<Point, FireError> {
+        let view = self.view().filter(|_| self.state.asked).ok_or(FireError::NotPaused)?;
+        if entry.source() != self.code(view.version()).key() {
+            return Err(FireError::OtherSource);
+        }
+        if entry.target() != self.code(to).key() {
+            return Err(FireError::OtherTarget);
+        }
+        let point = Point::before(view.inst());
+        if entry.point() != point {
+            return Err(FireError::OtherPoint(point));
+        }
+        let entry = entry.entry();
+        let mut missing = None;
+        let read = |value| {
+            view.try_value(value).unwrap_or_else(|| {
+                missing = Some(value);
+                0
+            })
+        };
+        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
+        let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
+        // Test this first: compensation code that read a missing value as 0 may fail for that
+        // reason.
+        if let Some(value) = missing {
+            return Err(FireError::NoSuchValue(value));
+        }
+        let writes = ran.map_err(FireError::Code)?;
+        // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
+        self.go_on(to, entry.target, &assigned).map_err(FireError::Transfer)?;
+        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
+        Ok(entry.target)
+    }
+}

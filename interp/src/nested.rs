@@ -1,0 +1,250 @@
+//! Runs that an engine and the interpreter execute together: external functions and nested runs.
+//!
+//! A run of the interpreter stops when it calls a function that an engine executes
+//! ([`Run::Called`](super::Run::Called)). It also stops when the engine takes over its innermost
+//! activation ([`Machine::leave_activation`]). The run then waits for results
+//! ([`Machine::return_from_call`]).
+//!
+//! While a run waits, native code may call functions that are to be interpreted. Each such call is
+//! a nested run. The current run is suspended, and the nested run begins and ends with an
+//! activation of its own on the same stack. Runs nest to any depth, and limits count over all of
+//! them.
+//!
+//! The caller of a function records the call and the return in the trace. The interpreter records
+//! calls of external functions (and the return in [`Machine::return_from_call`]). A nested run
+//! records all calls but that of its first activation. Native code that calls this activation uses
+//! [`Machine::trace_call`] and [`Machine::trace_return`]. An engine that answers
+//! [`Run::Called`](super::Run::Called) with a nested run must record nothing, because the
+//! interpreter does.
+
+use super::calls::Values;
+use super::exec::observed_digest;
+use super::fire::{FireError, TransferError};
+use super::machine::{Machine, VersionId};
+use super::outcome::Site;
+use check::CheckedEntry;
+use ir::entity::{Func, Value};
+use smallvec::SmallVec;
+
+/// The state of a run besides its activations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunState {
+    /// Whether the run is paused: the observer has already seen the instruction at which it
+    /// continues.
+    pub(super) asked: bool,
+    /// The function that could not be started because a limit left no room for its activation.
+    pub(super) refused: Option<Func>,
+    /// Whether the exact loop must execute the run even if no one observes it. A transfer sets
+    /// this, because fast code could hide a value that the transfer forgot to assign. A call of a
+    /// function without fast code sets it too.
+    pub(super) exact: bool,
+    /// Whether the values of its activations are in the layout of fast code.
+    pub(super) fast: bool,
+    /// The call whose results the run waits for.
+    pub(super) waiting: Option<Waiting>,
+}
+
+/// A call whose results a run waits for. The top activation of the run made it. If the run has no
+/// activation, the run ends with the results.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) func: Func,
+    /// The arguments, if the run was started with an external function, until [`Machine::run`]
+    /// reports them.
+    pub(super) args: Option<Vec<u64>>,
+}
+
+/// A run that is suspended below a nested one.
+#[derive(Clone, Debug)]
+pub(super) struct Suspended {
+    state: RunState,
+    floor: usize,
+}
+
+/// A nested run, which must be ended with [`Machine::end_nested`].
+#[must_use = "the run below stays suspended until the nested one is ended"]
+#[derive(Debug)]
+pub struct Nested {
+    /// The number of runs suspended below it.
+    level: usize,
+}
+
+/// The state of a run after [`Machine::return_from_call`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Resumed {
+    /// The caller has the results; [`Machine::run`] continues after the call.
+    InCaller,
+    /// The run has no caller, so it ended and returned these values.
+    Ended(Vec<u64>),
+}
+
+impl Machine {
+    /// Whether a run is suspended below the current one.
+    pub(super) fn is_nested(&self) -> bool {
+        !self.suspended.is_empty()
+    }
+
+    /// The function whose results the run waits for, and the site to report if that function does
+    /// not return. `None` when the run does not wait. The site is the call in the caller, also
+    /// where the engine took over an activation. Without a caller in the run, the site is the
+    /// function itself.
+    pub fn awaited(&self) -> Option<(Func, Site)> {
+        let func = self.state.waiting.as_ref()?.func;
+        let site = self.activations.of_run().last().map(|caller| {
+            let version = &self.versions[caller.version as usize];
+            self.site(version.func, version.code.inst_near(caller.pc))
+        });
+        Some((func, site.unwrap_or_else(|| self.site(func, None))))
+    }
+
+    /// Delivers the results of the function that the run waits for. Bits outside their types are
+    /// cleared. The trace records the return, unless it ends a nested run without a caller. Cost:
+    /// the number of results, plus the cost of the digests ([`Machine::refresh_digests`]).
+    ///
+    /// # Panics
+    /// When the run waits for no results, or their number is wrong.
+    pub fn return_from_call(&mut self, results: &[u64]) -> Resumed {
+        let waiting = self.state.waiting.take().filter(|waiting| waiting.args.is_none());
+        let func = waiting.expect("interp: a run waits for the results of a call").func;
+        let types = &self.program.declarations().signature(func).results;
+        assert_eq!(types.len(), results.len(), "interp: results of {func}");
+        let results: Values =
+            results.iter().zip(types).map(|(bits, ty)| bits & ty.mask()).collect();
+        self.take_back();
+        let caller = self.activations.of_run().last().copied();
+        if caller.is_some() || !self.is_nested() {
+            self.trace.ret(&results, observed_digest(&self.memories, &self.globals));
+        }
+        let Some(caller) = caller else {
+            self.state = RunState::default();
+            return Resumed::Ended(results.to_vec());
+        };
+        let code = &self.versions[caller.version as usize].code;
+        let frame = &mut self.activations.stack[caller.base..];
+        match &code.fast {
+            Some(fast) if self.state.fast => {
+                let slots = fast.results_of(caller.pc as usize, results.len());
+                slots
+                    .iter()
+                    .zip(&results)
+                    .for_each(|(slot, bits)| frame[usize::from(*slot)] = *bits);
+            }
+            _ => {
+                let slots = &code.pool[code.results_at(caller.pc) as usize..];
+                slots.iter().zip(&results).for_each(|(slot, bits)| frame[*slot as usize] = *bits);
+            }
+        }
+        self.activations.top_mut().pc += 1;
+        Resumed::InCaller
+    }
+
+    /// Drops the innermost activation of a paused run, because native code continues in its place.
+    /// Returns its function, for whose results the run then waits. Returns `None`, and changes
+    /// nothing, when no run is paused.
+    pub fn leave_activation(&mut self) -> Option<Func> {
+        if !self.state.asked {
+            return None;
+        }
+        let left = self.activations.pop();
+        let func = self.versions[left.version as usize].func;
+        self.state.asked = false;
+        self.state.waiting = Some(Waiting { func, args: None });
+        Some(func)
+    }
+
+    /// Drops the current run after native code ended it and the end was recorded already
+    /// ([`Machine::end_in_native`] in a nested run). Suspended runs stay as they are. Cost: the
+    /// number of activations dropped.
+    pub fn abandon(&mut self) {
+        self.activations.drop_run();
+        self.state = RunState::default();
+    }
+
+    /// Begins a nested run, because native code calls a function that is to be interpreted,
+    /// external or not. Suspends the current run, if there is one, in any state. [`Machine::run`]
+    /// then executes the nested run until its first activation returns or it ends otherwise. Bits
+    /// of arguments outside their types are cleared. The trace records neither the call nor the
+    /// return of the first activation. Cost: the number of arguments, plus the cost of the digests.
+    ///
+    /// # Errors
+    /// [`TransferError::StackOverflow`] when a limit has no room for the activation; the machine is
+    /// unchanged then.
+    ///
+    /// # Panics
+    /// When the function is imported, or the number of arguments is wrong.
+    pub fn begin_nested(&mut self, func: Func, args: &[u64]) -> Result<Nested, TransferError> {
+        let version = self
+            .current(func)
+            .unwrap_or_else(|| panic!("interp: {func} is imported and cannot be started"));
+        let args = self.clean_args(func, args);
+        let nested = self.suspend();
+        if self.begin(version, &args) {
+            return Ok(nested);
+        }
+        self.end_nested(nested);
+        Err(TransferError::StackOverflow)
+    }
+
+    /// As [`Machine::begin_nested`], but the activation begins at the landing point of an entry into
+    /// `version`, with the values that the compensation code computes; all others are
+    /// [`super::poison`]. This is how native code side-exits to the interpreter: `read` gives the
+    /// contents of a value of the source version, which ran elsewhere. The machine executes the
+    /// stores that the entry replays. The run is paused at the landing point, so the observer does
+    /// not see the instruction there. Cost: the compensation code, the frame, and the digests.
+    ///
+    /// # Errors
+    /// See [`FireError`]. The suspended run stays as it was; stores may have been executed.
+    ///
+    /// # Panics
+    /// When the machine has no such version.
+    pub fn begin_nested_at(
+        &mut self,
+        version: VersionId,
+        entry: CheckedEntry<'_>,
+        read: impl Fn(Value) -> u64,
+    ) -> Result<Nested, FireError> {
+        if entry.target() != self.code(version).key() {
+            return Err(FireError::OtherTarget);
+        }
+        let entry = entry.entry();
+        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
+        let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
+        let writes = ran.map_err(FireError::Code)?;
+        let refused = FireError::Transfer;
+        let pc = self.landing(version, entry.target, &assigned).map_err(refused)?;
+        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
+        let nested = self.suspend();
+        if !self.begin(version, &[]) {
+            self.end_nested(nested);
+            return Err(refused(TransferError::StackOverflow));
+        }
+        self.land(version, pc, &assigned);
+        self.state.asked = true;
+        Ok(nested)
+    }
+
+    fn suspend(&mut self) -> Nested {
+        self.take_back();
+        let (state, floor) = (std::mem::take(&mut self.state), self.activations.floor());
+        self.suspended.push(Suspended { state, floor });
+        self.activations.set_floor(self.activations.depth());
+        Nested { level: self.suspended.len() }
+    }
+
+    /// Ends a nested run and returns to the run suspended below. A nested run that has not ended is
+    /// dropped.
+    ///
+    /// # Panics
+    /// When `nested` is not the innermost nested run, or when [`Machine::start`] has dropped it.
+    pub fn end_nested(&mut self, nested: Nested) {
+        assert_eq!(
+            nested.level,
+            self.suspended.len(),
+            "interp: nested runs end in the opposite order"
+        );
+        self.abandon();
+        let below = self.suspended.pop().expect("interp: a nested run has one below");
+        self.state = below.state;
+        self.activations.set_floor(below.floor);
+    }
+}

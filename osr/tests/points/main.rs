@@ -1,6 +1,0 @@
-//! Code made of versions: with points to leave at, and from where entries land.
-
-#[path = "../common/mod.rs"]
-mod common;
-mod continuation;
-mod instrument;

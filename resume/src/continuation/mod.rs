@@ -1,0 +1,236 @@
+//! Continuations: the code of a version behind a landing point, as a function of its own.
+//!
+//! The parameters are the values that the entry requires of the source version. The first block
+//! runs the steps, replays the stores, and goes on at the landing point. Code that is reachable
+//! from there is copied; the rest of the version is not. The result is an ordinary function in a
+//! family of its own, and can be optimized or instrumented like any other.
+//!
+//! Example: an entry lands in the middle of a loop and provides `x`, which the upper part of the
+//! loop defines. Then `x` has two definitions, and they meet in a block parameter.
+//!
+//! Cost: near linear in the code that is copied, plus tables as long as the ids of the version.
+
+mod emit;
+mod entry;
+mod region;
+
+use crate::copy::Origins;
+use crate::instrument::Instrumented;
+use check::CheckedEntry;
+use ir::decided::Decided;
+use ir::{Function, Inst, Opcode, Point, Type, Value};
+use region::{Region, Taken};
+use std::fmt;
+use transition::VersionKey;
+use transition::mapping::Entry;
+
+/// The code of a version behind a landing point. See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Continuation {
+    /// The code.
+    pub function: Function,
+    /// The source instructions and values in the version. Compensation code has none.
+    pub origins: Origins,
+    /// For each value provided that the code reads, ascending: the value of the entry block that
+    /// holds it when the run lands.
+    pub provided: Vec<(Value, Value)>,
+}
+
+/// Why there is no continuation: the entry does not lead from the one version to the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContinuationError {
+    /// The entry belongs to other versions.
+    OtherVersions,
+    /// The target version does not have the instruction of the landing point.
+    NoSuchPoint(Point),
+    /// The source version does not have a value that the entry requires.
+    NotInSource(Value),
+    /// The target version does not have a value that the entry provides.
+    NotInTarget(Value),
+    /// Compensation code reads a value of the source version that the entry does not require.
+    NotRequired(Value),
+    /// Compensation code reads a step that has not run.
+    NoSuchStep {
+        /// The index of the step read.
+        index: u32,
+    },
+    /// A step is not an operation on values, or not one on operands of these types.
+    MalformedStep {
+        /// The index of the step.
+        index: usize,
+    },
+    /// A replayed instruction is not a store, or not one of operands of these types.
+    MalformedReplay {
+        /// The instruction that the replay names.
+        inst: Inst,
+    },
+    /// The entry provides a value as another type than it has.
+    WrongType {
+        /// The value.
+        value: Value,
+        /// Its type.
+        ty: Type,
+        /// The type provided.
+        given: Type,
+    },
+    /// The entry does not provide a value, and the code behind the landing point reads it on a path
+    /// without a definition.
+    NotProvided(Value),
+}
+
+impl fmt::Display for ContinuationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ContinuationError::OtherVersions => f.write_str("the entry belongs to other versions"),
+            ContinuationError::NoSuchPoint(point) => {
+                write!(f, "the target version has no {}", point.inst())
+            }
+            ContinuationError::NotInSource(value) => {
+                write!(f, "the source version has no {value}, which is required")
+            }
+            ContinuationError::NotInTarget(value) => {
+                write!(f, "the target version has no {value}, which is provided")
+            }
+            ContinuationError::NotRequired(value) => write!(f, "{value} is read and not required"),
+            ContinuationError::NoSuchStep { index } => {
+                write!(f, "step {index} is read and has not run")
+            }
+            ContinuationError::MalformedStep { index } => {
+                write!(f, "step {index} is no operation on its operands")
+            }
+            ContinuationError::MalformedReplay { inst } => {
+                write!(f, "{inst} is replayed and no store of its operands")
+            }
+            ContinuationError::WrongType { value, ty, given } => {
+                write!(f, "{value} is {ty} and provided as {given}")
+            }
+            ContinuationError::NotProvided(value) => {
+                write!(f, "{value} is read behind the landing point and not provided")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ContinuationError {}
+
+/// Makes a function of the code of `target` behind the landing point of an entry from `source`. Its
+/// parameters are the values that the entry requires, in that order. Its results are those of
+/// `target`. It leaves out operations without effect whose results nothing reads.
+///
+/// An entry provides the values that runs need. It may lack values that are read only behind
+/// branches that constants decide ([`Decided`]). If only such values are missing, these branches
+/// become jumps. They do not if `target` has OSR points, since fewer of its blocks are reachable
+/// than in the version that the entry leads to. Use [`continuation_with_points`] there.
+///
+/// Cost: see the module documentation. Deciding branches costs [`Decided::new`] on the whole
+/// version.
+///
+/// # Errors
+/// See [`ContinuationError`]. None for entries that `osr` makes and that lead from `source` to
+/// `target`.
+pub fn continuation(
+    name: &str,
+    source: &Function,
+    target: &Function,
+    entry: CheckedEntry<'_>,
+) -> Result<Continuation, ContinuationError> {
+    let entry = entry_between(source, target, entry)?;
+    let plan = entry::Plan::new(source, target, entry)?;
+    // The whole region first: deciding branches costs an analysis of the whole version, and most
+    // entries lack nothing.
+    let whole = made(name, &plan, None);
+    let has_points = || target.all_insts().any(|inst| target.inst(inst).opcode == Opcode::OsrExit);
+    match whole {
+        Err(ContinuationError::NotProvided(_)) if !has_points() => {
+            made(name, &plan, Some(Taken { decided: &Decided::new(target), origins: None }))
+        }
+        whole => whole,
+    }
+}
+
+/// The entry, if it was accepted for these two versions.
+fn entry_between<'m>(
+    source: &Function,
+    target: &Function,
+    entry: CheckedEntry<'m>,
+) -> Result<&'m Entry, ContinuationError> {
+    let versions = (VersionKey::of(source), VersionKey::of(target));
+    if versions == (entry.source(), entry.target()) {
+        Ok(entry.entry())
+    } else {
+        Err(ContinuationError::OtherVersions)
+    }
+}
+
+/// As [`continuation`](fn@continuation), with the points of an instrumented version. `entry` leads
+/// to `version`; the copied code is that of `instrumented`, which is `version` with points. The
+/// points keep their numbers. The run does not visit the points before the landing instruction when
+/// it lands. Origins are instructions and values of `instrumented.function`.
+///
+/// # Errors
+/// As [`continuation`](fn@continuation), with values of `version`, and:
+///
+/// - [`ContinuationError::NoSuchPoint`] if the landing instruction was left out, because a point
+///   before it always exits;
+/// - [`ContinuationError::NotProvided`] if a point hands over a value that the entry does not
+///   provide.
+pub fn continuation_with_points(
+    name: &str,
+    source: &Function,
+    version: &Function,
+    instrumented: &Instrumented,
+    entry: CheckedEntry<'_>,
+) -> Result<Continuation, ContinuationError> {
+    let entry = entry_between(source, version, entry)?;
+    let moved = instrumented.entry(entry).ok_or(ContinuationError::NoSuchPoint(entry.target))?;
+    let origins = &instrumented.origins;
+    let named = |value: Value| origins.value(value).unwrap_or(value);
+    // Constants decide branches as in the version *without* points. In the instrumented one, code
+    // behind a point that always exits is unreachable, and constants would decide too much for a
+    // run that lands there (`points_decide_nothing`).
+    let result =
+        entry::Plan::new(source, &instrumented.function, &moved).and_then(|plan| {
+            match made(name, &plan, None) {
+                Err(ContinuationError::NotProvided(_)) => made(
+                    name,
+                    &plan,
+                    Some(Taken { decided: &Decided::new(version), origins: Some(origins) }),
+                ),
+                whole => whole,
+            }
+        });
+    result.map_err(|error| match error {
+        ContinuationError::NotProvided(value) => ContinuationError::NotProvided(named(value)),
+        ContinuationError::WrongType { value, ty, given } => {
+            ContinuationError::WrongType { value: named(value), ty, given }
+        }
+        error => error,
+    })
+}
+
+/// Makes the function of a region. If it defines a provided value again before every read, the step
+/// for that value is dead, which shows only in the finished function. The function is then made a
+/// second time without it.
+fn made(
+    name: &str,
+    plan: &entry::Plan<'_>,
+    taken: Option<Taken<'_>>,
+) -> Result<Continuation, ContinuationError> {
+    let mut region = Region::new(plan.target, plan.entry, taken)?;
+    let continuation = emit::emit(name, plan, &region)?;
+    let function = &continuation.function;
+    // A parameter without users stays: the signature is that of the entry.
+    let is_dead =
+        |copy: Value| function.users(copy).is_empty() && function.defining_inst(copy).is_some();
+    let dead: Vec<Value> = continuation
+        .provided
+        .iter()
+        .filter(|(_, copy)| is_dead(*copy))
+        .map(|(of, _)| *of)
+        .collect();
+    if dead.is_empty() {
+        return Ok(continuation);
+    }
+    dead.into_iter().for_each(|value| region.forget(value));
+    emit::emit(name, plan, &region)
+}

@@ -1,0 +1,264 @@
+//! Composition: makes one mapping of two that follow each other.
+//!
+//! Let M lead from p to q, and N from q to r. The composed entry at a point of p is M's entry
+//! there, followed by N's entry at M's landing point. It is legal only if N's entry requires a
+//! subset of the values that M's entry provides. Agreement on live values is not enough: N's entry
+//! may read kept values, which are dead in q, and an entry that provides only live values leaves
+//! them undefined. The composed entry requires no more than M's and provides what N's does.
+//!
+//! The same effects have run before both entries, so effects need no check. Memory needs none
+//! either, since neither entry changes it: entries that replay stores do not compose.
+
+use crate::VersionKey;
+use crate::mapping::{Assign, Entry, Mapping, Operand, Step};
+use ir::{Point, Value};
+use std::collections::HashMap;
+use std::fmt;
+
+/// Why two entries do not compose.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Refusal {
+    /// The second mapping has no entry where the first one lands.
+    NoSecondEntry,
+    /// The second entry requires a value that the first one does not provide.
+    NotProvided {
+        /// The value.
+        value: Value,
+    },
+    /// One of the entries replays stores. Their order relative to the other entry's code would
+    /// matter, and an entry has no place to say it.
+    Replays,
+    /// One of the entries reads a value that it does not require, or a step that has not run. It is
+    /// not an entry at all.
+    Malformed,
+}
+
+impl Refusal {
+    /// The names of all reasons, in the order of the enumeration.
+    pub const NAMES: [&'static str; 4] =
+        ["no_second_entry", "not_provided", "replays", "malformed"];
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::NoSecondEntry => Refusal::NAMES[0],
+            Refusal::NotProvided { .. } => Refusal::NAMES[1],
+            Refusal::Replays => Refusal::NAMES[2],
+            Refusal::Malformed => Refusal::NAMES[3],
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NoSecondEntry => {
+                f.write_str("the second mapping has no entry where the first one lands")
+            }
+            Refusal::NotProvided { value } => {
+                write!(f, "the second entry requires {value}, which the first one does not provide")
+            }
+            Refusal::Replays => f.write_str("an entry executes stores"),
+            Refusal::Malformed => {
+                f.write_str("an entry reads what it does not require or has not computed")
+            }
+        }
+    }
+}
+
+/// Two mappings composed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Composition {
+    /// From the source version of the first to the target version of the second.
+    pub mapping: Mapping,
+    /// The points at which the first mapping has an entry and the composition has none, ascending.
+    pub refused: Vec<(Point, Refusal)>,
+}
+
+impl Composition {
+    /// The number of points refused for the reason with this name.
+    pub fn refused_for(&self, name: &str) -> usize {
+        self.refused.iter().filter(|(_, refusal)| refusal.name() == name).count()
+    }
+}
+
+/// Two mappings that do not follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotAChain {
+    /// The target version of the first mapping.
+    pub target: VersionKey,
+    /// The source version of the second.
+    pub source: VersionKey,
+}
+
+impl fmt::Display for NotAChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the second mapping leaves from another version than the first one leads to")
+    }
+}
+
+impl std::error::Error for NotAChain {}
+
+/// Composes two mappings, entry by entry. The function is total: any two entries compose or are
+/// refused. Cost: near linear in the entries of the first mapping and in those of the second where
+/// they land.
+///
+/// # Errors
+/// When the source version of the second mapping is not the target version of the first.
+pub fn compose(first: &Mapping, second: &Mapping) -> Result<Composition, NotAChain> {
+    if first.target() != second.source() {
+        return Err(NotAChain { target: first.target(), source: second.source() });
+    }
+    let mut composition = Composition {
+        mapping: Mapping::between(first.source(), second.target()),
+        refused: Vec::new(),
+    };
+    for (point, entry) in first.entries() {
+        let next = second.entry(entry.target).ok_or(Refusal::NoSecondEntry);
+        match next.and_then(|next| compose_entries(entry, next)) {
+            Ok(entry) => composition.mapping.insert(point, entry),
+            Err(refusal) => composition.refused.push((point, refusal)),
+        }
+    }
+    Ok(composition)
+}
+
+/// The entry that runs `first` and then `second`.
+///
+/// # Errors
+/// The reason why there is none.
+fn compose_entries(first: &Entry, second: &Entry) -> Result<Entry, Refusal> {
+    if !first.replays.is_empty() || !second.replays.is_empty() {
+        return Err(Refusal::Replays);
+    }
+    // Every value required counts, whether a step reads it or not
+    // (`what_the_first_entry_does_not_provide_the_second_may_not_require`).
+    let is_missing = |v: &&Value| !first.provides_value(**v);
+    if let Some(value) = second.requires.iter().find(is_missing) {
+        return Err(Refusal::NotProvided { value: *value });
+    }
+    // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
+    // first. Equal steps of the two are shared on the way.
+    let mut code = Code::default();
+    let between = code.append(first, |value| {
+        first.requires.binary_search(&value).ok().map(|_| Operand::Source(value))
+    });
+    let between = between.ok_or(Refusal::Malformed)?;
+    let given = |value: Value| {
+        // Mappings made elsewhere reach this code too, so a read of a value that is not required is
+        // refused, even where the first entry happens to provide it.
+        second.requires.binary_search(&value).ok()?;
+        let at = between.binary_search_by_key(&value, |a| a.value).ok()?;
+        Some(between[at].from)
+    };
+    let assigns = code.append(second, given).ok_or(Refusal::Malformed)?;
+    // The second entry need not read all that the first provides. Steps and values for the rest go,
+    // or else composed entries would grow with each hop of a chain.
+    let (steps, assigns) = code.needed_for(assigns);
+    let mut requires: Vec<Value> = steps
+        .iter()
+        .flat_map(|s| &s.args)
+        .chain(assigns.iter().map(|a| &a.from))
+        .filter_map(source)
+        .collect();
+    requires.sort_unstable();
+    requires.dedup();
+    // Only the first entry knows which of its values are not live at the source point.
+    let is_kept = |v: &Value| first.kept.binary_search(v).is_ok();
+    let kept = requires.iter().copied().filter(is_kept).collect();
+    Ok(Entry { target: second.target, steps, replays: Vec::new(), assigns, requires, kept })
+}
+
+fn source(operand: &Operand) -> Option<Value> {
+    match operand {
+        Operand::Source(value) => Some(*value),
+        Operand::Step(_) => None,
+    }
+}
+
+/// Compensation code under construction. Equal steps are shared.
+#[derive(Default)]
+struct Code {
+    steps: Vec<Step>,
+    /// Never iterated, so hash order reaches no output.
+    known: HashMap<Step, u32>,
+}
+
+impl Code {
+    /// Appends the steps of an entry and returns its assignments in terms of this code. `given`
+    /// supplies the values that the entry reads. `None` when the entry reads a value or a step it
+    /// must not.
+    fn append(
+        &mut self,
+        entry: &Entry,
+        given: impl Fn(Value) -> Option<Operand>,
+    ) -> Option<Vec<Assign>> {
+        // The operand that each step of `entry` has become, in order. A step that reads a later one
+        // finds nothing here, and the entry is refused.
+        let mut done: Vec<Operand> = Vec::new();
+        for step in &entry.steps {
+            let args =
+                step.args.iter().map(|arg| moved(*arg, &done, &given)).collect::<Option<_>>()?;
+            done.push(Operand::Step(self.step(Step { args, ..step.clone() })));
+        }
+        let assign =
+            |a: &Assign| moved(a.from, &done, &given).map(|from| Assign { value: a.value, from });
+        entry.assigns.iter().map(assign).collect()
+    }
+
+    /// The number of a step. An equal step has the same number.
+    fn step(&mut self, step: Step) -> u32 {
+        let Code { steps, known } = self;
+        // The bits belong to the key: two constants of one type differ in nothing else.
+        *known.entry(step).or_insert_with_key(|step| {
+            steps.push(step.clone());
+            steps.len() as u32 - 1
+        })
+    }
+
+    /// The steps that the assignments read, in order, and the assignments in terms of those.
+    fn needed_for(self, mut assigns: Vec<Assign>) -> (Vec<Step>, Vec<Assign>) {
+        let mut needed = vec![false; self.steps.len()];
+        let mark = |needed: &mut Vec<bool>, operand: Operand| {
+            if let Operand::Step(index) = operand {
+                needed[index as usize] = true;
+            }
+        };
+        assigns.iter().for_each(|a| mark(&mut needed, a.from));
+        // Steps read only earlier ones, so one walk from the last to the first finds all.
+        for index in (0..self.steps.len()).rev() {
+            if needed[index] {
+                self.steps[index].args.iter().for_each(|arg| mark(&mut needed, *arg));
+            }
+        }
+        // A step's new number is the count of needed steps before it.
+        let mut numbers: Vec<u32> = Vec::with_capacity(needed.len());
+        let mut count = 0;
+        for is_needed in &needed {
+            numbers.push(count);
+            count += u32::from(*is_needed);
+        }
+        let renumber = |operand: &mut Operand| {
+            if let Operand::Step(index) = operand {
+                *index = numbers[*index as usize];
+            }
+        };
+        let mut steps: Vec<Step> =
+            self.steps.into_iter().zip(&needed).filter(|(_, n)| **n).map(|(s, _)| s).collect();
+        steps.iter_mut().flat_map(|s| &mut s.args).for_each(renumber);
+        assigns.iter_mut().for_each(|a| renumber(&mut a.from));
+        (steps, assigns)
+    }
+}
+
+/// An operand of an entry, in terms of the code that its steps were appended to.
+fn moved(
+    operand: Operand,
+    done: &[Operand],
+    given: &impl Fn(Value) -> Option<Operand>,
+) -> Option<Operand> {
+    match operand {
+        Operand::Source(value) => given(value),
+        Operand::Step(index) => done.get(index as usize).copied(),
+    }
+}

@@ -1,0 +1,348 @@
+//! OSR mappings as data. `osr` makes them, `verify` judges them, and the interpreter fires their
+//! entries.
+//!
+//! For example, a pass hoists `%m = mul.i32 %a, %b` out of a loop. Version p computes `%m` in the
+//! loop; version q has computed it before the loop. The entry at a point of p before the
+//! multiplication has one step, `mul.i32 %a, %b`, and assigns its result to `%m` of q.
+//!
+//! A mapping from version *p* to version *q* of one family is a partial function from points of p
+//! to [`Entry`]s. Firing an entry at its source point runs its *compensation code*. This code has
+//! three parts:
+//!
+//! 1. straight-line, effect-free steps over values of p;
+//! 2. the stores that q has executed and p has not;
+//! 3. one parallel assignment to values of q.
+//!
+//! Execution then continues in q at the entry's target point.
+//!
+//! An entry makes this claim. Suppose that p, started on some input, reaches the source point with
+//! state s. Then q, started on the same input, reaches the target point with the same memory and
+//! the same effects so far. The compensation code run on s agrees with q's state on every value
+//! that the entry provides.
+
+use crate::VersionKey;
+use ir::entity::{Inst, Point, Value};
+use ir::eval::accepts;
+use ir::function::Function;
+use ir::inst::Imm;
+use ir::opcode::Opcode;
+use ir::trap::TrapKind;
+use ir::types::Type;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// An operand of a step, a replayed store or an assignment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Operand {
+    /// A value of the source version, with its contents at the source point.
+    Source(Value),
+    /// The result of an earlier step of the same entry, by index.
+    Step(u32),
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operand::Source(value) => write!(f, "%{value}"),
+            Operand::Step(index) => write!(f, "${index}"),
+        }
+    }
+}
+
+/// One step of compensation code: an operation on values, without effects.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Step {
+    /// The operation. Its result depends on its operands alone.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The type of the first operand, or `ty` if the step has no operands. Conversions convert from
+    /// this type.
+    pub operand_ty: Type,
+    /// The bits of a constant, 0 for every other operation.
+    pub bits: u64,
+    /// The operands.
+    pub args: SmallVec<[Operand; 2]>,
+}
+
+impl Step {
+    /// Whether the step is an operation on values that takes operands of these types.
+    pub fn accepts(&self, operands: &[Type]) -> bool {
+        if self.opcode == Opcode::Const {
+            return self.args.is_empty() && operands.is_empty() && self.bits & !self.ty.mask() == 0;
+        }
+        let first_fits = operands.first().is_some_and(|ty| *ty == self.operand_ty);
+        first_fits && operands.len() == self.args.len() && accepts(self.opcode, self.ty, operands)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.opcode.name(), self.ty)?;
+        if self.opcode == Opcode::Const {
+            return write!(f, " {:#x}", self.bits);
+        }
+        for (i, arg) in self.args.iter().enumerate() {
+            write!(f, "{} {arg}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// A replay: a store or global write that the target version has executed and the source version
+/// has not. The compensation code executes it. Replays are the only effects of compensation code,
+/// and they cannot trap.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Replay {
+    /// The instruction of the target version.
+    pub inst: Inst,
+    /// The operation of that instruction.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The memory and the offset, or the global.
+    pub imm: Imm,
+    /// The operands.
+    pub args: SmallVec<[Operand; 2]>,
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{} of {}", self.opcode.name(), self.ty, self.inst)?;
+        for (i, arg) in self.args.iter().enumerate() {
+            write!(f, "{} {arg}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// A write that is about to be executed: a [`Replay`] with the contents of its operands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Write {
+    /// The operation.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The memory and the offset, or the global.
+    pub imm: Imm,
+    /// The contents of the operands.
+    pub args: SmallVec<[u64; 2]>,
+}
+
+/// One part of the parallel assignment that ends compensation code.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Assign {
+    /// The assigned value of the target version.
+    pub value: Value,
+    /// The source of its contents.
+    pub from: Operand,
+}
+
+impl Assign {
+    /// Whether the value keeps its own contents, so that the assignment costs nothing at run time.
+    pub fn is_identity(&self) -> bool {
+        self.from == Operand::Source(self.value)
+    }
+}
+
+/// A transition from one source point.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The landing point in the target version, where execution continues.
+    pub target: Point,
+    /// The steps. Each step reads source values and results of earlier steps only.
+    pub steps: Vec<Step>,
+    /// The replayed stores of the target version, in its execution order. An entry with replays
+    /// does not compose with another entry.
+    pub replays: Vec<Replay>,
+    /// The parallel assignment, in ascending order of the assigned values, each value once. The
+    /// entry *provides* these values.
+    pub assigns: Vec<Assign>,
+    /// The values of the source version that the entry reads, in ascending order.
+    pub requires: Vec<Value>,
+    /// The values of `requires` that are not live at the source point, in ascending order. Function
+    /// arguments count too. Arming the entry adds a use of each at that point.
+    pub kept: Vec<Value>,
+}
+
+impl Entry {
+    /// The values of the target version that hold correct contents after the entry ran, in
+    /// ascending order.
+    pub fn provides(&self) -> impl ExactSizeIterator<Item = Value> + '_ {
+        self.assigns.iter().map(|a| a.value)
+    }
+
+    /// Whether the entry provides a value. Cost: logarithmic in the number of provided values.
+    pub fn provides_value(&self, value: Value) -> bool {
+        self.assigns.binary_search_by_key(&value, |a| a.value).is_ok()
+    }
+
+    /// Whether the entry does nothing: it has no step and no replay, and every provided value keeps
+    /// its contents.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+            && self.replays.is_empty()
+            && self.assigns.iter().all(Assign::is_identity)
+    }
+
+    /// The size of the compensation code: the number of steps, replayed stores, and assignments
+    /// that copy from another value.
+    pub fn size(&self) -> usize {
+        self.steps.len()
+            + self.replays.len()
+            + self.assigns.iter().filter(|a| !a.is_identity()).count()
+    }
+
+    /// Runs the compensation code. The function `read` gives the contents of a value of the source
+    /// version. After all steps are evaluated, this method calls `assign` once for every provided
+    /// value. It returns the replayed stores in order. The caller must execute them
+    /// ([`interp::Machine::write`]); otherwise the target version reads stale memory.
+    ///
+    /// # Errors
+    /// When a step traps, or when an operand refers to a step that has not run. Neither happens in
+    /// a correct entry.
+    pub fn run(
+        &self,
+        mut read: impl FnMut(Value) -> u64,
+        mut assign: impl FnMut(Value, u64),
+    ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
+        let mut results: SmallVec<[u64; 16]> = SmallVec::new();
+        let mut args: SmallVec<[u64; 4]> = SmallVec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            args.clear();
+            for arg in &step.args {
+                args.push(fetch(*arg, &results, &mut read)?);
+            }
+            results.push(
+                evaluate(step, &args)
+                    .map_err(|kind| CompensationFault::Trap { step: index, kind })?,
+            );
+        }
+        let mut writes = SmallVec::new();
+        for Replay { opcode, ty, imm, args, .. } in &self.replays {
+            let args: SmallVec<[u64; 2]> = args
+                .iter()
+                .map(|arg| fetch(*arg, &results, &mut read))
+                .collect::<Result<_, _>>()?;
+            writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
+        }
+        for to in &self.assigns {
+            assign(to.value, fetch(to.from, &results, &mut read)?);
+        }
+        Ok(writes)
+    }
+}
+
+fn fetch(
+    operand: Operand,
+    results: &[u64],
+    read: &mut impl FnMut(Value) -> u64,
+) -> Result<u64, CompensationFault> {
+    match operand {
+        Operand::Source(value) => Ok(read(value)),
+        Operand::Step(index) => results
+            .get(index as usize)
+            .copied()
+            .ok_or(CompensationFault::NoSuchStep { index: index as usize }),
+    }
+}
+
+fn evaluate(step: &Step, args: &[u64]) -> Result<u64, TrapKind> {
+    match step.opcode {
+        Opcode::Const => Ok(step.bits),
+        opcode => ir::eval::eval(opcode, step.ty, step.operand_ty, args),
+    }
+}
+
+/// The reason why compensation code could not run. Correct entries never cause a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompensationFault {
+    /// A step trapped.
+    Trap {
+        /// The index of the step.
+        step: usize,
+        /// The kind of the trap.
+        kind: TrapKind,
+    },
+    /// An operand refers to a step that does not exist or comes later.
+    NoSuchStep {
+        /// The index in the operand.
+        index: usize,
+    },
+}
+
+impl fmt::Display for CompensationFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompensationFault::Trap { step, kind } => {
+                write!(f, "step {step} of the compensation code traps: {kind}")
+            }
+            CompensationFault::NoSuchStep { index } => {
+                write!(f, "the compensation code reads step {index}, which has not run")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CompensationFault {}
+
+/// A mapping from one version of a function to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    source: VersionKey,
+    target: VersionKey,
+    entries: BTreeMap<Point, Entry>,
+}
+
+impl Mapping {
+    /// A mapping without entries.
+    pub fn new(source: &Function, target: &Function) -> Mapping {
+        Mapping::between(VersionKey::of(source), VersionKey::of(target))
+    }
+
+    /// A mapping without entries, between the versions with these keys.
+    pub fn between(source: VersionKey, target: VersionKey) -> Mapping {
+        Mapping { source, target, entries: BTreeMap::new() }
+    }
+
+    /// The source version of the transitions.
+    pub fn source(&self) -> VersionKey {
+        self.source
+    }
+
+    /// The target version of the transitions.
+    pub fn target(&self) -> VersionKey {
+        self.target
+    }
+
+    /// The entry at a point of the source version.
+    pub fn entry(&self, point: Point) -> Option<&Entry> {
+        self.entries.get(&point)
+    }
+
+    /// Every entry, in ascending order of its source point.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (Point, &Entry)> {
+        self.entries.iter().map(|(p, e)| (*p, e))
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether the mapping has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Inserts an entry at a point. Replaces an entry that the point already has.
+    pub fn insert(&mut self, point: Point, entry: Entry) {
+        self.entries.insert(point, entry);
+    }
+
+    /// Removes the entry at a point and returns it.
+    pub fn remove(&mut self, point: Point) -> Option<Entry> {
+        self.entries.remove(&point)
+    }
+}
