@@ -504,8 +504,8 @@ fn every_pass_says_what_it_does_and_why_it_may() {
 fn oir_files_lie_where_they_are_run() {
     let files: Vec<(String, String)> =
         files().into_iter().filter(|(path, _)| path.ends_with(".oir")).collect();
-    // The files in `cli/tests/cli/` are inputs of the sessions beside them; the manuals show those in
-    // `docs/examples/`, and `manuals_show_what_is_printed` runs the command on them.
+    // Sessions name the files in `cli/tests/cli/`, their inputs. Manuals show the files in
+    // `docs/examples/`: `manuals_show_what_is_printed` runs the command on them.
     let run = ["tests/oir/", "cli/tests/cli/", "docs/examples/"];
     let astray =
         files.iter().filter(|(path, _)| !run.iter().any(|folder| path.starts_with(folder)));

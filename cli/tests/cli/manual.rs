@@ -20,14 +20,15 @@
 //! part; `.` as the last part means the end of the text. The common indentation of a piece is
 //! taken off where the text is a Rust source.
 
-use crate::harness::{file, osier, scratch};
+use crate::harness::{Ended, command, file, scratch};
 use osier::driver::{Certified, Format, NoObserver, Vigilance, certify, derive, load};
 use osier::interp::NoHost;
-use osier::transition::mapping::{Assign, Mapping, Operand};
 use osier::ir::text::{FunctionText, print_function};
 use osier::ir::{Effects, Function, Inst, Module, Point};
-use osier::osr::{Condition, Level, PointSpec, continuation, instrument};
+use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::resume::{Condition, PointSpec, continuation, instrument};
+use osier::transition::mapping::{Assign, Mapping, Operand};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,12 @@ const SHOWN: (&str, &str) = ("<!-- shown: ", " -->");
 fn root() -> PathBuf {
     let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above.find(|folder| folder.join("docs/osr.md").exists()).expect("the manuals").to_owned()
+}
+
+/// Runs the command in the root of the repository.
+fn osier(args: &[&str]) -> Ended {
+    let output = command(args).current_dir(root()).output();
+    Ended::of(output.expect("the command starts"))
 }
 
 /// An example of the manuals with both versions of its function.
@@ -129,7 +136,7 @@ impl Example {
     /// The function that goes on behind the entry at a point of the base version.
     fn continuation(&self, place: &str) -> String {
         let up = &self.certified.levels[0].forward.mapping;
-        let entry = up.entry(self.point(place)).expect("an entry");
+        let entry = up.checked_entry(self.point(place)).expect("an entry");
         let made = continuation("continuation", &self.base, &self.optimized, entry);
         print_function(&self.module, &made.expect("a right entry").function)
     }
