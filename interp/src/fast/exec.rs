@@ -1,13 +1,13 @@
 //! The fast dispatch loop.
 
-use super::op::{Code, Op, with_branch_ops};
+use super::op::{Code, Op};
 use super::{Fast, WINDOW, prepare, settle};
 use crate::activations::Activations;
 use crate::calls::{self, Values};
 use crate::exec::{Stop, step, unwatched};
 use crate::host::Host;
 use crate::machine::{Machine, Version};
-use crate::op::{value_result, with_value_ops};
+use crate::op::{value_result, with_branch_ops, with_value_ops};
 use ir::entity::{Func, OsrPoint};
 use ir::eval;
 use ir::opcode::Opcode;
@@ -312,7 +312,7 @@ fn run_loop(machine: &mut Machine, host: &mut dyn Host) -> Exit {
                     $(Code::$step => {
                         add!();
                         let result: Result<u64, TrapKind> =
-                            value_result!(int_compare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y));
+                            value_result!(IntCompare, Opcode::$stepped, Type::I32, get!(op.a), get!(op.y));
                         branch!(result != Ok(0), pc + length as usize)
                     })+
                     Code::Step => {

@@ -1,6 +1,6 @@
 //! Operations of the fast dispatch loop.
 
-use crate::op::{source_pattern, with_value_ops};
+use crate::op::{source_pattern, with_branch_ops, with_value_ops};
 use ir::opcode::Opcode;
 use ir::types::Type;
 
@@ -29,54 +29,6 @@ impl Op {
         Some(Op { length: self.length.checked_add(1)?, ..self })
     }
 }
-
-/// Expands `$callback!` with the given tokens and with two tables. The first lists the comparisons
-/// that branches execute themselves, grouped by shape. The second lists the branches that also
-/// execute an addition to one operand. A row has the opcode, the plain branch, and the branches
-/// with an addition to the first and to the second operand.
-macro_rules! with_branch_ops {
-    ($callback:ident $($given:tt)*) => {
-        $callback! {
-            $($given)*
-            int_compare {
-                Eq: BrEqI32(I32) BrEqI64(I64);
-                Ne: BrNeI32(I32) BrNeI64(I64);
-                Slt: BrSltI32(I32) BrSltI64(I64);
-                Sle: BrSleI32(I32) BrSleI64(I64);
-                Sgt: BrSgtI32(I32) BrSgtI64(I64);
-                Sge: BrSgeI32(I32) BrSgeI64(I64);
-                Ult: BrUltI32(I32) BrUltI64(I64);
-                Ule: BrUleI32(I32) BrUleI64(I64);
-                Ugt: BrUgtI32(I32) BrUgtI64(I64);
-                Uge: BrUgeI32(I32) BrUgeI64(I64);
-            }
-            float_compare {
-                Feq: BrFeqF32(F32) BrFeqF64(F64);
-                Fne: BrFneF32(F32) BrFneF64(F64);
-                Flt: BrFltF32(F32) BrFltF64(F64);
-                Fle: BrFleF32(F32) BrFleF64(F64);
-                Fgt: BrFgtF32(F32) BrFgtF64(F64);
-                Fge: BrFgeF32(F32) BrFgeF64(F64);
-            }
-            int_binary {
-                And: BrAndI32(I32) BrAndI64(I64);
-            }
-            [
-                Eq: BrEqI32 StepEq StepEq;
-                Ne: BrNeI32 StepNe StepNe;
-                Slt: BrSltI32 StepSlt StepSgt;
-                Sle: BrSleI32 StepSle StepSge;
-                Sgt: BrSgtI32 StepSgt StepSlt;
-                Sge: BrSgeI32 StepSge StepSle;
-                Ult: BrUltI32 StepUlt StepUgt;
-                Ule: BrUleI32 StepUle StepUge;
-                Ugt: BrUgtI32 StepUgt StepUlt;
-                Uge: BrUgeI32 StepUge StepUle;
-            ]
-        }
-    };
-}
-pub(super) use with_branch_ops;
 
 macro_rules! define_codes {
     ($($values:tt)*) => { with_branch_ops! { define_both { $($values)* } } };
