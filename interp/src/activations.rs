@@ -163,8 +163,8 @@ impl Activations {
 
     #[cold]
     fn lengthen(&mut self, length: usize) {
-        // page by page as the program touches it.
-        // Fresh zeros are committed as they are touched; those of `Vec::resize` are written.
+        // The system commits fresh zeros page by page as the program touches them. `Vec::resize`
+        // would write its zeros, and thereby commit all of them at once.
         let mut longer = vec![0; length.max(self.stack.len() / 2 * 3)];
         longer[..self.stack.len()].copy_from_slice(&self.stack);
         self.stack = longer;

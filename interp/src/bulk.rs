@@ -3,13 +3,14 @@
 //!
 //! Every operation checks its bounds before it writes anything.
 
-use super::memory::{Globals, Memories};
-use super::program::Program;
-use super::tables::{SegmentKind, Tables, within};
+use super::globals::{Globals, observed_digest};
+use super::memory::{Memories, within};
+use super::tables::{SegmentKind, Tables};
 use super::trace::Trace;
 use cranelift_entity::EntityRef;
 use ir::entity::Memory;
 use ir::inst::{Imm, InstData};
+use ir::module::Module;
 use ir::opcode::{Opcode, Shape};
 use ir::trap::TrapKind;
 
@@ -105,7 +106,7 @@ fn is_operation(opcode: Opcode) -> bool {
 
 /// The parts of a machine that an operation reads and writes.
 pub(super) struct Bulk<'a> {
-    pub(super) program: &'a Program,
+    pub(super) declarations: &'a Module,
     pub(super) memories: &'a mut Memories,
     pub(super) globals: &'a mut Globals,
     pub(super) trace: &'a mut Trace,
@@ -139,7 +140,7 @@ impl Bulk<'_> {
     /// grow. The trace records the attempt either way.
     pub(super) fn grow_memory(&mut self, memory: Memory, pages: u32) -> u32 {
         let result = self.memories.grow(memory, pages).unwrap_or(u32::MAX);
-        let digest = super::exec::observed_digest(self.memories, self.globals);
+        let digest = observed_digest(self.memories, self.globals);
         self.trace.grow(memory, pages, result, digest);
         result
     }
@@ -155,7 +156,7 @@ impl Bulk<'_> {
                 self.memories.copy((target, to), (source, b), count).ok()
             }
             Imm::MemoryData(memory, segment) => {
-                let bytes = &self.program.declarations().data[segment.index()].bytes;
+                let bytes = &self.declarations.data[segment.index()].bytes;
                 let bytes = self.globals.tables.contents(SegmentKind::Data, segment.index(), bytes);
                 let from = within(bytes.len(), b, count).ok()?;
                 self.memories.write(memory, to, &bytes[from]).ok()
@@ -174,13 +175,13 @@ impl Bulk<'_> {
             (Opcode::TableGrow, Imm::Table(table)) => {
                 let by = b as u32;
                 let result = tables.grow(table, a, by).unwrap_or(u32::MAX);
-                let digest = super::exec::observed_digest(self.memories, self.globals);
+                let digest = observed_digest(self.memories, self.globals);
                 self.trace.grow_table(table, a, by, result, digest);
                 return Some(result.into());
             }
             (_, Imm::Tables(to, from)) => tables.copy((to, a), (from, b), c).ok()?,
             (_, Imm::TableElem(table, segment)) => {
-                let entries = &self.program.declarations().elements[segment.index()].entries;
+                let entries = &self.declarations.elements[segment.index()].entries;
                 let entries = tables.contents(SegmentKind::Elem, segment.index(), entries);
                 tables.write(table, a, b, c, entries).ok()?;
             }

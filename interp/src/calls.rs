@@ -3,10 +3,10 @@
 use super::activations::Activations;
 use super::code::Code;
 use super::host::{Host, HostError};
-use super::machine::Version;
 use super::memory::Memories;
 use super::program::Program;
 use super::tables::Tables;
+use super::version::Version;
 use ir::entity::{Func, Sig, Table};
 use ir::reference;
 use ir::trap::TrapKind;

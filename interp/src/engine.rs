@@ -12,7 +12,7 @@
 
 use super::bulk::{Bulk, Operation};
 use super::calls;
-use super::exec::observed_digest;
+use super::globals::observed_digest;
 use super::host::{Host, HostError};
 use super::machine::Machine;
 use super::outcome::{EarlyEnd, Outcome, Site};
@@ -87,7 +87,8 @@ impl Machine {
             self.take_back();
         }
         let Machine { program, memories, globals, trace, .. } = self;
-        let bits = Bulk { program, memories, globals, trace }.perform(operation)?;
+        let declarations = program.declarations();
+        let bits = Bulk { declarations, memories, globals, trace }.perform(operation)?;
         Ok((!inst.results.is_empty()).then_some(bits))
     }
 

@@ -8,13 +8,12 @@
 use super::bulk::Bulk;
 use super::calls::{self, Values};
 use super::code::FarAccess;
-use super::fast;
+use super::globals::{Globals, observed_digest};
 use super::host::{Host, HostError};
-use super::machine::{Machine, Run, Version};
-use super::memory::{Globals, Memories};
-use super::nested::{RunState, Waiting};
+use super::machine::Machine;
+use super::memory::Memories;
 use super::op::{Code, value_result, with_value_ops};
-use super::outcome::{EarlyEnd, Outcome};
+use super::version::Version;
 use super::view::{Control, Scope, View};
 use ir::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
 use ir::eval;
@@ -47,38 +46,21 @@ const EVERYTHING: u8 = Scope::Everything as u8;
 const STEP: u8 = 3;
 const _: () = assert!(NOTHING != STEP && MARKED != STEP && EVERYTHING != STEP);
 
-/// Continues the run of a machine until it ends or pauses.
+/// Runs the exact loop with an observer of a scope until the run ends or pauses.
 ///
 /// The loop is compiled once per scope rather than once per observer. A loop that is generic over
 /// the observer would be compiled in the crate that calls it, which a debug build does not
 /// optimize.
-pub(super) fn execute(
+pub(super) fn run_observed(
     machine: &mut Machine,
     host: &mut dyn Host,
     scope: Scope,
     watcher: Watcher<'_>,
-) -> Run {
-    let fast = scope == Scope::Nothing && fast::applies(machine);
-    if !fast {
-        fast::leave(machine);
-    }
-    let stop = match scope {
-        Scope::Nothing if fast => fast::run(machine, host),
+) -> Stop {
+    match scope {
         Scope::Nothing => unwatched(machine, host),
         Scope::Marked => run_loop::<MARKED>(machine, host, watcher),
         Scope::Everything => run_loop::<EVERYTHING>(machine, host, watcher),
-    };
-    match stop {
-        Stop::Paused => Run::Paused,
-        Stop::Called(func, args) => {
-            machine.state.waiting = Some(Waiting { func, args: None });
-            Run::Called { func, args }
-        }
-        Stop::Returned(values) => {
-            machine.state = RunState::default();
-            Run::Done(Outcome::Returned(values))
-        }
-        stop => Run::Done(conclude(machine, stop)),
     }
 }
 
@@ -90,35 +72,6 @@ pub(super) fn unwatched(machine: &mut Machine, host: &mut dyn Host) -> Stop {
 /// Executes one instruction in the exact loop.
 pub(super) fn step(machine: &mut Machine, host: &mut dyn Host) -> Stop {
     run_loop::<STEP>(machine, host, &mut |_, _| Control::Continue)
-}
-
-/// Drops the activations of a run that ended without returning, and computes its outcome.
-fn conclude(machine: &mut Machine, stop: Stop) -> Outcome {
-    // The site comes first, because `end_early` drops the activation.
-    let top = machine.activations.top();
-    let version = &machine.versions[top.version as usize];
-    let site = machine.site(version.func, version.code.inst_near(top.pc));
-    let end = match stop {
-        Stop::Trap(kind) => EarlyEnd::Trap(kind),
-        Stop::Left(point, values) => EarlyEnd::Left(point, values),
-        Stop::Host(error) => EarlyEnd::Host(error),
-        Stop::StackOverflow => EarlyEnd::StackOverflow,
-        Stop::OutOfFuel => EarlyEnd::OutOfFuel,
-        Stop::Paused | Stop::Stepped | Stop::Returned(_) | Stop::Called(..) => {
-            unreachable!("interp: the run did not end early")
-        }
-    };
-    machine.end_early(end, site)
-}
-
-/// The digest of memory that effects carry; 0 where memory is not tracked.
-#[inline]
-pub(super) fn observed_digest(memories: &Memories, globals: &Globals) -> u64 {
-    if memories.tracked() {
-        memories.tracked_digest().wrapping_add(globals.tracked_digest())
-    } else {
-        0
-    }
 }
 
 /// Loads `N` bytes at `address + offset`; `None` when they are out of bounds.
@@ -358,7 +311,9 @@ fn run_loop<const SCOPE: u8>(
                     }
                     Code::MemoryGrow => {
                         let (memory, pages) = (Memory::from_u32(op.b), get!(op.c) as u32);
-                        let result = Bulk { program, memories, globals, trace }.grow_memory(memory, pages);
+                        let declarations = program.declarations();
+                        let result =
+                            Bulk { declarations, memories, globals, trace }.grow_memory(memory, pages);
                         bytes = memories.first_mut();
                         set!(op.a, result.into());
                     }
@@ -371,7 +326,8 @@ fn run_loop<const SCOPE: u8>(
                             break 'run Stop::OutOfFuel;
                         }
                         fuel -= extra;
-                        match (Bulk { program, memories, globals, trace }).perform(operation) {
+                        let declarations = program.declarations();
+                        match (Bulk { declarations, memories, globals, trace }).perform(operation) {
                             Ok(bits) => bulk.result.into_iter().for_each(|slot| set!(slot, bits)),
                             Err(kind) => break 'run Stop::Trap(kind),
                         }

@@ -1,6 +1,7 @@
 //! Instantiation: creates the memories, tables and globals of a module and writes its segments.
 
-use super::memory::{Globals, Memories};
+use super::globals::Globals;
+use super::memory::Memories;
 use super::region::Region;
 use super::tables::{SegmentKind, Tables};
 use ir::module::{MemoryDecl, Module};

@@ -1,9 +1,10 @@
 //! Observers of runs, and the state they see.
 
 use super::activations::Activations;
-use super::machine::{Version, VersionId};
-use super::memory::{Globals, Memories, OutOfBounds, execute};
+use super::globals::{Globals, execute};
+use super::memory::{Memories, OutOfBounds};
 use super::trace::Trace;
+use super::version::{Version, VersionId};
 use ir::entity::{Func, Inst, Value};
 use transition::mapping::Write;
 

@@ -1,8 +1,9 @@
 //! Decodes a function and its exact code into fast code.
 
 use super::coalesce::coalesce;
+use super::data::{Fast, WINDOW};
 use super::op::{Code as OpCode, Op, branch_code, step_codes, value_code};
-use super::{Fast, WINDOW};
+
 use crate::code::Code;
 use crate::moves::sequentialize;
 use cranelift_entity::EntityRef;
@@ -41,8 +42,10 @@ struct Decoder<'a> {
     edges: Vec<Op>,
 }
 
-/// See [`Fast::new`].
-pub(super) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
+/// Decodes fast code, with operations at the pcs of the exact code. Returns `None` when the
+/// frame does not fit the window. Cost: linear in the function, plus the cost of
+/// [`coalesce`].
+pub(crate) fn decode(module: &Module, function: &Function, exact: &Code) -> Option<Fast> {
     if exact.frame_size() as usize + MANY > WINDOW {
         return None;
     }

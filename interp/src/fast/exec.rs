@@ -1,13 +1,15 @@
 //! The fast dispatch loop.
 
+use super::data::{Fast, WINDOW};
+use super::frames::{prepare, settle};
 use super::op::{Code, Op};
-use super::{Fast, WINDOW, prepare, settle};
 use crate::activations::Activations;
 use crate::calls::{self, Values};
 use crate::exec::{Stop, step, unwatched};
 use crate::host::Host;
-use crate::machine::{Machine, Version};
+use crate::machine::Machine;
 use crate::op::{value_result, with_branch_ops, with_value_ops};
+use crate::version::Version;
 use ir::entity::{Func, OsrPoint};
 use ir::eval;
 use ir::opcode::Opcode;

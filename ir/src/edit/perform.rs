@@ -8,6 +8,7 @@
 //! dominance either. The verifier rejects versions with a definition that does not dominate a use.
 
 use super::action::ActionKind;
+use super::fault::Fault;
 use super::redirect::{onward, way_past};
 use crate::entity::{Block, Inst, Value};
 use crate::function::Function;
@@ -17,20 +18,7 @@ use crate::opcode::Opcode;
 use crate::types::Type;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-
-/// The reason why an action cannot be performed on a function. The function is unchanged.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault(pub(super) String);
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 type Check = Result<(), Fault>;
 

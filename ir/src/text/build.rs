@@ -1,6 +1,5 @@
 //! Construction of a module from items: resolves names and builds function bodies.
 
-use super::SourceLines;
 use super::error::{Fault, Faults, Source};
 use super::items::{
     BitsItem, BlockItem, ExternalKind, File, FuncItem, ImmItem, InstItem, Item, Name, TargetItem,
@@ -18,6 +17,20 @@ use cranelift_entity::EntityRef;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::collections::HashMap;
+
+/// The lines of the instructions of a parsed module in its text.
+#[derive(Clone, Debug, Default)]
+pub struct SourceLines {
+    /// The lines, by function and then by instruction.
+    lines: Vec<Vec<u32>>,
+}
+
+impl SourceLines {
+    /// The 1-based line of an instruction of the parsed module; `None` for any other instruction.
+    pub fn line(&self, func: Func, inst: Inst) -> Option<u32> {
+        self.lines.get(func.index())?.get(inst.index()).copied()
+    }
+}
 
 /// Builds the module that the items describe. It omits items that refer to an unreadable line,
 /// without a further error. The result is usable only if there was no error.

@@ -3,7 +3,7 @@
 use super::error::Fault;
 use super::items::{BitsItem, ExternalKind, Item};
 use super::lex::{Cursor, Token};
-use super::parse::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
+use super::read::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
 use crate::module::ImportName;
 use crate::types::Type;
 
