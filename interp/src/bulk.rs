@@ -3,13 +3,14 @@
 //!
 //! Every operation checks its bounds before it writes anything.
 
-use super::memory::{Globals, Memories};
-use super::program::Program;
-use super::tables::{SegmentKind, Tables, within};
+use super::globals::{Globals, observed_digest};
+use super::memory::{Memories, within};
+use super::tables::{SegmentKind, Tables};
 use super::trace::Trace;
 use cranelift_entity::EntityRef;
 use ir::entity::Memory;
 use ir::inst::{Imm, InstData};
+use ir::module::Module;
 use ir::opcode::{Opcode, Shape};
 use ir::trap::TrapKind;
 
@@ -27,8 +28,8 @@ pub(super) struct BulkOp {
 impl BulkOp {
     /// Reads the operands from the slots of a frame. A poisoned operand, which only a wrong
     /// transition can produce, is used as its raw bits.
-    pub(super) fn on(&self, slots: &[u64]) -> Operation {
-        Operation {
+    pub(super) fn on(&self, slots: &[u64]) -> BulkRequest {
+        BulkRequest {
             opcode: self.opcode,
             imm: self.imm,
             args: self.args.map(|slot| slots[slot as usize]),
@@ -41,19 +42,19 @@ const PER_FUEL: u64 = 1024;
 
 /// One operation together with the contents of its operands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
+pub(super) struct BulkRequest {
     opcode: Opcode,
     imm: Imm,
     args: [u64; 3],
 }
 
-impl Operation {
+impl BulkRequest {
     /// The operation that `inst` performs on `args`.
     ///
     /// # Panics
     /// When the opcode is not an operation on memories, tables or segments, or when the number of
     /// operands is wrong.
-    pub(super) fn new(inst: &InstData, args: &[u64]) -> Operation {
+    pub(super) fn new(inst: &InstData, args: &[u64]) -> BulkRequest {
         let name = inst.opcode.name();
         assert!(
             is_operation(inst.opcode),
@@ -62,7 +63,7 @@ impl Operation {
         assert_eq!(inst.args.len(), args.len(), "interp: operands of {name}");
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        Operation { opcode: inst.opcode, imm: inst.imm, args: all }
+        BulkRequest { opcode: inst.opcode, imm: inst.imm, args: all }
     }
 
     /// Whether the operation is an effect that the trace records: growth of a memory or table.
@@ -105,7 +106,7 @@ fn is_operation(opcode: Opcode) -> bool {
 
 /// The parts of a machine that an operation reads and writes.
 pub(super) struct Bulk<'a> {
-    pub(super) program: &'a Program,
+    pub(super) declarations: &'a Module,
     pub(super) memories: &'a mut Memories,
     pub(super) globals: &'a mut Globals,
     pub(super) trace: &'a mut Trace,
@@ -113,7 +114,7 @@ pub(super) struct Bulk<'a> {
 
 impl Bulk<'_> {
     /// Performs an operation and returns its result, or 0 when the operation has none.
-    pub(super) fn perform(&mut self, op: Operation) -> Result<u64, TrapKind> {
+    pub(super) fn perform(&mut self, op: BulkRequest) -> Result<u64, TrapKind> {
         let [a, b, c] = op.args;
         match (op.opcode, op.imm) {
             (Opcode::MemorySize, Imm::Memory(memory)) => Ok(self.memories.pages(memory).into()),
@@ -139,7 +140,7 @@ impl Bulk<'_> {
     /// grow. The trace records the attempt either way.
     pub(super) fn grow_memory(&mut self, memory: Memory, pages: u32) -> u32 {
         let result = self.memories.grow(memory, pages).unwrap_or(u32::MAX);
-        let digest = super::exec::observed_digest(self.memories, self.globals);
+        let digest = observed_digest(self.memories, self.globals);
         self.trace.grow(memory, pages, result, digest);
         result
     }
@@ -155,7 +156,7 @@ impl Bulk<'_> {
                 self.memories.copy((target, to), (source, b), count).ok()
             }
             Imm::MemoryData(memory, segment) => {
-                let bytes = &self.program.declarations().data[segment.index()].bytes;
+                let bytes = &self.declarations.data[segment.index()].bytes;
                 let bytes = self.globals.tables.contents(SegmentKind::Data, segment.index(), bytes);
                 let from = within(bytes.len(), b, count).ok()?;
                 self.memories.write(memory, to, &bytes[from]).ok()
@@ -164,7 +165,7 @@ impl Bulk<'_> {
         }
     }
 
-    fn on_table(&mut self, op: Operation, [a, b, c]: [u64; 3]) -> Option<u64> {
+    fn on_table(&mut self, op: BulkRequest, [a, b, c]: [u64; 3]) -> Option<u64> {
         let tables = &mut self.globals.tables;
         match (op.opcode, op.imm) {
             (Opcode::TableGet, Imm::Table(table)) => return tables.get(table, a),
@@ -174,13 +175,13 @@ impl Bulk<'_> {
             (Opcode::TableGrow, Imm::Table(table)) => {
                 let by = b as u32;
                 let result = tables.grow(table, a, by).unwrap_or(u32::MAX);
-                let digest = super::exec::observed_digest(self.memories, self.globals);
+                let digest = observed_digest(self.memories, self.globals);
                 self.trace.grow_table(table, a, by, result, digest);
                 return Some(result.into());
             }
             (_, Imm::Tables(to, from)) => tables.copy((to, a), (from, b), c).ok()?,
             (_, Imm::TableElem(table, segment)) => {
-                let entries = &self.program.declarations().elements[segment.index()].entries;
+                let entries = &self.declarations.elements[segment.index()].entries;
                 let entries = tables.contents(SegmentKind::Elem, segment.index(), entries);
                 tables.write(table, a, b, c, entries).ok()?;
             }

@@ -1,8 +1,9 @@
 //! Transitions of a paused run to another version.
 
 use super::activations::fill_poison;
-use super::machine::{Machine, VersionId};
+use super::machine::Machine;
 use super::memory::OutOfBounds;
+use super::version::VersionId;
 use check::{CheckedEntry, Unproved};
 use cranelift_entity::EntityRef;
 use ir::entity::{Point, Value};

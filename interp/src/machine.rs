@@ -2,63 +2,36 @@
 //! run.
 
 use super::activations::Activations;
-use super::calls::Values;
+use super::calls::ValueList;
 use super::code::Code;
-use super::exec::execute;
-use super::host::{Host, HostError};
-use super::instantiate::{Counts, InstantiateError, add_storage, write_segments};
+use super::globals::{self, Globals};
+use super::host::HostError;
+use super::instantiate::{InstantiateError, StorageCounts, add_storage, write_segments};
 use super::limits::{Limits, Options};
-use super::memory::{self, Globals, Memories, OutOfBounds};
-use super::nested::{RunState, Suspended, Waiting};
+use super::memory::{Memories, OutOfBounds};
 use super::outcome::{Outcome, Site};
 use super::program::Program;
 use super::region::Region;
+use super::state::{AwaitedCall, RunState, Suspended};
 use super::tables::Tables;
 use super::trace::Trace;
-use super::view::{Observer, View};
-use cranelift_entity::{EntityRef, entity_impl};
+use super::version::{MachineVersion, VersionId};
+use super::view::View;
+use cranelift_entity::EntityRef;
 use ir::entity::{Func, Global, Inst, Table};
 use ir::function::Function;
 use ir::module::{MemoryDecl, Module};
 use std::sync::Arc;
 use transition::mapping::Write;
 
-/// The id of a version of a function within one machine.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VersionId(u32);
-entity_impl!(VersionId, "version");
-
 /// The entry of `Machine::current` for a function without a body.
 const NO_VERSION: u32 = u32::MAX;
-
-#[derive(Clone, Debug)]
-pub(super) struct Version {
-    pub(super) func: Func,
-    pub(super) code: Arc<Code>,
-}
-
-/// The state of a run after a call of [`Machine::run`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Run {
-    /// The observer paused the run before an instruction; [`Machine::run`] continues it.
-    Paused,
-    /// The run called an external function ([`Machine::set_external`]) and waits for its results.
-    /// [`Machine::return_from_call`] delivers them.
-    Called {
-        /// The function called.
-        func: Func,
-        /// Its arguments.
-        args: Vec<u64>,
-    },
-    /// The run ended.
-    Done(Outcome),
-}
 
 /// An instance of a module. [`crate`] gives an overview.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub(super) program: Program,
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<MachineVersion>,
     /// For each function, the version that new activations execute.
     current: Vec<u32>,
     /// The same table as calls read it. External functions have `NO_VERSION` here.
@@ -172,7 +145,7 @@ impl Machine {
         {
             return Err(InstantiateError::NoBody { function: decl.name.clone() });
         }
-        let has = Counts::of(&self.memories, &self.globals);
+        let has = StorageCounts::of(&self.memories, &self.globals);
         let mut provide = |decl: &MemoryDecl| {
             let region = regions(decl);
             // The provider of a region may write its bytes at any time.
@@ -226,7 +199,7 @@ impl Machine {
     pub fn add_code(&mut self, func: Func, code: Arc<Code>) -> VersionId {
         let params = self.declarations().signature(func).params.len();
         assert_eq!(code.params as usize, params, "interp: arguments of a version of {func}");
-        self.versions.push(Version { func, code });
+        self.versions.push(MachineVersion { func, code });
         VersionId::from_u32(self.versions.len() as u32 - 1)
     }
 
@@ -235,12 +208,9 @@ impl Machine {
     /// # Panics
     /// When the version belongs to another function.
     pub fn set_current(&mut self, func: Func, version: VersionId) {
-        assert_eq!(
-            self.versions[version.0 as usize].func, func,
-            "interp: the function of {version}"
-        );
+        assert_eq!(self.versions[version.index()].func, func, "interp: the function of {version}");
         let external = self.is_external(func);
-        self.current[func.index()] = version.0;
+        self.current[func.index()] = version.as_u32();
         self.set_external(func, external);
     }
 
@@ -264,7 +234,7 @@ impl Machine {
 
     /// The version that new activations of a function execute; `None` for an imported function.
     pub fn current(&self, func: Func) -> Option<VersionId> {
-        Some(self.current[func.index()]).filter(|v| *v != NO_VERSION).map(VersionId)
+        Some(self.current[func.index()]).filter(|v| *v != NO_VERSION).map(VersionId::from_u32)
     }
 
     /// The pre-decoded form of a version.
@@ -272,7 +242,7 @@ impl Machine {
     /// # Panics
     /// When the machine has no such version.
     pub fn code(&self, version: VersionId) -> &Code {
-        &self.versions[version.0 as usize].code
+        &self.versions[version.index()].code
     }
 
     /// Marks instructions of a version for observers of scope `Marked`. Instructions that the
@@ -282,7 +252,7 @@ impl Machine {
     /// # Panics
     /// When the machine has no such version.
     pub fn mark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
-        Arc::make_mut(&mut self.versions[version.0 as usize].code).set_marks(insts, true);
+        Arc::make_mut(&mut self.versions[version.index()].code).set_marks(insts, true);
     }
 
     /// Clears marks.
@@ -290,7 +260,7 @@ impl Machine {
     /// # Panics
     /// When the machine has no such version.
     pub fn unmark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
-        Arc::make_mut(&mut self.versions[version.0 as usize].code).set_marks(insts, false);
+        Arc::make_mut(&mut self.versions[version.index()].code).set_marks(insts, false);
     }
 
     /// Begins a run of a function. Bits of arguments outside their types are cleared. Any run that
@@ -305,14 +275,14 @@ impl Machine {
         let args = self.clean_args(func, args);
         self.give_up();
         if self.is_external(func) {
-            self.state.waiting = Some(Waiting { func, args: Some(args.to_vec()) });
+            self.state.waiting = Some(AwaitedCall { func, args: Some(args.to_vec()) });
         } else if !self.begin(version, &args) {
             self.state.refused = Some(func);
         }
     }
 
     /// The arguments of a function, with bits outside their types cleared.
-    pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> Values {
+    pub(super) fn clean_args(&self, func: Func, args: &[u64]) -> ValueList {
         let params = &self.declarations().signature(func).params;
         assert_eq!(params.len(), args.len(), "interp: arguments of {func}");
         args.iter().zip(params).map(|(arg, ty)| arg & ty.mask()).collect()
@@ -320,7 +290,7 @@ impl Machine {
 
     /// Pushes the first activation of the current run. Returns false when a limit is reached.
     pub(super) fn begin(&mut self, version: VersionId, args: &[u64]) -> bool {
-        let base = self.activations.push(version.0, &self.versions[version.0 as usize].code, 0);
+        let base = self.activations.push(version.as_u32(), &self.versions[version.index()].code, 0);
         if let Some(base) = base {
             self.activations.stack[base..][..args.len()].copy_from_slice(args);
         }
@@ -333,61 +303,6 @@ impl Machine {
         self.activations.clear();
         self.suspended.clear();
         self.state = RunState::default();
-    }
-
-    /// Continues the current run until it ends, calls an external function, or the observer pauses
-    /// it.
-    ///
-    /// # Panics
-    /// When no run is in progress, or when the run waits for the results of a call.
-    pub fn run<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Run {
-        if let Some(func) = self.state.refused.take() {
-            return Run::Done(Outcome::StackOverflow(self.site(func, None)));
-        }
-        if let Some(Waiting { func, args }) = &mut self.state.waiting {
-            let (func, args) = (*func, args.take());
-            let args =
-                args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
-            return Run::Called { func, args };
-        }
-        assert!(!self.activations.of_run().is_empty(), "interp: no run is under way");
-        execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
-    }
-
-    /// Runs a function to its end, and resumes the run whenever the observer pauses it. An imported
-    /// function is called directly.
-    ///
-    /// # Panics
-    /// When the number of arguments is wrong, or when the run calls an external function.
-    pub fn invoke<O: Observer>(
-        &mut self,
-        func: Func,
-        args: &[u64],
-        host: &mut dyn Host,
-        observer: &mut O,
-    ) -> Outcome {
-        if self.current(func).is_none() {
-            return self.invoke_import(func, args, host);
-        }
-        self.start(func, args);
-        loop {
-            match self.run(host, observer) {
-                Run::Done(outcome) => return outcome,
-                Run::Paused => {}
-                Run::Called { func, .. } => {
-                    panic!("interp: {func} runs elsewhere and was called by `invoke`")
-                }
-            }
-        }
-    }
-
-    fn invoke_import(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Outcome {
-        let signature = self.program.declarations().signature(func);
-        assert_eq!(signature.params.len(), args.len(), "interp: arguments of {func}");
-        match super::calls::call_host(&self.program, func, args, host, &mut self.memories) {
-            Ok(results) => Outcome::Returned(results.to_vec()),
-            Err(error) => self.host_outcome(error, self.site(func, None)),
-        }
     }
 
     pub(super) fn host_outcome(&self, error: HostError, site: Site) -> Outcome {
@@ -403,7 +318,7 @@ impl Machine {
     /// # Errors
     /// When the store is out of bounds; nothing is written then.
     pub fn write(&mut self, write: &Write) -> Result<(), OutOfBounds> {
-        memory::execute(&mut self.memories, &mut self.globals, write)
+        globals::execute(&mut self.memories, &mut self.globals, write)
     }
 
     /// The state of a run that was started or is paused. `None` when there is no such run, or when

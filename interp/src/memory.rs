@@ -1,4 +1,4 @@
-//! Linear memories and globals, with a digest that every write updates incrementally.
+//! Linear memories, with a digest that every write updates incrementally.
 //!
 //! The digest is a sum of mixed pairs of place and contents, one for each 8-byte word of a memory,
 //! each global and each size. A zero word contributes nothing, so fresh memory costs nothing. A
@@ -8,13 +8,12 @@
 
 use super::limits::Limits;
 use super::region::{Region, Storage};
-use super::tables::{Tables, within};
 use cranelift_entity::EntityRef;
 use ir::entity::Memory;
-use ir::inst::Imm;
-use ir::module::{GlobalDecl, MemoryDecl, PAGE_BYTES};
+use ir::module::{MemoryDecl, PAGE_BYTES};
 use ir::place::Place;
 use std::fmt;
+use std::ops::Range;
 use transition::mapping::Write;
 
 // Addresses are computed in 64 bits and then used as `usize`.
@@ -37,11 +36,6 @@ pub(super) fn scramble(a: u64, b: u64) -> u64 {
     x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 29)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x ^ (x >> 32)
-}
-
-/// The place of a global in the digest. Words of memories have places below 2^61.
-fn global_place(index: usize) -> u64 {
-    (1 << 63) | index as u64
 }
 
 /// The place of the size of a memory in the digest. The places of tables and segments have further
@@ -214,7 +208,7 @@ impl Memories {
     }
 
     /// Executes a write whose opcode is a store.
-    fn store(&mut self, write: &Write) -> Result<(), OutOfBounds> {
+    pub(super) fn store(&mut self, write: &Write) -> Result<(), OutOfBounds> {
         let (Some(Place::Bytes { memory, offset, bytes }), [address, value]) =
             (Place::written(write.opcode, write.ty, &write.imm), write.args.as_slice())
         else {
@@ -227,13 +221,13 @@ impl Memories {
         self.write(memory, address, &value.to_le_bytes()[..bytes as usize])
     }
 
-    fn untrack(&mut self, memory: Memory, range: std::ops::Range<usize>) {
+    fn untrack(&mut self, memory: Memory, range: Range<usize>) {
         if self.tracked {
             self.digest = self.digest.wrapping_sub(self.sum(memory, range));
         }
     }
 
-    fn track(&mut self, memory: Memory, range: std::ops::Range<usize>) {
+    fn track(&mut self, memory: Memory, range: Range<usize>) {
         if self.tracked {
             self.digest = self.digest.wrapping_add(self.sum(memory, range));
         }
@@ -309,7 +303,7 @@ impl Memories {
     }
 
     /// The contribution to the digest of all words that overlap a range within the memory.
-    fn sum(&self, memory: Memory, range: std::ops::Range<usize>) -> u64 {
+    fn sum(&self, memory: Memory, range: Range<usize>) -> u64 {
         if range.is_empty() {
             return 0;
         }
@@ -337,101 +331,14 @@ impl PartialEq for Memories {
 
 impl Eq for Memories {}
 
-/// Executes a write of one place: a global, or bytes of a memory.
-///
-/// # Errors
-/// When the write is out of bounds, or writes no single place; nothing is written then.
-pub(super) fn execute(
-    memories: &mut Memories,
-    globals: &mut Globals,
-    write: &Write,
-) -> Result<(), OutOfBounds> {
-    match (write.imm, write.args.as_slice()) {
-        (Imm::Global(global), [bits]) if global.index() < globals.values.len() => {
-            globals.set(global.index(), *bits);
-            Ok(())
-        }
-        _ => memories.store(write),
-    }
-}
-
-fn range(address: u64, length: u64) -> Option<std::ops::Range<usize>> {
+fn range(address: u64, length: u64) -> Option<Range<usize>> {
     Some(address as usize..address.checked_add(length)? as usize)
 }
 
-/// The state of one machine besides its memories: globals, tables and segments.
-#[derive(Clone, Debug)]
-pub(super) struct Globals {
-    values: Vec<u64>,
-    pub(super) tables: Tables,
-    /// The digest of the globals alone.
-    digest: u64,
-}
-
-impl Globals {
-    /// No globals.
-    pub(super) fn new(tables: Tables) -> Globals {
-        Globals { values: Vec::new(), tables, digest: 0 }
-    }
-
-    /// Adds a global with its declared initial value.
-    pub(super) fn add(&mut self, decl: &GlobalDecl) {
-        self.values.push(0);
-        self.set(self.values.len() - 1, decl.init & decl.ty.mask());
-    }
-
-    #[inline]
-    pub(super) fn get(&self, index: usize) -> u64 {
-        self.values[index]
-    }
-
-    pub(super) fn set(&mut self, index: usize, bits: u64) {
-        let place = global_place(index);
-        let value = &mut self.values[index];
-        self.digest = self.digest.wrapping_sub(mix(place, *value)).wrapping_add(mix(place, bits));
-        *value = bits;
-    }
-
-    /// Writes a global without updating the digest. [`Globals::refresh`] repairs it.
-    #[inline]
-    pub(super) fn set_raw(&mut self, index: usize, bits: u64) {
-        self.values[index] = bits;
-    }
-
-    /// The values, to be written without updating the digest. [`Globals::refresh`] repairs it.
-    pub(super) fn values_raw(&mut self) -> &mut [u64] {
-        &mut self.values
-    }
-
-    /// Recomputes the digest of the globals. Cost: their number.
-    pub(super) fn refresh(&mut self) {
-        self.digest = self.values_digest();
-    }
-
-    pub(super) fn values(&self) -> &[u64] {
-        &self.values
-    }
-
-    /// The digest of the globals, and where memory is tracked of the tables too.
-    #[inline]
-    pub(super) fn tracked_digest(&self) -> u64 {
-        self.digest.wrapping_add(self.tables.tracked_digest())
-    }
-
-    /// The digest of globals and tables. Cost: constant where memory is tracked, else the size of
-    /// the tables.
-    pub(super) fn digest(&self) -> u64 {
-        self.digest.wrapping_add(self.tables.digest())
-    }
-
-    pub(super) fn computed_digest(&self) -> u64 {
-        self.values_digest().wrapping_add(self.tables.computed_digest())
-    }
-
-    /// The contribution of the globals to the digest. Cost: their number.
-    fn values_digest(&self) -> u64 {
-        let values = self.values.iter().enumerate();
-        values
-            .fold(0, |digest, (index, value)| digest.wrapping_add(mix(global_place(index), *value)))
+/// The range of `count` items from `at`, if it lies within `length` items.
+pub(super) fn within(length: usize, at: u64, count: u64) -> Result<Range<usize>, OutOfBounds> {
+    match at.checked_add(count) {
+        Some(end) if end <= length as u64 => Ok(at as usize..end as usize),
+        _ => Err(OutOfBounds),
     }
 }

@@ -17,49 +17,16 @@
 //! [`Run::Called`](super::Run::Called) with a nested run must record nothing, because the
 //! interpreter does.
 
-use super::calls::Values;
-use super::exec::observed_digest;
+use super::calls::ValueList;
 use super::fire::{FireError, TransferError};
-use super::machine::{Machine, VersionId};
+use super::globals::observed_digest;
+use super::machine::Machine;
 use super::outcome::Site;
+use super::state::{AwaitedCall, RunState, Suspended};
+use super::version::VersionId;
 use check::CheckedEntry;
 use ir::entity::{Func, Value};
 use smallvec::SmallVec;
-
-/// The state of a run besides its activations.
-#[derive(Clone, Debug, Default)]
-pub(super) struct RunState {
-    /// Whether the run is paused: the observer has already seen the instruction at which it
-    /// continues.
-    pub(super) asked: bool,
-    /// The function that could not be started because a limit left no room for its activation.
-    pub(super) refused: Option<Func>,
-    /// Whether the exact loop must execute the run even if no one observes it. A transfer sets
-    /// this, because fast code could hide a value that the transfer forgot to assign. A call of a
-    /// function without fast code sets it too.
-    pub(super) exact: bool,
-    /// Whether the values of its activations are in the layout of fast code.
-    pub(super) fast: bool,
-    /// The call whose results the run waits for.
-    pub(super) waiting: Option<Waiting>,
-}
-
-/// A call whose results a run waits for. The top activation of the run made it. If the run has no
-/// activation, the run ends with the results.
-#[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) func: Func,
-    /// The arguments, if the run was started with an external function, until [`Machine::run`]
-    /// reports them.
-    pub(super) args: Option<Vec<u64>>,
-}
-
-/// A run that is suspended below a nested one.
-#[derive(Clone, Debug)]
-pub(super) struct Suspended {
-    state: RunState,
-    floor: usize,
-}
 
 /// A nested run, which must be ended with [`Machine::end_nested`].
 #[must_use = "the run below stays suspended until the nested one is ended"]
@@ -108,7 +75,7 @@ impl Machine {
         let func = waiting.expect("interp: a run waits for the results of a call").func;
         let types = &self.program.declarations().signature(func).results;
         assert_eq!(types.len(), results.len(), "interp: results of {func}");
-        let results: Values =
+        let results: ValueList =
             results.iter().zip(types).map(|(bits, ty)| bits & ty.mask()).collect();
         self.take_back();
         let caller = self.activations.of_run().last().copied();
@@ -148,7 +115,7 @@ impl Machine {
         let left = self.activations.pop();
         let func = self.versions[left.version as usize].func;
         self.state.asked = false;
-        self.state.waiting = Some(Waiting { func, args: None });
+        self.state.waiting = Some(AwaitedCall { func, args: None });
         Some(func)
     }
 

@@ -4,7 +4,7 @@
 //! digest: a sum of mixed pairs of place and contents over entries, sizes and dropped segments. It
 //! is updated incrementally where memories are tracked.
 
-use super::memory::{Extent, OutOfBounds, mix};
+use super::memory::{Extent, OutOfBounds, mix, within};
 use cranelift_entity::EntityRef;
 use ir::entity::Table;
 use ir::module::TableDecl;
@@ -292,13 +292,5 @@ impl PartialEq for Tables {
         self.list.len() == other.list.len()
             && self.list.iter().zip(&other.list).all(|(a, b)| a.entries == b.entries)
             && self.dropped == other.dropped
-    }
-}
-
-/// The range of `count` items from `at`, if it lies within `length` items.
-pub(super) fn within(length: usize, at: u64, count: u64) -> Result<Range<usize>, OutOfBounds> {
-    match at.checked_add(count) {
-        Some(end) if end <= length as u64 => Ok(at as usize..end as usize),
-        _ => Err(OutOfBounds),
     }
 }

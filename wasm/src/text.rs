@@ -2,6 +2,7 @@
 
 use crate::budget::ImportLimits;
 use crate::error::{ImportError, Location};
+use crate::module::import;
 use ir::Module;
 use wast::Wat;
 use wast::lexer::{Lexer, TokenKind};
@@ -23,7 +24,7 @@ pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportErr
     let buffer = ParseBuffer::new(text).map_err(located)?;
     let mut wat = parser::parse::<Wat<'_>>(&buffer).map_err(located)?;
     let bytes = wat.encode().map_err(located)?;
-    crate::import(&bytes, limits)
+    import(&bytes, limits, None)
 }
 
 /// The line and column of a byte offset.

@@ -1,14 +1,14 @@
 //! Operations of the fast dispatch loop.
 
-use crate::op::{source_pattern, with_value_ops};
+use crate::op::{source_pattern, with_branch_ops, with_value_ops};
 use ir::opcode::Opcode;
 use ir::types::Type;
 
-/// One operation. Each [`Code`] documents its use of `a`, `b`, `x` and `y`. Operations on values
+/// One operation. Each [`FastOpCode`] documents its use of `a`, `b`, `x` and `y`. Operations on values
 /// have the slot of the result in `a`, and the slots of one or two operands in `b` and `x`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Op {
-    pub(super) code: Code,
+pub(super) struct FastOp {
+    pub(super) code: FastOpCode,
     /// The number of instructions that the operation executes. It is also the fuel it takes, and
     /// the distance to the pc that follows.
     pub(super) length: u8,
@@ -18,65 +18,17 @@ pub(super) struct Op {
     pub(super) y: u32,
 }
 
-impl Op {
-    pub(super) fn new(code: Code, [a, b]: [u16; 2], [x, y]: [u32; 2]) -> Op {
-        Op { code, length: 1, a, b, x, y }
+impl FastOp {
+    pub(super) fn new(code: FastOpCode, [a, b]: [u16; 2], [x, y]: [u32; 2]) -> FastOp {
+        FastOp { code, length: 1, a, b, x, y }
     }
 
     /// The same operation with a length of one more instruction; `None` when the length would
     /// overflow.
-    pub(super) fn with_one_before(self) -> Option<Op> {
-        Some(Op { length: self.length.checked_add(1)?, ..self })
+    pub(super) fn with_one_before(self) -> Option<FastOp> {
+        Some(FastOp { length: self.length.checked_add(1)?, ..self })
     }
 }
-
-/// Expands `$callback!` with the given tokens and with two tables. The first lists the comparisons
-/// that branches execute themselves, grouped by shape. The second lists the branches that also
-/// execute an addition to one operand. A row has the opcode, the plain branch, and the branches
-/// with an addition to the first and to the second operand.
-macro_rules! with_branch_ops {
-    ($callback:ident $($given:tt)*) => {
-        $callback! {
-            $($given)*
-            int_compare {
-                Eq: BrEqI32(I32) BrEqI64(I64);
-                Ne: BrNeI32(I32) BrNeI64(I64);
-                Slt: BrSltI32(I32) BrSltI64(I64);
-                Sle: BrSleI32(I32) BrSleI64(I64);
-                Sgt: BrSgtI32(I32) BrSgtI64(I64);
-                Sge: BrSgeI32(I32) BrSgeI64(I64);
-                Ult: BrUltI32(I32) BrUltI64(I64);
-                Ule: BrUleI32(I32) BrUleI64(I64);
-                Ugt: BrUgtI32(I32) BrUgtI64(I64);
-                Uge: BrUgeI32(I32) BrUgeI64(I64);
-            }
-            float_compare {
-                Feq: BrFeqF32(F32) BrFeqF64(F64);
-                Fne: BrFneF32(F32) BrFneF64(F64);
-                Flt: BrFltF32(F32) BrFltF64(F64);
-                Fle: BrFleF32(F32) BrFleF64(F64);
-                Fgt: BrFgtF32(F32) BrFgtF64(F64);
-                Fge: BrFgeF32(F32) BrFgeF64(F64);
-            }
-            int_binary {
-                And: BrAndI32(I32) BrAndI64(I64);
-            }
-            [
-                Eq: BrEqI32 StepEq StepEq;
-                Ne: BrNeI32 StepNe StepNe;
-                Slt: BrSltI32 StepSlt StepSgt;
-                Sle: BrSleI32 StepSle StepSge;
-                Sgt: BrSgtI32 StepSgt StepSlt;
-                Sge: BrSgeI32 StepSge StepSle;
-                Ult: BrUltI32 StepUlt StepUgt;
-                Ule: BrUleI32 StepUle StepUge;
-                Ugt: BrUgtI32 StepUgt StepUlt;
-                Uge: BrUgeI32 StepUge StepUle;
-            ]
-        }
-    };
-}
-pub(super) use with_branch_ops;
 
 macro_rules! define_codes {
     ($($values:tt)*) => { with_branch_ops! { define_both { $($values)* } } };
@@ -88,12 +40,12 @@ macro_rules! define_both {
         $($compare:ident { $($tested:ident: $($branch:ident($width:ident))+;)+ })+
         [$($stepped:ident: $plain:ident $step:ident $flipped:ident;)+]
     ) => {
-        /// The codes of operations. Letters name the fields of [`Op`]. A "slot" is an index into
+        /// The codes of operations. Letters name the fields of [`FastOp`]. A "slot" is an index into
         /// the frame, a "pool" index one into the slot lists of the code, and a "pc" the index of
         /// an operation.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
-        pub(super) enum Code {
+        pub(super) enum FastOpCode {
             $($($(#[doc = concat!("`", stringify!($opcode), "` of ", stringify!($ty))] $name,)+)+)+
             $($($(#[doc = concat!("Goes to pc `x` if `", stringify!($tested), "` of slots `a` and `b` is not zero, \
                 else to pc `y`")] $branch,)+)+)+
@@ -196,18 +148,18 @@ macro_rules! define_both {
         }
 
         /// The code of an operation on values at these types, if it has one. Cost: constant.
-        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<Code> {
+        pub(super) fn value_code(opcode: Opcode, ty: Type, source: Type) -> Option<FastOpCode> {
             match (opcode, ty, source) {
-                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(Code::$name),)+)+)+
+                $($($((Opcode::$opcode, Type::$ty, source_pattern!($($source)?)) => Some(FastOpCode::$name),)+)+)+
                 _ => None,
             }
         }
 
         /// The code of a branch that executes the tested operation itself, if there is one. Cost:
         /// constant.
-        pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<Code> {
+        pub(super) fn branch_code(tested: Opcode, ty: Type) -> Option<FastOpCode> {
             match (tested, ty) {
-                $($($((Opcode::$tested, Type::$width) => Some(Code::$branch),)+)+)+
+                $($($((Opcode::$tested, Type::$width) => Some(FastOpCode::$branch),)+)+)+
                 _ => None,
             }
         }
@@ -215,9 +167,9 @@ macro_rules! define_both {
         /// The two codes that fuse an addition into a compare-and-branch: to its first operand, and
         /// to its second. In the second code the operands are exchanged, so that slot `a` is always
         /// the stepped one. Cost: constant.
-        pub(super) fn step_codes(branch: Code) -> Option<[Code; 2]> {
+        pub(super) fn step_codes(branch: FastOpCode) -> Option<[FastOpCode; 2]> {
             match branch {
-                $(Code::$plain => Some([Code::$step, Code::$flipped]),)+
+                $(FastOpCode::$plain => Some([FastOpCode::$step, FastOpCode::$flipped]),)+
                 _ => None,
             }
         }

@@ -9,6 +9,7 @@
 mod action;
 mod claim;
 mod editor;
+mod fault;
 mod log;
 mod perform;
 mod redirect;
@@ -19,7 +20,7 @@ mod tests;
 pub use action::{Action, ActionKind, Origin};
 pub use claim::ClaimedLog;
 pub use editor::{Applied, Editor, Fuel, Pass, apply, apply_without_log};
+pub use fault::Fault;
 pub use log::ActionLog;
-pub use perform::Fault;
 pub use redirect::way_past;
 pub use replay::{ReplayError, Replayer, check_replay, replay};

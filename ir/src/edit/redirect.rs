@@ -1,6 +1,6 @@
 //! Redirecting an edge past its target block, to the block where control continues from there.
 
-use super::perform::Fault;
+use super::fault::Fault;
 use crate::entity::{Block, Value};
 use crate::eval::{eval, is_evaluated};
 use crate::function::Function;

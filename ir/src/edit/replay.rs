@@ -1,8 +1,9 @@
 //! Replay: performing the actions of a log again.
 
 use super::action::Action;
+use super::fault::Fault;
 use super::log::ActionLog;
-use super::perform::{Fault, perform};
+use super::perform::perform;
 use crate::function::Function;
 use std::fmt;
 

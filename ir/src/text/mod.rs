@@ -19,14 +19,14 @@ mod literal;
 mod names;
 mod parse;
 mod print;
+mod read;
 
+pub use build::SourceLines;
 pub use error::{MAX_ERRORS, ParseError};
 pub use literal::{parse_literal, print_literal};
 pub use print::{FunctionText, print_function, print_inst, print_module};
 
-use crate::entity::{Func, Inst};
 use crate::module::Module;
-use cranelift_entity::EntityRef;
 
 /// The part of a text that is the module. The first line that begins with `;=` starts the output
 /// that a test expects.
@@ -56,26 +56,12 @@ pub fn parse_module(text: &str) -> Result<Module, Vec<ParseError>> {
 /// # Errors
 /// As [`parse_module`].
 pub fn parse_module_with_lines(text: &str) -> Result<(Module, SourceLines), Vec<ParseError>> {
-    let source = error::Source::new(module_part(text));
+    let source = error::SourceText::new(module_part(text));
     let mut faults = error::Faults::new();
     let file = parse::parse_file(&source, &mut faults);
     let (module, lines) = build::build_module(file, &source, &mut faults);
     match faults.into_errors(&source) {
         errors if errors.is_empty() => Ok((module, lines)),
         errors => Err(errors),
-    }
-}
-
-/// The lines of the instructions of a parsed module in its text.
-#[derive(Clone, Debug, Default)]
-pub struct SourceLines {
-    /// The lines, by function and then by instruction.
-    lines: Vec<Vec<u32>>,
-}
-
-impl SourceLines {
-    /// The 1-based line of an instruction of the parsed module; `None` for any other instruction.
-    pub fn line(&self, func: Func, inst: Inst) -> Option<u32> {
-        self.lines.get(func.index())?.get(inst.index()).copied()
     }
 }

@@ -1,0 +1,44 @@
+//! Conversion of the frames of a run between the layouts of exact and of fast code.
+
+use crate::activations::Activations;
+use crate::code::Code;
+use crate::version::MachineVersion;
+
+/// Prepares the frames of a run for the fast loop. Returns false when the fast loop cannot run all
+/// of them. One case is a version without fast code. The other is an activation past its start in a
+/// version with shared slots: the frame does not record which value of each group is live and
+/// belongs in the slot. At the start only the arguments are live, and they keep their own slots.
+pub(super) fn prepare(activations: &mut Activations, versions: &[MachineVersion]) -> bool {
+    for index in activations.floor()..activations.frames.len() {
+        let frame = activations.frames[index];
+        let Some(fast) = &versions[frame.version as usize].code.fast else { return false };
+        if frame.pc != 0 && !fast.shared.is_empty() {
+            return false;
+        }
+        fast.fill_consts(&mut activations.stack, frame.base);
+    }
+    true
+}
+
+/// Converts the frames of a run to the layout of exact code. It copies shared slots to the own
+/// slots of their values, writes the constants, and sets the result positions. All values of a
+/// group receive the contents of their shared slot. The live one is thereby correct, and the others
+/// are written before they are read.
+pub(super) fn settle(activations: &mut Activations, versions: &[MachineVersion]) {
+    let mut caller: Option<(&Code, u32)> = None;
+    for index in activations.floor()..activations.frames.len() {
+        let frame = &mut activations.frames[index];
+        let code = &*versions[frame.version as usize].code;
+        for (own, slot) in code.fast.iter().flat_map(|fast| &fast.shared) {
+            activations.stack[frame.base + usize::from(*own)] =
+                activations.stack[frame.base + usize::from(*slot)];
+        }
+        for (slot, bits) in code.constants() {
+            activations.stack[frame.base + slot as usize] = bits;
+        }
+        if let Some((calling, pc)) = caller {
+            frame.results_at = calling.results_at(pc);
+        }
+        caller = Some((code, frame.pc));
+    }
+}

@@ -1,0 +1,131 @@
+//! Running: the calls that start and continue runs, and the choice of the tier that executes them.
+
+use super::calls::call_host;
+use super::exec::{InstWatcher, LoopStop, run_observed};
+use super::fast;
+use super::host::Host;
+use super::machine::Machine;
+use super::outcome::{EarlyEnd, Outcome};
+use super::state::{AwaitedCall, RunState};
+use super::view::{Observer, Scope};
+use ir::entity::Func;
+
+/// The state of a run after a call of [`Machine::run`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Run {
+    /// The observer paused the run before an instruction; [`Machine::run`] continues it.
+    Paused,
+    /// The run called an external function ([`Machine::set_external`]) and waits for its results.
+    /// [`Machine::return_from_call`] delivers them.
+    Called {
+        /// The function called.
+        func: Func,
+        /// Its arguments.
+        args: Vec<u64>,
+    },
+    /// The run ended.
+    Done(Outcome),
+}
+
+impl Machine {
+    /// Continues the current run until it ends, calls an external function, or the observer pauses
+    /// it.
+    ///
+    /// # Panics
+    /// When no run is in progress, or when the run waits for the results of a call.
+    pub fn run<O: Observer>(&mut self, host: &mut dyn Host, observer: &mut O) -> Run {
+        if let Some(func) = self.state.refused.take() {
+            return Run::Done(Outcome::StackOverflow(self.site(func, None)));
+        }
+        if let Some(AwaitedCall { func, args }) = &mut self.state.waiting {
+            let (func, args) = (*func, args.take());
+            let args =
+                args.unwrap_or_else(|| panic!("interp: the run waits for the results of {func}"));
+            return Run::Called { func, args };
+        }
+        assert!(!self.activations.of_run().is_empty(), "interp: no run is under way");
+        execute(self, host, O::SCOPE, &mut |view, inst| observer.before(view, inst))
+    }
+
+    /// Runs a function to its end, and resumes the run whenever the observer pauses it. An imported
+    /// function is called directly.
+    ///
+    /// # Panics
+    /// When the number of arguments is wrong, or when the run calls an external function.
+    pub fn invoke<O: Observer>(
+        &mut self,
+        func: Func,
+        args: &[u64],
+        host: &mut dyn Host,
+        observer: &mut O,
+    ) -> Outcome {
+        if self.current(func).is_none() {
+            return self.invoke_import(func, args, host);
+        }
+        self.start(func, args);
+        loop {
+            match self.run(host, observer) {
+                Run::Done(outcome) => return outcome,
+                Run::Paused => {}
+                Run::Called { func, .. } => {
+                    panic!("interp: {func} runs elsewhere and was called by `invoke`")
+                }
+            }
+        }
+    }
+
+    fn invoke_import(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Outcome {
+        let signature = self.program.declarations().signature(func);
+        assert_eq!(signature.params.len(), args.len(), "interp: arguments of {func}");
+        match call_host(&self.program, func, args, host, &mut self.memories) {
+            Ok(results) => Outcome::Returned(results.to_vec()),
+            Err(error) => self.host_outcome(error, self.site(func, None)),
+        }
+    }
+}
+
+/// Continues the run of a machine until it ends or pauses.
+fn execute(
+    machine: &mut Machine,
+    host: &mut dyn Host,
+    scope: Scope,
+    watcher: InstWatcher<'_>,
+) -> Run {
+    let fast = scope == Scope::Nothing && fast::applies(machine);
+    if !fast {
+        fast::leave(machine);
+    }
+    let stop =
+        if fast { fast::run(machine, host) } else { run_observed(machine, host, scope, watcher) };
+    match stop {
+        LoopStop::Paused => Run::Paused,
+        LoopStop::Called(func, args) => {
+            machine.state.waiting = Some(AwaitedCall { func, args: None });
+            Run::Called { func, args }
+        }
+        LoopStop::Returned(values) => {
+            machine.state = RunState::default();
+            Run::Done(Outcome::Returned(values))
+        }
+        stop => Run::Done(conclude(machine, stop)),
+    }
+}
+
+/// Drops the activations of a run that ended without returning, and computes its outcome.
+fn conclude(machine: &mut Machine, stop: LoopStop) -> Outcome {
+    // The site comes first, because `end_early` drops the activation.
+    let top = machine.activations.top();
+    let version = &machine.versions[top.version as usize];
+    let site = machine.site(version.func, version.code.inst_near(top.pc));
+    let end = match stop {
+        LoopStop::Trap(kind) => EarlyEnd::Trap(kind),
+        LoopStop::Left(point, values) => EarlyEnd::Left(point, values),
+        LoopStop::Host(error) => EarlyEnd::Host(error),
+        LoopStop::StackOverflow => EarlyEnd::StackOverflow,
+        LoopStop::OutOfFuel => EarlyEnd::OutOfFuel,
+        LoopStop::Paused | LoopStop::Stepped | LoopStop::Returned(_) | LoopStop::Called(..) => {
+            unreachable!("interp: the run did not end early")
+        }
+    };
+    machine.end_early(end, site)
+}
