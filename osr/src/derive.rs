@@ -11,8 +11,8 @@
 
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
-use crate::lines::may_be_taken;
 use crate::pair::{Analyzed, VersionPair, members};
+use crate::paths::may_be_taken;
 use crate::reason::{Obstacle, Reason};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
@@ -46,7 +46,7 @@ pub(crate) enum Expr {
 
 /// A node of the search: something to compute.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Node {
+pub(crate) enum SearchNode {
     /// A value of the target version.
     Wanted(Value),
     /// An operation on the path from the source point, by number.
@@ -55,21 +55,21 @@ pub(crate) enum Node {
     Here(Value),
 }
 
-/// One way to compute a node. It needs all of its operands.
+/// One of the ways to compute a node. It needs all of its operands.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Alternative {
     /// Read a value at the source point.
     Read(Value),
     /// Compute another node instead; both are equal.
-    Same(Node),
+    Same(SearchNode),
     /// Make the constant of the value's class.
     Constant { ty: Type, bits: u64 },
     /// Execute an operation.
-    Execute { inst: Inst, in_source: bool, args: SmallVec<[Node; 3]> },
+    Execute { inst: Inst, in_source: bool, args: SmallVec<[SearchNode; 3]> },
 }
 
 /// The outcome for one node: the index of its expression, or `None` if there is none.
-pub(crate) type Outcome = Option<u32>;
+pub(crate) type FoundExpr = Option<u32>;
 
 /// The search at one source point. Outcomes carry over from one landing point to the next: they
 /// depend on the source version's values, not on where the entry lands.
@@ -80,9 +80,9 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) q: &'a Analyzed<'v>,
     pub(crate) level: Level,
     pub(crate) exprs: Vec<Expr>,
-    wanted: Scratch<Outcome>,
-    rest: Scratch<Outcome>,
-    read: Scratch<Outcome>,
+    wanted: Scratch<FoundExpr>,
+    rest: Scratch<FoundExpr>,
+    read: Scratch<FoundExpr>,
     /// Values that the entry at hand keeps, and so may read.
     kept: Scratch<bool>,
     /// Values that no set of kept values gives from this source point.
@@ -91,7 +91,7 @@ pub(crate) struct Deriver<'a, 'v> {
     nodes_left: usize,
     /// Expressions that the current tally has counted.
     tallied: Scratch<bool>,
-    stack: Vec<Node>,
+    stack: Vec<SearchNode>,
     visits: usize,
     /// Nodes visited in search of values that turned out lost, from this source point.
     in_vain: usize,
@@ -170,8 +170,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// The expression for a value from the values that may be read, or `None`.
-    pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> Outcome {
-        let outcome = self.outcome_of(here, Node::Wanted(value));
+    pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
+        let outcome = self.outcome_of(here, SearchNode::Wanted(value));
         // Only failures count toward the budget. An expression that was found is shared by all
         // landing points that need it.
         if outcome.is_none() {
@@ -182,7 +182,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Whether the search has already found that a value is lost.
     pub(crate) fn is_lost(&self, value: Value) -> bool {
-        self.known(Node::Wanted(value)) == Some(None)
+        self.known(SearchNode::Wanted(value)) == Some(None)
     }
 
     /// The number of operations in these expressions, each counted once, and the values they read,
@@ -209,14 +209,14 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// The outcome for a node, with a fresh budget of visits.
-    pub(crate) fn outcome_of(&mut self, here: &SourcePoint, node: Node) -> Outcome {
+    pub(crate) fn outcome_of(&mut self, here: &SourcePoint, node: SearchNode) -> FoundExpr {
         self.visits = 0;
         self.outcome(here, node)
     }
 
     /// The outcome for a node. Evaluates it and every node it needs, depth first, within the budget
     /// of visits.
-    fn outcome(&mut self, here: &SourcePoint, node: Node) -> Outcome {
+    fn outcome(&mut self, here: &SourcePoint, node: SearchNode) -> FoundExpr {
         self.stack.push(node);
         while let Some(&top) = self.stack.last() {
             if self.known(top).is_none() {
@@ -229,8 +229,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
                     Ok(outcome) => self.settle(top, outcome),
                     Err(first) => {
                         // `attempt` starts over when the node is on top again, with one more
-                        // operand known. A node has few ways of few operands, so the repetition is
-                        // cheap.
+                        // operand known. A node has few alternatives, each of few operands, so the
+                        // repetition is cheap.
                         self.stack.push(first);
                         continue;
                     }
@@ -241,50 +241,50 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.known(node).expect("the node was settled")
     }
 
-    fn known(&self, node: Node) -> Option<Outcome> {
+    fn known(&self, node: SearchNode) -> Option<FoundExpr> {
         match node {
-            Node::Wanted(value) => self.wanted.get(value.as_u32() as usize),
-            Node::Rest(index) => self.rest.get(index as usize),
-            Node::Here(value) => self.read.get(value.as_u32() as usize),
+            SearchNode::Wanted(value) => self.wanted.get(value.as_u32() as usize),
+            SearchNode::Rest(index) => self.rest.get(index as usize),
+            SearchNode::Here(value) => self.read.get(value.as_u32() as usize),
         }
     }
 
-    fn settle(&mut self, node: Node, outcome: Outcome) {
+    fn settle(&mut self, node: SearchNode, outcome: FoundExpr) {
         match node {
-            Node::Wanted(value) => self.wanted.set(value.as_u32() as usize, outcome),
-            Node::Rest(index) => self.rest.set(index as usize, outcome),
-            Node::Here(value) => self.read.set(value.as_u32() as usize, outcome),
+            SearchNode::Wanted(value) => self.wanted.set(value.as_u32() as usize, outcome),
+            SearchNode::Rest(index) => self.rest.set(index as usize, outcome),
+            SearchNode::Here(value) => self.read.set(value.as_u32() as usize, outcome),
         }
     }
 
-    /// Tries the ways to compute a node in order. `Err` names a node to evaluate first.
-    fn attempt(&mut self, here: &SourcePoint, node: Node) -> Result<Outcome, Node> {
-        // The usual case first and apart: the value itself is live. It spares the list of ways, at
-        // almost every value of almost every point.
-        if let Node::Wanted(value) = node
+    /// Tries the alternatives to compute a node in order. `Err` names a node to evaluate first.
+    fn attempt(&mut self, here: &SourcePoint, node: SearchNode) -> Result<FoundExpr, SearchNode> {
+        // The usual case first and apart: the value itself is live. It spares the list of
+        // alternatives, at almost every value of almost every point.
+        if let SearchNode::Wanted(value) = node
             && self.has_itself(here, value)
             && self.may_read(here, value)
         {
             return Ok(Some(self.push(Expr::Source(value))));
         }
-        for way in self.ways(here, node) {
-            match way {
-                Way::Read(value) if self.may_read(here, value) => {
+        for alternative in self.alternatives(here, node) {
+            match alternative {
+                Alternative::Read(value) if self.may_read(here, value) => {
                     return Ok(Some(self.push(Expr::Source(value))));
                 }
-                Way::Read(_) => {}
-                Way::Constant { ty, bits } => {
+                Alternative::Read(_) => {}
+                Alternative::Constant { ty, bits } => {
                     return Ok(Some(self.push(Expr::Constant { ty, bits })));
                 }
-                Way::Same(other) => {
+                Alternative::Same(other) => {
                     // `Err` when `other` is not known yet; a lost one falls through to the next
-                    // way.
+                    // alternative.
                     if let Some(expr) = self.known(other).ok_or(other)? {
                         return Ok(Some(expr));
                     }
                 }
-                Way::Execute { inst, in_source, args } => {
-                    let known: SmallVec<[Outcome; 3]> =
+                Alternative::Execute { inst, in_source, args } => {
+                    let known: SmallVec<[FoundExpr; 3]> =
                         args.iter().map(|n| self.known(*n).ok_or(*n)).collect::<Result<_, _>>()?;
                     if let Some(args) = known.into_iter().collect() {
                         return Ok(Some(self.push(Expr::Op { inst, in_source, args })));
@@ -295,33 +295,38 @@ impl<'a, 'v> Deriver<'a, 'v> {
         Ok(None)
     }
 
-    /// The ways to compute a node, cheapest first. A way [`Way::Read`] names an available value;
-    /// [`Deriver::may_read`] decides whether this entry may read it.
-    pub(crate) fn ways(&self, here: &SourcePoint, node: Node) -> SmallVec<[Way; 4]> {
-        let mut ways = SmallVec::new();
+    /// The alternatives to compute a node, cheapest first. An [`Alternative::Read`] names an
+    /// available value; [`Deriver::may_read`] decides whether this entry may read it.
+    pub(crate) fn alternatives(
+        &self,
+        here: &SourcePoint,
+        node: SearchNode,
+    ) -> SmallVec<[Alternative; 4]> {
+        let mut alternatives = SmallVec::new();
         match node {
-            Node::Here(value) => ways.push(Way::Read(value)),
-            Node::Rest(number) => ways.push(here.rest_way(number)),
-            Node::Wanted(value) => {
+            SearchNode::Here(value) => alternatives.push(Alternative::Read(value)),
+            SearchNode::Rest(number) => alternatives.push(here.rest_alternative(number)),
+            SearchNode::Wanted(value) => {
                 // The value's own id comes before the rest of its class: a copy under the same id
                 // needs no assignment that moves anything.
-                ways.extend(here.way_of(self.p, value));
+                alternatives.extend(here.alternative_of(self.p, value));
                 if self.level >= Level::Alias {
                     let members = members(&self.pair.facts, self.p, self.q, value);
                     let others = members.into_iter().filter(|m| *m != value);
-                    let way_of = |m: Value| here.way_of(self.p, m);
-                    ways.extend(others.take(MAX_MEMBERS).filter_map(way_of));
-                    let constant = self.pair.facts.constant(value, self.q.era);
-                    ways.extend(constant.map(|(ty, bits)| Way::Constant { ty, bits }));
+                    let alternative_of = |m: Value| here.alternative_of(self.p, m);
+                    alternatives.extend(others.take(MAX_MEMBERS).filter_map(alternative_of));
+                    let constant = self.pair.facts.constant(value, self.q.side);
+                    alternatives
+                        .extend(constant.map(|(ty, bits)| Alternative::Constant { ty, bits }));
                 }
                 // Executing again comes after all reads and constants, since it costs a step for
                 // each operation. A parameter comes last, since its member is a node to search in
                 // turn.
-                ways.extend(self.executed_again(value));
-                ways.extend(self.parameter(value));
+                alternatives.extend(self.executed_again(value));
+                alternatives.extend(self.parameter(value));
             }
         }
-        ways
+        alternatives
     }
 
     /// Whether this entry may read a value that is available at the source point.
@@ -343,7 +348,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// Rule 2: executes the operation that defines the value again. The operation dominates the
     /// landing point, like every value asked for here, so the target version has executed it. By
     /// the trap rule ([`crate::traps`]) so has the source version, and it cannot newly trap.
-    fn executed_again(&self, value: Value) -> Option<Way> {
+    fn executed_again(&self, value: Value) -> Option<Alternative> {
         if self.level < Level::Live {
             return None;
         }
@@ -354,13 +359,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
         if !data.opcode.is_value_determined() || data.results.len() != 1 {
             return None;
         }
-        let args = data.args.iter().map(|v| Node::Wanted(*v)).collect();
-        Some(Way::Execute { inst, in_source: false, args })
+        let args = data.args.iter().map(|v| SearchNode::Wanted(*v)).collect();
+        Some(Alternative::Execute { inst, in_source: false, args })
     }
 
     /// Rule 3: replaces a parameter by a member that all its incoming values share and that
     /// dominates its block.
-    fn parameter(&self, value: Value) -> Option<Way> {
+    fn parameter(&self, value: Value) -> Option<Alternative> {
         if self.level < Level::LiveE {
             return None;
         }
@@ -378,9 +383,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
         // The intersection of the chains of all incoming values, nearest member first.
         let mut shared: SmallVec<[Value; 4]> = SmallVec::new();
         shared.push(first);
-        shared.extend(self.pair.facts.chain(first, self.q.era));
+        shared.extend(self.pair.facts.chain(first, self.q.side));
         for other in incoming {
-            let chain = self.pair.facts.chain(other, self.q.era);
+            let chain = self.pair.facts.chain(other, self.q.side);
             shared.retain(|m| *m == other || chain.contains(m));
         }
         // Only a member above the block. Around a loop, a parameter or an instruction of the block
@@ -390,7 +395,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
                 && f.value_block(*m) != block
                 && self.q.dom.dominates(f.value_block(*m), block)
         };
-        shared.into_iter().find(above).map(|m| Way::Same(Node::Wanted(m)))
+        shared.into_iter().find(above).map(|m| Alternative::Same(SearchNode::Wanted(m)))
     }
 
     fn push(&mut self, expr: Expr) -> u32 {
@@ -408,18 +413,18 @@ impl<'a, 'v> Deriver<'a, 'v> {
         }
         let mut value = value;
         loop {
-            let way = self.executed_again(value).or_else(|| self.parameter(value));
-            let missing = match &way {
-                Some(Way::Execute { args, .. }) => {
+            let alternative = self.executed_again(value).or_else(|| self.parameter(value));
+            let missing = match &alternative {
+                Some(Alternative::Execute { args, .. }) => {
                     // `known` is `Some(None)` for an operand that the search found lost. One
                     // exists, or else the value would have an expression.
                     args.iter().copied().find(|n| self.known(*n) == Some(None))
                 }
-                Some(Way::Same(node)) => Some(*node),
+                Some(Alternative::Same(node)) => Some(*node),
                 _ => None,
             };
             match missing {
-                Some(Node::Wanted(next)) => value = next,
+                Some(SearchNode::Wanted(next)) => value = next,
                 _ => {
                     return Obstacle {
                         reason: self.lost_because(here, value),
@@ -432,7 +437,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     fn lost_because(&self, here: &SourcePoint, value: Value) -> Reason {
-        if here.way_of(self.p, value).is_some() {
+        if here.alternative_of(self.p, value).is_some() {
             return Reason::NotLive;
         }
         let Some(inst) = self.q.f.defining_inst(value) else { return Reason::Parameter };

@@ -11,11 +11,11 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// The cost of an entry, compared in this order: kept values that are not arguments, kept
 /// arguments, size of the compensation code (steps, replays, and values assigned from another id).
-pub(crate) type Cost = (usize, usize, usize);
+pub(crate) type DerivationCost = (usize, usize, usize);
 
 /// The task of one entry: the landing point, the values, the replays.
 #[derive(Clone, Copy)]
-pub(crate) struct Goal<'g> {
+pub(crate) struct EntryGoal<'g> {
     pub(crate) target: Point,
     /// The values it provides, exactly these.
     pub(crate) needed: &'g [Value],
@@ -23,7 +23,7 @@ pub(crate) struct Goal<'g> {
     pub(crate) replays: &'g [Inst],
 }
 
-impl Goal<'_> {
+impl EntryGoal<'_> {
     /// Whether the empty entry does: nothing to replay, and every value needed is live at the
     /// source point under its own id.
     pub(crate) fn is_met_as_is(&self, deriver: &Deriver<'_, '_>, here: &SourcePoint) -> bool {
@@ -52,15 +52,15 @@ impl Goal<'_> {
     }
 }
 
-/// One expression for each value of [`Goal::wanted`], in that order.
-pub(crate) type Derived = SmallVec<[u32; 16]>;
+/// One expression for each value of [`EntryGoal::wanted`], in that order.
+pub(crate) type Derivation = SmallVec<[u32; 16]>;
 
 /// Derives every value that an entry needs, without keeping any.
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
-    goal: &Goal<'_>,
-) -> Result<Derived, Value> {
+    goal: &EntryGoal<'_>,
+) -> Result<Derivation, Value> {
     let wanted = goal.wanted(deriver.q.f);
     // A value that an earlier landing point found lost is reported first. Deriving the values
     // before it would cost a search whose result nobody reads.
@@ -75,8 +75,8 @@ pub(crate) fn derive(
 pub(crate) fn derive_keeping(
     (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
     here: &SourcePoint,
-    goal: &Goal<'_>,
-) -> Result<Derived, Obstacle> {
+    goal: &EntryGoal<'_>,
+) -> Result<Derivation, Obstacle> {
     let wanted = goal.wanted(deriver.q.f);
     let lost: SmallVec<[Value; 8]> =
         wanted.iter().copied().filter(|v| deriver.derive(here, *v).is_none()).collect();
@@ -107,9 +107,9 @@ fn unkeepable(deriver: &mut Deriver<'_, '_>, here: &SourcePoint, lost: &[Value])
 pub(crate) fn cost(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
-    goal: &Goal<'_>,
-    derived: &Derived,
-) -> Cost {
+    goal: &EntryGoal<'_>,
+    derived: &Derivation,
+) -> DerivationCost {
     let copies = changed(deriver, goal, derived).count();
     let (steps, read) = deriver.tally(derived);
     // `tally` lists a value once for each expression that reads it; a kept value costs once.
@@ -123,8 +123,8 @@ pub(crate) fn cost(
 /// The values provided from anything but the same id of the source version.
 pub(crate) fn changed<'d>(
     deriver: &'d Deriver<'_, '_>,
-    goal: &Goal<'d>,
-    derived: &'d Derived,
+    goal: &EntryGoal<'d>,
+    derived: &'d Derivation,
 ) -> impl Iterator<Item = Value> + 'd {
     let is_itself = |value: Value, expr: u32| matches!(deriver.exprs[expr as usize], Expr::Source(v) if v == value);
     goal.needed
@@ -138,19 +138,19 @@ pub(crate) fn changed<'d>(
 pub(crate) fn assemble(
     deriver: &Deriver<'_, '_>,
     here: &SourcePoint,
-    goal: &Goal<'_>,
-    derived: &Derived,
+    goal: &EntryGoal<'_>,
+    derived: &Derivation,
 ) -> Entry {
-    let Goal { target, needed, replays } = *goal;
+    let EntryGoal { target, needed, replays } = *goal;
     let done = vec![None; deriver.exprs.len()];
-    let mut emitter = Emitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
+    let mut emitter = StepEmitter { deriver, done, steps: Vec::new(), requires: Vec::new() };
     let assigns = needed
         .iter()
         .zip(derived)
         .map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) })
         .collect();
     // `derived` goes on behind the values provided with the operands of the writes, one write after
-    // the other ([`Goal::wanted`]). So each write takes as many as it has operands.
+    // the other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
     let mut read = derived[needed.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);
@@ -158,7 +158,7 @@ pub(crate) fn assemble(
         Replay { inst: *inst, opcode: data.opcode, ty: data.ty, imm: data.imm, args }
     });
     let replays = replays.collect();
-    let Emitter { steps, mut requires, .. } = emitter;
+    let StepEmitter { steps, mut requires, .. } = emitter;
     requires.sort_unstable();
     requires.dedup();
     // An entry keeps every value that it reads and that is not live, whichever rule chose it.
@@ -169,7 +169,7 @@ pub(crate) fn assemble(
 }
 
 /// Turns expressions into steps. A shared expression becomes one step.
-struct Emitter<'a, 'b, 'v> {
+struct StepEmitter<'a, 'b, 'v> {
     deriver: &'a Deriver<'b, 'v>,
     /// By expression: the operand that holds its result, once emitted.
     done: Vec<Option<Operand>>,
@@ -177,7 +177,7 @@ struct Emitter<'a, 'b, 'v> {
     requires: Vec<Value>,
 }
 
-impl Emitter<'_, '_, '_> {
+impl StepEmitter<'_, '_, '_> {
     fn emit(&mut self, root: u32) -> Operand {
         // An explicit stack: a chain of operations may be as long as the function, and recursion
         // would overflow.

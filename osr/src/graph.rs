@@ -23,7 +23,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::synthesize::{Arrow, Plain, SynthesizedMapping, make};
+use crate::synthesize::{Arrow, PlainLiveness, SynthesizedMapping, make};
 use crate::tree::{Version, VersionTree};
 use ir::cfg::Cfg;
 use ir::decided::Decided;
@@ -32,9 +32,8 @@ use ir::edit::ReplayError;
 use ir::{Inst, Point};
 use std::collections::BTreeSet;
 use std::fmt;
-use transition::Demand;
 use transition::mapping::{Entry, Mapping};
-use transition::{Refusal, VersionKey, compose};
+use transition::{Demand, Pair, Refusal, VersionKey, compose};
 
 /// The origin of an edge's entries.
 #[derive(Clone, Debug)]
@@ -108,9 +107,7 @@ impl fmt::Display for EdgeError {
                 write!(f, "{after} was not derived from {before}")
             }
             EdgeError::NoEdge { from, to } => write!(f, "no edge leads from {from} to {to}"),
-            EdgeError::ShortPath => {
-                f.write_str("a path of fewer than three versions composes nothing")
-            }
+            EdgeError::ShortPath => f.write_str("a path to compose needs at least three versions"),
             EdgeError::OtherVersions => f.write_str("the mapping is one between other versions"),
             EdgeError::Replay(error) => write!(f, "{error}"),
         }
@@ -151,23 +148,25 @@ impl<'v> VersionGraph<'v> {
         versions.sort_unstable();
         versions.dedup();
         let place = |v: Version| versions.binary_search(&v).expect("a version of a pair");
-        let mut sides: Vec<Option<&Analyzed<'_>>> = vec![None; versions.len()];
+        let mut analyzed: Vec<Option<&Analyzed<'_>>> = vec![None; versions.len()];
         let mut arrows = Vec::new();
         for ((before, after), pair) in pairs.iter().zip(&prepared) {
-            let places = [place(*before), place(*after)];
-            // A version of several pairs has a side in each. Any of them does: the fixpoint reads
+            let places = Pair::new(place(*before), place(*after));
+            // A version of several pairs has analyses in each. Any of them does: the fixpoint reads
             // only the function and its own analyses from it.
-            (sides[places[0]], sides[places[1]]) =
-                (Some(&pair.sides.before), Some(&pair.sides.after));
+            for (side, version) in pair.versions.sides() {
+                analyzed[places[side]] = Some(version);
+            }
             arrows.extend(Arrow::both_ways(pair, places));
         }
-        let sides: Vec<&Analyzed<'_>> =
-            sides.into_iter().map(|s| s.expect("every version listed is of a pair")).collect();
-        let plain = Plain::of_all(&sides, demand);
-        let made = make(&sides, &arrows, &plain, (demand, level), None);
+        let analyzed = analyzed.into_iter();
+        let analyzed: Vec<&Analyzed<'_>> =
+            analyzed.map(|a| a.expect("every version in the list belongs to a pair")).collect();
+        let plain = PlainLiveness::of_all(&analyzed, demand);
+        let made = make(&analyzed, &arrows, &plain, (demand, level), None);
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {
-            let (from, to) = (versions[arrow.from], versions[arrow.to]);
-            built(from, to, arrow.pair, made.direction)
+            let (from, to) = (versions[arrow.source], versions[arrow.target]);
+            built(from, to, arrow.pair, made.synthesized)
         });
         Ok(VersionGraph { tree, demand, edges: edges.collect() })
     }
@@ -216,7 +215,8 @@ impl<'v> VersionGraph<'v> {
         // recorded at a point that the path starts from.
         for ends in path[1..].windows(2) {
             let next = leg(ends)?;
-            let composed = compose(&mapping, &next.mapping).expect("edges that follow each other");
+            let composed =
+                compose(&mapping, &next.mapping).expect("neighbors on a path share a version");
             mapping = composed.mapping;
             refused.extend(composed.refused);
             anchors.retain(|inst| next.anchors.contains(inst));
@@ -237,7 +237,8 @@ impl<'v> VersionGraph<'v> {
         for index in 0..self.edges.len() {
             let edge = &self.edges[index];
             if let Origin::Composed { path, .. } = &edge.origin {
-                self.edges[index] = self.along(path).expect("the edges of the path are there");
+                self.edges[index] =
+                    self.along(path).expect("a composed edge comes after the edges of its path");
                 continue;
             }
             let dropped =
@@ -345,9 +346,9 @@ fn built(
     from: Version,
     to: Version,
     pair: &VersionPair<'_>,
-    direction: SynthesizedMapping,
+    synthesized: SynthesizedMapping,
 ) -> Edge {
-    let SynthesizedMapping { mapping, points, unreachable, unmapped } = direction;
+    let SynthesizedMapping { mapping, points, unreachable, unmapped } = synthesized;
     let anchors = pair.common_anchors().collect();
     Edge { from, to, mapping, anchors, origin: Origin::Built { points, unreachable, unmapped } }
 }

@@ -5,10 +5,10 @@
 //! computed from. The cut separates the wanted values from the leaves that cannot be computed.
 //! Cutting a value that is available at the source point costs 1; other values cannot be cut.
 //!
-//! The cut is exact while every node has one way to be computed. Where a node has several, the
-//! search takes the first that works, and the result is an upper bound (`docs/osr.md`, *Values*).
+//! The cut is exact while every node has one alternative. Where a node has several, the search takes
+//! the first that works, and the result is an upper bound (`docs/osr.md`, *Values*).
 
-use crate::derive::{Deriver, Node, Way};
+use crate::derive::{Alternative, Deriver, SearchNode};
 use crate::source::SourcePoint;
 use ir::Value;
 use petgraph::algo::ford_fulkerson;
@@ -31,18 +31,18 @@ const UNCUTTABLE: u32 = 1 << 20;
 struct Part {
     /// The value to keep to have this node, if it is available at the source point.
     cut: Option<Value>,
-    /// For each way to compute the node, the operands that are not derivable as they are.
-    ways: Vec<SmallVec<[usize; 3]>>,
+    /// For each alternative to compute the node, the operands that are not derivable as they are.
+    alternatives: Vec<SmallVec<[usize; 3]>>,
     /// Whether the node can be computed from others.
     computable: bool,
     derivable: bool,
 }
 
 /// The graph of the nodes that cannot be derived without keeping a value.
-struct Graph {
-    nodes: Vec<Node>,
+struct KeepGraph {
+    nodes: Vec<SearchNode>,
     parts: Vec<Part>,
-    index: BTreeMap<Node, usize>,
+    index: BTreeMap<SearchNode, usize>,
 }
 
 /// A small set of values to keep so that all of `wanted` become derivable; none of them is without.
@@ -57,7 +57,7 @@ pub(crate) fn kept_values(
     }
     // Shallow first: a node that can be kept is not expanded. At most points one value is kept, and
     // the whole graph above it need not be built.
-    let shallow = Graph::explore(deriver, here, wanted, false);
+    let shallow = KeepGraph::explore(deriver, here, wanted, false);
     shallow.remember_hopeless(deriver);
     let greedy = shallow.topmost(wanted)?;
     // A single value cannot be improved on. Neither can values that have no operands to cut
@@ -65,21 +65,21 @@ pub(crate) fn kept_values(
     if greedy.len() < 2 || !shallow.parts.iter().any(|p| p.cut.is_some() && p.computable) {
         return Some(greedy);
     }
-    // The flow is exact only for the ways chosen, so the greedy set may still be the smaller one.
-    let cut = Graph::explore(deriver, here, wanted, true).minimum_cut(wanted)?;
+    // The flow is exact only for the alternatives chosen, so the greedy set may be the smaller one.
+    let cut = KeepGraph::explore(deriver, here, wanted, true).minimum_cut(wanted)?;
     Some(if cut.len() < greedy.len() { cut } else { greedy })
 }
 
-impl Graph {
+impl KeepGraph {
     fn explore(
         deriver: &mut Deriver<'_, '_>,
         here: &SourcePoint,
         wanted: &[Value],
         deep: bool,
-    ) -> Graph {
-        let mut graph = Graph { nodes: Vec::new(), parts: Vec::new(), index: BTreeMap::new() };
+    ) -> KeepGraph {
+        let mut graph = KeepGraph { nodes: Vec::new(), parts: Vec::new(), index: BTreeMap::new() };
         for value in wanted {
-            graph.enter(Node::Wanted(*value));
+            graph.enter(SearchNode::Wanted(*value));
         }
         let mut at = 0;
         // `nodes` grows while the loop runs: `expand` enters the operands it finds missing.
@@ -99,13 +99,13 @@ impl Graph {
     /// them either: that depends on the source version alone.
     fn remember_hopeless(&self, deriver: &mut Deriver<'_, '_>) {
         for (node, part) in self.nodes.iter().zip(&self.parts) {
-            if let (Node::Wanted(value), false) = (node, part.derivable) {
+            if let (SearchNode::Wanted(value), false) = (node, part.derivable) {
                 deriver.give_up(*value);
             }
         }
     }
 
-    fn enter(&mut self, node: Node) -> usize {
+    fn enter(&mut self, node: SearchNode) -> usize {
         *self.index.entry(node).or_insert_with(|| {
             self.nodes.push(node);
             self.nodes.len() - 1
@@ -116,30 +116,31 @@ impl Graph {
         &mut self,
         deriver: &mut Deriver<'_, '_>,
         here: &SourcePoint,
-        node: Node,
+        node: SearchNode,
         deep: bool,
     ) -> Part {
         let mut part = Part::default();
-        let ways = deriver.ways(here, node);
-        part.cut = ways
-            .iter()
-            .find_map(|way| if let Way::Read(value) = way { Some(*value) } else { None });
-        part.computable = ways.iter().any(|way| !matches!(way, Way::Read(_)));
+        let alternatives = deriver.alternatives(here, node);
+        part.cut = alternatives.iter().find_map(|alternative| {
+            if let Alternative::Read(value) = alternative { Some(*value) } else { None }
+        });
+        part.computable =
+            alternatives.iter().any(|alternative| !matches!(alternative, Alternative::Read(_)));
         // A node to be kept ends the walk, unless the flow has to see what lies above it. Beyond
         // the limit it ends there too, so that the graph stays bounded.
         if part.cut.is_some() && (!deep || self.nodes.len() > MAX_NODES) {
             return part;
         }
-        for way in ways {
-            let needs: SmallVec<[Node; 3]> = match way {
-                Way::Read(_) => continue,
-                Way::Constant { .. } => SmallVec::new(),
-                Way::Same(other) => SmallVec::from_iter([other]),
-                Way::Execute { args, .. } => args,
+        for alternative in alternatives {
+            let needs: SmallVec<[SearchNode; 3]> = match alternative {
+                Alternative::Read(_) => continue,
+                Alternative::Constant { .. } => SmallVec::new(),
+                Alternative::Same(other) => SmallVec::from_iter([other]),
+                Alternative::Execute { args, .. } => args,
             };
             let missing = needs.into_iter().filter(|n| deriver.outcome_of(here, *n).is_none());
-            let missing: SmallVec<[Node; 3]> = missing.collect();
-            part.ways.push(missing.into_iter().map(|n| self.enter(n)).collect());
+            let missing: SmallVec<[SearchNode; 3]> = missing.collect();
+            part.alternatives.push(missing.into_iter().map(|n| self.enter(n)).collect());
         }
         part
     }
@@ -154,9 +155,10 @@ impl Graph {
             changed = false;
             for i in (0..self.parts.len()).rev() {
                 let part = &self.parts[i];
-                let works =
-                    |way: &SmallVec<[usize; 3]>| way.iter().all(|n| self.parts[*n].derivable);
-                if !part.derivable && (part.cut.is_some() || part.ways.iter().any(works)) {
+                let works = |alternative: &SmallVec<[usize; 3]>| {
+                    alternative.iter().all(|n| self.parts[*n].derivable)
+                };
+                if !part.derivable && (part.cut.is_some() || part.alternatives.iter().any(works)) {
                     self.parts[i].derivable = true;
                     changed = true;
                 }
@@ -164,12 +166,15 @@ impl Graph {
         }
     }
 
-    fn chosen_way(&self, node: usize) -> Option<&SmallVec<[usize; 3]>> {
-        self.parts[node].ways.iter().find(|way| way.iter().all(|n| self.parts[*n].derivable))
+    fn chosen(&self, node: usize) -> Option<&SmallVec<[usize; 3]>> {
+        self.parts[node]
+            .alternatives
+            .iter()
+            .find(|alternative| alternative.iter().all(|n| self.parts[*n].derivable))
     }
 
     fn roots(&self, wanted: &[Value]) -> Vec<usize> {
-        wanted.iter().map(|v| self.index[&Node::Wanted(*v)]).collect()
+        wanted.iter().map(|v| self.index[&SearchNode::Wanted(*v)]).collect()
     }
 
     /// Keeps each node that can be kept as soon as the walk from the wanted values meets it.
@@ -185,7 +190,7 @@ impl Graph {
                 Some(value) => {
                     kept.insert(value);
                 }
-                None => work.extend(self.chosen_way(node)?.iter().copied()),
+                None => work.extend(self.chosen(node)?.iter().copied()),
             }
         }
         Some(kept)
@@ -204,13 +209,13 @@ impl Graph {
         }
         for (i, part) in self.parts.iter().enumerate().filter(|(_, p)| p.derivable) {
             flow.add_edge(ends[i].0, ends[i].1, if part.cut.is_some() { 1 } else { UNCUTTABLE });
-            match self.chosen_way(i) {
-                Some(way) => {
-                    for n in way {
+            match self.chosen(i) {
+                Some(alternative) => {
+                    for n in alternative {
                         flow.add_edge(ends[i].1, ends[*n].0, UNCUTTABLE);
                     }
                 }
-                // Without a way that works, only keeping gives the node: it is a leaf.
+                // Without an alternative that works, only keeping gives the node: it is a leaf.
                 None => {
                     flow.add_edge(ends[i].1, sink, UNCUTTABLE);
                 }

@@ -1,7 +1,7 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
 use crate::facts::Facts;
-use crate::lines::Lines;
+use crate::paths::Paths;
 use crate::stores::LoneWrites;
 use crate::traps::Traps;
 use cranelift_entity::SecondaryMap;
@@ -23,8 +23,9 @@ pub(crate) struct Analyzed<'v> {
     pub(crate) cfg: Cfg,
     pub(crate) dom: DomTree,
     pub(crate) decided: Decided,
-    pub(crate) lines: Lines,
-    pub(crate) era: Side,
+    pub(crate) paths: Paths,
+    /// Whether the version stands before the log or after it.
+    pub(crate) side: Side,
     /// By id of a class: the values of this version whose chain leads to it.
     holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
     /// Accesses to memory, by address. Filled only for pairs with lone writes.
@@ -33,31 +34,31 @@ pub(crate) struct Analyzed<'v> {
 }
 
 impl<'v> Analyzed<'v> {
-    fn new(f: &'v Function, era: Side, facts: &Facts, anchors: &FixedBitSet) -> Analyzed<'v> {
+    fn new(f: &'v Function, side: Side, facts: &Facts, anchors: &FixedBitSet) -> Analyzed<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
         let decided = Decided::new(f);
-        let lines = Lines::new(f, &cfg, &decided, anchors, facts);
+        let paths = Paths::new(f, &cfg, &decided, anchors, facts);
         let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
         for value in values(f) {
-            for id in facts.chain(value, era) {
+            for id in facts.chain(value, side) {
                 holders[id].push(value);
             }
         }
-        let mut side = Analyzed {
+        let mut version = Analyzed {
             f,
             cfg,
             dom,
             decided,
-            lines,
-            era,
+            paths,
+            side,
             holders,
             accesses: SecondaryMap::new(),
             lone_writes: LoneWrites::default(),
         };
-        // Last, since windows need the other analyses of this side.
-        side.lone_writes = LoneWrites::new(&side, anchors, facts);
-        side
+        // Last, since windows need the other analyses of this version.
+        version.lone_writes = LoneWrites::new(&version, anchors, facts);
+        version
     }
 
     /// The values of this version whose links lead to an id, in layout order.
@@ -118,7 +119,7 @@ fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
 /// that mappings in both directions and at every level need, computed once.
 #[derive(Debug)]
 pub struct VersionPair<'v> {
-    pub(crate) sides: Pair<Analyzed<'v>>,
+    pub(crate) versions: Pair<Analyzed<'v>>,
     pub(crate) facts: Facts,
     pub(crate) anchors: FixedBitSet,
     pub(crate) demand: Demand,
@@ -135,17 +136,19 @@ impl<'v> VersionPair<'v> {
         after: &'v Function,
         log: &ActionLog,
     ) -> Result<VersionPair<'v>, ReplayError> {
-        let facts = Facts::new(before, log)?;
+        let facts = Facts::read(before, log)?;
         let anchors = bounding_anchors(before, after, &facts);
-        let versions = Pair::new(before, after);
-        let mut sides = Pair::from_fn(|side| Analyzed::new(versions[side], side, &facts, &anchors));
+        let functions = Pair::new(before, after);
+        let mut versions =
+            Pair::from_fn(|side| Analyzed::new(functions[side], side, &facts, &anchors));
         // The index of accesses costs memory, and only replays ask for it.
-        if sides.iter().any(|side| side.lone_writes.exist) {
-            sides.as_mut().into_iter().for_each(Analyzed::index_accesses);
+        if versions.iter().any(|version| version.lone_writes.exist) {
+            versions.as_mut().into_iter().for_each(Analyzed::index_accesses);
         }
-        let traps =
-            Pair::from_fn(|side| Traps::new(&sides[side.other()], &sides[side], &facts, &anchors));
-        Ok(VersionPair { sides, facts, anchors, demand: Demand::default(), traps })
+        let traps = Pair::from_fn(|side| {
+            Traps::new(&versions[side.other()], &versions[side], &facts, &anchors)
+        });
+        Ok(VersionPair { versions, facts, anchors, demand: Demand::default(), traps })
     }
 
     /// The same pair, with another demand on its entries.
@@ -170,53 +173,53 @@ impl<'v> VersionPair<'v> {
     /// Whether one of the versions has a write that the other lacks or has elsewhere. If so, memory
     /// may differ at a bounding anchor.
     pub(crate) fn has_lone_writes(&self) -> bool {
-        self.sides.iter().any(|side| side.lone_writes.exist)
+        self.versions.iter().any(|version| version.lone_writes.exist)
     }
 
     /// Whether the version after skips a block of the version before on some paths: the log
     /// redirected an edge past the branch at its end. A block with an anchor before that branch
     /// does not count, since the other version executes that anchor too.
     pub(crate) fn is_passed_by(&self, block: Block) -> bool {
-        let Analyzed { f, lines, .. } = &self.sides.before;
+        let Analyzed { f, paths, .. } = &self.versions.before;
         let end = f.terminator(block);
         // The next anchor is `end` itself, or the path runs on past `end`: no anchor of the block
         // comes first.
-        let line = || lines.end(f, f.first_inst(block));
-        self.facts.passed_branches.contains(&end)
-            && line().is_some_and(|l| l.anchor == end || !l.jumps.is_empty())
+        let path = || paths.end(f, f.first_inst(block));
+        self.facts.control.is_skipped_branch(end)
+            && path().is_some_and(|path| path.anchor == end || !path.jumps.is_empty())
     }
 
     /// Whether entries must not land in a block that some paths skip: the version after no longer
     /// has the parameters that the block received on the others.
     pub(crate) fn is_forgotten(&self, block: Block) -> bool {
-        let [before, after] = [self.sides.before.f, self.sides.after.f];
+        let Pair { before, after } = self.versions.as_ref().map(|version| version.f);
         self.is_passed_by(block) && before.block_params(block).iter().any(|p| !after.has_value(*p))
     }
 
     /// The branches that redirected edges skip.
     pub(crate) fn passed_branches(&self) -> impl Iterator<Item = Inst> + '_ {
-        self.facts.passed_branches.iter().copied().filter(|i| self.is_branch_passed(*i))
+        self.facts.control.skipped_branches().filter(|i| self.is_branch_passed(*i))
     }
 
     fn is_branch_passed(&self, inst: Inst) -> bool {
         let is_branch = |f: &Function| {
             f.has_inst(inst) && matches!(f.inst(inst).opcode, Opcode::BrIf | Opcode::Switch)
         };
-        self.facts.passed_branches.contains(&inst)
-            && self.sides.iter().any(|side| is_branch(side.f))
+        self.facts.control.is_skipped_branch(inst)
+            && self.versions.iter().any(|version| is_branch(version.f))
     }
 
     /// What the log shows of both versions, for a certifier to start from. Cost: linear in the
     /// versions.
     pub fn correspondence(&self) -> Correspondence<'v> {
-        let facts = &self.facts;
+        let control = &self.facts.control;
         Correspondence {
-            versions: self.sides.as_ref().map(|side| side.f),
+            versions: self.versions.as_ref().map(|version| version.f),
             anchors: self.anchors.clone(),
             passed: self.passed_branches().collect(),
-            rerouted: facts.rerouted.clone(),
-            joined_params: facts.joined_params.clone(),
-            joined_blocks: facts.joined_blocks.clone(),
+            rerouted: control.rerouted_blocks(),
+            joined_params: control.joined_params().clone(),
+            joined_blocks: control.joined_blocks().clone(),
             replaced: self.replaced_params(),
             has_lone_writes: self.has_lone_writes(),
         }
@@ -225,7 +228,7 @@ impl<'v> VersionPair<'v> {
     /// The parameters that only the version after has, each with the parameters that only the version
     /// before has and that links lead from to it.
     fn replaced_params(&self) -> BTreeMap<Value, SmallVec<[Value; 2]>> {
-        let Pair { before, after } = self.sides.as_ref();
+        let Pair { before, after } = self.versions.as_ref();
         let params = after.f.blocks().flat_map(|b| after.f.block_params(b).iter().copied());
         let is_replaced =
             |p: &Value| !after.f.has_value(*p) && before.f.defining_inst(*p).is_none();
@@ -236,26 +239,27 @@ impl<'v> VersionPair<'v> {
         new.filter(|(_, found)| !found.is_empty()).collect()
     }
 
-    /// The source version of transitions in this direction.
-    pub(crate) fn source(&self, heading: Side) -> &Analyzed<'v> {
-        &self.sides[heading]
+    /// The source version of transitions that leave `from`.
+    pub(crate) fn source(&self, from: Side) -> &Analyzed<'v> {
+        &self.versions[from]
     }
 
-    /// The target version of transitions in this direction.
-    pub(crate) fn target(&self, heading: Side) -> &Analyzed<'v> {
-        &self.sides[heading.other()]
+    /// The target version of transitions that leave `from`.
+    pub(crate) fn target(&self, from: Side) -> &Analyzed<'v> {
+        &self.versions[from.other()]
     }
 
-    /// The possible traps of the target version that bar landings behind them.
-    pub(crate) fn traps(&self, heading: Side) -> &Traps {
-        &self.traps[heading.other()]
+    /// The possible traps of the target version that bar landings behind them, for transitions that
+    /// leave `from`.
+    pub(crate) fn traps(&self, from: Side) -> &Traps {
+        &self.traps[from.other()]
     }
 
     /// Whether a block was proved never to run: constants make it unreachable, the log removed it
     /// as unreachable, or the other version has the block and cannot reach it.
-    pub(crate) fn is_unreachable(&self, heading: Side, block: Block) -> bool {
-        let (p, q) = (self.source(heading), self.target(heading));
-        let removed = heading == Side::Before && self.facts.removed_blocks.contains(&block);
+    pub(crate) fn is_unreachable(&self, from: Side, block: Block) -> bool {
+        let (p, q) = (self.source(from), self.target(from));
+        let removed = from == Side::Before && self.facts.control.is_removed(block);
         !p.decided.cfg().is_reachable(block)
             || removed
             || (q.f.has_block(block) && !q.cfg.is_reachable(block))
@@ -271,7 +275,7 @@ pub(crate) fn members(
     value: Value,
 ) -> SmallVec<[Value; 4]> {
     let mut members: SmallVec<[Value; 4]> = SmallVec::new();
-    let mut ids = facts.chain(value, q.era);
+    let mut ids = facts.chain(value, q.side);
     ids.insert(0, value);
     // Both directions of a link: the id itself, if `p` still has it, and the values of `p` that
     // lead to it by a link of their own.
@@ -290,8 +294,9 @@ fn bounding_anchors(before: &Function, after: &Function, facts: &Facts) -> Fixed
     // The version after executes a terminator less often once an edge was redirected past it. Such
     // a jump bounds nothing, and paths run on through it in both versions.
     let leads_on = |i: Inst| {
-        let was_decided = before.inst(i).opcode == Opcode::Jump || facts.folded.contains_key(&i);
-        facts.passed_ends.contains(&i) && was_decided && after.inst(i).opcode == Opcode::Jump
+        let was_folded = facts.control.taken_targets(i).is_some();
+        let was_decided = before.inst(i).opcode == Opcode::Jump || was_folded;
+        facts.control.is_skipped(i) && was_decided && after.inst(i).opcode == Opcode::Jump
     };
     for inst in before.all_insts().filter(stays).filter(|i| !leads_on(*i)) {
         let opcode = before.inst(inst).opcode;

@@ -2,11 +2,11 @@
 //! point and its compensation code.
 
 use crate::derive::Deriver;
-use crate::entry::{self, Cost, Derived, Goal};
+use crate::entry::{self, Derivation, DerivationCost, EntryGoal};
 use crate::level::Level;
-use crate::lines::{LineEnd, Lines};
 use crate::live::LiveTable;
 use crate::pair::{VersionPair, members};
+use crate::paths::{PathEnd, Paths};
 use crate::reason::{Obstacle, Reason, Unmapped};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::SynthesizedMapping;
@@ -25,16 +25,16 @@ const MAX_LANDINGS: usize = 24;
 /// to provide, the search tries fewer landing points.
 const MAX_VALUES_TRIED: usize = 1 << 13;
 
-/// One direction, finished at one level.
-pub(crate) struct Made {
+/// The mapping that a search has made.
+pub(crate) struct SearchResult {
     pub(crate) level: Level,
-    pub(crate) direction: SynthesizedMapping,
+    pub(crate) synthesized: SynthesizedMapping,
     /// The points whose entries a later round of the fixpoint built again or dropped.
     pub(crate) made_again: BTreeSet<Point>,
 }
 
-/// Whether the level below already determines the first entry from a point.
-enum Known<'a> {
+/// What the level below tells of the first entry from a point.
+enum FromBelow<'a> {
     Nothing,
     /// Every entry from the point keeps values.
     NoneWithoutKeeping,
@@ -43,10 +43,11 @@ enum Known<'a> {
 
 /// The search for one direction.
 pub(crate) struct Search<'a, 'v> {
-    heading: Side,
+    /// The side that the mapping leaves from.
+    from: Side,
     pair: &'a VersionPair<'v>,
     /// The same direction at the level below.
-    below: Option<&'a Made>,
+    below: Option<&'a SearchResult>,
     /// Keeps nothing.
     deriver: Deriver<'a, 'v>,
     /// Reads the values that the entry at hand keeps.
@@ -64,14 +65,14 @@ impl<'a, 'v> Search<'a, 'v> {
     /// A search without entries. `below` is the same direction at a lower level; the search takes
     /// over the entries that it would find again.
     pub(crate) fn new(
-        (pair, heading): (&'a VersionPair<'v>, Side),
+        (pair, from): (&'a VersionPair<'v>, Side),
         level: Level,
-        below: Option<&'a Made>,
+        below: Option<&'a SearchResult>,
     ) -> Search<'a, 'v> {
-        let (p, q) = (pair.source(heading), pair.target(heading));
+        let (p, q) = (pair.source(from), pair.target(from));
         let entry = Point::before(p.f.first_inst(p.f.entry()));
         Search {
-            heading,
+            from,
             pair,
             below,
             deriver: Deriver::new(pair, p, q, level),
@@ -96,11 +97,11 @@ impl<'a, 'v> Search<'a, 'v> {
         let points = if is_first { self.all_points() } else { needed.lacking(&self.mapping) };
         for point in points {
             // After the first round more has to be provided than the level below provided then.
-            let known = if is_first { self.known_from_below(point) } else { Known::Nothing };
+            let known = if is_first { self.known_from_below(point) } else { FromBelow::Nothing };
             let found = match known {
-                Known::Entry(entry) => Ok(entry.clone()),
-                Known::NoneWithoutKeeping => self.best_entry(point, live, needed, true),
-                Known::Nothing => self.best_entry(point, live, needed, false),
+                FromBelow::Entry(entry) => Ok(entry.clone()),
+                FromBelow::NoneWithoutKeeping => self.best_entry(point, live, needed, true),
+                FromBelow::Nothing => self.best_entry(point, live, needed, false),
             };
             if !is_first {
                 self.made_again.insert(point);
@@ -117,19 +118,19 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// Asks the level below for the first entry from a point. An empty entry is the best at every
     /// level, and an entry that keeps nothing beats any that keeps a value.
-    fn known_from_below(&self, point: Point) -> Known<'a> {
+    fn known_from_below(&self, point: Point) -> FromBelow<'a> {
         let Some(below) = self.below.filter(|below| !below.made_again.contains(&point)) else {
-            return Known::Nothing;
+            return FromBelow::Nothing;
         };
         // `avail` adds only kept values to `alias`. Between other levels an entry without kept
         // values may become cheaper, so only empty entries carry over.
         let is_without_keeping = below.level == Level::Alias && self.deriver.level == Level::Avail;
-        match below.direction.mapping.entry(point) {
+        match below.synthesized.mapping.entry(point) {
             Some(entry) if is_without_keeping || (entry.is_empty() && entry.kept.is_empty()) => {
-                Known::Entry(entry)
+                FromBelow::Entry(entry)
             }
-            None if is_without_keeping => Known::NoneWithoutKeeping,
-            _ => Known::Nothing,
+            None if is_without_keeping => FromBelow::NoneWithoutKeeping,
+            _ => FromBelow::Nothing,
         }
     }
 
@@ -145,7 +146,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut points = Vec::new();
         for block in f.blocks() {
             let here = f.block_insts(block).map(Point::before);
-            if self.pair.is_unreachable(self.heading, block) {
+            if self.pair.is_unreachable(self.from, block) {
                 self.unreachable += here.count();
             } else {
                 points.extend(here);
@@ -166,18 +167,18 @@ impl<'a, 'v> Search<'a, 'v> {
         is_lost: bool,
     ) -> Result<Entry, Obstacle> {
         let (p, q) = (self.deriver.p, self.deriver.q);
-        let end = self.line_end(point)?;
+        let end = self.path_end(point)?;
         // Must precede every question to the derivers: they look values up in `here`, in terms of
         // this source point and the jumps on its path.
         self.here.enter(p, point, live.live(point), &end.jumps);
         let mut barred = None;
-        let mut goals: Vec<Goal<'_>> = Vec::new();
-        for target in landings_to_try(&q.lines, end.anchor, point, |at| needed.live(at).len()) {
+        let mut goals: Vec<EntryGoal<'_>> = Vec::new();
+        for target in landings_to_try(&q.paths, end.anchor, point, |at| needed.live(at).len()) {
             if let Some(why) = self.bar(point, target, !end.jumps.is_empty()) {
                 barred = barred.or(Some(why));
                 continue;
             }
-            let goal = Goal {
+            let goal = EntryGoal {
                 target,
                 needed: needed.live(target),
                 replays: q.lone_writes.open(target.inst()),
@@ -203,9 +204,9 @@ impl<'a, 'v> Search<'a, 'v> {
     ///
     /// # Errors
     /// The reason why no entry starts there.
-    fn line_end(&self, point: Point) -> Result<LineEnd, Obstacle> {
+    fn path_end(&self, point: Point) -> Result<PathEnd, Obstacle> {
         let p = self.deriver.p;
-        if self.pair.facts.effect_changed.is_some() {
+        if self.pair.facts.first.on_effects().is_some() {
             return Err(Obstacle::new(Reason::Effect));
         }
         // Memory cannot be undone, so a source point inside the window of a write of its own has no
@@ -214,8 +215,8 @@ impl<'a, 'v> Search<'a, 'v> {
         if let Some(write) = p.lone_writes.lost(point.inst()).or(first_open) {
             return Err(Obstacle { inst: Some(write), ..Obstacle::new(Reason::MemoryAhead) });
         }
-        let end = p.lines.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
-        let may_be_passed = self.heading == Side::Before;
+        let end = p.paths.end(p.f, point.inst()).ok_or(Obstacle::new(Reason::NoLanding))?;
+        let may_be_passed = self.from == Side::Before;
         // A redirected edge may have started in a block that only jumps to the skipped one. Such a
         // block, and each block ahead on the path, is skipped as well
         // (`what_led_to_a_block_passed_by_has_no_way.oir`).
@@ -234,7 +235,7 @@ impl<'a, 'v> Search<'a, 'v> {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
         let (q, home) = (self.deriver.q.f, self.deriver.q.f.inst_block(target.inst()));
-        if self.heading == Side::After && self.pair.is_forgotten(home) {
+        if self.from == Side::After && self.pair.is_forgotten(home) {
             return Some(Obstacle {
                 inst: Some(q.terminator(home)),
                 ..Obstacle::new(Reason::PassedBy)
@@ -245,11 +246,11 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// The cheapest entry that keeps no value. The error is the obstacle at the first landing point
     /// that has one.
-    fn without_keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
+    fn without_keeping(&mut self, goals: &[EntryGoal<'_>]) -> Result<Entry, Option<Obstacle>> {
         // Outcomes of the deriver hold for one source point alone. With those of the last one,
         // entries read values that are not available here.
         self.deriver.leave();
-        let mut best: Option<(Cost, usize, Derived)> = None;
+        let mut best: Option<(DerivationCost, usize, Derivation)> = None;
         let mut obstacle = None;
         for (at, goal) in goals.iter().enumerate() {
             if self.deriver.is_spent() {
@@ -280,9 +281,9 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
-    fn keeping(&mut self, goals: &[Goal<'_>]) -> Result<Entry, Option<Obstacle>> {
+    fn keeping(&mut self, goals: &[EntryGoal<'_>]) -> Result<Entry, Option<Obstacle>> {
         self.deriver.leave();
-        let mut best: Option<(Cost, Entry)> = None;
+        let mut best: Option<(DerivationCost, Entry)> = None;
         let mut obstacle = None;
         for goal in goals {
             if self.deriver.is_spent() {
@@ -340,14 +341,12 @@ impl<'a, 'v> Search<'a, 'v> {
         // A trap that the source version has passed under any id of its class has been passed: the
         // witnesses are looked up in terms of the path, since a witness behind the jump counts as
         // well.
-        self.pair
-            .traps(self.heading)
-            .skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
+        self.pair.traps(self.from).skipped(q, target, |w| self.here.look_up(p, w) != Here::Absent)
     }
 
-    pub(crate) fn finish(self) -> Made {
+    pub(crate) fn finish(self) -> SearchResult {
         let Search {
-            heading,
+            from,
             pair,
             mut unmapped,
             mapping,
@@ -359,17 +358,17 @@ impl<'a, 'v> Search<'a, 'v> {
         } = self;
         unmapped.sort_by_key(|(point, _)| *point);
         let blamed = |(point, o): (Point, Obstacle)| {
-            let blame = blame((pair, heading), &deriver, &o, point);
+            let blame = blame((pair, from), &deriver, &o, point);
             Unmapped { point, reason: o.reason, value: o.value, inst: o.inst, blame }
         };
         let unmapped = unmapped.into_iter().map(blamed).collect();
-        let direction = SynthesizedMapping { mapping, points, unreachable, unmapped };
-        Made { level: deriver.level, direction, made_again }
+        let synthesized = SynthesizedMapping { mapping, points, unreachable, unmapped };
+        SearchResult { level: deriver.level, synthesized, made_again }
     }
 }
 
 /// Whether an entry replaces the best so far. Of two entries of equal cost the first stays.
-fn is_better(cost: Cost, least: Option<Cost>) -> bool {
+fn is_better(cost: DerivationCost, least: Option<DerivationCost>) -> bool {
     least.is_none_or(|least| cost < least)
 }
 
@@ -378,17 +377,17 @@ fn is_better(cost: Cost, least: Option<Cost>) -> bool {
 /// earliest first. Of a long gap, or with many values to provide, some around that place follow,
 /// then some at its start and its end. Cost: their number, however long the gap is.
 fn landings_to_try(
-    lines: &Lines,
+    paths: &Paths,
     anchor: Inst,
     source: Point,
     values: impl Fn(Point) -> usize,
 ) -> Vec<Point> {
-    let landings = lines.landings(anchor);
+    let landings = paths.landings(anchor);
     let count = landings.len();
     let Some(first) = landings.first() else { return Vec::new() };
     // At least three: one at each place that is sampled.
     let most = (MAX_VALUES_TRIED / values(*first).max(1)).clamp(3, MAX_LANDINGS);
-    let own = lines.landing_number(anchor, source);
+    let own = paths.landing_number(anchor, source);
     let tried: Vec<usize> = if count <= most {
         (0..count).collect()
     } else {
@@ -408,24 +407,24 @@ fn landings_to_try(
 /// The first action in the log that concerns the obstacle: the effect; else the value, its
 /// definition or a use of it; else the instruction; else the source point's own instruction.
 fn blame(
-    (pair, heading): (&VersionPair<'_>, Side),
+    (pair, from): (&VersionPair<'_>, Side),
     deriver: &Deriver<'_, '_>,
     obstacle: &Obstacle,
     point: Point,
 ) -> Option<usize> {
-    let facts = &pair.facts;
+    let first = &pair.facts.first;
     if obstacle.reason == Reason::Effect {
-        return facts.effect_changed;
+        return first.on_effects();
     }
     let q = deriver.q.f;
     let of_value = obstacle.value.and_then(|v| {
-        let of_users = || first_of_users((pair, heading), q, v);
+        let of_users = || first_of_users((pair, from), q, v);
         // The users come second. The value itself may be untouched, and needed only because of
         // something the log did to an instruction that reads it.
-        facts.first_of_value(v).or_else(of_users)
+        first.of_value(v).or_else(of_users)
     });
-    let of_inst = || obstacle.inst.and_then(|i| facts.first_of_inst(i));
-    of_value.or_else(of_inst).or_else(|| facts.first_of_inst(point.inst()))
+    let of_inst = || obstacle.inst.and_then(|i| first.of_inst(i));
+    of_value.or_else(of_inst).or_else(|| first.of_inst(point.inst()))
 }
 
 /// Instructions, and arguments of each, that the search for the action to blame looks at.
@@ -436,11 +435,11 @@ const MAX_USERS: usize = 64;
 /// because the log changed the last link of a chain. Code that never runs does not count. Cost:
 /// bounded.
 fn first_of_users(
-    (pair, heading): (&VersionPair<'_>, Side),
+    (pair, from): (&VersionPair<'_>, Side),
     q: &Function,
     value: Value,
 ) -> Option<usize> {
-    let back = if heading == Side::Before { Side::After } else { Side::Before };
+    let back = from.other();
     let mut seen: BTreeSet<Inst> = BTreeSet::new();
     let mut values: SmallVec<[Value; 4]> = SmallVec::from_iter([value]);
     // Breadth first, one link of the chain a round: the action nearest to the value is the one to
@@ -450,7 +449,7 @@ fn first_of_users(
         let runs = |user: &Inst| !pair.is_unreachable(back, q.inst_block(*user));
         let users: BTreeSet<Inst> =
             users.filter(|user| runs(user) && !seen.contains(user)).take(MAX_USERS).collect();
-        let first = users.iter().filter_map(|user| pair.facts.first_of_inst(*user)).min();
+        let first = users.iter().filter_map(|user| pair.facts.first.of_inst(*user)).min();
         if first.is_some() {
             return first;
         }

@@ -7,9 +7,9 @@
 //! pool formed before the jump would, on a back edge, hold the parameters of the last iteration
 //! (`tests/oir/osr/stale_parameter.oir`).
 
-use crate::derive::{Node, Way};
-use crate::lines::Crossing;
+use crate::derive::{Alternative, SearchNode};
 use crate::pair::Analyzed;
+use crate::paths::TakenJump;
 use crate::scratch::Scratch;
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
@@ -61,7 +61,7 @@ impl SourcePoint {
         p: &Analyzed<'_>,
         point: Point,
         live: &[Value],
-        jumps: &[Crossing],
+        jumps: &[TakenJump],
     ) {
         self.point = point;
         self.far = None;
@@ -82,7 +82,7 @@ impl SourcePoint {
     /// Takes the path from `from` to the end of its block and over `jump`. Returns the first
     /// instruction of the next block. An operation that may trap or reads memory is not executed:
     /// the target version has not reached it either. Its result is absent.
-    fn cross(&mut self, p: &Analyzed<'_>, from: Inst, jump: &Crossing) -> Inst {
+    fn cross(&mut self, p: &Analyzed<'_>, from: Inst, jump: &TakenJump) -> Inst {
         let mut at = Some(from);
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
@@ -136,23 +136,23 @@ impl SourcePoint {
         }
     }
 
-    /// The way to have a value of the source version, if there is one.
-    pub(crate) fn way_of(&self, p: &Analyzed<'_>, value: Value) -> Option<Way> {
+    /// The alternative that gives a value of the source version, if there is one.
+    pub(crate) fn alternative_of(&self, p: &Analyzed<'_>, value: Value) -> Option<Alternative> {
         match self.look_up(p, value) {
-            Here::Value(value) => Some(Way::Read(value)),
-            Here::Rest(number) => Some(Way::Same(Node::Rest(number))),
+            Here::Value(value) => Some(Alternative::Read(value)),
+            Here::Rest(number) => Some(Alternative::Same(SearchNode::Rest(number))),
             Here::Absent => None,
         }
     }
 
-    /// The one way to compute an operation on the path.
-    pub(crate) fn rest_way(&self, number: u32) -> Way {
+    /// The one alternative for an operation on the path.
+    pub(crate) fn rest_alternative(&self, number: u32) -> Alternative {
         let op = &self.rest[number as usize];
         let args = op.args.iter().map(|here| match here {
-            Here::Value(value) => Node::Here(*value),
-            Here::Rest(number) => Node::Rest(*number),
-            Here::Absent => unreachable!("an operation with a lost operand is not run"),
+            Here::Value(value) => SearchNode::Here(*value),
+            Here::Rest(number) => SearchNode::Rest(*number),
+            Here::Absent => unreachable!("an operation with an absent operand is not recorded"),
         });
-        Way::Execute { inst: op.inst, in_source: true, args: args.collect() }
+        Alternative::Execute { inst: op.inst, in_source: true, args: args.collect() }
     }
 }

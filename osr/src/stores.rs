@@ -30,7 +30,7 @@ const MAX_WINDOW: usize = 256;
 const MAX_SUMS: usize = 8;
 
 /// An address as a base plus a constant; `None` for a constant address.
-type Sum = (Option<Value>, u32);
+type AddressSum = (Option<Value>, u32);
 
 /// The lone writes of one version.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(crate) struct LoneWrites {
 #[derive(Clone, Copy)]
 struct Writes<'a> {
     f: &'a Function,
-    era: Side,
+    side: Side,
     facts: &'a Facts,
     anchors: &'a FixedBitSet,
 }
@@ -60,11 +60,11 @@ struct Writes<'a> {
 impl LoneWrites {
     /// Finds the lone writes and their windows. Cost: linear in the instructions, plus a bounded
     /// search for each lone write.
-    pub(crate) fn new(side: &Analyzed<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
+    pub(crate) fn new(version: &Analyzed<'_>, anchors: &FixedBitSet, facts: &Facts) -> LoneWrites {
         let mut lone = LoneWrites::default();
-        let (f, mut followed) = (side.f, FixedBitSet::with_capacity(side.f.block_bound()));
-        let writes = Writes { f, era: side.era, facts, anchors };
-        for &block in side.cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
+        let (f, mut followed) = (version.f, FixedBitSet::with_capacity(version.f.block_bound()));
+        let writes = Writes { f, side: version.side, facts, anchors };
+        for &block in version.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
             for inst in f.block_insts(block) {
                 let is_write = f.inst(inst).opcode.effects().has(Effects::WRITES);
                 if is_write && !anchors.contains(inst.as_u32() as usize) {
@@ -201,7 +201,7 @@ impl Writes<'_> {
     /// An address as a base plus a constant. Addresses that one version computes alike are compared
     /// by equalities of the log too: the other version may have kept two apart that only look
     /// different (`windows_end_in_addresses_known_to_be_equal`).
-    fn sum(&self, address: Value) -> Sum {
+    fn sum(&self, address: Value) -> AddressSum {
         let (mut base, mut plus) = (address, 0u32);
         // Chains are short, since passes join additions of constants. A longer one only makes two
         // addresses look unrelated, and loses entries.
@@ -211,7 +211,7 @@ impl Writes<'_> {
             }
             // The addition may stand under any id of the class: a pass may have replaced the
             // address by an equal value that is no addition.
-            let equal = self.facts.chain(base, self.era);
+            let equal = self.facts.chain(base, self.side);
             let Some((rest, bits)) =
                 std::iter::once(base).chain(equal).find_map(|id| self.addition(id))
             else {
@@ -219,12 +219,12 @@ impl Writes<'_> {
             };
             (base, plus) = (rest, plus.wrapping_add(bits as u32));
         }
-        (Some(self.facts.chain(base, self.era).last().copied().unwrap_or(base)), plus)
+        (Some(self.facts.chain(base, self.side).last().copied().unwrap_or(base)), plus)
     }
 
     fn constant(&self, value: Value) -> Option<u64> {
         let known = self.f.has_value(value).then(|| self.f.constant(value)).flatten();
-        known.or_else(|| self.facts.constant(value, self.era).map(|(_, bits)| bits))
+        known.or_else(|| self.facts.constant(value, self.side).map(|(_, bits)| bits))
     }
 
     /// A value as another plus a constant.

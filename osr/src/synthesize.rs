@@ -20,11 +20,10 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::reason::Unmapped;
-use crate::search::{Made, Search};
+use crate::search::{Search, SearchResult};
 use std::collections::BTreeSet;
-use transition::Demand;
-use transition::Side;
 use transition::mapping::Mapping;
+use transition::{Demand, Pair, Side};
 
 /// The mapping in one direction, and the points without an entry.
 #[derive(Clone, Debug)]
@@ -60,10 +59,10 @@ pub fn synthesize(pair: &VersionPair<'_>, level: Level) -> Synthesis {
 /// once, lowest first. Cost: less than the levels one by one; liveness is computed once, and a
 /// level takes over entries that the one below proved to be the best.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
-    let versions = [&pair.sides.before, &pair.sides.after];
-    let arrows = Arrow::both_ways(pair, [0, 1]);
-    let plain = Plain::of_all(&versions, pair.demand);
-    let mut made: Vec<Vec<Made>> = Vec::new();
+    let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
+    let arrows: Vec<Arrow<'_, '_>> = Arrow::both_ways(pair, Pair::new(0, 1)).into_iter().collect();
+    let plain = PlainLiveness::of_all(&versions, pair.demand);
+    let mut made: Vec<Vec<SearchResult>> = Vec::new();
     // Lowest first, in any order of `levels`: each level looks up the entries of the one below.
     for level in Level::ALL.into_iter().filter(|level| levels.contains(level)) {
         made.push(make(
@@ -74,10 +73,10 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
             made.last().map(Vec::as_slice),
         ));
     }
-    let of_level = |made: Vec<Made>| {
-        let [forward, backward]: [Made; 2] =
-            made.try_into().ok().expect("a direction for each arrow");
-        (forward.level, Synthesis { forward: forward.direction, backward: backward.direction })
+    let of_level = |made: Vec<SearchResult>| {
+        let [forward, backward]: [SearchResult; 2] =
+            made.try_into().ok().expect("one mapping for each arrow");
+        (forward.level, Synthesis { forward: forward.synthesized, backward: backward.synthesized })
     };
     made.into_iter().map(of_level).collect()
 }
@@ -86,26 +85,31 @@ pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrow<'a, 'v> {
     pub(crate) pair: &'a VersionPair<'v>,
-    pub(crate) heading: Side,
+    /// The side of the pair that the mapping leaves from.
+    pub(crate) from: Side,
     /// The source version, as an index into a list of versions.
-    pub(crate) from: usize,
-    pub(crate) to: usize,
+    pub(crate) source: usize,
+    /// The target version, likewise.
+    pub(crate) target: usize,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
-    /// The two mappings between the versions of a pair, given the indices of the versions.
+    /// The two mappings between the versions of a pair, given the indices of the versions: each
+    /// under the side that it leaves from.
     pub(crate) fn both_ways(
         pair: &'a VersionPair<'v>,
-        [before, after]: [usize; 2],
-    ) -> [Arrow<'a, 'v>; 2] {
-        [
-            Arrow { pair, heading: Side::Before, from: before, to: after },
-            Arrow { pair, heading: Side::After, from: after, to: before },
-        ]
+        indices: Pair<usize>,
+    ) -> Pair<Arrow<'a, 'v>> {
+        Pair::from_fn(|from| Arrow {
+            pair,
+            from,
+            source: indices[from],
+            target: indices[from.other()],
+        })
     }
 
     fn touches(&self, versions: &BTreeSet<usize>) -> bool {
-        versions.contains(&self.from) || versions.contains(&self.to)
+        versions.contains(&self.source) || versions.contains(&self.target)
     }
 }
 
@@ -114,10 +118,10 @@ impl<'a, 'v> Arrow<'a, 'v> {
 pub(crate) fn make<'p, 'v>(
     versions: &[&Analyzed<'v>],
     arrows: &[Arrow<'p, 'v>],
-    plain: &[Option<Plain>],
+    plain: &[Option<PlainLiveness>],
     (demand, level): (Demand, Level),
-    below: Option<&'p [Made]>,
-) -> Vec<Made> {
+    below: Option<&'p [SearchResult]>,
+) -> Vec<SearchResult> {
     let live = |v: usize, uses: &ExtraUses| {
         LiveTable::of_run(versions[v].f, &versions[v].decided, demand, uses)
     };
@@ -129,7 +133,7 @@ pub(crate) fn make<'p, 'v>(
         let mut searches: Vec<Search<'p, 'v>> = Vec::new();
         for (at, arrow) in arrows.iter().enumerate() {
             searches.push(Search::new(
-                (arrow.pair, arrow.heading),
+                (arrow.pair, arrow.from),
                 level,
                 below.map(|made| &made[at]),
             ));
@@ -147,25 +151,27 @@ pub(crate) fn make<'p, 'v>(
 }
 
 /// Liveness of a version without armed entries.
-pub(crate) struct Plain {
+pub(crate) struct PlainLiveness {
     in_text: LiveTable,
     /// Liveness in runs, where constants decide branches and it differs from the text.
     in_run: Option<LiveTable>,
 }
 
-impl Plain {
+impl PlainLiveness {
     /// The liveness of each version; `None` for a version with too many live values.
-    pub(crate) fn of_all(versions: &[&Analyzed<'_>], demand: Demand) -> Vec<Option<Plain>> {
-        versions.iter().map(|v| Plain::new(v, demand)).collect()
+    pub(crate) fn of_all(versions: &[&Analyzed<'_>], demand: Demand) -> Vec<Option<PlainLiveness>> {
+        versions.iter().map(|v| PlainLiveness::new(v, demand)).collect()
     }
 
-    fn new(side: &Analyzed<'_>, demand: Demand) -> Option<Plain> {
-        let in_text = LiveTable::of_text(side.f, &side.cfg, demand)?;
-        let in_run = match side.decided.is_empty() {
+    fn new(version: &Analyzed<'_>, demand: Demand) -> Option<PlainLiveness> {
+        let in_text = LiveTable::of_text(version.f, &version.cfg, demand)?;
+        let in_run = match version.decided.is_empty() {
             true => None,
-            false => Some(LiveTable::of_run(side.f, &side.decided, demand, &ExtraUses::new())?),
+            false => {
+                Some(LiveTable::of_run(version.f, &version.decided, demand, &ExtraUses::new())?)
+            }
         };
-        Some(Plain { in_text, in_run })
+        Some(PlainLiveness { in_text, in_run })
     }
 
     fn in_run(&self) -> &LiveTable {
@@ -179,7 +185,7 @@ fn meet(
     arrows: &[Arrow<'_, '_>],
     searches: &mut [Search<'_, '_>],
     too_long: &BTreeSet<usize>,
-    plain: &[Option<Plain>],
+    plain: &[Option<PlainLiveness>],
     live: impl Fn(usize, &ExtraUses) -> Option<LiveTable>,
 ) -> Result<(), usize> {
     let mut uses = vec![ExtraUses::new(); plain.len()];
@@ -193,21 +199,21 @@ fn meet(
             // Entries may read, without keeping it, any value that the *text* of the source version
             // reads. They must provide every value that a *run* of the target version reads, and
             // live+ once it is known.
-            let at_source = plain[arrow.from].as_ref().ok_or(arrow.from)?;
-            let needed = plus[arrow.to]
+            let at_source = plain[arrow.source].as_ref().ok_or(arrow.source)?;
+            let needed = plus[arrow.target]
                 .as_ref()
-                .or(plain[arrow.to].as_ref().map(Plain::in_run))
-                .ok_or(arrow.to)?;
+                .or(plain[arrow.target].as_ref().map(PlainLiveness::in_run))
+                .ok_or(arrow.target)?;
             search.update(&at_source.in_text, needed);
         }
         // All uses are collected before any liveness is recomputed: one table for each version and
         // round, instead of one for each mapping that leaves the version.
         let mut grown = BTreeSet::new();
         for (arrow, search) in arrows.iter().zip(searches.iter()) {
-            if let Some(plain) = &plain[arrow.from]
-                && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.from])
+            if let Some(plain) = &plain[arrow.source]
+                && add_unlive(&search.mapping, plain.in_run(), &mut uses[arrow.source])
             {
-                grown.insert(arrow.from);
+                grown.insert(arrow.source);
             }
         }
         if grown.is_empty() {

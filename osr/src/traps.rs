@@ -74,7 +74,7 @@ impl Passed {
         };
         // Two accesses of one class of addresses are compared under one key, the end of the chain,
         // if that value is available here; elsewhere the equation is not usable.
-        let equal = facts.chain(*address, q.era).last().copied();
+        let equal = facts.chain(*address, q.side).last().copied();
         let address = equal.filter(|a| q.available(*a, Point::before(inst))).unwrap_or(*address);
         let before = &mut self.accesses[address];
         let mut last = before.iter().rev().take(MAX_ACCESSES);
@@ -106,7 +106,7 @@ impl Traps {
         let mut passed = Passed::default();
         // In reverse postorder, dominators come first: `passed` has seen every access that may make
         // this one harmless.
-        for &block in q.cfg.rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
+        for &block in q.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
             for inst in q.f.block_insts(block) {
                 // Asked of anchors too: an anchor makes later accesses harmless.
                 let is_vouched = passed.vouches_for(q, facts, inst);
@@ -142,7 +142,7 @@ impl Traps {
         let closing: BTreeSet<Inst> = witnesses
             .iter()
             .filter_map(|w| p.f.defining_inst(*w))
-            .filter_map(|at| p.lines.end(p.f, p.f.next_inst(at)?))
+            .filter_map(|at| p.paths.end(p.f, p.f.next_inst(at)?))
             // Behind a join, control may have reached the anchor without passing the witness.
             .filter(|end| !end.jumps.iter().any(|j| j.joins))
             .map(|end| end.anchor)

@@ -10,7 +10,7 @@ pub struct Version(u32);
 entity_impl!(Version, "version");
 
 #[derive(Clone, Debug)]
-struct Node {
+struct TreeNode {
     function: Function,
     /// The parent and the log that leads from it to this version; `None` for the base.
     parent: Option<(Version, ActionLog)>,
@@ -22,7 +22,7 @@ struct Node {
 /// another version.
 #[derive(Clone, Debug)]
 pub struct VersionTree {
-    nodes: PrimaryMap<Version, Node>,
+    nodes: PrimaryMap<Version, TreeNode>,
 }
 
 impl VersionTree {
@@ -32,7 +32,7 @@ impl VersionTree {
     /// A tree of the base alone.
     pub fn new(base: Function) -> VersionTree {
         let mut nodes = PrimaryMap::new();
-        nodes.push(Node { function: base, parent: None, depth: 0 });
+        nodes.push(TreeNode { function: base, parent: None, depth: 0 });
         VersionTree { nodes }
     }
 
@@ -51,7 +51,7 @@ impl VersionTree {
     ) -> Result<Version, ReplayError> {
         check_replay(&self.nodes[parent].function, &log, &function)?;
         let depth = self.nodes[parent].depth + 1;
-        Ok(self.nodes.push(Node { function, parent: Some((parent, log)), depth }))
+        Ok(self.nodes.push(TreeNode { function, parent: Some((parent, log)), depth }))
     }
 
     /// Every version, in the order of addition.
@@ -102,12 +102,12 @@ impl VersionTree {
                 up.extend(down.into_iter().rev());
                 return up;
             }
-            let (way, at) = if self.nodes[a].depth >= self.nodes[b].depth {
+            let (climbing, at) = if self.nodes[a].depth >= self.nodes[b].depth {
                 (&mut up, a)
             } else {
                 (&mut down, b)
             };
-            way.push(self.parent(at).expect("two versions of a tree have the base in common"));
+            climbing.push(self.parent(at).expect("every two versions of a tree share the base"));
         }
     }
 }

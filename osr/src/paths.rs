@@ -18,11 +18,11 @@ use smallvec::SmallVec;
 
 /// Jumps on one path. Blocks that only one version has come in chains of two or three. The limit
 /// keeps the cost linear for any pass; a longer path is dropped, and its points have no entries.
-const MAX_CROSSINGS: usize = 64;
+const MAX_JUMPS: usize = 64;
 
 /// A jump on a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Crossing {
+pub(crate) struct TakenJump {
     /// The edges that may be taken, all to one block. There are several only at a branch that the
     /// log folded when its targets had become equal.
     pub(crate) edges: SmallVec<[Edge; 1]>,
@@ -32,20 +32,20 @@ pub(crate) struct Crossing {
 
 /// The end of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct LineEnd {
+pub(crate) struct PathEnd {
     /// The bounding anchor.
     pub(crate) anchor: Inst,
     /// The jumps on the path, in order.
-    pub(crate) jumps: SmallVec<[Crossing; 2]>,
+    pub(crate) jumps: SmallVec<[TakenJump; 2]>,
 }
 
 /// The paths of one version.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct Paths {
     /// The next bounding anchor at or after an instruction, in its own block.
     next_in_block: SecondaryMap<Inst, Option<Inst>>,
     /// By block that ends without a bounding anchor: the rest of the path from its end.
-    tails: SecondaryMap<Block, Option<LineEnd>>,
+    tails: SecondaryMap<Block, Option<PathEnd>>,
     /// By bounding anchor: the points whose paths end there and that an entry may land at, in the
     /// order control passes them.
     landings: SecondaryMap<Inst, Vec<Point>>,
@@ -53,7 +53,7 @@ pub(crate) struct Lines {
     numbers: SecondaryMap<Inst, u32>,
 }
 
-impl Lines {
+impl Paths {
     /// Computes the paths of a version. Cost: linear in its instructions.
     pub(crate) fn new(
         f: &Function,
@@ -61,35 +61,35 @@ impl Lines {
         decided: &Decided,
         anchors: &FixedBitSet,
         facts: &Facts,
-    ) -> Lines {
-        let mut lines = Lines {
+    ) -> Paths {
+        let mut paths = Paths {
             next_in_block: SecondaryMap::new(),
             tails: SecondaryMap::new(),
             landings: SecondaryMap::new(),
             numbers: SecondaryMap::new(),
         };
         for &block in cfg.rpo() {
-            lines.scan_block(f, anchors, block);
+            paths.scan_block(f, anchors, block);
         }
         // A second loop, because `follow` reads `next_in_block` of blocks that come later.
         for &block in cfg.rpo() {
-            lines.tails[block] = lines.follow(f, cfg, facts, block);
+            paths.tails[block] = paths.follow(f, cfg, facts, block);
         }
         // Code proved dead has paths to anchors too, but nothing is live there. An entry could land
         // there at no cost, in code that no run reaches.
-        for &block in decided.cfg().rpo().iter().filter(|b| !facts.removed_blocks.contains(b)) {
+        for &block in decided.cfg().rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
             for inst in f.block_insts(block) {
                 // Across a join the points do not correspond: the run may have come to the anchor
                 // over another edge, and then this version never visits the point.
-                if let Some(end) = lines.end(f, inst)
+                if let Some(end) = paths.end(f, inst)
                     && !end.jumps.iter().any(|j| j.joins)
                 {
-                    lines.numbers[inst] = lines.landings[end.anchor].len() as u32;
-                    lines.landings[end.anchor].push(Point::before(inst));
+                    paths.numbers[inst] = paths.landings[end.anchor].len() as u32;
+                    paths.landings[end.anchor].push(Point::before(inst));
                 }
             }
         }
-        lines
+        paths
     }
 
     fn scan_block(&mut self, f: &Function, anchors: &FixedBitSet, block: Block) {
@@ -106,13 +106,13 @@ impl Lines {
         }
     }
 
-    fn follow(&self, f: &Function, cfg: &Cfg, facts: &Facts, block: Block) -> Option<LineEnd> {
-        let mut end = LineEnd { anchor: f.terminator(block), jumps: SmallVec::new() };
+    fn follow(&self, f: &Function, cfg: &Cfg, facts: &Facts, block: Block) -> Option<PathEnd> {
+        let mut end = PathEnd { anchor: f.terminator(block), jumps: SmallVec::new() };
         let mut block = block;
         loop {
             let jump = f.terminator(block);
             // An anchor in the first block: `end` answers from `next_in_block`, and needs no tail.
-            if self.next_in_block[jump].is_some() || end.jumps.len() == MAX_CROSSINGS {
+            if self.next_in_block[jump].is_some() || end.jumps.len() == MAX_JUMPS {
                 return None;
             }
             let edges = edges_taken(f, facts, jump)?;
@@ -121,7 +121,7 @@ impl Lines {
             // make a join where there is none, and cost the landing points before it.
             let mut others = f.predecessors(block).iter().filter(|e| !edges.contains(e));
             let joins = others.any(|e| may_be_taken(f, cfg, facts, *e));
-            end.jumps.push(Crossing { edges, joins });
+            end.jumps.push(TakenJump { edges, joins });
             if let Some(anchor) = self.next_in_block[f.first_inst(block)] {
                 end.anchor = anchor;
                 return Some(end);
@@ -131,9 +131,9 @@ impl Lines {
 
     /// The end of the path from the point before an instruction. `None` when the path meets no
     /// bounding anchor, or the block is unreachable.
-    pub(crate) fn end(&self, f: &Function, inst: Inst) -> Option<LineEnd> {
+    pub(crate) fn end(&self, f: &Function, inst: Inst) -> Option<PathEnd> {
         match self.next_in_block[inst] {
-            Some(anchor) => Some(LineEnd { anchor, jumps: SmallVec::new() }),
+            Some(anchor) => Some(PathEnd { anchor, jumps: SmallVec::new() }),
             None => self.tails[f.inst_block(inst)].clone(),
         }
     }
@@ -159,8 +159,12 @@ fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<SmallVec<[Edge
     if f.inst(inst).opcode == Opcode::Jump {
         return Some(SmallVec::from_iter([Edge { inst, index: 0 }]));
     }
-    let edges: SmallVec<[Edge; 1]> =
-        facts.folded.get(&inst)?.iter().map(|index| Edge { inst, index: *index }).collect();
+    let edges: SmallVec<[Edge; 1]> = facts
+        .control
+        .taken_targets(inst)?
+        .iter()
+        .map(|index| Edge { inst, index: *index })
+        .collect();
     let block = f.target(edges[0]).block;
     edges.iter().all(|e| f.target(*e).block == block).then_some(edges)
 }
@@ -171,9 +175,10 @@ pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -
     let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;
     // A redirected edge keeps only one target of the branch it skips, though the branch took the
     // others too before (`tests/oir/osr/folded_where_edges_were_sent_past.oir`).
-    let was_passed = facts.passed_ends.contains(&edge.inst);
-    let is_left_out = |taken: &SmallVec<[u32; 1]>| !taken.contains(&edge.index);
-    let folded_away =
-        is_branch && !was_passed && facts.folded.get(&edge.inst).is_some_and(is_left_out);
-    cfg.is_reachable(from) && !facts.removed_blocks.contains(&from) && !folded_away
+    let was_skipped = facts.control.is_skipped(edge.inst);
+    let is_left_out = |taken: &[u32]| !taken.contains(&edge.index);
+    let folded_away = is_branch
+        && !was_skipped
+        && facts.control.taken_targets(edge.inst).is_some_and(is_left_out);
+    cfg.is_reachable(from) && !facts.control.is_removed(from) && !folded_away
 }

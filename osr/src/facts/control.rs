@@ -1,0 +1,170 @@
+//! What the log did to control flow: folded branches, joined edges, redirected edges, removed
+//! blocks.
+
+use ir::{Block, Edge, Function, Inst, Opcode, Value};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An edge that a `Redirect` action sent past a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Redirection {
+    /// The block that the edge led to before.
+    skipped: Block,
+    /// The block that it leads to instead.
+    onward: Block,
+    /// Whether the skipped block ended in a branch at that time.
+    past_branch: bool,
+}
+
+/// The facts about control flow. [`ControlFlowReader`] makes them.
+#[derive(Debug, Default)]
+pub(crate) struct ControlFlow {
+    folded: BTreeMap<Inst, SmallVec<[u32; 1]>>,
+    removed: BTreeSet<Block>,
+    joined_blocks: BTreeMap<Block, Block>,
+    joined_params: BTreeMap<Value, Value>,
+    /// By the terminator that the skipped block had: the edges sent past it. A terminator may be
+    /// skipped first as a branch, and as a jump once it was folded.
+    redirected: BTreeMap<Inst, SmallVec<[Redirection; 1]>>,
+}
+
+impl ControlFlow {
+    /// The indices of the targets that a branch may take which the log folded to a jump; `None` for
+    /// one that it did not fold.
+    ///
+    /// Example: `br_if %c, a, b` folded to `a` takes target 0. If both targets had become the same,
+    /// the log does not tell which of them a run takes, and both are listed.
+    pub(crate) fn taken_targets(&self, branch: Inst) -> Option<&[u32]> {
+        self.folded.get(&branch).map(SmallVec::as_slice)
+    }
+
+    /// Whether the log removed a block as unreachable. No run of the version before reaches it
+    /// either.
+    ///
+    /// Example: the arm that a fold cuts off. A block that became unreachable because edges were
+    /// redirected past it does not count: runs of the version before reach it.
+    pub(crate) fn is_removed(&self, block: Block) -> bool {
+        self.removed.contains(&block)
+    }
+
+    /// Blocks that hand their parameters on, made by `JoinEdges` or skipped by `Redirect`, each with
+    /// the receiving block.
+    ///
+    /// Example: in `pre(%p): jump head(%p)`, made for the edges that enter a loop, `pre` hands on to
+    /// `head`.
+    pub(crate) fn joined_blocks(&self) -> &BTreeMap<Block, Block> {
+        &self.joined_blocks
+    }
+
+    /// The parameters of [`ControlFlow::joined_blocks`] that are handed on, each with the receiving
+    /// one.
+    ///
+    /// Example: in `pre(%p): jump head(%p)`, `%p` with the parameter of `head`.
+    pub(crate) fn joined_params(&self) -> &BTreeMap<Value, Value> {
+        &self.joined_params
+    }
+
+    /// Whether an edge was redirected past a block that ended in this terminator. The version after
+    /// executes it less often.
+    ///
+    /// Example: with `a: jump b` and `b: jump c`, sending the edge of `a` to `c` skips the jump of
+    /// `b`.
+    pub(crate) fn is_skipped(&self, end: Inst) -> bool {
+        self.redirected.contains_key(&end)
+    }
+
+    /// Whether an edge was redirected past a block that ended in this terminator, and the terminator
+    /// was a branch at that time.
+    ///
+    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c` skips
+    /// the branch of `b`.
+    pub(crate) fn is_skipped_branch(&self, end: Inst) -> bool {
+        self.redirected.get(&end).is_some_and(|past| past.iter().any(|r| r.past_branch))
+    }
+
+    /// The terminators for which [`ControlFlow::is_skipped_branch`] holds, ascending.
+    ///
+    /// Example: after an edge was redirected past a jump and one past a branch, the branch alone.
+    pub(crate) fn skipped_branches(&self) -> impl Iterator<Item = Inst> + '_ {
+        self.redirected.keys().copied().filter(|end| self.is_skipped_branch(*end))
+    }
+
+    /// The blocks whose predecessors changed because an edge was redirected past a branch: each
+    /// skipped block has fewer, and each block behind it more.
+    ///
+    /// Example: with `a: jump b(1)` and `b(%x): br_if %x, c, d`, sending the edge of `a` to `c` gives
+    /// `b` and `c`.
+    pub(crate) fn rerouted_blocks(&self) -> BTreeSet<Block> {
+        let past_branches =
+            self.redirected.values().flatten().filter(|redirection| redirection.past_branch);
+        past_branches.flat_map(|r| [r.skipped, r.onward]).collect()
+    }
+}
+
+/// The facts about control flow while the log is being read.
+#[derive(Debug, Default)]
+pub(super) struct ControlFlowReader {
+    found: ControlFlow,
+}
+
+impl ControlFlowReader {
+    /// Records the fold of a branch. `f` is the version before the fold, which still has all
+    /// targets.
+    pub(super) fn fold(&mut self, f: &Function, inst: Inst, keep: u32) {
+        // Several targets may have been equal when the branch was folded. The log then does not
+        // tell which of them a run takes.
+        let targets = &f.inst(inst).targets;
+        let same =
+            (0..targets.len() as u32).filter(|i| targets[*i as usize] == targets[keep as usize]);
+        self.found.folded.insert(inst, same.collect());
+    }
+
+    /// Records that a new block, with these parameters, joins edges. `f` is the version before.
+    pub(super) fn join(&mut self, f: &Function, edges: &[Edge], block: Block, params: &[Value]) {
+        if let Some(edge) = edges.first() {
+            let target = f.target(*edge).block;
+            self.found.joined_blocks.insert(block, target);
+            let received = f.block_params(target).iter().copied();
+            self.found.joined_params.extend(params.iter().copied().zip(received));
+        }
+    }
+
+    /// Records that an edge was redirected past a block, to its target `index`. `f` is the version
+    /// before.
+    pub(super) fn redirect(&mut self, f: &Function, skipped: Block, index: u32) {
+        let end = f.terminator(skipped);
+        let edge = Edge { inst: end, index };
+        let target = f.target(edge);
+        // Behind a branch, the two blocks end up with other predecessors than they had. Numbering
+        // must not take a parameter of either for a copy in one version alone.
+        let past_branch = f.inst(end).opcode != Opcode::Jump;
+        let redirection = Redirection { skipped, onward: target.block, past_branch };
+        let past = self.found.redirected.entry(end).or_default();
+        // Many edges may skip one block alike. One of them stands for all, so that the queries
+        // stay cheap.
+        if !past.contains(&redirection) {
+            past.push(redirection);
+        }
+        if !past_branch {
+            self.found.joined_blocks.insert(skipped, target.block);
+            let own = f.block_params(skipped);
+            let handed = target.args.iter().zip(f.block_params(target.block));
+            let handed = handed.filter(|(arg, _)| own.contains(arg));
+            self.found.joined_params.extend(handed.map(|(arg, param)| (*arg, *param)));
+        }
+    }
+
+    pub(super) fn remove(&mut self, blocks: &[Block]) {
+        self.found.removed.extend(blocks);
+    }
+
+    /// Ends the reading.
+    pub(super) fn finish(mut self) -> ControlFlow {
+        // Blocks that edges were redirected past become unreachable, but ran before. Entries from
+        // them would be lost if they counted as unreachable.
+        for redirection in self.found.redirected.values().flatten() {
+            self.found.removed.remove(&redirection.skipped);
+        }
+        self.found
+    }
+}

@@ -1,0 +1,101 @@
+//! The action to blame: the first in the log that concerns a value or an instruction.
+
+use cranelift_entity::SecondaryMap;
+use ir::edit::ActionKind;
+use ir::place::Place;
+use ir::{Function, Inst, InstData, Value};
+
+/// For each value and instruction, the first action that mentions it.
+#[derive(Debug, Default)]
+pub(crate) struct FirstActions {
+    of_value: SecondaryMap<Value, Option<u32>>,
+    of_inst: SecondaryMap<Inst, Option<u32>>,
+    on_effects: Option<usize>,
+}
+
+impl FirstActions {
+    /// The index of the first action that concerns a value.
+    ///
+    /// Example: `replace_all(o, n)` concerns both o and n.
+    pub(crate) fn of_value(&self, value: Value) -> Option<usize> {
+        self.of_value[value].map(|i| i as usize)
+    }
+
+    /// The index of the first action that concerns an instruction.
+    ///
+    /// Example: a redirected edge concerns the terminator it belongs to, and the terminator of the
+    /// skipped block.
+    pub(crate) fn of_inst(&self, inst: Inst) -> Option<usize> {
+        self.of_inst[inst].map(|i| i as usize)
+    }
+
+    /// The index of the first action that adds, deletes or moves an effect. Effects do not line up
+    /// beyond it.
+    ///
+    /// Example: the deletion of a call is one; that of a store is not, since [`crate::stores`] finds
+    /// out where memory then differs.
+    pub(crate) fn on_effects(&self) -> Option<usize> {
+        self.on_effects
+    }
+
+    /// Records an action, the `index`th. `f` is the version before it: a deleted instruction still
+    /// has its results there.
+    pub(super) fn record(&mut self, index: u32, f: &Function, action: &ActionKind) {
+        match action {
+            ActionKind::Add { inst, data, .. } => self.mention_whole(index, *inst, data),
+            ActionKind::Delete { inst, .. }
+            | ActionKind::Hoist { inst, .. }
+            | ActionKind::Sink { inst, .. } => self.mention_whole(index, *inst, f.inst(*inst)),
+            ActionKind::ReplaceOperand { inst, before, after, .. } => {
+                self.mention(index, &[*inst], &[*before, *after]);
+            }
+            ActionKind::ReplaceAll { before, after } => {
+                self.mention(index, &[], &[*before, *after]);
+            }
+            ActionKind::FoldBranch { inst, .. } => self.mention(index, &[*inst], &[]),
+            ActionKind::SplitEdge { edge, jump, .. } => {
+                self.mention(index, &[edge.inst, *jump], &[]);
+            }
+            ActionKind::JoinEdges { edges, params, jump, .. } => {
+                self.mention(index, &[*jump], params);
+                edges.iter().for_each(|e| self.mention(index, &[e.inst], &[]));
+            }
+            ActionKind::Redirect { edge, past, .. } => {
+                self.mention(index, &[edge.inst, f.terminator(*past)], f.block_params(*past));
+            }
+            ActionKind::MergeBlocks { jump, .. } => self.mention(index, &[*jump], &[]),
+            ActionKind::RemoveUnreachable { blocks } => {
+                for block in blocks {
+                    self.mention(index, &[], f.block_params(*block));
+                    // Without their effects: no run executes them, in either version.
+                    f.block_insts(*block)
+                        .for_each(|i| self.mention(index, &[i], &f.inst(i).results));
+                }
+            }
+            ActionKind::RemoveDead { params, insts } => {
+                params.iter().for_each(|(_, param)| self.mention(index, &[], &[*param]));
+                insts.iter().for_each(|inst| self.mention_whole(index, *inst, f.inst(*inst)));
+            }
+            ActionKind::AddBlockParam { param, .. }
+            | ActionKind::RemoveBlockParam { param, .. } => self.mention(index, &[], &[*param]),
+        }
+    }
+
+    fn mention(&mut self, index: u32, insts: &[Inst], values: &[Value]) {
+        for inst in insts {
+            self.of_inst[*inst].get_or_insert(index);
+        }
+        for value in values {
+            self.of_value[*value].get_or_insert(index);
+        }
+    }
+
+    /// Mentions an instruction with its results, and its effect. Writes of one place may change.
+    fn mention_whole(&mut self, index: u32, inst: Inst, data: &InstData) {
+        self.mention(index, &[inst], &data.results);
+        let is_write_of_one_place = Place::written(data.opcode, data.ty, &data.imm).is_some();
+        if !data.opcode.is_effect_free() && !is_write_of_one_place {
+            self.on_effects.get_or_insert(index as usize);
+        }
+    }
+}
